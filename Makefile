@@ -1,0 +1,110 @@
+# Every command of the project. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PORT ?= 4566
+ARCH ?= x86_64
+
+# The tests find their tools here and not on the machine.
+export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
+export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
+export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
+
+##@ Every day
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	    /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	    /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: machine venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
+	@echo "ready: try make demo, then make test"
+
+.PHONY: demo
+demo: machine ## Show what works so far: exact bucket arithmetic
+	@scripts/require demo "the example of bucket arithmetic" schema/examples/bucket_arithmetic.rs
+	@cargo run --quiet --locked -p zae-limiter-schema --example bucket_arithmetic
+	@echo
+	@echo "Still to come, and not part of this demo: the client with acquire, the CloudFormation stack,"
+	@echo "the two Lambda functions and the zae-limiter command, all running on a local cloud."
+
+.PHONY: test
+test: lint venv-ministack venv-peer ## Everything that must hold: lint, then all tests and doctests
+	cargo test --workspace --locked
+
+.PHONY: lint
+lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, rendered templates
+	cargo fmt --all --check
+	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(if $(wildcard template/rendered),scripts/lint-templates)
+
+.PHONY: fmt
+fmt: ## Format all Rust code
+	cargo fmt --all
+
+##@ Proof
+
+.PHONY: simulate
+simulate: machine ## The long concurrency simulation of acquire
+	@scripts/require simulate "the simulation of acquire" limiter/tests/simulation.rs
+	ZAE_SIMULATION=long cargo test --locked --release -p zae-limiter --test simulation -- --nocapture
+
+.PHONY: bench
+bench: machine ## Benchmarks, with their numbers
+	@$(if $(wildcard */benches functions/*/benches),,scripts/require bench "a first benchmark" limiter/benches)
+	cargo bench --workspace --locked --benches
+
+.PHONY: audit
+audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates
+	@scripts/install-cargo-deny
+	@scripts/audit
+
+##@ The stack
+
+.PHONY: template
+template: machine ## Write template/rendered from the code
+	@scripts/require template "the export of templates" template/examples/export.rs
+	cargo run --quiet --locked -p zae-limiter-template --example export
+
+.PHONY: functions
+functions: machine ## Build the Lambda functions into target/functions (ARCH=x86_64|arm64)
+	@scripts/require functions "a Lambda function" functions/aggregator/src/main.rs functions/archiver/src/main.rs
+	@scripts/venv cargo-lambda
+	scripts/build-functions $(ARCH)
+
+.PHONY: local-up
+local-up: machine venv-ministack ## Start the local cloud, no Docker needed (PORT=4566)
+	@scripts/local-cloud up $(PORT)
+
+.PHONY: local-down
+local-down: ## End the local cloud that local-up started (PORT=4566)
+	@scripts/local-cloud down $(PORT)
+
+.PHONY: deploy
+deploy: machine ## Deploy a stack (NAME=, ENDPOINT= or PROFILE=, OPTIONS_FILE=)
+	@scripts/require deploy "the zae-limiter command" cli/src/main.rs
+	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' \
+	    scripts/deploy '$(NAME)'
+
+##@ Housekeeping
+
+.PHONY: clean
+clean: ## Remove everything built, installed or started under the project
+	@scripts/local-cloud down-all
+	cargo clean
+	rm -rf .local .tools .venv
+
+.PHONY: machine
+machine:
+	@scripts/check-machine
+
+# One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
+.PHONY: venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda
+venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda: venv-%: machine
+	@scripts/venv $*
