@@ -1,0 +1,281 @@
+//! A bucket's item as typed attributes: what writes are interpreted on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Action, ClientId, Condition, Statement};
+use crate::LimitName;
+use crate::item::{AttributeValue, Item, integer};
+
+/// The attributes that a limit has on a bucket: `b_{limit}_{field}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Field {
+    /// `tk`: level.
+    Tokens,
+    /// `cp`: capacity.
+    Capacity,
+    /// `bx`: burst.
+    Burst,
+    /// `ra`: refill amount.
+    Amount,
+    /// `rp`: refill period.
+    Period,
+    /// `tc`: net total consumed.
+    Consumed,
+    /// `rr`: remainder of the refill division.
+    Remainder,
+}
+
+impl Field {
+    /// Every field.
+    pub const ALL: [Self; 7] = [
+        Self::Tokens,
+        Self::Capacity,
+        Self::Burst,
+        Self::Amount,
+        Self::Period,
+        Self::Consumed,
+        Self::Remainder,
+    ];
+
+    /// The suffix of the attribute.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Tokens => "tk",
+            Self::Capacity => "cp",
+            Self::Burst => "bx",
+            Self::Amount => "ra",
+            Self::Period => "rp",
+            Self::Consumed => "tc",
+            Self::Remainder => "rr",
+        }
+    }
+}
+
+/// The name of an attribute of a bucket's item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attr {
+    /// `rf`: moment of the last refill.
+    RefilledAt,
+    /// `cf`: etag.
+    Etag,
+    /// `ev`: acquires counted.
+    Events,
+    /// `ttl`: when it may be deleted.
+    ExpiresAt,
+    /// `entity_id`.
+    Entity,
+    /// `resource`.
+    Resource,
+    /// `cascade`.
+    Cascade,
+    /// `parent_id`.
+    Parent,
+    /// `GSI2PK`.
+    Gsi2Pk,
+    /// `GSI2SK`.
+    Gsi2Sk,
+    /// `o_{client}`: a client's slot.
+    Slot(ClientId),
+    /// `b_{limit}_{field}`.
+    Limit(LimitName, Field),
+    /// Anything else.
+    Other(Arc<str>),
+}
+
+impl Attr {
+    const FIXED: [(&'static str, Self); 10] = [
+        ("rf", Self::RefilledAt),
+        ("cf", Self::Etag),
+        ("ev", Self::Events),
+        ("ttl", Self::ExpiresAt),
+        ("entity_id", Self::Entity),
+        ("resource", Self::Resource),
+        ("cascade", Self::Cascade),
+        ("parent_id", Self::Parent),
+        ("GSI2PK", Self::Gsi2Pk),
+        ("GSI2SK", Self::Gsi2Sk),
+    ];
+
+    /// The attribute of that name.
+    pub fn parse(name: &str) -> Self {
+        if let Some((_, fixed)) = Self::FIXED.iter().find(|(fixed, _)| *fixed == name) {
+            return fixed.clone();
+        }
+        Self::parse_slot(name)
+            .or_else(|| Self::parse_limit(name))
+            .unwrap_or_else(|| Self::Other(name.into()))
+    }
+
+    fn parse_slot(name: &str) -> Option<Self> {
+        name.strip_prefix("o_").and_then(ClientId::parse).map(Self::Slot)
+    }
+
+    fn parse_limit(name: &str) -> Option<Self> {
+        let (limit, suffix) = name.strip_prefix("b_")?.rsplit_once('_')?;
+        let field = Field::ALL.into_iter().find(|field| field.suffix() == suffix)?;
+        Some(Self::Limit(LimitName::from_stored(limit).ok()?, field))
+    }
+}
+
+/// The attribute's name in the table.
+impl fmt::Display for Attr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slot(client) => write!(f, "o_{client}"),
+            Self::Limit(limit, field) => write!(f, "b_{limit}_{}", field.suffix()),
+            Self::Other(name) => f.write_str(name),
+            fixed => {
+                let name = Self::FIXED
+                    .iter()
+                    .find(|(_, attr)| attr == fixed)
+                    .map_or("", |(name, _)| name);
+                f.write_str(name)
+            }
+        }
+    }
+}
+
+/// The value of an attribute of a bucket's item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scalar {
+    /// A whole number.
+    Number(i128),
+    /// Text.
+    Text(Arc<str>),
+    /// True or false.
+    Flag(bool),
+    /// Anything that no attribute of ours holds.
+    Other(AttributeValue),
+}
+
+impl From<&AttributeValue> for Scalar {
+    fn from(value: &AttributeValue) -> Self {
+        match value {
+            AttributeValue::N(digits) => {
+                integer(digits).map_or_else(|| Self::Other(value.clone()), Self::Number)
+            }
+            AttributeValue::S(text) => Self::Text(text.as_str().into()),
+            AttributeValue::Bool(flag) => Self::Flag(*flag),
+            other => Self::Other(other.clone()),
+        }
+    }
+}
+
+impl From<&Scalar> for AttributeValue {
+    fn from(value: &Scalar) -> Self {
+        match value {
+            Scalar::Number(number) => Self::N(number.to_string()),
+            Scalar::Text(text) => Self::S(text.to_string()),
+            Scalar::Flag(flag) => Self::Bool(*flag),
+            Scalar::Other(other) => other.clone(),
+        }
+    }
+}
+
+/// A bucket's item as typed attributes, its key aside.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attributes(pub(super) BTreeMap<Attr, Scalar>);
+
+/// Why a write was not applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A condition did not hold; nothing was changed.
+    Condition,
+    /// DynamoDB would have called the request invalid: something that is not a number was added to.
+    NotANumber,
+}
+
+impl Attributes {
+    /// The attributes of an item, its key aside.
+    pub fn from_item(item: &Item) -> Self {
+        let attributes = item
+            .iter()
+            .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));
+        Self(
+            attributes
+                .map(|(name, value)| (Attr::parse(name), Scalar::from(value)))
+                .collect(),
+        )
+    }
+
+    /// The item, its key aside.
+    pub fn to_item(&self) -> Item {
+        let map: std::collections::HashMap<String, AttributeValue> = self
+            .0
+            .iter()
+            .map(|(attr, value)| (attr.to_string(), AttributeValue::from(value)))
+            .collect();
+        Item::from(map)
+    }
+
+    /// The value of an attribute.
+    pub fn get(&self, attr: &Attr) -> Option<&Scalar> {
+        self.0.get(attr)
+    }
+
+    /// The value of an attribute, if it is a number.
+    pub fn number(&self, attr: &Attr) -> Option<i128> {
+        match self.0.get(attr) {
+            Some(Scalar::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// All attributes in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Attr, &Scalar)> {
+        self.0.iter()
+    }
+
+    /// Sets an attribute.
+    pub fn insert(&mut self, attr: Attr, value: Scalar) {
+        self.0.insert(attr, value);
+    }
+
+    /// Removes an attribute.
+    pub fn remove(&mut self, attr: &Attr) {
+        self.0.remove(attr);
+    }
+
+    /// What the item is after the write, or why it stays as it is. An absent item is an item without attributes.
+    pub fn apply(&self, statement: &Statement) -> Result<Self, Refused> {
+        if !statement
+            .conditions
+            .iter()
+            .all(|condition| self.satisfies(condition))
+        {
+            return Err(Refused::Condition);
+        }
+        let mut after = self.clone();
+        for action in &statement.actions {
+            match action {
+                Action::Set(attr, value) => after.insert(attr.clone(), value.clone()),
+                Action::Remove(attr) => after.remove(attr),
+                Action::Add(attr, amount) => {
+                    let before = match self.0.get(attr) {
+                        None => 0,
+                        Some(Scalar::Number(number)) => *number,
+                        Some(_) => return Err(Refused::NotANumber),
+                    };
+                    after.insert(attr.clone(), Scalar::Number(before.saturating_add(*amount)));
+                }
+            }
+        }
+        Ok(after)
+    }
+
+    fn satisfies(&self, condition: &Condition) -> bool {
+        let compare = |attr: &Attr, holds: &dyn Fn(i128) -> bool| self.number(attr).is_some_and(holds);
+        match condition {
+            Condition::Missing(attr) => !self.0.contains_key(attr),
+            Condition::Is(attr, value) => self.0.get(attr) == Some(value),
+            Condition::AtLeast(attr, bound) => compare(attr, &|number| number >= *bound),
+            Condition::AtMost(attr, bound) => compare(attr, &|number| number <= *bound),
+            Condition::Above(attr, bound) => compare(attr, &|number| number > *bound),
+            Condition::AnyOf(alternatives) => alternatives
+                .iter()
+                .any(|all| all.iter().all(|condition| self.satisfies(condition))),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The etag of a bucket (`cf`): which configuration its parameters come from, and which incarnation it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::{EntityId, LimitSet};
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Eleven characters that stand for limits, parent and cascade flag.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 11]);
+
+impl Fingerprint {
+    /// The fingerprint of a configuration. It is stable: it is compared with what other processes have written.
+    pub fn of(limits: &LimitSet, parent: Option<&EntityId>, cascade: bool) -> Self {
+        let mut hash = Sha256::new();
+        for limit in limits {
+            hash.update(format!(
+                "l {} {} {} {} {}\n",
+                limit.name(),
+                limit.capacity(),
+                limit.burst(),
+                limit.refill_amount(),
+                limit.refill_period_seconds()
+            ));
+        }
+        if let Some(parent) = parent {
+            hash.update(format!("p {parent}\n"));
+        }
+        hash.update(if cascade { "c 1\n" } else { "c 0\n" });
+        let digest = hash.finalize();
+        let mut bits = digest
+            .iter()
+            .take(8)
+            .fold(0u64, |bits, byte| (bits << 8) | u64::from(*byte));
+        let mut text = [0; 11];
+        for place in text.iter_mut().rev() {
+            *place = ALPHABET[(bits & 63) as usize];
+            bits >>= 6;
+        }
+        Self(text)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
+    }
+}
+
+/// Six characters drawn when a bucket is created: a bucket that was deleted and made again has others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Incarnation([u8; 6]);
+
+impl Incarnation {
+    /// The incarnation for a drawn number.
+    pub const fn from_random(mut chance: u64) -> Self {
+        let mut text = [0; 6];
+        let mut place = 0;
+        while place < text.len() {
+            text[place] = ALPHABET[(chance & 63) as usize];
+            chance >>= 6;
+            place += 1;
+        }
+        Self(text)
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
+    }
+}
+
+/// The etag as it stands on the item. Compared whole and never ordered; only the part after the dot is looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Etag(Arc<str>);
+
+impl Etag {
+    /// The etag of a configuration on an incarnation.
+    pub fn new(fingerprint: &Fingerprint, incarnation: &str) -> Self {
+        Self(format!("{fingerprint}.{incarnation}").into())
+    }
+
+    /// An etag as found on an item.
+    pub fn from_stored(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The etag as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Which incarnation of the bucket this is.
+    pub fn incarnation(&self) -> &str {
+        self.0.split_once('.').map_or("", |(_, incarnation)| incarnation)
+    }
+}
+
+impl fmt::Display for Etag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

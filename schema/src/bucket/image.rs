@@ -1,0 +1,50 @@
+//! A bucket as last seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ClientId, Etag, Meter};
+use crate::{EntityId, LimitName, Timestamp};
+
+/// One limit of a bucket as last seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitImage {
+    /// Parameters, level and remainder.
+    pub meter: Meter,
+    /// Net millitokens consumed since the limit came to the bucket (`tc`).
+    pub consumed: i128,
+}
+
+/// A bucket as last seen: everything that decides the next write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// The moment of the last refill, shared by all limits (`rf`).
+    pub refilled_at: Timestamp,
+    /// The etag (`cf`); buckets that only the Python peer has written have none.
+    pub etag: Option<Etag>,
+    /// The limits that can be computed with.
+    pub limits: BTreeMap<LimitName, LimitImage>,
+    /// Limits of which attributes are there, but not all that are needed, or not with a sense.
+    pub broken: BTreeSet<LimitName>,
+    /// The clients' slots.
+    pub slots: BTreeMap<ClientId, i128>,
+    /// Acquires counted (`ev`).
+    pub events: i128,
+    /// When it may be deleted, in epoch seconds (`ttl`).
+    pub expires_at: Option<i64>,
+    /// Whether acquires cascade to the parent.
+    pub cascade: bool,
+    /// The parent.
+    pub parent: Option<EntityId>,
+}
+
+impl Image {
+    /// Which incarnation of the bucket this is; empty where only the peer has written.
+    pub fn incarnation(&self) -> &str {
+        self.etag.as_ref().map_or("", Etag::incarnation)
+    }
+
+    /// Milliseconds since the last refill; 0 for a clock that is behind it.
+    pub fn elapsed(&self, now: Timestamp) -> i128 {
+        i128::from(now.since(self.refilled_at))
+    }
+}

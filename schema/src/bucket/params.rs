@@ -1,0 +1,84 @@
+//! The numbers of a limit as a bucket keeps them.
+
+use crate::Limit;
+
+/// The parameters of one limit on a bucket, in millitokens and milliseconds. All are above zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Params {
+    capacity: i128,
+    burst: i128,
+    amount: i128,
+    period: i128,
+}
+
+impl Params {
+    /// The largest capacity, burst and refill amount that is read from a table, in millitokens.
+    pub const MAX_AMOUNT: i128 = 1_000_000_000_000_000_000;
+    /// The longest period that is read from a table, in milliseconds.
+    pub const MAX_PERIOD: i128 = 1_000_000_000_000;
+
+    /// Accepts parameters within their bounds; `None` for any that are missing their sense, such as a period of 0.
+    pub fn new(capacity: i128, burst: i128, amount: i128, period: i128) -> Option<Self> {
+        let amounts = 1..=Self::MAX_AMOUNT;
+        let valid = [capacity, burst, amount]
+            .iter()
+            .all(|value| amounts.contains(value))
+            && (1..=Self::MAX_PERIOD).contains(&period);
+        valid.then_some(Self {
+            capacity,
+            burst,
+            amount,
+            period,
+        })
+    }
+
+    /// The nominal amount (`cp`).
+    pub const fn capacity(&self) -> i128 {
+        self.capacity
+    }
+
+    /// The ceiling (`bx`).
+    pub const fn burst(&self) -> i128 {
+        self.burst
+    }
+
+    /// What comes back in each period (`ra`).
+    pub const fn amount(&self) -> i128 {
+        self.amount
+    }
+
+    /// The period in milliseconds (`rp`).
+    pub const fn period(&self) -> i128 {
+        self.period
+    }
+
+    /// True if both refill at the same rate, written the same way.
+    pub const fn same_rate(&self, other: &Self) -> bool {
+        self.amount == other.amount && self.period == other.period
+    }
+
+    /// How long an empty bucket takes to fill, in milliseconds, rounded up.
+    pub const fn fill_time(&self) -> i128 {
+        self.time_for(self.burst)
+    }
+
+    /// How long so many millitokens take to come back, in milliseconds, rounded up.
+    pub(crate) const fn time_for(&self, millis: i128) -> i128 {
+        if millis <= 0 {
+            0
+        } else {
+            (millis * self.period + self.amount - 1) / self.amount
+        }
+    }
+}
+
+impl From<&Limit> for Params {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            capacity: limit.capacity().millis(),
+            burst: limit.burst().millis(),
+            amount: limit.refill_amount().millis(),
+            period: i128::from(limit.refill_period_seconds()) * 1000,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What a write does to one limit, and for which levels that is exact.
+
+use super::{Action, Attr, Condition, Field, Params, Scalar};
+use crate::LimitName;
+
+/// What becomes of the remainder of the refill division.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remainder {
+    /// It stays: the moment of refill does not move.
+    Keep,
+    /// It becomes this; 0 is stored as nothing.
+    Becomes(i128),
+}
+
+/// How the level changes, and for which levels before the write that is exact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowForm {
+    /// Refill and credits fit under the burst: the level is added to.
+    Open {
+        /// The lowest level for which there is enough; nothing needs to be there without debits.
+        floor: Option<i128>,
+        /// The highest level for which refill and credits fit.
+        ceiling: i128,
+        /// What is added.
+        add: i128,
+        /// The remainder afterwards.
+        remainder: Remainder,
+    },
+    /// Refill and credits reach the burst: the level is set.
+    Full {
+        /// The lowest level for which they reach it.
+        floor: i128,
+        /// The level afterwards.
+        set: i128,
+        /// The remainder afterwards.
+        remainder: Remainder,
+    },
+    /// The limit is new on the item and starts full.
+    Fresh {
+        /// The level afterwards.
+        set: i128,
+        /// What is left of a limit that cannot be computed with stands in its place.
+        replaces_broken: bool,
+    },
+    /// The limit is no longer configured and full: it leaves the item.
+    Drop {
+        /// The lowest level for which it is full.
+        floor: i128,
+    },
+    /// Only the count of consumption changes.
+    Recount,
+}
+
+/// The part of a write that concerns one limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Which limit.
+    pub limit: LimitName,
+    /// How its level changes.
+    pub form: RowForm,
+    /// By how much its count of consumption changes.
+    pub consumed: i128,
+    /// Its new parameters, where they are written.
+    pub params: Option<Params>,
+}
+
+impl Row {
+    fn attr(&self, field: Field) -> Attr {
+        Attr::Limit(self.limit.clone(), field)
+    }
+
+    /// What must hold of the limit's attributes.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        let tokens = self.attr(Field::Tokens);
+        match self.form {
+            RowForm::Open { floor, ceiling, .. } => {
+                let floor = floor.map(|floor| Condition::AtLeast(tokens.clone(), floor));
+                floor
+                    .into_iter()
+                    .chain([Condition::AtMost(tokens, ceiling)])
+                    .collect()
+            }
+            RowForm::Full { floor, .. } | RowForm::Drop { floor } => vec![Condition::AtLeast(tokens, floor)],
+            RowForm::Fresh {
+                replaces_broken: false,
+                ..
+            } => vec![Condition::Missing(tokens)],
+            RowForm::Fresh {
+                replaces_broken: true,
+                ..
+            } => vec![self.is_broken()],
+            RowForm::Recount => Vec::new(),
+        }
+    }
+
+    /// At least one parameter is missing or has no sense.
+    fn is_broken(&self) -> Condition {
+        let params = [Field::Capacity, Field::Burst, Field::Amount, Field::Period];
+        let broken = params.into_iter().flat_map(|field| {
+            [
+                vec![Condition::Missing(self.attr(field))],
+                vec![Condition::AtMost(self.attr(field), 0)],
+            ]
+        });
+        Condition::AnyOf(
+            broken
+                .chain([vec![Condition::Missing(self.attr(Field::Tokens))]])
+                .collect(),
+        )
+    }
+
+    /// What is done to the limit's attributes.
+    pub(super) fn actions(&self, actions: &mut Vec<Action>) {
+        let (tokens, remainder) = (self.attr(Field::Tokens), self.attr(Field::Remainder));
+        let set = |level: i128| Action::Set(tokens.clone(), Scalar::Number(level));
+        let keep = match self.form {
+            RowForm::Open { add, remainder, .. } => {
+                if add != 0 {
+                    actions.push(Action::Add(tokens, add));
+                }
+                remainder
+            }
+            RowForm::Full {
+                set: level,
+                remainder,
+                ..
+            } => {
+                actions.push(set(level));
+                remainder
+            }
+            RowForm::Fresh {
+                set: level,
+                replaces_broken,
+            } => {
+                actions.push(set(level));
+                if replaces_broken {
+                    Remainder::Becomes(0)
+                } else {
+                    Remainder::Keep
+                }
+            }
+            RowForm::Recount => Remainder::Keep,
+            RowForm::Drop { .. } => {
+                actions.extend(Field::ALL.map(|field| Action::Remove(self.attr(field))));
+                return;
+            }
+        };
+        match keep {
+            Remainder::Keep => {}
+            Remainder::Becomes(0) => actions.push(Action::Remove(remainder)),
+            Remainder::Becomes(left) => actions.push(Action::Set(remainder, Scalar::Number(left))),
+        }
+        if self.consumed != 0 || matches!(self.form, RowForm::Fresh { .. }) {
+            actions.push(Action::Add(self.attr(Field::Consumed), self.consumed));
+        }
+        if let Some(params) = self.params {
+            let values = [
+                (Field::Capacity, params.capacity()),
+                (Field::Burst, params.burst()),
+                (Field::Amount, params.amount()),
+                (Field::Period, params.period()),
+            ];
+            actions.extend(values.map(|(field, value)| Action::Set(self.attr(field), Scalar::Number(value))));
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a client believes a bucket should be like.
+
+use std::sync::Arc;
+
+use super::{Etag, Fingerprint, Image, Params, TtlRule};
+use crate::{EntityId, LimitSet};
+
+/// The configuration of one bucket: its limits, its place in the hierarchy and when it may be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    limits: LimitSet,
+    parent: Option<EntityId>,
+    cascade: bool,
+    ttl: TtlRule,
+    tolerance_per_mille: u16,
+    fingerprint: Arc<Fingerprint>,
+}
+
+impl Terms {
+    /// The terms for a resolved configuration.
+    pub fn new(limits: LimitSet, parent: Option<EntityId>, cascade: bool, ttl: TtlRule) -> Self {
+        let fingerprint = Arc::new(Fingerprint::of(&limits, parent.as_ref(), cascade));
+        Self {
+            limits,
+            parent,
+            cascade,
+            ttl,
+            tolerance_per_mille: 0,
+            fingerprint,
+        }
+    }
+
+    /// Lets a bucket hold up to so many thousandths of its burst too much for a moment, which saves writes on
+    /// buckets that several processes share. 0 by default.
+    #[must_use]
+    pub fn with_tolerance(self, per_mille: u16) -> Self {
+        Self {
+            tolerance_per_mille: per_mille,
+            ..self
+        }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &LimitSet {
+        &self.limits
+    }
+
+    /// The parent, if the entity has one.
+    pub fn parent(&self) -> Option<&EntityId> {
+        self.parent.as_ref()
+    }
+
+    /// Whether acquires cascade to the parent.
+    pub fn cascade(&self) -> bool {
+        self.cascade
+    }
+
+    /// When the bucket may be forgotten.
+    pub fn ttl(&self) -> TtlRule {
+        self.ttl
+    }
+
+    /// The same terms with another rule of expiry.
+    #[must_use]
+    pub fn with_ttl(self, ttl: TtlRule) -> Self {
+        Self { ttl, ..self }
+    }
+
+    pub(super) fn tolerance(&self, burst: i128) -> i128 {
+        burst * i128::from(self.tolerance_per_mille) / 1000
+    }
+
+    /// The etag of these terms on an incarnation.
+    pub fn etag(&self, incarnation: &str) -> Etag {
+        Etag::new(&self.fingerprint, incarnation)
+    }
+
+    /// True if the bucket has these parameters, parent and cascade flag already, whatever its etag says:
+    /// then its etag is right and is left alone. Limits that are on their way out do not count.
+    pub fn match_image(&self, image: &Image) -> bool {
+        image.etag.is_some()
+            && image.parent.as_ref() == self.parent.as_ref()
+            && image.cascade == self.cascade
+            && self.limits.iter().all(|limit| {
+                image.limits.get(limit.name()).is_some_and(|on_item| on_item.meter.params == Params::from(limit))
+            })
+            // A limit that these terms do not know may only be a leftover of a configuration that knew it; which of
+            // the two it is, the fingerprint tells.
+            && (image.limits.len() == self.limits.len()
+                || image.etag.as_ref().is_some_and(|etag| *etag == self.etag(etag.incarnation())))
+    }
+}

@@ -1,0 +1,44 @@
+//! When a bucket may be forgotten.
+
+/// Whether buckets of a configuration expire.
+///
+/// A bucket on defaults expires after `multiplier` times the longest time that one of its limits takes to fill, and
+/// never before it is full twice over: forgetting it must not give anything away, debt included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TtlRule {
+    /// It stays: the entity has limits of its own, or expiry is turned off.
+    Never,
+    /// It expires after so many fill times.
+    AfterFills {
+        /// How many; at least 1.
+        multiplier: u32,
+    },
+}
+
+/// Beyond a hundred years the exact moment no longer matters.
+const CENTURY: i64 = 3_155_760_000;
+
+impl TtlRule {
+    /// The multiplier used where none is given.
+    pub const DEFAULT_MULTIPLIER: u32 = 7;
+
+    /// The rule for a multiplier, where 0 means never.
+    pub const fn from_multiplier(multiplier: u32) -> Self {
+        if multiplier == 0 {
+            Self::Never
+        } else {
+            Self::AfterFills { multiplier }
+        }
+    }
+
+    /// How long a bucket lives after a write, in whole seconds.
+    ///
+    /// `longest_fill` and `longest_to_full` are over all its limits, in milliseconds.
+    pub fn life_seconds(self, longest_fill: i128, longest_to_full: i128) -> Option<i64> {
+        let Self::AfterFills { multiplier } = self else {
+            return None;
+        };
+        let millis = (longest_fill * i128::from(multiplier)).max(longest_to_full * 2);
+        Some(i64::try_from((millis + 999) / 1000).map_or(CENTURY, |seconds| seconds.min(CENTURY)))
+    }
+}

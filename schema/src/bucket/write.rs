@@ -1,0 +1,269 @@
+//! The typed bucket write.
+
+use super::{Action, Attr, ClientId, Condition, Etag, Row, Scalar, Slot, SlotBefore, Statement};
+use crate::{EntityId, LimitName, Resource, Timestamp, keys};
+
+/// Which bucket.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BucketKey {
+    /// Whose.
+    pub entity: EntityId,
+    /// For what.
+    pub resource: Resource,
+}
+
+impl BucketKey {
+    /// The key of the item.
+    pub fn key(&self) -> keys::Key {
+        keys::bucket(&self.entity, &self.resource)
+    }
+}
+
+/// The four kinds of write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Leaves the moment of refill where it is.
+    Touch,
+    /// Moves the moment of refill to now and books what has come back, on every limit.
+    Settle,
+    /// Creates the bucket.
+    New,
+    /// Settles, and gives the bucket the parameters of another configuration.
+    Parameters,
+}
+
+/// What must hold of the etag, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EtagClause {
+    /// It is this and stays.
+    Keep(Etag),
+    /// It is what was seen (or missing) and becomes new.
+    Replace {
+        /// What was seen.
+        seen: Option<Etag>,
+        /// What it becomes.
+        new: Etag,
+    },
+    /// The bucket is created with it.
+    Create(Etag),
+}
+
+/// Another state for which a settle with all rows full is exact: the last refill is so long ago that the bucket
+/// is full now whatever happened before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relaxed {
+    /// The latest moment of refill for which it holds.
+    pub refilled_by: Timestamp,
+    /// The lowest level of each limit for which it holds.
+    pub floors: Vec<(LimitName, i128)>,
+}
+
+/// What must hold of the moment of refill, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefillClause {
+    /// It is this or later, and stays.
+    AtLeast(Timestamp),
+    /// It is exactly this, and stays.
+    Exactly(Timestamp),
+    /// It is exactly this (or one of the relaxed states holds) and moves to now.
+    Move {
+        /// What it is.
+        from: Timestamp,
+        /// What it becomes.
+        to: Timestamp,
+        /// Other states for which the write is exact.
+        relaxed: Vec<Relaxed>,
+    },
+    /// There is none; it becomes this.
+    Create(Timestamp),
+}
+
+/// What becomes of the time to live, in epoch seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// Nothing is asked and nothing changed.
+    Leave,
+    /// It lies beyond this or is missing, and stays.
+    Beyond(i64),
+    /// It becomes this.
+    Becomes(i64),
+    /// The bucket no longer expires.
+    Removed,
+}
+
+/// The bucket's place in the hierarchy, as the Python peer reads it from the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Whether acquires cascade.
+    pub cascade: bool,
+    /// To whom.
+    pub parent: Option<EntityId>,
+}
+
+/// One conditional write on a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketWrite {
+    /// Which bucket.
+    pub key: BucketKey,
+    /// Which kind.
+    pub shape: Shape,
+    /// The client's slot: what makes it happen exactly once.
+    pub slot: Slot,
+    /// The etag.
+    pub etag: EtagClause,
+    /// The moment of refill.
+    pub refill: RefillClause,
+    /// The time to live.
+    pub expiry: Expiry,
+    /// The place in the hierarchy, where it is written.
+    pub place: Option<Place>,
+    /// What happens to each limit.
+    pub rows: Vec<Row>,
+    /// How many acquires it counts as.
+    pub events: u32,
+    /// Slots of other clients that are old enough to be removed, as seen.
+    pub prune: Vec<(ClientId, i128)>,
+}
+
+impl BucketWrite {
+    /// The write as conditions and actions.
+    pub fn statement(&self) -> Statement {
+        Statement {
+            conditions: self.conditions(),
+            actions: self.actions(),
+        }
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let mut conditions = Vec::new();
+        match &self.etag {
+            EtagClause::Keep(etag) | EtagClause::Replace { seen: Some(etag), .. } => {
+                conditions.push(Condition::Is(Attr::Etag, text(etag.as_str())));
+            }
+            EtagClause::Replace { seen: None, .. } => conditions.push(Condition::Missing(Attr::Etag)),
+            EtagClause::Create(_) => {}
+        }
+        let slot = Attr::Slot(self.slot.client);
+        let is = |number| Condition::Is(slot.clone(), Scalar::Number(number));
+        match (self.shape, self.slot.before) {
+            // That there is no bucket yet is all the protection a creation needs.
+            (Shape::New, _) => {}
+            (_, SlotBefore::Absent) => conditions.push(Condition::Missing(slot.clone())),
+            (_, SlotBefore::Number(number)) => conditions.push(is(number)),
+            (_, SlotBefore::NumberOrAbsent(number)) => {
+                conditions.push(Condition::AnyOf(vec![
+                    vec![Condition::Missing(slot.clone())],
+                    vec![is(number)],
+                ]));
+            }
+        }
+        self.state_conditions(&mut conditions);
+        if let Expiry::Beyond(soon) = self.expiry {
+            conditions.push(Condition::AnyOf(vec![
+                vec![Condition::Missing(Attr::ExpiresAt)],
+                vec![Condition::Above(Attr::ExpiresAt, i128::from(soon))],
+            ]));
+        }
+        for (client, seen) in &self.prune {
+            conditions.push(Condition::Is(Attr::Slot(*client), Scalar::Number(*seen)));
+        }
+        conditions
+    }
+
+    /// What must hold of the moment of refill and of the levels.
+    fn state_conditions(&self, conditions: &mut Vec<Condition>) {
+        let rows = self.rows.iter().flat_map(Row::conditions);
+        let refilled_at = |moment: Timestamp| Condition::Is(Attr::RefilledAt, millis(moment));
+        match &self.refill {
+            RefillClause::Create(_) => conditions.push(Condition::Missing(Attr::RefilledAt)),
+            RefillClause::AtLeast(moment) => {
+                conditions.push(Condition::AtLeast(Attr::RefilledAt, i128::from(moment.millis())));
+                conditions.extend(rows);
+            }
+            RefillClause::Exactly(moment) => {
+                conditions.push(refilled_at(*moment));
+                conditions.extend(rows);
+            }
+            RefillClause::Move { from, relaxed, .. } if relaxed.is_empty() => {
+                conditions.push(refilled_at(*from));
+                conditions.extend(rows);
+            }
+            RefillClause::Move { from, relaxed, .. } => {
+                let exact = std::iter::once(refilled_at(*from)).chain(rows).collect();
+                let others = relaxed.iter().map(Relaxed::conditions);
+                conditions.push(Condition::AnyOf(std::iter::once(exact).chain(others).collect()));
+            }
+        }
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let set = Action::Set;
+        let mut actions = vec![set(
+            Attr::Slot(self.slot.client),
+            Scalar::Number(self.slot.number),
+        )];
+        match &self.refill {
+            RefillClause::AtLeast(_) | RefillClause::Exactly(_) => {}
+            RefillClause::Move { to, .. } | RefillClause::Create(to) => {
+                actions.push(set(Attr::RefilledAt, millis(*to)));
+            }
+        }
+        match &self.etag {
+            EtagClause::Keep(_) => {}
+            EtagClause::Replace { new, .. } | EtagClause::Create(new) => {
+                actions.push(set(Attr::Etag, text(new.as_str())));
+            }
+        }
+        match self.expiry {
+            Expiry::Leave | Expiry::Beyond(_) => {}
+            Expiry::Becomes(seconds) => {
+                actions.push(set(Attr::ExpiresAt, Scalar::Number(i128::from(seconds))));
+            }
+            Expiry::Removed => actions.push(Action::Remove(Attr::ExpiresAt)),
+        }
+        if self.shape == Shape::New {
+            let index = keys::gsi2_bucket(&self.key.resource, &self.key.entity);
+            actions.push(set(Attr::Entity, text(self.key.entity.as_str())));
+            actions.push(set(Attr::Resource, text(self.key.resource.as_str())));
+            actions.push(set(Attr::Gsi2Pk, text(&index.pk)));
+            actions.push(set(Attr::Gsi2Sk, text(&index.sk)));
+        }
+        if let Some(place) = &self.place {
+            actions.push(set(Attr::Cascade, Scalar::Flag(place.cascade)));
+            actions.push(match &place.parent {
+                Some(parent) => set(Attr::Parent, text(parent.as_str())),
+                None => Action::Remove(Attr::Parent),
+            });
+        }
+        for row in &self.rows {
+            row.actions(&mut actions);
+        }
+        if self.events > 0 {
+            actions.push(Action::Add(Attr::Events, i128::from(self.events)));
+        }
+        actions.extend(
+            self.prune
+                .iter()
+                .map(|(client, _)| Action::Remove(Attr::Slot(*client))),
+        );
+        actions
+    }
+}
+
+impl Relaxed {
+    fn conditions(&self) -> Vec<Condition> {
+        let latest = Condition::AtMost(Attr::RefilledAt, i128::from(self.refilled_by.millis()));
+        let floors = self.floors.iter().map(|(limit, floor)| {
+            Condition::AtLeast(Attr::Limit(limit.clone(), super::Field::Tokens), *floor)
+        });
+        std::iter::once(latest).chain(floors).collect()
+    }
+}
+
+fn text(value: &str) -> Scalar {
+    Scalar::Text(value.into())
+}
+
+fn millis(moment: Timestamp) -> Scalar {
+    Scalar::Number(i128::from(moment.millis()))
+}

@@ -1,0 +1,189 @@
+//! Where each record lives: keys of the table and of its three indexes.
+
+use crate::{ConfigLevel, EntityId, Resource, Ulid, Window};
+
+/// Attribute names of the table's and indexes' keys, and of its time to live.
+pub mod attribute {
+    /// Partition key.
+    pub const PK: &str = "PK";
+    /// Sort key.
+    pub const SK: &str = "SK";
+    /// Partition key of GSI1: parent to children.
+    pub const GSI1PK: &str = "GSI1PK";
+    /// Sort key of GSI1.
+    pub const GSI1SK: &str = "GSI1SK";
+    /// Partition key of GSI2: resource to buckets and usage.
+    pub const GSI2PK: &str = "GSI2PK";
+    /// Sort key of GSI2.
+    pub const GSI2SK: &str = "GSI2SK";
+    /// Partition key of GSI3: resource to entities with limits of their own.
+    pub const GSI3PK: &str = "GSI3PK";
+    /// Sort key of GSI3.
+    pub const GSI3SK: &str = "GSI3SK";
+    /// When DynamoDB may delete the item, in epoch seconds.
+    pub const TTL: &str = "ttl";
+}
+
+/// The name of the index from parent to children.
+pub const GSI1: &str = "GSI1";
+/// The name of the index from resource to buckets and usage.
+pub const GSI2: &str = "GSI2";
+/// The name of the index from resource to entities with limits of their own.
+pub const GSI3: &str = "GSI3";
+
+/// What sort keys of an entity's partition start with, by kind of record.
+pub mod prefix {
+    /// Partitions of entities.
+    pub const ENTITY: &str = "ENTITY#";
+    /// Partitions of resources.
+    pub const RESOURCE: &str = "RESOURCE#";
+    /// Partitions of audit events.
+    pub const AUDIT: &str = "AUDIT#";
+    /// Buckets of an entity.
+    pub const BUCKET: &str = "#BUCKET#";
+    /// Configurations of an entity.
+    pub const CONFIG: &str = "#CONFIG#";
+    /// Usage snapshots of an entity.
+    pub const USAGE: &str = "#USAGE#";
+    /// Audit events of one partition.
+    pub const AUDIT_EVENT: &str = "#AUDIT#";
+    /// Buckets of a resource, in GSI2.
+    pub const GSI2_BUCKET: &str = "BUCKET#";
+    /// Usage snapshots of a resource, in GSI2.
+    pub const GSI2_USAGE: &str = "USAGE#";
+    /// Limits as the table kept them before schema 0.8.0, one item each.
+    pub const LEGACY_LIMIT: &str = "#LIMIT#";
+}
+
+/// The partition of everything that belongs to the whole system.
+pub const SYSTEM_PARTITION: &str = "SYSTEM#";
+
+/// The primary key of an item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Partition key.
+    pub pk: String,
+    /// Sort key.
+    pub sk: String,
+}
+
+/// The key of an item in one of the indexes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexKey {
+    /// Partition key of the index.
+    pub pk: String,
+    /// Sort key of the index.
+    pub sk: String,
+}
+
+fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
+    Key {
+        pk: pk.into(),
+        sk: sk.into(),
+    }
+}
+
+/// The partition that holds an entity's records.
+pub fn entity_partition(entity: &EntityId) -> String {
+    format!("{}{entity}", prefix::ENTITY)
+}
+
+/// An entity's own record.
+pub fn entity_meta(entity: &EntityId) -> Key {
+    key(entity_partition(entity), "#META")
+}
+
+/// The bucket of an entity and resource, with all its limits.
+pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
+    key(entity_partition(entity), format!("{}{resource}", prefix::BUCKET))
+}
+
+/// The configuration at one level.
+pub fn config(level: &ConfigLevel) -> Key {
+    match level {
+        ConfigLevel::System => key(SYSTEM_PARTITION, "#CONFIG"),
+        ConfigLevel::Resource(resource) => key(format!("{}{resource}", prefix::RESOURCE), "#CONFIG"),
+        ConfigLevel::EntityDefault(entity) => key(
+            entity_partition(entity),
+            format!("{}{}", prefix::CONFIG, ConfigLevel::DEFAULT_RESOURCE),
+        ),
+        ConfigLevel::Entity(entity, resource) => {
+            key(entity_partition(entity), format!("{}{resource}", prefix::CONFIG))
+        }
+    }
+}
+
+/// One usage snapshot.
+pub fn usage(entity: &EntityId, resource: &Resource, window: Window) -> Key {
+    key(
+        entity_partition(entity),
+        format!("{}{resource}#{}", prefix::USAGE, window.key()),
+    )
+}
+
+/// The record of the table's version.
+pub fn version() -> Key {
+    key(SYSTEM_PARTITION, "#VERSION")
+}
+
+/// The registry of resources that have defaults.
+pub fn resource_registry() -> Key {
+    key(SYSTEM_PARTITION, "#RESOURCES")
+}
+
+/// The registry of resources for which entities have limits of their own.
+pub fn entity_config_registry() -> Key {
+    key(SYSTEM_PARTITION, "#ENTITY_CONFIG_RESOURCES")
+}
+
+/// The partition of the audit events about one subject (see [`AuditSubject`](crate::AuditSubject)).
+pub fn audit_partition(subject: &str) -> String {
+    format!("{}{subject}", prefix::AUDIT)
+}
+
+/// One audit event.
+pub fn audit(subject: &str, event: Ulid) -> Key {
+    key(
+        audit_partition(subject),
+        format!("{}{event}", prefix::AUDIT_EVENT),
+    )
+}
+
+/// GSI1: a child under its parent.
+pub fn gsi1_child(parent: &EntityId, child: &EntityId) -> IndexKey {
+    IndexKey {
+        pk: gsi1_parent_partition(parent),
+        sk: format!("CHILD#{child}"),
+    }
+}
+
+/// GSI1: the partition with all children of a parent.
+pub fn gsi1_parent_partition(parent: &EntityId) -> String {
+    format!("PARENT#{parent}")
+}
+
+/// GSI2: the partition of a resource.
+pub fn gsi2_resource_partition(resource: &Resource) -> String {
+    format!("{}{resource}", prefix::RESOURCE)
+}
+
+/// GSI2: a bucket under its resource.
+pub fn gsi2_bucket(resource: &Resource, entity: &EntityId) -> IndexKey {
+    IndexKey {
+        pk: gsi2_resource_partition(resource),
+        sk: format!("{}{entity}", prefix::GSI2_BUCKET),
+    }
+}
+
+/// GSI2: a usage snapshot under its resource, by window.
+pub fn gsi2_usage(resource: &Resource, window: Window, entity: &EntityId) -> IndexKey {
+    IndexKey {
+        pk: gsi2_resource_partition(resource),
+        sk: format!("{}{}#{entity}", prefix::GSI2_USAGE, window.key()),
+    }
+}
+
+/// GSI3: the partition of the entities that have limits of their own for a resource (or `_default_`).
+pub fn gsi3_partition(resource: &str) -> String {
+    format!("ENTITY_CONFIG#{resource}")
+}

@@ -1,0 +1,42 @@
+//! What the zae-limiter table holds, and the exact arithmetic of its buckets.
+//!
+//! This crate knows names, limits, buckets, keys and records, so that no other crate has to. It is pure: no I/O, no
+//! clock, no async, no AWS SDK. Items are [`serde_dynamo::Item`]s, which convert to the SDK's and to Lambda events'.
+//!
+//! | To find | Look in |
+//! |---|---|
+//! | validated names | [`EntityId`], [`Resource`], [`LimitName`], [`StackName`], [`Principal`] |
+//! | what a limit is | [`Limit`], [`LimitSet`], [`Tokens`] |
+//! | levels of configuration | [`ConfigLevel`], [`ConfigRecord`] |
+//! | how a bucket fills and empties, and how it is written | [`bucket`] |
+//! | keys | [`keys`] |
+//! | the other records | [`EntityRecord`], [`AuditEvent`], [`UsageSnapshot`], [`VersionRecord`] |
+
+pub mod bucket;
+mod item;
+pub mod keys;
+mod level;
+mod limit;
+mod limit_set;
+mod limit_text;
+mod names;
+mod records;
+mod timestamp;
+mod tokens;
+mod ulid;
+mod window;
+
+pub use item::{AttributeValue, Item, Malformed};
+pub use level::{ConfigLevel, LevelKind};
+pub use limit::{InvalidLimit, Limit};
+pub use limit_set::{DuplicateLimit, LimitSet};
+pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
+pub use records::{
+    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord, InvalidPolicy,
+    InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
+    Unknown, UsageSnapshot, Version, VersionRecord, usage_attribute,
+};
+pub use timestamp::{InvalidTimestamp, Timestamp};
+pub use tokens::{Tokens, TooManyTokens, whole_tokens};
+pub use ulid::Ulid;
+pub use window::{InvalidWindow, Window, WindowKind};

@@ -1,0 +1,84 @@
+//! The limits of one level or bucket: each name once, in order of name.
+
+use std::collections::BTreeMap;
+
+use crate::{Limit, LimitName};
+
+/// Limits with distinct names, sorted by name.
+///
+/// ```
+/// use zae_limiter_schema::{Limit, LimitSet};
+///
+/// let limits = LimitSet::new([Limit::per_minute("tpm", 10_000)?, Limit::per_minute("rpm", 100)?]).unwrap();
+/// let names: Vec<_> = limits.iter().map(|limit| limit.name().as_str()).collect();
+/// assert_eq!(names, ["rpm", "tpm"]);
+/// assert!(LimitSet::new([Limit::per_day("rpm", 1)?, Limit::per_minute("rpm", 100)?]).is_err());
+/// # Ok::<(), zae_limiter_schema::InvalidLimit>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LimitSet(BTreeMap<LimitName, Limit>);
+
+/// Two limits of the same name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limit {0} is given twice: each name may stand once")]
+pub struct DuplicateLimit(pub LimitName);
+
+impl LimitSet {
+    /// Collects limits; each name may stand once.
+    pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, DuplicateLimit> {
+        let mut set = BTreeMap::new();
+        for limit in limits {
+            if let Some(earlier) = set.insert(limit.name().clone(), limit) {
+                return Err(DuplicateLimit(earlier.name().clone()));
+            }
+        }
+        Ok(Self(set))
+    }
+
+    /// The limit of that name.
+    pub fn get(&self, name: &LimitName) -> Option<&Limit> {
+        self.0.get(name)
+    }
+
+    /// All limits in order of name.
+    pub fn iter(&self) -> impl Iterator<Item = &Limit> + Clone {
+        self.0.values()
+    }
+
+    /// All names in order.
+    pub fn names(&self) -> impl Iterator<Item = &LimitName> + Clone {
+        self.0.keys()
+    }
+
+    /// How many limits there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a LimitSet {
+    type Item = &'a Limit;
+    type IntoIter = std::collections::btree_map::Values<'a, LimitName, Limit>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.values()
+    }
+}
+
+impl serde::Serialize for LimitSet {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for LimitSet {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let limits = <Vec<Limit> as serde::Deserialize>::deserialize(deserializer)?;
+        Self::new(limits).map_err(serde::de::Error::custom)
+    }
+}

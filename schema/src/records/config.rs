@@ -1,0 +1,231 @@
+//! Stored configuration: the limits of one level and how it behaves when the table cannot be reached.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{Unknown, unknown};
+use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
+use crate::{ConfigLevel, EntityId, Limit, LimitName, LimitSet, Resource, keys};
+
+/// What happens to a call while the table cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnUnavailable {
+    /// The call goes ahead, uncounted (fail open).
+    Allow,
+    /// The call gets an error (fail closed).
+    Block,
+}
+
+/// Text that is neither `allow` nor `block`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("on_unavailable {value:?} is invalid: it must be allow or block")]
+pub struct InvalidPolicy {
+    value: String,
+}
+
+impl OnUnavailable {
+    /// `allow` or `block`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Block => "block",
+        }
+    }
+}
+
+impl fmt::Display for OnUnavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for OnUnavailable {
+    type Err = InvalidPolicy;
+
+    fn from_str(value: &str) -> Result<Self, InvalidPolicy> {
+        match value {
+            "allow" => Ok(Self::Allow),
+            "block" => Ok(Self::Block),
+            _ => Err(InvalidPolicy {
+                value: value.chars().take(50).collect(),
+            }),
+        }
+    }
+}
+
+/// Settings that exist for the whole system only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SystemSettings {
+    /// How long audit events are kept, in days.
+    pub audit_retention_days: Option<u32>,
+    /// Whether a newer client may update the stack's functions.
+    pub auto_update: Option<bool>,
+    /// Whether a version mismatch is an error.
+    pub strict_version: Option<bool>,
+}
+
+/// The configuration that one level stores.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigRecord {
+    /// The level.
+    pub level: ConfigLevel,
+    /// Its limits; none means that the level does not decide about limits.
+    pub limits: LimitSet,
+    /// Its policy, if it has one.
+    pub on_unavailable: Option<OnUnavailable>,
+    /// How often it was written.
+    pub config_version: u64,
+    /// What only the system level has.
+    pub system: SystemSettings,
+    /// Attributes that this version does not know.
+    pub unknown: Unknown,
+}
+
+const KNOWN: [&str; 11] = [
+    "PK",
+    "SK",
+    "GSI3PK",
+    "GSI3SK",
+    "entity_id",
+    "resource",
+    "on_unavailable",
+    "config_version",
+    "audit_retention_days",
+    "auto_update",
+    "strict_version",
+];
+
+const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
+
+/// The name in `l_{name}_{field}`, for one of the four fields of a limit.
+fn limit_attribute(attribute: &str) -> Option<(&str, &str)> {
+    let (name, field) = attribute.strip_prefix("l_")?.rsplit_once('_')?;
+    LIMIT_FIELDS.contains(&field).then_some((name, field))
+}
+
+impl ConfigRecord {
+    /// A record with limits and nothing else, as first written.
+    pub fn new(level: ConfigLevel, limits: LimitSet) -> Self {
+        Self {
+            level,
+            limits,
+            on_unavailable: None,
+            config_version: 1,
+            system: SystemSettings::default(),
+            unknown: Unknown::new(),
+        }
+    }
+
+    /// The attributes that hold a limit: whole tokens and seconds.
+    pub fn limit_attributes(limit: &Limit) -> [(String, AttributeValue); 4] {
+        let name = limit.name();
+        [
+            (format!("l_{name}_cp"), n(limit.capacity().get())),
+            (format!("l_{name}_bx"), n(limit.burst().get())),
+            (format!("l_{name}_ra"), n(limit.refill_amount().get())),
+            (format!("l_{name}_rp"), n(limit.refill_period_seconds())),
+        ]
+    }
+
+    /// True for an attribute that holds part of a limit.
+    pub fn is_limit_attribute(attribute: &str) -> bool {
+        limit_attribute(attribute).is_some()
+    }
+
+    /// The item as it stands in the table.
+    pub fn to_item(&self) -> Item {
+        let mut item = Builder::new(&keys::config(&self.level))
+            .with_some("entity_id", self.level.entity().map(s))
+            .with_some("resource", self.level.resource_key().map(s))
+            .with_some("on_unavailable", self.on_unavailable.map(s))
+            .with("config_version", n(self.config_version))
+            .with_some("audit_retention_days", self.system.audit_retention_days.map(n))
+            .with_some("auto_update", self.system.auto_update.map(AttributeValue::Bool))
+            .with_some(
+                "strict_version",
+                self.system.strict_version.map(AttributeValue::Bool),
+            );
+        if let (Some(entity), Some(resource)) = (self.level.entity(), self.level.resource_key()) {
+            item = item
+                .with("GSI3PK", s(keys::gsi3_partition(resource)))
+                .with("GSI3SK", s(entity));
+        }
+        for limit in &self.limits {
+            for (name, value) in Self::limit_attributes(limit) {
+                item = item.with(name, value);
+            }
+        }
+        for (name, value) in &self.unknown {
+            item = item.with(name, value.clone());
+        }
+        item.build()
+    }
+
+    /// Reads the item; the level is read from its key.
+    pub fn from_item(item: &Item) -> Result<Self, Malformed> {
+        let reader = Reader::new("configuration", item);
+        Ok(Self {
+            level: level_of_key(&reader)?,
+            limits: limits(&reader, item)?,
+            on_unavailable: reader.optional_parsed("on_unavailable", OnUnavailable::from_str)?,
+            config_version: reader.optional_number("config_version")?.unwrap_or(0),
+            system: SystemSettings {
+                audit_retention_days: reader.optional_number("audit_retention_days")?,
+                auto_update: reader.optional_flag("auto_update")?,
+                strict_version: reader.optional_flag("strict_version")?,
+            },
+            unknown: unknown(item, |name| {
+                KNOWN.contains(&name) || Self::is_limit_attribute(name)
+            }),
+        })
+    }
+}
+
+fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
+    let (pk, sk) = (reader.text("PK")?, reader.text("SK")?);
+    let entity =
+        |id: &str| EntityId::parse(id).map_err(|e| reader.malformed("PK", format!("is not usable: {e}")));
+    let resource = |attribute: &str, name: &str| {
+        Resource::from_stored(name).map_err(|e| reader.malformed(attribute, format!("is not usable: {e}")))
+    };
+    if pk == keys::SYSTEM_PARTITION && sk == "#CONFIG" {
+        return Ok(ConfigLevel::System);
+    }
+    if let (Some(name), "#CONFIG") = (pk.strip_prefix(keys::prefix::RESOURCE), sk) {
+        return Ok(ConfigLevel::Resource(resource("PK", name)?));
+    }
+    match (
+        pk.strip_prefix(keys::prefix::ENTITY),
+        sk.strip_prefix(keys::prefix::CONFIG),
+    ) {
+        (Some(id), Some(ConfigLevel::DEFAULT_RESOURCE)) => Ok(ConfigLevel::EntityDefault(entity(id)?)),
+        (Some(id), Some(name)) => Ok(ConfigLevel::Entity(entity(id)?, resource("SK", name)?)),
+        _ => Err(reader.malformed("SK", "is not the key of a configuration")),
+    }
+}
+
+fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
+    let names: BTreeSet<&str> = item
+        .keys()
+        .filter_map(|a| limit_attribute(a))
+        .filter(|(_, field)| *field == "cp")
+        .map(|(name, _)| name)
+        .collect();
+    let limits = names.into_iter().map(|name| {
+        let attribute = |field: &str| format!("l_{name}_{field}");
+        let unusable =
+            |reason: String| reader.malformed(&attribute("cp"), format!("is not usable: {reason}"));
+        Limit::from_parts(
+            LimitName::from_stored(name).map_err(|e| unusable(e.to_string()))?,
+            reader.number(&attribute("cp"))?,
+            reader.number(&attribute("bx"))?,
+            reader.number(&attribute("ra"))?,
+            reader.number(&attribute("rp"))?,
+        )
+        .map_err(|e| unusable(e.to_string()))
+    });
+    let limits = limits.collect::<Result<Vec<_>, _>>()?;
+    LimitSet::new(limits).map_err(|e| reader.malformed("SK", e.to_string()))
+}

@@ -1,0 +1,92 @@
+//! An entity's own record.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Unknown, unknown};
+use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, s, s_or_null};
+use crate::{EntityId, Timestamp, keys};
+
+/// What an application notes about an entity.
+pub type Metadata = BTreeMap<String, AttributeValue>;
+
+/// Who is limited: a name, perhaps a parent, and whether its calls count on the parent too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EntityRecord {
+    /// The entity's id.
+    pub id: EntityId,
+    /// A name for people; the id where none was given.
+    pub name: String,
+    /// The parent, if it has one.
+    pub parent: Option<EntityId>,
+    /// Whether acquires cascade to the parent.
+    pub cascade: bool,
+    /// Free notes.
+    pub metadata: Metadata,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Attributes that this version does not know.
+    pub unknown: Unknown,
+}
+
+const KNOWN: [&str; 10] = [
+    "PK",
+    "SK",
+    "GSI1PK",
+    "GSI1SK",
+    "entity_id",
+    "name",
+    "parent_id",
+    "cascade",
+    "metadata",
+    "created_at",
+];
+
+impl EntityRecord {
+    /// The item as it stands in the table.
+    pub fn to_item(&self) -> Item {
+        let index = self
+            .parent
+            .as_ref()
+            .map(|parent| keys::gsi1_child(parent, &self.id));
+        let mut item = Builder::new(&keys::entity_meta(&self.id))
+            .with("entity_id", s(&self.id))
+            .with("name", s(&self.name))
+            .with("parent_id", s_or_null(self.parent.as_ref()))
+            .with("cascade", AttributeValue::Bool(self.cascade))
+            .with(
+                "metadata",
+                AttributeValue::M(self.metadata.clone().into_iter().collect::<HashMap<_, _>>()),
+            )
+            .with("created_at", s(self.created_at))
+            .with_some("GSI1PK", index.as_ref().map(|index| s(&index.pk)))
+            .with_some("GSI1SK", index.as_ref().map(|index| s(&index.sk)));
+        for (name, value) in &self.unknown {
+            item = item.with(name, value.clone());
+        }
+        item.build()
+    }
+
+    /// Reads the item.
+    pub fn from_item(item: &Item) -> Result<Self, Malformed> {
+        let reader = Reader::new("entity", item);
+        let id = reader.parsed("entity_id", EntityId::parse)?;
+        Ok(Self {
+            name: reader
+                .optional_text("name")?
+                .map_or_else(|| id.to_string(), str::to_owned),
+            parent: reader.optional_parsed("parent_id", EntityId::parse)?,
+            cascade: reader.optional_flag("cascade")?.unwrap_or(false),
+            metadata: reader
+                .optional_map("metadata")?
+                .map(|map| {
+                    map.iter()
+                        .map(|(name, value)| (name.clone(), value.clone()))
+                        .collect()
+                })
+                .unwrap_or_default(),
+            created_at: reader.parsed("created_at", Timestamp::parse)?,
+            unknown: unknown(item, |name| KNOWN.contains(&name)),
+            id,
+        })
+    }
+}

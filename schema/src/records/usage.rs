@@ -1,0 +1,125 @@
+//! Usage snapshots: what one entity used of one resource in one hour, day or month.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, integer, n, s};
+use crate::{EntityId, LimitName, Resource, Timestamp, Window, WindowKind, keys};
+
+/// Attribute names of a usage snapshot besides one counter per limit.
+pub mod attribute {
+    /// The entity's id.
+    pub const ENTITY_ID: &str = "entity_id";
+    /// The resource.
+    pub const RESOURCE: &str = "resource";
+    /// `hourly`, `daily` or `monthly`.
+    pub const WINDOW: &str = "window";
+    /// The window's first moment.
+    pub const WINDOW_START: &str = "window_start";
+    /// How many acquires were counted.
+    pub const TOTAL_EVENTS: &str = "total_events";
+    /// Up to which record of which stream it has counted.
+    pub const SEQUENCE: &str = "_sq";
+    /// The creation time of the newest counted record.
+    pub const NEWEST: &str = "_sa";
+}
+
+/// How far a snapshot has counted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Progress {
+    /// Stream label, `/`, and the sequence number padded to 40 digits: sorts like the stream.
+    pub sequence: String,
+    /// The creation time of the newest counted record, as epoch seconds in text.
+    pub newest: Option<String>,
+}
+
+/// What one entity used of one resource in one window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageSnapshot {
+    /// Who.
+    pub entity: EntityId,
+    /// Of what.
+    pub resource: Resource,
+    /// When.
+    pub window: Window,
+    /// Whole tokens per limit; below zero where more was given back than taken in this window.
+    pub counters: BTreeMap<LimitName, i128>,
+    /// How many acquires were counted.
+    pub total_events: i128,
+    /// When the table may forget it, in epoch seconds.
+    pub ttl: Option<i64>,
+    /// How far it has counted; the Python peer's snapshots have none.
+    pub progress: Option<Progress>,
+}
+
+impl UsageSnapshot {
+    /// The item as it stands in the table.
+    pub fn to_item(&self) -> Item {
+        let index = keys::gsi2_usage(&self.resource, self.window, &self.entity);
+        let mut item = Builder::new(&keys::usage(&self.entity, &self.resource, self.window))
+            .with(attribute::ENTITY_ID, s(&self.entity))
+            .with(attribute::RESOURCE, s(&self.resource))
+            .with(attribute::WINDOW, s(self.window.kind()))
+            .with(attribute::WINDOW_START, s(self.window.start()))
+            .with(attribute::TOTAL_EVENTS, n(self.total_events))
+            .with("GSI2PK", s(index.pk))
+            .with("GSI2SK", s(index.sk))
+            .with_some("ttl", self.ttl.map(n))
+            .with_some(
+                attribute::SEQUENCE,
+                self.progress.as_ref().map(|p| s(&p.sequence)),
+            )
+            .with_some(
+                attribute::NEWEST,
+                self.progress.as_ref().and_then(|p| p.newest.as_ref()).map(s),
+            );
+        for (name, count) in &self.counters {
+            item = item.with(name.as_str(), n(*count));
+        }
+        item.build()
+    }
+
+    /// Reads the item. Which window it is stands in its attributes: the peer writes days under the key of
+    /// their first hour.
+    pub fn from_item(item: &Item) -> Result<Self, Malformed> {
+        let reader = Reader::new("usage snapshot", item);
+        let start = reader.parsed(attribute::WINDOW_START, Timestamp::parse)?;
+        let window = reader
+            .parsed(attribute::WINDOW, WindowKind::from_str)?
+            .window_at(start);
+        if window.start() != start {
+            return Err(reader.malformed(attribute::WINDOW_START, "is not the start of such a window"));
+        }
+        Ok(Self {
+            entity: reader.parsed(attribute::ENTITY_ID, EntityId::parse)?,
+            resource: reader.parsed(attribute::RESOURCE, Resource::from_stored)?,
+            window,
+            counters: counters(&reader, item)?,
+            total_events: reader.optional_integer(attribute::TOTAL_EVENTS)?.unwrap_or(0),
+            ttl: reader.optional_number("ttl")?,
+            progress: reader
+                .optional_text(attribute::SEQUENCE)?
+                .map(|sequence| {
+                    let newest = reader.optional_text(attribute::NEWEST)?.map(str::to_owned);
+                    Ok(Progress {
+                        sequence: sequence.to_owned(),
+                        newest,
+                    })
+                })
+                .transpose()?,
+        })
+    }
+}
+
+/// Every number under the name of a limit is a counter.
+fn counters(reader: &Reader<'_>, item: &Item) -> Result<BTreeMap<LimitName, i128>, Malformed> {
+    let mut counters = BTreeMap::new();
+    for (attribute, value) in item.iter() {
+        let (AttributeValue::N(digits), Ok(name)) = (value, LimitName::parse(attribute)) else {
+            continue;
+        };
+        let count = integer(digits).ok_or_else(|| reader.malformed(attribute, "must be a whole number"))?;
+        counters.insert(name, count);
+    }
+    Ok(counters)
+}

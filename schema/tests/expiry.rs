@@ -1,0 +1,163 @@
+//! When a bucket may be forgotten, and which slots.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{entity, name, put_limit, resource};
+use zae_limiter_schema::bucket::{
+    Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Demand, Expiry, Footing, Incarnation,
+    Meter, Params, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule,
+};
+use zae_limiter_schema::{Limit, LimitSet, Timestamp};
+
+const T0: i64 = 1_700_000_000_000;
+
+fn terms(limit: &Limit, ttl: TtlRule) -> Terms {
+    Terms::new(LimitSet::new([limit.clone()]).unwrap(), None, false, ttl)
+}
+
+fn write(
+    limit: &Limit,
+    ttl: TtlRule,
+    tokens: i128,
+    expires_in: Option<i64>,
+    demand: Demand,
+    elapsed: i64,
+) -> BucketWrite {
+    let terms = terms(limit, ttl);
+    let mut item = Attributes::default();
+    item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
+    item.insert(Attr::Etag, Scalar::Text(terms.etag("gen001").as_str().into()));
+    item.insert(
+        Attr::Slot(ClientId::parse("old1").unwrap()),
+        Scalar::Number(i128::from(T0 - 61_000)),
+    );
+    item.insert(
+        Attr::Slot(ClientId::parse("new1").unwrap()),
+        Scalar::Number(i128::from(T0 - 1_000)),
+    );
+    if let Some(seconds) = expires_in {
+        item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(T0 / 1000 + seconds)));
+    }
+    put_limit(
+        &mut item,
+        limit.name(),
+        Meter {
+            tokens,
+            ..Meter::full(Params::from(limit))
+        },
+        0,
+    );
+    let Decoded::Bucket(image) = item.decode().unwrap() else {
+        panic!("a stub")
+    };
+    let footing = Footing::live(&image, &terms, Timestamp::from_millis(T0 + elapsed));
+    let batch = Batch {
+        demands: [(limit.name().clone(), demand)].into(),
+        acquires: 1,
+    };
+    let slot = Slot {
+        client: ClientId::parse("me01").unwrap(),
+        before: SlotBefore::Absent,
+        number: 1,
+    };
+    let key = BucketKey {
+        entity: entity("user-1"),
+        resource: resource("gpt-4"),
+    };
+    footing
+        .write(key, &batch, slot, Incarnation::from_random(0))
+        .unwrap()
+}
+
+const ONE: Demand = Demand {
+    debit: 1_000,
+    credit: 0,
+    adjust: 0,
+    recount: 0,
+};
+
+#[test]
+fn seven_fill_times_as_in_the_seeds() {
+    let rule = TtlRule::from_multiplier(TtlRule::DEFAULT_MULTIPLIER);
+    let rpm = Params::from(&Limit::per_minute("rpm", 100).unwrap());
+    assert_eq!(rule.life_seconds(rpm.fill_time(), 0), Some(420));
+    let slow = Params::from(&Limit::custom("slow", 1000, 1000, 10, 60).unwrap());
+    assert_eq!(rule.life_seconds(slow.fill_time(), 0), Some(42_000));
+    assert_eq!(TtlRule::from_multiplier(0).life_seconds(rpm.fill_time(), 0), None);
+}
+
+#[test]
+fn the_fill_time_is_that_of_the_burst() {
+    let rule = TtlRule::from_multiplier(7);
+    let bursty = Params::from(&Limit::per_minute("rpm", 100).unwrap().with_burst(1000).unwrap());
+    assert_eq!(rule.life_seconds(bursty.fill_time(), 0), Some(4200));
+}
+
+#[test]
+fn a_busy_bucket_is_refreshed_before_half_of_its_life_is_over() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    let rule = TtlRule::from_multiplier(7);
+    let fresh = write(&rpm, rule, 50_000, Some(400), ONE, 0);
+    assert_eq!(
+        (fresh.shape, fresh.expiry),
+        (Shape::Touch, Expiry::Beyond(T0 / 1000 + 209))
+    );
+    let aging = write(&rpm, rule, 50_000, Some(209), ONE, 0);
+    assert_eq!(
+        (aging.shape, aging.expiry),
+        (Shape::Touch, Expiry::Becomes(T0 / 1000 + 420))
+    );
+}
+
+#[test]
+fn an_expired_bucket_is_live_and_is_refreshed() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    let expired = write(&rpm, TtlRule::from_multiplier(7), 0, Some(-5), ONE, 600_000);
+    assert_eq!(
+        (expired.shape, expired.expiry),
+        (Shape::Settle, Expiry::Becomes(T0 / 1000 + 600 + 420))
+    );
+}
+
+#[test]
+fn debt_keeps_a_bucket_until_it_is_paid_twice_over() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    let debt = Demand {
+        adjust: 1_000_000,
+        ..Demand::default()
+    };
+    let write = write(&rpm, TtlRule::from_multiplier(7), 0, Some(400), debt, 0);
+    // 1,000 tokens of debt and 100 to full, at 100 a minute: 660 seconds, twice.
+    assert_eq!(write.expiry, Expiry::Becomes(T0 / 1000 + 1_320));
+}
+
+#[test]
+fn limits_of_an_entitys_own_take_the_expiry_away() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    assert_eq!(
+        write(&rpm, TtlRule::Never, 50_000, Some(400), ONE, 0).expiry,
+        Expiry::Removed
+    );
+    assert_eq!(
+        write(&rpm, TtlRule::Never, 50_000, None, ONE, 0).expiry,
+        Expiry::Leave
+    );
+    assert_eq!(
+        write(&rpm, TtlRule::from_multiplier(7), 50_000, None, ONE, 0).expiry,
+        Expiry::Becomes(T0 / 1000 + 420)
+    );
+}
+
+#[test]
+fn only_a_settle_removes_slots_and_only_old_ones_as_seen() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    assert_eq!(write(&rpm, TtlRule::Never, 50_000, None, ONE, 0).prune, []);
+    let settle = write(&rpm, TtlRule::Never, 0, None, ONE, 1_000);
+    assert_eq!(settle.shape, Shape::Settle);
+    assert_eq!(
+        settle.prune,
+        [(ClientId::parse("old1").unwrap(), i128::from(T0 - 61_000))]
+    );
+    let _ = name("rpm");
+}
