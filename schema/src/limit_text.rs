@@ -36,7 +36,7 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, InvalidLimit> {
         let broken = |rule: String| InvalidLimit::Text {
-            text: text.chars().take(50).collect(),
+            text: shortened(text),
             rule,
         };
         let number =
@@ -68,11 +68,21 @@ impl FromStr for Limit {
     }
 }
 
+/// Text from outside, cut so that it can stand in a message.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(50) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
 fn parse_number(value: &str) -> Result<u64, String> {
     if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("{value:?} is not a whole number"));
+        return Err(format!("{:?} is not a whole number", shortened(value)));
     }
-    value.parse().map_err(|_| format!("{value} is too large"))
+    value
+        .parse()
+        .map_err(|_| format!("{} is too large", shortened(value)))
 }
 
 fn parse_period(value: &str) -> Result<u64, String> {
@@ -83,6 +93,9 @@ fn parse_period(value: &str) -> Result<u64, String> {
         .strip_suffix('s')
         .and_then(|seconds| parse_number(seconds).ok())
         .ok_or_else(|| {
-            format!("period {value:?} is not sec, min, hour, day or a number of seconds such as 90s")
+            format!(
+                "period {:?} is not sec, min, hour, day or a number of seconds such as 90s",
+                shortened(value)
+            )
         })
 }

@@ -66,7 +66,7 @@ impl Attributes {
             param(Field::Capacity)?,
             param(Field::Burst)?,
             param(Field::Amount)?,
-            param(Field::Period)?,
+            self.optional_number(&attr(Field::Period), 0..=Params::MAX_PERIOD)?,
         ) {
             (Some(capacity), Some(burst), Some(amount), Some(period)) => {
                 Params::new(capacity, burst, amount, period)

@@ -38,7 +38,9 @@ impl TtlRule {
         let Self::AfterFills { multiplier } = self else {
             return None;
         };
-        let millis = (longest_fill * i128::from(multiplier)).max(longest_to_full * 2);
-        Some(i64::try_from((millis + 999) / 1000).map_or(CENTURY, |seconds| seconds.min(CENTURY)))
+        let millis = longest_fill
+            .saturating_mul(i128::from(multiplier))
+            .max(longest_to_full.saturating_mul(2));
+        Some(i64::try_from(millis.saturating_add(999) / 1000).map_or(CENTURY, |seconds| seconds.min(CENTURY)))
     }
 }

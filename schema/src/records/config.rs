@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::{Unknown, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
-use crate::{ConfigLevel, EntityId, Limit, LimitName, LimitSet, Resource, keys};
+use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitName, LimitSet, Resource, keys};
 
 /// What happens to a call while the table cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -215,17 +215,34 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
         .collect();
     let limits = names.into_iter().map(|name| {
         let attribute = |field: &str| format!("l_{name}_{field}");
-        let unusable =
-            |reason: String| reader.malformed(&attribute("cp"), format!("is not usable: {reason}"));
+        let unusable = |error: InvalidLimit| {
+            reader.malformed(&attribute(at_fault(&error)), format!("is not usable: {error}"))
+        };
         Limit::from_parts(
-            LimitName::from_stored(name).map_err(|e| unusable(e.to_string()))?,
+            LimitName::from_stored(name).map_err(|error| unusable(error.into()))?,
             reader.number(&attribute("cp"))?,
             reader.number(&attribute("bx"))?,
             reader.number(&attribute("ra"))?,
             reader.number(&attribute("rp"))?,
         )
-        .map_err(|e| unusable(e.to_string()))
+        .map_err(unusable)
     });
     let limits = limits.collect::<Result<Vec<_>, _>>()?;
     LimitSet::new(limits).map_err(|e| reader.malformed("SK", e.to_string()))
+}
+
+/// The suffix of the attribute that an error is about.
+fn at_fault(error: &InvalidLimit) -> &'static str {
+    match error {
+        InvalidLimit::Number { field: "burst", .. } => "bx",
+        InvalidLimit::Number {
+            field: "refill amount",
+            ..
+        } => "ra",
+        InvalidLimit::Number {
+            field: "refill period",
+            ..
+        } => "rp",
+        _ => "cp",
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::item::{AttributeValue, Item, Malformed, Reader, integer};
+use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, integer, n};
+use crate::keys;
 
 /// The resources that have defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,6 +12,15 @@ pub struct ResourceRegistry(pub BTreeSet<String>);
 impl ResourceRegistry {
     /// The attribute, a set of strings.
     pub const ATTRIBUTE: &'static str = "resources";
+
+    /// The item as it stands in the table, where a set is never empty.
+    pub fn to_item(&self) -> Item {
+        let names =
+            (!self.0.is_empty()).then(|| AttributeValue::Ss(self.0.iter().cloned().collect::<Vec<_>>()));
+        Builder::new(&keys::resource_registry())
+            .with_some(Self::ATTRIBUTE, names)
+            .build()
+    }
 
     /// Reads the item.
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
@@ -25,6 +35,15 @@ impl ResourceRegistry {
 pub struct EntityConfigRegistry(pub BTreeMap<String, i128>);
 
 impl EntityConfigRegistry {
+    /// The item as it stands in the table.
+    pub fn to_item(&self) -> Item {
+        let key = Builder::new(&keys::entity_config_registry());
+        let counts = self.0.iter();
+        counts
+            .fold(key, |item, (name, count)| item.with(name, n(*count)))
+            .build()
+    }
+
     /// Reads the item.
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
         let reader = Reader::new("registry of entity configurations", item);

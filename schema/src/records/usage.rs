@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use super::{Unknown, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, integer, n, s};
 use crate::{EntityId, LimitName, Resource, Timestamp, Window, WindowKind, keys};
 
@@ -50,7 +51,24 @@ pub struct UsageSnapshot {
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
     pub progress: Option<Progress>,
+    /// Attributes that this version does not know.
+    pub unknown: Unknown,
 }
+
+const KNOWN: [&str; 12] = [
+    "PK",
+    "SK",
+    "GSI2PK",
+    "GSI2SK",
+    "ttl",
+    attribute::ENTITY_ID,
+    attribute::RESOURCE,
+    attribute::WINDOW,
+    attribute::WINDOW_START,
+    attribute::TOTAL_EVENTS,
+    attribute::SEQUENCE,
+    attribute::NEWEST,
+];
 
 impl UsageSnapshot {
     /// The item as it stands in the table.
@@ -76,6 +94,9 @@ impl UsageSnapshot {
         for (name, count) in &self.counters {
             item = item.with(name.as_str(), n(*count));
         }
+        for (name, value) in &self.unknown {
+            item = item.with(name, value.clone());
+        }
         item.build()
     }
 
@@ -90,11 +111,13 @@ impl UsageSnapshot {
         if window.start() != start {
             return Err(reader.malformed(attribute::WINDOW_START, "is not the start of such a window"));
         }
+        let counters = counters(&reader, item)?;
         Ok(Self {
             entity: reader.parsed(attribute::ENTITY_ID, EntityId::parse)?,
             resource: reader.parsed(attribute::RESOURCE, Resource::from_stored)?,
             window,
-            counters: counters(&reader, item)?,
+            unknown: unknown(item, |name| KNOWN.contains(&name) || counters.contains_key(name)),
+            counters,
             total_events: reader.optional_integer(attribute::TOTAL_EVENTS)?.unwrap_or(0),
             ttl: reader.optional_number("ttl")?,
             progress: reader

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::{Unknown, unknown};
 use crate::item::{Builder, Item, Malformed, Reader, s, s_or_null};
 use crate::{Timestamp, keys};
 
@@ -92,7 +93,19 @@ pub struct VersionRecord {
     pub updated_at: Timestamp,
     /// By whom, such as `client:0.1.0`.
     pub updated_by: Option<String>,
+    /// Attributes that this version does not know.
+    pub unknown: Unknown,
 }
+
+const KNOWN: [&str; 7] = [
+    "PK",
+    "SK",
+    "schema_version",
+    "client_min_version",
+    "lambda_version",
+    "updated_at",
+    "updated_by",
+];
 
 impl VersionRecord {
     /// The format that this crate reads and writes.
@@ -106,18 +119,22 @@ impl VersionRecord {
             lambda_version: None,
             updated_at,
             updated_by: Some(updated_by.into()),
+            unknown: Unknown::new(),
         }
     }
 
     /// The item as it stands in the table.
     pub fn to_item(&self) -> Item {
-        Builder::new(&keys::version())
+        let mut item = Builder::new(&keys::version())
             .with("schema_version", s(&self.schema_version))
             .with("client_min_version", s(&self.client_min_version))
             .with("lambda_version", s_or_null(self.lambda_version.as_ref()))
             .with("updated_at", s(self.updated_at))
-            .with("updated_by", s_or_null(self.updated_by.as_ref()))
-            .build()
+            .with("updated_by", s_or_null(self.updated_by.as_ref()));
+        for (name, value) in &self.unknown {
+            item = item.with(name, value.clone());
+        }
+        item.build()
     }
 
     /// Reads the item.
@@ -134,6 +151,7 @@ impl VersionRecord {
                 .optional_parsed("updated_at", Timestamp::parse)?
                 .unwrap_or(Timestamp::MIN),
             updated_by: reader.optional_text("updated_by")?.map(str::to_owned),
+            unknown: unknown(item, |name| KNOWN.contains(&name)),
         })
     }
 }
