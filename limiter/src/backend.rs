@@ -1,0 +1,52 @@
+//! What admission needs of a store, whatever it is: the table, the table in the process, or a simulation.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, Item, Resource};
+
+use crate::Result;
+
+/// An answer that is still to come.
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// What a backend can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    /// Its answers carry the server's time, by which a wrong clock is noticed.
+    pub(crate) server_time: bool,
+    /// Other processes can see and write the same buckets.
+    pub(crate) shared: bool,
+}
+
+/// Everything that decides about an entity and resource, read together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LoadedConfig {
+    /// Entity and resource.
+    pub(crate) entity: Option<ConfigRecord>,
+    /// The entity on every resource.
+    pub(crate) entity_default: Option<ConfigRecord>,
+    /// The resource.
+    pub(crate) resource: Option<ConfigRecord>,
+    /// The system.
+    pub(crate) system: Option<ConfigRecord>,
+    /// The entity's own record.
+    pub(crate) meta: Option<EntityRecord>,
+    /// The bucket as it stands, undecoded.
+    pub(crate) bucket: Option<Item>,
+}
+
+/// A store of configurations and buckets.
+pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
+    /// What this one can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads the four levels of configuration, the entity and its bucket in one round trip.
+    fn load_config<'a>(
+        &'a self,
+        entity: &'a EntityId,
+        resource: &'a Resource,
+        consistent: bool,
+    ) -> Pending<'a, LoadedConfig>;
+}

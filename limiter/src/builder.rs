@@ -1,0 +1,237 @@
+//! How a limiter is set up.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
+use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
+
+use crate::cache::CacheLimits;
+use crate::connect::{AwsSettings, Connection};
+use crate::entropy::Entropy;
+use crate::repository::{Repository, Setup};
+use crate::resolution::Defaults;
+use crate::{Clock, Error, RateLimiter, Result, SystemClock};
+
+/// Settings of a [`RateLimiter`]. Every one has a default; [`build`](Builder::build) or `.await` connects.
+///
+/// ```
+/// use std::time::Duration;
+/// use zae_limiter::{Limit, RateLimiter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// let limiter = RateLimiter::embedded()
+///     .default_limits([Limit::per_minute("rpm", 100)?])
+///     .config_cache_ttl(Duration::from_secs(10))
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct Builder {
+    name: String,
+    connection: Connection,
+    create_table: bool,
+    limits: Vec<Limit>,
+    on_unavailable: OnUnavailable,
+    principal: Option<String>,
+    time_budget: Duration,
+    admin_budget: Duration,
+    cache: CacheLimits,
+    clock: Arc<dyn Clock>,
+    entropy: Entropy,
+}
+
+/// What admission is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// How long an acquire may take in all.
+    pub(crate) time_budget: Duration,
+}
+
+impl Builder {
+    pub(crate) fn new(name: String, connection: Connection) -> Self {
+        Self {
+            name,
+            create_table: connection.creates_table(),
+            connection,
+            limits: vec![],
+            on_unavailable: OnUnavailable::Block,
+            principal: None,
+            time_budget: Duration::from_secs(1),
+            admin_budget: Duration::from_secs(10),
+            cache: CacheLimits {
+                ttl: Duration::from_secs(60),
+                entries: 10_000,
+            },
+            clock: Arc::new(SystemClock::new()),
+            entropy: Entropy::from_system(),
+        }
+    }
+
+    fn aws(mut self, set: impl FnOnce(&mut AwsSettings)) -> Self {
+        if let Connection::Aws(settings) = &mut self.connection {
+            set(settings);
+        }
+        self
+    }
+
+    /// The AWS region. Otherwise from `AWS_REGION`, the profile or the instance. An embedded store has none.
+    pub fn region(self, region: impl Into<String>) -> Self {
+        self.aws(|aws| aws.region = Some(region.into()))
+    }
+
+    /// Another endpoint than AWS's, such as a local DynamoDB. Otherwise from `AWS_ENDPOINT_URL` and the profile.
+    pub fn endpoint_url(self, url: impl Into<String>) -> Self {
+        self.aws(|aws| aws.endpoint_url = Some(url.into()))
+    }
+
+    /// Credentials, or where to get them. Otherwise from the environment, the profile or the instance.
+    pub fn credentials(self, provider: impl ProvideCredentials + 'static) -> Self {
+        self.aws(|aws| aws.credentials = Some(SharedCredentialsProvider::new(provider)))
+    }
+
+    /// A profile of the shared AWS configuration files.
+    pub fn profile(self, name: impl Into<String>) -> Self {
+        self.aws(|aws| aws.profile = Some(name.into()))
+    }
+
+    /// A whole SDK configuration that the application has already. Region, endpoint and credentials that are set
+    /// here stand above it.
+    pub fn sdk_config(self, config: SdkConfig) -> Self {
+        self.aws(|aws| aws.sdk_config = Some(config))
+    }
+
+    /// How long opening a connection may take. One second unless set.
+    pub fn connect_timeout(self, timeout: Duration) -> Self {
+        self.aws(|aws| aws.connect_timeout = Some(timeout))
+    }
+
+    /// An HTTP client of the application's, for proxies, own certificates, or tests with faults.
+    pub fn http_client(self, client: impl HttpClient + 'static) -> Self {
+        self.aws(|aws| aws.http_client = Some(SharedHttpClient::new(client)))
+    }
+
+    /// Makes the table if it is missing. For local endpoints; a table on AWS belongs to a stack. Embedded stores
+    /// always do.
+    pub fn create_table(mut self, create: bool) -> Self {
+        self.create_table = create;
+        self
+    }
+
+    /// Another name for the table of an embedded store, which is `limiter` otherwise.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Limits for when none are stored at any level.
+    pub fn default_limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.limits = limits.into_iter().collect();
+        self
+    }
+
+    /// What happens while the table cannot be reached, where nothing is stored about it. Blocks unless set.
+    pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
+        self.on_unavailable = policy;
+        self
+    }
+
+    /// Who makes the changes of this limiter, for audit events. Otherwise the ARN of the AWS credentials.
+    pub fn principal(mut self, principal: impl Into<String>) -> Self {
+        self.principal = Some(principal.into());
+        self
+    }
+
+    /// How long an acquire may take in all, retries included. One second unless set.
+    pub fn time_budget(mut self, budget: Duration) -> Self {
+        self.time_budget = budget;
+        self
+    }
+
+    /// How long each call of the other operations may take in all, retries included. Ten seconds unless set.
+    pub fn admin_time_budget(mut self, budget: Duration) -> Self {
+        self.admin_budget = budget;
+        self
+    }
+
+    /// How long resolved configuration is kept: 60 seconds unless set. Zero turns the cache off.
+    pub fn config_cache_ttl(mut self, ttl: Duration) -> Self {
+        self.cache.ttl = ttl;
+        self
+    }
+
+    /// For how many pairs of entity and resource configuration is kept: 10,000 unless set.
+    pub fn config_cache_entries(mut self, entries: usize) -> Self {
+        self.cache.entries = entries;
+        self
+    }
+
+    /// Another clock than the machine's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Makes every random choice (jitter, ids) follow from the seed, for tests that must repeat.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.entropy = Entropy::seeded(seed);
+        self
+    }
+
+    /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), touches
+    /// the table here.
+    pub async fn build(self) -> Result<RateLimiter> {
+        let name = StackName::parse(&self.name)?;
+        let limits = LimitSet::new(self.limits).map_err(|error| {
+            Error::invalid("default limits", error.0.as_str(), "each name may stand once")
+        })?;
+        for (field, value) in [
+            ("time_budget", self.time_budget),
+            ("admin_time_budget", self.admin_budget),
+        ] {
+            if value.is_zero() {
+                return Err(Error::invalid(field, "0", "it must be longer than nothing"));
+            }
+        }
+        let principal = self.principal.map(Principal::parse).transpose()?;
+        let setup = Setup {
+            name,
+            connected: self.connection.open().await?,
+            defaults: Defaults {
+                limits,
+                on_unavailable: self.on_unavailable,
+            },
+            principal,
+            time_budget: self.time_budget,
+            admin_budget: self.admin_budget,
+            cache: self.cache,
+            clock: self.clock,
+            entropy: Arc::new(self.entropy),
+        };
+        let repository = Repository::new(setup);
+        if self.create_table {
+            repository.create_table().await?;
+        }
+        Ok(RateLimiter::over(
+            repository,
+            Settings {
+                time_budget: self.time_budget,
+            },
+        ))
+    }
+}
+
+impl IntoFuture for Builder {
+    type Output = Result<RateLimiter>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<RateLimiter>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.build())
+    }
+}

@@ -1,0 +1,52 @@
+//! Names and values of an expression, by index: an attribute's name never becomes part of an expression's text.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
+use zae_limiter_schema::AttributeValue;
+
+use super::to_sdk_value;
+
+pub(crate) type Names = Option<HashMap<String, String>>;
+pub(crate) type Values = Option<HashMap<String, SdkValue>>;
+
+/// Collects what an expression refers to.
+#[derive(Debug, Default)]
+pub(crate) struct Placeholders {
+    names: Vec<String>,
+    values: Vec<SdkValue>,
+}
+
+impl Placeholders {
+    /// The placeholder of an attribute; the same one each time.
+    pub(crate) fn name(&mut self, attribute: &str) -> String {
+        let index = self
+            .names
+            .iter()
+            .position(|name| name == attribute)
+            .unwrap_or_else(|| {
+                self.names.push(attribute.to_owned());
+                self.names.len() - 1
+            });
+        format!("#a{index}")
+    }
+
+    /// The placeholder of a value.
+    pub(crate) fn value(&mut self, value: AttributeValue) -> String {
+        self.values.push(to_sdk_value(value));
+        format!(":v{}", self.values.len() - 1)
+    }
+
+    /// Both maps, in the form of the SDK: absent when there is nothing in them.
+    pub(crate) fn into_maps(self) -> (Names, Values) {
+        fn indexed<T>(sign: &str, all: Vec<T>) -> Option<HashMap<String, T>> {
+            let map: HashMap<_, _> = all
+                .into_iter()
+                .enumerate()
+                .map(|(index, one)| (format!("{sign}{index}"), one))
+                .collect();
+            (!map.is_empty()).then_some(map)
+        }
+        (indexed("#a", self.names), indexed(":v", self.values))
+    }
+}

@@ -1,0 +1,273 @@
+//! Reading a range of one partition, page by page.
+
+use std::collections::HashMap;
+
+use zae_limiter_schema::keys::{GSI1, GSI2, GSI3, Key, attribute};
+use zae_limiter_schema::{AttributeValue, Item};
+
+use super::convert::{SdkItem, from_sdk_item, to_sdk_item};
+use super::{Placeholders, Table};
+use crate::Result;
+
+/// Which part of a partition.
+#[derive(Debug, Clone)]
+pub(crate) enum Sort {
+    All,
+    StartsWith(String),
+    /// Both ends included.
+    Between(String, String),
+}
+
+/// A condition on items that are read, applied by DynamoDB.
+#[derive(Debug, Clone)]
+pub(crate) enum Filter {
+    Equals(&'static str, AttributeValue),
+    Between(&'static str, AttributeValue, AttributeValue),
+}
+
+/// A range of one partition of the table or of an index.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    index: Option<&'static str>,
+    partition: String,
+    sort: Sort,
+    filters: Vec<Filter>,
+    newest_first: bool,
+    consistent: bool,
+    keys_only: bool,
+}
+
+/// One page, and where the next one starts.
+#[derive(Debug)]
+pub(crate) struct RawPage {
+    pub(crate) items: Vec<Item>,
+    pub(crate) next: Option<SdkItem>,
+}
+
+impl Query {
+    pub(crate) fn table(partition: String, sort: Sort) -> Self {
+        Self {
+            index: None,
+            partition,
+            sort,
+            filters: vec![],
+            newest_first: false,
+            consistent: false,
+            keys_only: false,
+        }
+    }
+
+    pub(crate) fn index(index: &'static str, partition: String, sort: Sort) -> Self {
+        Self {
+            index: Some(index),
+            ..Self::table(partition, sort)
+        }
+    }
+
+    pub(crate) fn filter(mut self, filter: Filter) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    pub(crate) fn newest_first(mut self) -> Self {
+        self.newest_first = true;
+        self
+    }
+
+    pub(crate) fn consistent(mut self) -> Self {
+        self.consistent = true;
+        self
+    }
+
+    pub(crate) fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
+
+    pub(crate) fn is_filtered(&self) -> bool {
+        !self.filters.is_empty()
+    }
+
+    /// Partition and sort key of the table or index.
+    pub(crate) fn key_attributes(&self) -> (&'static str, &'static str) {
+        match self.index {
+            Some(GSI1) => (attribute::GSI1PK, attribute::GSI1SK),
+            Some(GSI2) => (attribute::GSI2PK, attribute::GSI2SK),
+            Some(GSI3) => (attribute::GSI3PK, attribute::GSI3SK),
+            _ => (attribute::PK, attribute::SK),
+        }
+    }
+
+    /// Where a page starts that follows the item with these keys.
+    pub(crate) fn start_after(&self, key: &Key, index_sort: Option<&str>) -> SdkItem {
+        let mut start = HashMap::from([
+            (attribute::PK.to_owned(), AttributeValue::S(key.pk.clone())),
+            (attribute::SK.to_owned(), AttributeValue::S(key.sk.clone())),
+        ]);
+        if let (Some(_), Some(sort)) = (self.index, index_sort) {
+            let (pk, sk) = self.key_attributes();
+            start.insert(pk.to_owned(), AttributeValue::S(self.partition.clone()));
+            start.insert(sk.to_owned(), AttributeValue::S(sort.to_owned()));
+        }
+        to_sdk_item(Item::from(start))
+    }
+}
+
+impl Table {
+    /// One page, as long as DynamoDB makes it, or at most `most` items before filtering.
+    pub(crate) async fn query_page(
+        &self,
+        query: &Query,
+        start: Option<SdkItem>,
+        most: Option<usize>,
+    ) -> Result<RawPage> {
+        let mut placeholders = Placeholders::default();
+        let (pk, sk) = query.key_attributes();
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let mut condition = format!(
+            "{} = {}",
+            placeholders.name(pk),
+            placeholders.value(text(&query.partition))
+        );
+        match &query.sort {
+            Sort::All => {}
+            Sort::StartsWith(prefix) => {
+                condition += &format!(
+                    " AND begins_with({}, {})",
+                    placeholders.name(sk),
+                    placeholders.value(text(prefix))
+                );
+            }
+            Sort::Between(first, last) => {
+                let (name, first) = (placeholders.name(sk), placeholders.value(text(first)));
+                condition += &format!(
+                    " AND {name} BETWEEN {first} AND {}",
+                    placeholders.value(text(last))
+                );
+            }
+        }
+        let filters: Vec<_> = query
+            .filters
+            .iter()
+            .map(|filter| filter.expression(&mut placeholders))
+            .collect();
+        let projection = query
+            .keys_only
+            .then(|| [attribute::PK, attribute::SK, pk, sk].map(|name| placeholders.name(name)))
+            .map(|names| names.into_iter().collect::<std::collections::BTreeSet<_>>())
+            .map(|names| names.into_iter().collect::<Vec<_>>().join(", "));
+        let (names, values) = placeholders.into_maps();
+        let most = most.map(|most| i32::try_from(most.max(1)).unwrap_or(i32::MAX));
+        let answer = self
+            .send("Query", self.budget(), || {
+                self.client
+                    .query()
+                    .table_name(self.name.as_str())
+                    .set_index_name(query.index.map(str::to_owned))
+                    .key_condition_expression(condition.clone())
+                    .set_filter_expression((!filters.is_empty()).then(|| filters.join(" AND ")))
+                    .set_projection_expression(projection.clone())
+                    .set_expression_attribute_names(names.clone())
+                    .set_expression_attribute_values(values.clone())
+                    .scan_index_forward(!query.newest_first)
+                    .consistent_read(query.consistent)
+                    .set_exclusive_start_key(start.clone())
+                    .set_limit(most)
+                    .send()
+            })
+            .await?;
+        let items = answer
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(from_sdk_item)
+            .collect::<Result<_>>()?;
+        Ok(RawPage {
+            items,
+            next: answer.last_evaluated_key.filter(|key| !key.is_empty()),
+        })
+    }
+
+    /// One page of a scan for items with this sort key.
+    pub(crate) async fn scan_page(&self, sort_key: &str, start: Option<SdkItem>) -> Result<RawPage> {
+        let text = AttributeValue::S(sort_key.to_owned());
+        self.scan(start, |p| {
+            format!("{} = {}", p.name(attribute::SK), p.value(text))
+        })
+        .await
+    }
+
+    /// One page of a scan for items whose sort key starts so.
+    pub(crate) async fn scan_prefix_page(&self, prefix: &str, start: Option<SdkItem>) -> Result<RawPage> {
+        let text = AttributeValue::S(prefix.to_owned());
+        self.scan(start, |p| {
+            format!("begins_with({}, {})", p.name(attribute::SK), p.value(text))
+        })
+        .await
+    }
+
+    async fn scan(
+        &self,
+        start: Option<SdkItem>,
+        filter: impl FnOnce(&mut Placeholders) -> String,
+    ) -> Result<RawPage> {
+        let mut placeholders = Placeholders::default();
+        let filter = filter(&mut placeholders);
+        let (names, values) = placeholders.into_maps();
+        let answer = self
+            .send("Scan", self.budget(), || {
+                self.client
+                    .scan()
+                    .table_name(self.name.as_str())
+                    .filter_expression(filter.clone())
+                    .set_expression_attribute_names(names.clone())
+                    .set_expression_attribute_values(values.clone())
+                    .consistent_read(true)
+                    .set_exclusive_start_key(start.clone())
+                    .send()
+            })
+            .await?;
+        let items = answer
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(from_sdk_item)
+            .collect::<Result<_>>()?;
+        Ok(RawPage {
+            items,
+            next: answer.last_evaluated_key.filter(|key| !key.is_empty()),
+        })
+    }
+
+    /// Every item of the range.
+    pub(crate) async fn query_all(&self, query: &Query) -> Result<Vec<Item>> {
+        let mut items = vec![];
+        let mut start = None;
+        loop {
+            let page = self.query_page(query, start, None).await?;
+            items.extend(page.items);
+            start = page.next;
+            if start.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+}
+
+impl Filter {
+    fn expression(&self, placeholders: &mut Placeholders) -> String {
+        match self {
+            Self::Equals(attribute, value) => {
+                format!(
+                    "{} = {}",
+                    placeholders.name(attribute),
+                    placeholders.value(value.clone())
+                )
+            }
+            Self::Between(attribute, first, last) => {
+                let (name, first) = (placeholders.name(attribute), placeholders.value(first.clone()));
+                format!("{name} BETWEEN {first} AND {}", placeholders.value(last.clone()))
+            }
+        }
+    }
+}

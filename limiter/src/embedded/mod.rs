@@ -1,0 +1,140 @@
+//! The table inside the process: an HTTP client for the AWS SDK that hands each request to a DynamoDB engine
+//! on SQLite instead of the network. Nothing else of this crate knows the difference.
+
+mod dispatch;
+mod file;
+mod wording;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+use dynoxide::Database;
+
+use crate::{Error, Result};
+
+/// Another process keeps the file locked.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("another process holds {}", path.display())]
+pub(crate) struct FileHeld {
+    pub(crate) path: PathBuf,
+}
+
+/// A DynamoDB engine in the process, in memory or in one file. Clones share it.
+#[derive(Clone)]
+pub struct EmbeddedStore {
+    database: Database,
+    file: Option<PathBuf>,
+}
+
+impl EmbeddedStore {
+    /// A store that lives as long as the process.
+    pub fn memory() -> Result<Self> {
+        let database = Database::memory()
+            .map_err(|error| Error::store("in-memory store", format!("cannot be opened: {error}")))?;
+        Ok(Self { database, file: None })
+    }
+
+    /// A store in a file, which is created if it is absent.
+    ///
+    /// Several processes may share the file. A file that is not one of these stores is refused and left untouched.
+    pub async fn file(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        let database = file::open(path.clone()).await?;
+        Ok(Self {
+            database,
+            file: Some(path),
+        })
+    }
+
+    /// Where the store is kept, for messages.
+    pub(crate) fn place(&self) -> String {
+        self.file
+            .as_ref()
+            .map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
+    }
+
+    fn answer(&self, target: &str, body: &[u8]) -> Result<Answer, FileHeld> {
+        match dispatch::dispatch(&self.database, target, body) {
+            Ok(json) => Ok(Answer { status: 200, json }),
+            Err(error) => match &self.file {
+                Some(path) if wording::is_lock(&error) => Err(FileHeld { path: path.clone() }),
+                _ => Ok(Answer {
+                    status: error.status_code(),
+                    json: error.to_json(),
+                }),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for EmbeddedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedStore")
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Answer {
+    status: u16,
+    json: String,
+}
+
+impl Answer {
+    fn into_response(self) -> Result<HttpResponse, ConnectorError> {
+        let status =
+            StatusCode::try_from(self.status).map_err(|error| ConnectorError::other(error.into(), None))?;
+        let mut response = HttpResponse::new(status, SdkBody::from(self.json));
+        response
+            .headers_mut()
+            .insert("content-type", "application/x-amz-json-1.0");
+        Ok(response)
+    }
+}
+
+impl HttpConnector for EmbeddedStore {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let store = self.clone();
+        let target = request
+            .headers()
+            .get("x-amz-target")
+            .unwrap_or_default()
+            .to_owned();
+        let body = request.body().bytes().unwrap_or_default().to_vec();
+        let answered = move || store.answer(&target, &body);
+        if self.file.is_none() {
+            // Memory waits for nobody, and simulations must not meet a second thread.
+            return HttpConnectorFuture::ready(into_connector_result(answered()));
+        }
+        HttpConnectorFuture::new(async move {
+            let answer = tokio::task::spawn_blocking(answered)
+                .await
+                .map_err(|error| ConnectorError::other(error.into(), None))?;
+            into_connector_result(answer)
+        })
+    }
+}
+
+fn into_connector_result(answer: Result<Answer, FileHeld>) -> Result<HttpResponse, ConnectorError> {
+    match answer {
+        Ok(answer) => answer.into_response(),
+        Err(held) => Err(ConnectorError::other(held.into(), None)),
+    }
+}
+
+impl HttpClient for EmbeddedStore {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

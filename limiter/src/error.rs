@@ -1,0 +1,217 @@
+//! What can go wrong, to what, and what to do about it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, Malformed, Resource};
+
+/// The result of most operations of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that an operation can fail with.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name breaks a rule. Nothing was sent.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+
+    /// A limit breaks a rule. Nothing was sent.
+    #[error(transparent)]
+    Limit(#[from] InvalidLimit),
+
+    /// An argument breaks a rule. Nothing was sent.
+    #[error("{field} {value:?} is invalid: {rule}")]
+    Invalid {
+        /// Which argument.
+        field: &'static str,
+        /// Its value, shortened.
+        value: String,
+        /// The rule it breaks.
+        rule: String,
+    },
+
+    /// The entity that was to be created is already there.
+    #[error("entity {entity} exists already; update it, or choose another id")]
+    EntityExists {
+        /// The entity.
+        entity: EntityId,
+    },
+
+    /// There is no such entity.
+    #[error("there is no entity {entity}; create it first")]
+    EntityNotFound {
+        /// The entity.
+        entity: EntityId,
+    },
+
+    /// The parent that was named does not exist.
+    #[error(
+        "entity {entity} cannot have the parent {parent}: there is no such entity; create the parent first"
+    )]
+    ParentNotFound {
+        /// The child.
+        entity: EntityId,
+        /// The parent that was named.
+        parent: EntityId,
+    },
+
+    /// The parent that was named has this entity above it.
+    #[error("entity {entity} cannot have the parent {parent}: {entity} is itself above {parent}")]
+    ParentCycle {
+        /// The child.
+        entity: EntityId,
+        /// The parent that was named.
+        parent: EntityId,
+    },
+
+    /// The chain of parents would be too long.
+    #[error("entity {entity} cannot have the parent {parent}: at most {most} levels of parents are allowed")]
+    TooDeep {
+        /// The child.
+        entity: EntityId,
+        /// The parent that was named.
+        parent: EntityId,
+        /// The most levels of parents that an entity may have.
+        most: usize,
+    },
+
+    /// The entity is a parent and cannot be deleted before its children.
+    #[error("entity {entity} has children, such as {child}; delete them or give them another parent first")]
+    HasChildren {
+        /// The entity.
+        entity: EntityId,
+        /// One of its children.
+        child: EntityId,
+    },
+
+    /// No limits are configured at any level.
+    #[error(
+        "no limits for entity {entity} on {resource}: none are stored at entity, resource or system level; \
+         store some, or pass limits with the call"
+    )]
+    NoLimits {
+        /// The entity.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
+    },
+
+    /// The table does not exist.
+    #[error(
+        "there is no table {table} in {place}; deploy the stack {table}, or check the name, region and endpoint"
+    )]
+    TableMissing {
+        /// The table.
+        table: String,
+        /// Region, endpoint or file.
+        place: String,
+    },
+
+    /// The credentials are missing, wrong, or not allowed to do this.
+    #[error("{operation} on table {table} was denied: {message}; check the credentials and their policy")]
+    PermissionDenied {
+        /// The API operation.
+        operation: &'static str,
+        /// The table.
+        table: String,
+        /// What AWS said.
+        message: String,
+    },
+
+    /// The table could not be reached, or did not answer, or was too busy, for the whole time budget.
+    #[error("{operation} on table {table} got no answer within {within:?}: {reason}; try again later")]
+    Unavailable {
+        /// The API operation.
+        operation: &'static str,
+        /// The table.
+        table: String,
+        /// What happened at the last attempt.
+        reason: String,
+        /// The time budget.
+        within: Duration,
+    },
+
+    /// The store's file is locked by another process.
+    #[error("another process holds {}; stop it, or use another file", path.display())]
+    FileHeld {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The embedded store cannot be used.
+    #[error("{place} {reason}")]
+    Store {
+        /// The file, or memory.
+        place: String,
+        /// Why not.
+        reason: String,
+    },
+
+    /// The table was written for another version of this crate.
+    #[error("table {table} has schema version {schema}, which this client ({client}) cannot use: {reason}")]
+    IncompatibleSchema {
+        /// The table.
+        table: String,
+        /// The table's schema version.
+        schema: String,
+        /// This crate's version.
+        client: String,
+        /// What does not fit and what to do.
+        reason: String,
+    },
+
+    /// DynamoDB refused a request as malformed.
+    #[error("{operation} on table {table} was refused: {message}")]
+    Refused {
+        /// The API operation.
+        operation: &'static str,
+        /// The table.
+        table: String,
+        /// What DynamoDB said.
+        message: String,
+    },
+
+    /// An item of the table is not what it should be.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+impl Error {
+    pub(crate) fn invalid(field: &'static str, value: impl AsRef<str>, rule: impl Into<String>) -> Self {
+        let value = value.as_ref();
+        let shortened = match value.char_indices().nth(50) {
+            Some((cut, _)) => format!("{}...", &value[..cut]),
+            None => value.to_owned(),
+        };
+        Self::Invalid {
+            field,
+            value: shortened,
+            rule: rule.into(),
+        }
+    }
+
+    #[cfg_attr(
+        not(feature = "embedded"),
+        expect(dead_code, reason = "only the embedded store has these failures")
+    )]
+    pub(crate) fn store(place: &str, reason: String) -> Self {
+        Self::Store {
+            place: place.to_owned(),
+            reason,
+        }
+    }
+
+    /// True if the table could not be used at this moment: it could not be reached, did not answer, was too busy,
+    /// or its file is held. Wrong names, missing tables and denied permissions are not that, and never pass for it.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::FileHeld { .. })
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl From<crate::embedded::FileHeld> for Error {
+    fn from(held: crate::embedded::FileHeld) -> Self {
+        Self::FileHeld { path: held.path }
+    }
+}

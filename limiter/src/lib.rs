@@ -1,0 +1,37 @@
+//! A distributed rate limiter on DynamoDB, for calls whose cost is known only afterwards.
+
+mod backend;
+mod builder;
+mod cache;
+mod clock;
+mod connect;
+mod dynamo;
+#[cfg(feature = "embedded")]
+mod embedded;
+mod entropy;
+mod error;
+mod failure;
+mod limiter;
+mod page;
+mod repository;
+mod resolution;
+mod versions;
+
+pub use builder::Builder;
+pub use cache::CacheStats;
+pub use clock::{Clock, ManualClock, SystemClock};
+#[cfg(feature = "embedded")]
+pub use embedded::EmbeddedStore;
+pub use error::{Error, Result};
+pub use limiter::RateLimiter;
+pub use page::{Cursor, Page, PageRequest};
+pub use repository::{ConfigChange, EntityChange, MAX_PARENTS, NewEntity, Repository};
+pub use resolution::{Resolved, Source};
+pub use versions::{CLIENT_VERSION, Compatibility};
+
+pub use zae_limiter_schema::{
+    AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, EntityRecord,
+    InvalidLimit, InvalidName, LevelKind, Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable,
+    Principal, Resource, StackName, SystemSettings, Timestamp, Tokens, Ulid, UsageSnapshot, Version,
+    VersionRecord, Window, WindowKind,
+};

@@ -1,0 +1,142 @@
+//! A change of a level's configuration. What it does not mention stays as it is.
+
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
+
+use super::audit::check_retention;
+use crate::{Error, Result};
+
+/// What to change about the configuration of one level.
+///
+/// ```
+/// use zae_limiter::{ConfigChange, Limit, OnUnavailable};
+///
+/// let change = ConfigChange::new()
+///     .limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
+///     .on_unavailable(OnUnavailable::Allow);
+/// # Ok::<(), zae_limiter::InvalidLimit>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+#[must_use = "a change does nothing until it is passed to set_config"]
+pub struct ConfigChange {
+    limits: Option<Vec<Limit>>,
+    on_unavailable: Option<Option<OnUnavailable>>,
+    audit_retention_days: Option<u32>,
+    auto_update: Option<bool>,
+    strict_version: Option<bool>,
+}
+
+impl ConfigChange {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The limits of the level, in place of all that it has.
+    pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.limits = Some(limits.into_iter().collect());
+        self
+    }
+
+    /// The policy of the level.
+    pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
+        self.on_unavailable = Some(Some(policy));
+        self
+    }
+
+    /// Leaves the policy to the next level.
+    pub fn without_on_unavailable(mut self) -> Self {
+        self.on_unavailable = Some(None);
+        self
+    }
+
+    /// For how many days audit events are kept. System level only.
+    pub fn audit_retention_days(mut self, days: u32) -> Self {
+        self.audit_retention_days = Some(days);
+        self
+    }
+
+    /// Whether a newer client may update the stack's functions. System level only.
+    pub fn auto_update(mut self, allowed: bool) -> Self {
+        self.auto_update = Some(allowed);
+        self
+    }
+
+    /// Whether a version mismatch is an error. System level only.
+    pub fn strict_version(mut self, strict: bool) -> Self {
+        self.strict_version = Some(strict);
+        self
+    }
+
+    /// Whether the limits are among what changes.
+    pub(super) fn replaces_limits(&self) -> bool {
+        self.limits.is_some()
+    }
+
+    /// The level after the change.
+    pub(super) fn apply(&self, level: &ConfigLevel, present: Option<&ConfigRecord>) -> Result<ConfigRecord> {
+        self.check(level)?;
+        let mut record = match present {
+            Some(present) => ConfigRecord {
+                config_version: present.config_version + 1,
+                ..present.clone()
+            },
+            None => ConfigRecord::new(level.clone(), LimitSet::default()),
+        };
+        if let Some(limits) = &self.limits {
+            record.limits = LimitSet::new(limits.iter().cloned())
+                .map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
+        }
+        if let Some(policy) = self.on_unavailable {
+            record.on_unavailable = policy;
+        }
+        let system = &mut record.system;
+        system.audit_retention_days = self.audit_retention_days.or(system.audit_retention_days);
+        system.auto_update = self.auto_update.or(system.auto_update);
+        system.strict_version = self.strict_version.or(system.strict_version);
+        Ok(record)
+    }
+
+    fn check(&self, level: &ConfigLevel) -> Result<()> {
+        if *self == Self::default() {
+            return Err(Error::invalid("change", "", "it must change something"));
+        }
+        if self.limits.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Error::invalid(
+                "limits",
+                "",
+                "pass at least one, or delete the configuration of the level",
+            ));
+        }
+        let reserved = self
+            .limits
+            .iter()
+            .flatten()
+            .find(|limit| limit.name().is_reserved());
+        if let Some(limit) = reserved {
+            return Err(Error::invalid(
+                "limit name",
+                limit.name().as_str(),
+                "it is reserved",
+            ));
+        }
+        let for_system_only = [
+            (
+                "audit_retention_days",
+                self.audit_retention_days.map(|days| days.to_string()),
+            ),
+            ("auto_update", self.auto_update.map(|flag| flag.to_string())),
+            ("strict_version", self.strict_version.map(|flag| flag.to_string())),
+        ];
+        let misplaced = for_system_only
+            .into_iter()
+            .find_map(|(field, value)| Some((field, value?)));
+        if let (Some((field, value)), false) = (misplaced, *level == ConfigLevel::System) {
+            return Err(Error::invalid(
+                field,
+                value,
+                format!("it is set for the whole system, not for {level}"),
+            ));
+        }
+        self.audit_retention_days.map_or(Ok(()), check_retention)
+    }
+}

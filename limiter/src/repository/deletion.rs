@@ -1,0 +1,143 @@
+//! Deleting an entity: its records first, then the entity itself with its registry counts and audit event in one
+//! transaction. Stopped half-way, it can be run again.
+
+use zae_limiter_schema::keys::{self, Key, prefix};
+use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord};
+
+use super::audit::Details;
+use super::config::MOST_ATTEMPTS;
+use super::entities::children_of;
+use super::registry;
+use crate::dynamo::{MOST_WRITES, Query, Sort, Transacted, Transaction, key_of};
+use crate::{Error, Repository, Result};
+
+/// How many configurations one transaction deletes; the rest of its room is for registry, entity and event.
+const CONFIGS_AT_ONCE: usize = MOST_WRITES - 10;
+
+/// What an entity's partition holds.
+#[derive(Debug, Default)]
+struct Records {
+    entity: Option<Key>,
+    configs: Vec<Key>,
+    others: Vec<Key>,
+}
+
+impl Repository {
+    /// Deletes an entity with its buckets, configurations and usage, and returns how many records that were. Its audit
+    /// events stay. An entity with children is not deleted.
+    pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {
+        let id = EntityId::parse(entity)?;
+        self.ready().await?;
+        self.refuse_if_parent(&id).await?;
+        let mut deleted = 0;
+        for attempt in 1..=MOST_ATTEMPTS {
+            let mut records = self.records_of(&id).await?;
+            if records.entity.is_none() && records.configs.is_empty() && records.others.is_empty() {
+                return if deleted > 0 {
+                    Ok(deleted)
+                } else {
+                    Err(Error::EntityNotFound { entity: id })
+                };
+            }
+            self.inner.table.batch_delete(&records.others).await?;
+            deleted += records.others.len();
+            while records.configs.len() > CONFIGS_AT_ONCE {
+                let some = records.configs.split_off(records.configs.len() - CONFIGS_AT_ONCE);
+                let mut transaction = Transaction::on(&self.inner.table);
+                delete_configs(&mut transaction, &some);
+                if let Transacted::Done = transaction.commit().await? {
+                    deleted += some.len();
+                }
+            }
+            let total = deleted + records.configs.len() + usize::from(records.entity.is_some());
+            if self.delete_last(&id, &records, total).await? {
+                self.inner.cache.invalidate_entity(&id);
+                for config in &records.configs {
+                    self.drop_empty_counts(resource_of(config)).await;
+                }
+                return Ok(total);
+            }
+            self.pause_after_race(attempt).await;
+        }
+        Err(self.contention(&format!("entity {id}")))
+    }
+
+    async fn delete_last(&self, id: &EntityId, records: &Records, total: usize) -> Result<bool> {
+        let details = Details::from([("records_deleted".to_owned(), AttributeValue::N(total.to_string()))]);
+        let event = self
+            .event(
+                AuditSubject::Entity(id.clone()),
+                AuditAction::EntityDeleted,
+                None,
+                details,
+            )
+            .await?;
+        let mut transaction = Transaction::on(&self.inner.table);
+        delete_configs(&mut transaction, &records.configs);
+        if let Some(entity) = &records.entity {
+            transaction.delete_existing(entity);
+        }
+        transaction.put_new(event.to_item());
+        Ok(matches!(transaction.commit().await?, Transacted::Done))
+    }
+
+    async fn refuse_if_parent(&self, id: &EntityId) -> Result<()> {
+        let page = self
+            .inner
+            .table
+            .query_page(&children_of(id), None, Some(1))
+            .await?;
+        match page.items.first() {
+            Some(child) => {
+                let child = EntityRecord::from_item(child)?.id;
+                Err(Error::HasChildren {
+                    entity: id.clone(),
+                    child,
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn records_of(&self, id: &EntityId) -> Result<Records> {
+        let query = Query::table(keys::entity_partition(id), Sort::All)
+            .consistent()
+            .keys_only();
+        let meta = keys::entity_meta(id);
+        let mut records = Records::default();
+        for key in self
+            .inner
+            .table
+            .query_all(&query)
+            .await?
+            .iter()
+            .filter_map(key_of)
+        {
+            if key == meta {
+                records.entity = Some(key);
+            } else if key.sk.starts_with(prefix::CONFIG) {
+                records.configs.push(key);
+            } else {
+                records.others.push(key);
+            }
+        }
+        Ok(records)
+    }
+}
+
+fn resource_of(config: &Key) -> Option<&str> {
+    config.sk.strip_prefix(prefix::CONFIG)
+}
+
+fn delete_configs(transaction: &mut Transaction<'_>, configs: &[Key]) {
+    if configs.is_empty() {
+        return;
+    }
+    for key in configs {
+        transaction.delete_existing(key);
+    }
+    transaction.update(registry::count_entity_configs(
+        configs.iter().filter_map(resource_of),
+        -1,
+    ));
+}

@@ -1,0 +1,201 @@
+//! Entities: created, found, changed.
+
+use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord};
+
+use super::audit::{self, Details};
+use super::config::MOST_ATTEMPTS;
+use super::entity_form::{EntityChange, NewEntity};
+use super::paging::Rows;
+use super::parents::{Above, check_parents};
+use crate::dynamo::{Query, Sort, Transacted, Transaction, Update};
+use crate::page::{Page, PageRequest};
+use crate::{Error, Repository, Result};
+
+impl Repository {
+    /// Creates an entity. Its parent must exist, and at most [`MAX_PARENTS`](crate::MAX_PARENTS) levels of parents may
+    /// be above it. If several create the same entity at once, one succeeds and the others get
+    /// [`Error::EntityExists`].
+    ///
+    /// ```
+    /// use zae_limiter::{Error, NewEntity, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().await?;
+    /// limiter.create_entity(NewEntity::new("project-1")).await?;
+    /// let key = limiter.create_entity(NewEntity::new("key-1").parent("project-1").cascade(true)).await?;
+    /// assert_eq!(key.name, "key-1");
+    /// let again = limiter.create_entity(NewEntity::new("key-1")).await;
+    /// assert!(matches!(again, Err(Error::EntityExists { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub async fn create_entity(&self, entity: NewEntity) -> Result<EntityRecord> {
+        let record = entity.check(self.inner.clock.now())?;
+        self.ready().await?;
+        let subject = AuditSubject::Entity(record.id.clone());
+        let event = self
+            .event(
+                subject,
+                AuditAction::EntityCreated,
+                None,
+                creation_details(&record),
+            )
+            .await?;
+        for attempt in 1..=MOST_ATTEMPTS {
+            let above = self.parents_above(&record.id, record.parent.as_ref(), 0).await?;
+            let mut transaction = Transaction::on(&self.inner.table);
+            transaction.put_new(record.to_item());
+            check_parents(&mut transaction, &above);
+            transaction.put_new(event.to_item());
+            match transaction.commit().await? {
+                Transacted::Done => {
+                    self.inner.cache.invalidate_entity(&record.id);
+                    return Ok(record);
+                }
+                Transacted::Refused(reasons) if reasons.first().is_some_and(|reason| reason.failed()) => {
+                    return Err(Error::EntityExists { entity: record.id });
+                }
+                Transacted::Refused(_) => self.pause_after_race(attempt).await,
+            }
+        }
+        Err(self.contention(&format!("the parents of {}", record.id)))
+    }
+
+    /// The entity; nothing if it does not exist.
+    pub async fn get_entity(&self, entity: impl AsRef<str>) -> Result<Option<EntityRecord>> {
+        self.read_entity(&EntityId::parse(entity)?).await
+    }
+
+    pub(super) async fn read_entity(&self, entity: &EntityId) -> Result<Option<EntityRecord>> {
+        let item = self.inner.table.get(&keys::entity_meta(entity), true).await?;
+        Ok(item.map(|item| EntityRecord::from_item(&item)).transpose()?)
+    }
+
+    /// Changes name, notes, parent or cascade flag, and returns the entity as it is now.
+    ///
+    /// A new parent must exist and must not be below the entity, and the tree may not become deeper than allowed.
+    pub async fn update_entity(&self, entity: impl AsRef<str>, change: EntityChange) -> Result<EntityRecord> {
+        let id = EntityId::parse(entity)?;
+        if change == EntityChange::default() {
+            return Err(Error::invalid("change", "", "it must change something"));
+        }
+        self.ready().await?;
+        for attempt in 1..=MOST_ATTEMPTS {
+            let present = self
+                .read_entity(&id)
+                .await?
+                .ok_or_else(|| Error::EntityNotFound { entity: id.clone() })?;
+            let record = change.apply(&present)?;
+            if record == present {
+                return Ok(record);
+            }
+            let moved = record.parent != present.parent;
+            let above = if moved {
+                let below = if record.parent.is_some() {
+                    self.levels_below(&id).await?
+                } else {
+                    0
+                };
+                self.parents_above(&id, record.parent.as_ref(), below).await?
+            } else {
+                vec![]
+            };
+            let details = change_details(&present, &record);
+            let event = self
+                .event(
+                    AuditSubject::Entity(id.clone()),
+                    AuditAction::EntityUpdated,
+                    None,
+                    details,
+                )
+                .await?;
+            let mut transaction = Transaction::on(&self.inner.table);
+            transaction.update(write(&present, &record));
+            check_parents(&mut transaction, &above);
+            transaction.put_new(event.to_item());
+            if let Transacted::Done = transaction.commit().await? {
+                self.inner.cache.invalidate_entity(&id);
+                return Ok(record);
+            }
+            self.pause_after_race(attempt).await;
+        }
+        Err(self.contention(&format!("entity {id}")))
+    }
+
+    /// The children of an entity, in order of their ids.
+    pub async fn children(&self, parent: impl AsRef<str>, page: &PageRequest) -> Result<Page<EntityRecord>> {
+        let query = children_of(&EntityId::parse(parent)?);
+        self.page_of(&query, Rows::AsTheyAre, page, |item| {
+            Ok(Some(EntityRecord::from_item(item)?))
+        })
+        .await
+    }
+
+    /// All entities, in no particular order. Reads the whole table, page by page.
+    pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
+        self.page_of_scan("#META", page, |item| Ok(Some(EntityRecord::from_item(item)?)))
+            .await
+    }
+
+    pub(super) async fn pause_after_race(&self, attempt: u32) {
+        let table = &self.inner.table;
+        table.budget().pause(table, attempt).await;
+    }
+}
+
+pub(super) fn children_of(parent: &EntityId) -> Query {
+    Query::index(keys::GSI1, keys::gsi1_parent_partition(parent), Sort::All)
+}
+
+/// Changes exactly what differs, while the parent is still the one that was seen.
+fn write(present: &EntityRecord, record: &EntityRecord) -> Update {
+    let (before, after) = (present.to_item(), record.to_item());
+    let parent = before.get("parent_id").cloned();
+    let mut update = Update::of(keys::entity_meta(&record.id)).when_exists(attribute::PK);
+    update = match parent {
+        Some(AttributeValue::S(parent)) => update.when_still("parent_id", Some(AttributeValue::S(parent))),
+        _ => update.when(|p| crate::dynamo::is_none(p, "parent_id")),
+    };
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        match (before.get(name), after.get(name)) {
+            (old, Some(new)) if old != Some(new) => update = update.set(name, new.clone()),
+            (Some(_), None) => update = update.remove(name),
+            _ => {}
+        }
+    }
+    update
+}
+
+fn creation_details(record: &EntityRecord) -> Details {
+    Details::from([
+        ("name".to_owned(), audit::text(&record.name)),
+        (
+            "parent_id".to_owned(),
+            audit::text_or_null(record.parent.as_ref()),
+        ),
+        ("cascade".to_owned(), AttributeValue::Bool(record.cascade)),
+        (
+            "metadata".to_owned(),
+            AttributeValue::M(record.metadata.clone().into_iter().collect()),
+        ),
+    ])
+}
+
+/// Only what changed, as it is now.
+fn change_details(present: &EntityRecord, record: &EntityRecord) -> Details {
+    let (before, after) = (creation_details(present), creation_details(record));
+    after
+        .into_iter()
+        .filter(|(name, value)| before.get(name) != Some(value))
+        .collect()
+}
+
+impl Above {
+    pub(super) fn id(&self) -> &EntityId {
+        &self.record.id
+    }
+}

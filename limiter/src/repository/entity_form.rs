@@ -1,0 +1,207 @@
+//! What callers say about entities: a new one, or a change of one.
+
+use serde_json::Value;
+use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Metadata, Timestamp, Unknown};
+
+use crate::{Error, Result};
+
+/// An entity that is to be created.
+///
+/// ```
+/// use zae_limiter::NewEntity;
+///
+/// let key = NewEntity::new("key-1")
+///     .parent("project-1")
+///     .cascade(true)
+///     .name("Build server")
+///     .metadata([("tier", "gold")]);
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "an entity is not created until it is passed to create_entity"]
+pub struct NewEntity {
+    id: String,
+    parent: Option<String>,
+    cascade: bool,
+    name: Option<String>,
+    metadata: Vec<(String, Value)>,
+}
+
+impl NewEntity {
+    /// An entity with this id, without a parent.
+    pub fn new(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            parent: None,
+            cascade: false,
+            name: None,
+            metadata: vec![],
+        }
+    }
+
+    /// The entity above it, which must exist.
+    pub fn parent(mut self, parent: impl Into<String>) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
+    /// Whether what it acquires counts on the parent too. It does not unless set.
+    pub fn cascade(mut self, cascade: bool) -> Self {
+        self.cascade = cascade;
+        self
+    }
+
+    /// A name for people. The id unless set.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Free notes: texts, numbers, flags, lists and maps.
+    pub fn metadata<K: Into<String>, V: Into<Value>>(
+        mut self,
+        notes: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        self.metadata
+            .extend(notes.into_iter().map(|(key, value)| (key.into(), value.into())));
+        self
+    }
+
+    pub(super) fn check(self, now: Timestamp) -> Result<EntityRecord> {
+        let id = EntityId::parse(&self.id)?;
+        let parent = self.parent.map(EntityId::parse).transpose()?;
+        if parent.as_ref() == Some(&id) {
+            return Err(Error::ParentCycle {
+                entity: id.clone(),
+                parent: id,
+            });
+        }
+        Ok(EntityRecord {
+            name: checked_name(self.name.unwrap_or_else(|| id.to_string()))?,
+            parent,
+            cascade: self.cascade,
+            metadata: to_metadata(self.metadata)?,
+            created_at: now,
+            unknown: Unknown::new(),
+            id,
+        })
+    }
+}
+
+/// What to change about an entity. What it does not mention stays.
+///
+/// ```
+/// use zae_limiter::EntityChange;
+///
+/// let change = EntityChange::new().parent("project-2").cascade(true);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+#[must_use = "a change does nothing until it is passed to update_entity"]
+pub struct EntityChange {
+    name: Option<String>,
+    parent: Option<Option<String>>,
+    cascade: Option<bool>,
+    metadata: Option<Vec<(String, Value)>>,
+}
+
+impl EntityChange {
+    /// Changes nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Another name for people.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Another parent, which must exist.
+    pub fn parent(mut self, parent: impl Into<String>) -> Self {
+        self.parent = Some(Some(parent.into()));
+        self
+    }
+
+    /// No parent any more.
+    pub fn without_parent(mut self) -> Self {
+        self.parent = Some(None);
+        self
+    }
+
+    /// Whether what it acquires counts on the parent too.
+    pub fn cascade(mut self, cascade: bool) -> Self {
+        self.cascade = Some(cascade);
+        self
+    }
+
+    /// Other notes, in place of all that it has.
+    pub fn metadata<K: Into<String>, V: Into<Value>>(
+        mut self,
+        notes: impl IntoIterator<Item = (K, V)>,
+    ) -> Self {
+        self.metadata = Some(
+            notes
+                .into_iter()
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        );
+        self
+    }
+
+    /// The entity after the change.
+    pub(super) fn apply(&self, present: &EntityRecord) -> Result<EntityRecord> {
+        let mut record = present.clone();
+        if let Some(name) = &self.name {
+            record.name = checked_name(name.clone())?;
+        }
+        if let Some(parent) = &self.parent {
+            record.parent = parent.as_ref().map(EntityId::parse).transpose()?;
+        }
+        record.cascade = self.cascade.unwrap_or(record.cascade);
+        if let Some(notes) = &self.metadata {
+            record.metadata = to_metadata(notes.clone())?;
+        }
+        Ok(record)
+    }
+}
+
+fn checked_name(name: String) -> Result<String> {
+    const MOST: usize = 256;
+    if name.trim().is_empty() {
+        return Err(Error::invalid("name", name, "it must not be empty"));
+    }
+    if name.chars().count() > MOST {
+        return Err(Error::invalid(
+            "name",
+            name,
+            format!("it must have at most {MOST} characters"),
+        ));
+    }
+    Ok(name)
+}
+
+fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
+    notes
+        .into_iter()
+        .map(|(key, value)| {
+            if key.is_empty() {
+                return Err(Error::invalid("metadata key", key, "it must not be empty"));
+            }
+            Ok((key, to_attribute(value)))
+        })
+        .collect()
+}
+
+fn to_attribute(value: Value) -> AttributeValue {
+    match value {
+        Value::Null => AttributeValue::Null(true),
+        Value::Bool(flag) => AttributeValue::Bool(flag),
+        Value::Number(number) => AttributeValue::N(number.to_string()),
+        Value::String(text) => AttributeValue::S(text),
+        Value::Array(values) => AttributeValue::L(values.into_iter().map(to_attribute).collect()),
+        Value::Object(map) => AttributeValue::M(
+            map.into_iter()
+                .map(|(key, value)| (key, to_attribute(value)))
+                .collect(),
+        ),
+    }
+}

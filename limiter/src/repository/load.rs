@@ -1,0 +1,106 @@
+//! The table as a backend of admission.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use zae_limiter_schema::keys::{self, Key};
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Resource, VersionRecord};
+
+use crate::Result;
+use crate::backend::{Backend, Capabilities, LoadedConfig, Pending};
+use crate::dynamo::{Budget, Table};
+use crate::versions;
+
+/// A table on AWS, on another endpoint, or in the process.
+#[derive(Debug)]
+pub(crate) struct TableBackend {
+    pub(crate) table: Table,
+    time_budget: Duration,
+    embedded: bool,
+    version_checked: AtomicBool,
+}
+
+impl TableBackend {
+    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool) -> Self {
+        Self {
+            table,
+            time_budget,
+            embedded,
+            version_checked: AtomicBool::new(false),
+        }
+    }
+
+    async fn load(&self, entity: &EntityId, resource: &Resource, consistent: bool) -> Result<LoadedConfig> {
+        let levels = ConfigLevel::chain(entity, resource).map(|level| keys::config(&level));
+        let (meta, bucket, version) = (
+            keys::entity_meta(entity),
+            keys::bucket(entity, resource),
+            keys::version(),
+        );
+        // The version rides along the first time: it costs no round trip of its own.
+        let checked = self.version_checked.load(Ordering::Acquire);
+        let wanted = levels
+            .iter()
+            .chain([&meta, &bucket])
+            .chain((!checked).then_some(&version))
+            .cloned();
+        // Half the budget for one attempt leaves room for one retry.
+        let budget = Budget::starting_now(self.time_budget, self.time_budget / 2);
+        let mut found = self.table.batch_get(wanted, consistent, budget).await?;
+
+        let [entity_level, entity_default, resource_level, system] = levels;
+        let mut config = |key: &Key| {
+            found
+                .remove(key)
+                .map(|item| ConfigRecord::from_item(&item))
+                .transpose()
+        };
+        let loaded = LoadedConfig {
+            entity: config(&entity_level)?,
+            entity_default: config(&entity_default)?,
+            resource: config(&resource_level)?,
+            system: config(&system)?,
+            meta: found
+                .remove(&meta)
+                .map(|item| EntityRecord::from_item(&item))
+                .transpose()?,
+            bucket: found.remove(&bucket),
+        };
+        if !checked {
+            self.check_version(&found, &version, loaded.system.as_ref())?;
+        }
+        Ok(loaded)
+    }
+
+    fn check_version(
+        &self,
+        found: &HashMap<Key, Item>,
+        key: &Key,
+        system: Option<&ConfigRecord>,
+    ) -> Result<()> {
+        let record = found.get(key).map(VersionRecord::from_item).transpose()?;
+        versions::admit(&self.table, record.as_ref(), system)?;
+        // A table without a record is asked again: somebody may be about to write one.
+        self.version_checked.store(record.is_some(), Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Backend for TableBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            server_time: !self.embedded,
+            shared: true,
+        }
+    }
+
+    fn load_config<'a>(
+        &'a self,
+        entity: &'a EntityId,
+        resource: &'a Resource,
+        consistent: bool,
+    ) -> Pending<'a, LoadedConfig> {
+        Box::pin(self.load(entity, resource, consistent))
+    }
+}

@@ -1,0 +1,151 @@
+//! The data side of the limiter: everything that the table keeps, except admission.
+
+mod audit;
+mod change;
+mod config;
+mod deletion;
+mod entities;
+mod entity_form;
+mod load;
+mod paging;
+mod parents;
+mod principal;
+mod registry;
+mod table;
+mod versions;
+
+pub use change::ConfigChange;
+pub use entity_form::{EntityChange, NewEntity};
+pub use parents::MAX_PARENTS;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use zae_limiter_schema::{EntityId, Principal, Resource, StackName};
+
+use crate::backend::Backend;
+use crate::cache::{CacheLimits, CacheStats, ConfigCache};
+use crate::connect::Connected;
+use crate::dynamo::Table;
+use crate::entropy::Entropy;
+use crate::resolution::{Defaults, Resolved};
+use crate::{Clock, Result};
+
+use audit::AuditState;
+use load::TableBackend;
+use principal::PrincipalSource;
+
+/// Data access, configuration and its cache, audit and queries. Cheap to clone; clones share everything.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    pub(crate) inner: Arc<Inner>,
+    /// Who acts through this handle, if not the one that was set up.
+    actor: Option<Principal>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) table: Table,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) cache: Arc<ConfigCache>,
+    pub(crate) clock: Arc<dyn Clock>,
+    principal: PrincipalSource,
+    audit: AuditState,
+    /// Set once the table's version was found to fit.
+    ready: OnceCell<()>,
+}
+
+/// Everything a repository is made of.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) name: StackName,
+    pub(crate) connected: Connected,
+    pub(crate) defaults: Defaults,
+    pub(crate) principal: Option<Principal>,
+    pub(crate) time_budget: Duration,
+    pub(crate) admin_budget: Duration,
+    pub(crate) cache: CacheLimits,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<Entropy>,
+}
+
+impl Repository {
+    pub(crate) fn new(setup: Setup) -> Self {
+        let embedded = setup.connected.aws.is_none();
+        let table = Table {
+            client: setup.connected.client,
+            name: setup.name,
+            place: setup.connected.place,
+            entropy: setup.entropy,
+            budget: setup.admin_budget,
+            attempt: setup.admin_budget.div_f64(3.0),
+        };
+        let backend: Arc<dyn Backend> =
+            Arc::new(TableBackend::new(table.clone(), setup.time_budget, embedded));
+        let cache = Arc::new(ConfigCache::new(
+            backend.clone(),
+            setup.clock.clone(),
+            setup.defaults,
+            setup.cache,
+        ));
+        let principal = PrincipalSource::new(setup.principal, setup.connected.aws);
+        let inner = Inner {
+            table,
+            backend,
+            cache,
+            clock: setup.clock,
+            principal,
+            audit: AuditState::default(),
+            ready: OnceCell::new(),
+        };
+        Self {
+            inner: Arc::new(inner),
+            actor: None,
+        }
+    }
+
+    /// The name of the table, which is the name of its stack.
+    pub fn name(&self) -> &StackName {
+        &self.inner.table.name
+    }
+
+    /// The same repository, whose changes are noted in audit events as this principal's.
+    pub fn acting_as(&self, principal: impl AsRef<str>) -> Result<Self> {
+        Ok(Self {
+            inner: self.inner.clone(),
+            actor: Some(Principal::parse(principal)?),
+        })
+    }
+
+    /// What applies to an entity on a resource, and where each thing comes from.
+    ///
+    /// The most specific level that has limits decides: entity and resource, entity, resource, system, then the
+    /// builder's defaults. From memory if known for less than the cache's time to live, otherwise by one read.
+    pub async fn resolve_limits(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+    ) -> Result<Arc<Resolved>> {
+        let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
+        Ok(self.inner.cache.resolve(&entity, &resource).await?.resolved)
+    }
+
+    /// Forgets all resolved configuration, so that the next calls read it anew.
+    pub fn invalidate_config_cache(&self) {
+        self.inner.cache.invalidate_all();
+    }
+
+    /// Forgets the resolved configuration of one entity and resource.
+    pub fn invalidate_config(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<()> {
+        self.inner
+            .cache
+            .invalidate(&EntityId::parse(entity)?, &Resource::parse(resource)?);
+        Ok(())
+    }
+
+    /// How well the configuration cache works.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.inner.cache.stats()
+    }
+}

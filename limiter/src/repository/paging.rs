@@ -1,0 +1,141 @@
+//! Full pages from queries whose pages are not.
+
+use std::future::Future;
+
+use zae_limiter_schema::keys::attribute;
+use zae_limiter_schema::{AttributeValue, Item};
+
+use crate::dynamo::{Query, RawPage, SdkItem, Table, key_of};
+use crate::page::{Cursor, Page, PageRequest};
+use crate::{Repository, Result};
+
+/// How rows of an index become items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// What the query brings is enough.
+    AsTheyAre,
+    /// The index has keys only: the items are read by them.
+    ByKey,
+}
+
+/// An item and its place in the list.
+struct Row {
+    cursor: Cursor,
+    item: Item,
+}
+
+impl Repository {
+    /// A page of what `accept` makes of the items of a query. It is full unless the list has ended, however many
+    /// items are not accepted.
+    pub(super) async fn page_of<T>(
+        &self,
+        query: &Query,
+        rows: Rows,
+        request: &PageRequest,
+        accept: impl Fn(&Item) -> Result<Option<T>>,
+    ) -> Result<Page<T>> {
+        let table = &self.inner.table;
+        let start = request
+            .after
+            .as_ref()
+            .map(|after| query.start_after(&after.key, after.index_sort.as_deref()));
+        // One more than wanted tells whether anything follows.
+        let most = if query.is_filtered() {
+            None
+        } else {
+            Some(request.size + 1)
+        };
+        collect(request, start, accept, |start| async move {
+            let page = table.query_page(query, start, most).await?;
+            let next = page.next.clone();
+            Ok((into_rows(table, query, rows, page).await?, next))
+        })
+        .await
+    }
+
+    /// A page of a scan over the whole table.
+    pub(super) async fn page_of_scan<T>(
+        &self,
+        sort_key: &str,
+        request: &PageRequest,
+        accept: impl Fn(&Item) -> Result<Option<T>>,
+    ) -> Result<Page<T>> {
+        let table = &self.inner.table;
+        let start = request
+            .after
+            .as_ref()
+            .map(|after| crate::dynamo::to_sdk_key(&after.key));
+        collect(request, start, accept, |start| async move {
+            let page = table.scan_page(sort_key, start).await?;
+            let rows = page.items.into_iter().filter_map(|item| {
+                let cursor = Cursor {
+                    key: key_of(&item)?,
+                    index_sort: None,
+                };
+                Some(Row { cursor, item })
+            });
+            Ok((rows.collect(), page.next))
+        })
+        .await
+    }
+}
+
+async fn collect<T, Fetched>(
+    request: &PageRequest,
+    mut start: Option<SdkItem>,
+    accept: impl Fn(&Item) -> Result<Option<T>>,
+    fetch: impl Fn(Option<SdkItem>) -> Fetched,
+) -> Result<Page<T>>
+where
+    Fetched: Future<Output = Result<(Vec<Row>, Option<SdkItem>)>>,
+{
+    request.check()?;
+    let mut items = Vec::with_capacity(request.size.min(100));
+    let mut last = None;
+    loop {
+        let (rows, next) = fetch(start).await?;
+        for row in rows {
+            let Some(item) = accept(&row.item)? else { continue };
+            if items.len() == request.size {
+                return Ok(Page { items, next: last });
+            }
+            items.push(item);
+            last = Some(row.cursor);
+        }
+        start = next;
+        if start.is_none() {
+            return Ok(Page { items, next: None });
+        }
+    }
+}
+
+async fn into_rows(table: &Table, query: &Query, rows: Rows, page: RawPage) -> Result<Vec<Row>> {
+    let (_, sort_attribute) = query.key_attributes();
+    let index_sort = |item: &Item| match item.get(sort_attribute) {
+        Some(AttributeValue::S(text)) if sort_attribute != attribute::SK => Some(text.clone()),
+        _ => None,
+    };
+    let placed = page.items.into_iter().filter_map(|item| {
+        let cursor = Cursor {
+            key: key_of(&item)?,
+            index_sort: index_sort(&item),
+        };
+        Some(Row { cursor, item })
+    });
+    if rows == Rows::AsTheyAre {
+        return Ok(placed.collect());
+    }
+    let placed: Vec<Row> = placed.collect();
+    let keys = placed.iter().map(|row| row.cursor.key.clone());
+    let mut found = table.batch_get(keys, false, table.budget()).await?;
+    // An item that was deleted since the index was read is not there any more.
+    Ok(placed
+        .into_iter()
+        .filter_map(|row| {
+            Some(Row {
+                item: found.remove(&row.cursor.key)?,
+                cursor: row.cursor,
+            })
+        })
+        .collect())
+}

@@ -1,0 +1,96 @@
+//! The chain of parents above an entity: it exists, it ends, and it is not too long.
+
+use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord};
+
+use super::entities::children_of;
+use crate::dynamo::{Transaction, is_none};
+use crate::{Error, Repository, Result};
+
+/// The most levels of parents that an entity may have above it.
+pub const MAX_PARENTS: usize = 4;
+
+/// An entity of the chain, as it was when the chain was walked.
+#[derive(Debug)]
+pub(super) struct Above {
+    pub(super) record: EntityRecord,
+}
+
+impl Repository {
+    /// The chain above an entity that is to have this parent and has so many levels below it.
+    pub(super) async fn parents_above(
+        &self,
+        entity: &EntityId,
+        parent: Option<&EntityId>,
+        below: usize,
+    ) -> Result<Vec<Above>> {
+        let Some(direct) = parent else { return Ok(vec![]) };
+        let mut above: Vec<Above> = vec![];
+        let mut next = Some(direct.clone());
+        while let Some(id) = next {
+            if id == *entity {
+                return Err(Error::ParentCycle {
+                    entity: entity.clone(),
+                    parent: direct.clone(),
+                });
+            }
+            let Some(record) = self.read_entity(&id).await? else {
+                if above.is_empty() {
+                    return Err(Error::ParentNotFound {
+                        entity: entity.clone(),
+                        parent: id,
+                    });
+                }
+                break;
+            };
+            next = record.parent.clone();
+            above.push(Above { record });
+            if above.len() + below > MAX_PARENTS {
+                return Err(Error::TooDeep {
+                    entity: entity.clone(),
+                    parent: direct.clone(),
+                    most: MAX_PARENTS,
+                });
+            }
+        }
+        Ok(above)
+    }
+
+    /// How many levels of children are below an entity, counted up to one more than allowed.
+    pub(super) async fn levels_below(&self, entity: &EntityId) -> Result<usize> {
+        let mut level = vec![entity.clone()];
+        for depth in 0..=MAX_PARENTS {
+            let mut children = vec![];
+            for parent in &level {
+                for item in self.inner.table.query_all(&children_of(parent)).await? {
+                    children.push(EntityRecord::from_item(&item)?.id);
+                }
+            }
+            if children.is_empty() {
+                return Ok(depth);
+            }
+            level = children;
+        }
+        Ok(MAX_PARENTS + 1)
+    }
+}
+
+/// Requires that the chain is still as it was walked, so that no two changes can close a circle together.
+pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[Above]) {
+    for one in above {
+        transaction.check(&keys::entity_meta(one.id()), |p| {
+            let exists = format!("attribute_exists({})", p.name(attribute::PK));
+            let parent = match &one.record.parent {
+                Some(parent) => {
+                    format!(
+                        "{} = {}",
+                        p.name("parent_id"),
+                        p.value(AttributeValue::S(parent.to_string()))
+                    )
+                }
+                None => is_none(p, "parent_id"),
+            };
+            format!("{exists} AND {parent}")
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! The writes on the two registries. Each is part of the transaction that makes it true.
+
+use zae_limiter_schema::keys;
+use zae_limiter_schema::{AttributeValue, EntityId, Item, Resource, ResourceRegistry};
+
+use super::paging::Rows;
+use crate::dynamo::{Query, Sort, Update};
+use crate::page::{Page, PageRequest};
+use crate::{Repository, Result};
+
+pub(crate) fn enter_resource(resource: &Resource) -> Update {
+    Update::of(keys::resource_registry()).add(ResourceRegistry::ATTRIBUTE, one(resource))
+}
+
+pub(super) fn leave_resource(resource: &Resource) -> Update {
+    Update::of(keys::resource_registry()).delete(ResourceRegistry::ATTRIBUTE, one(resource))
+}
+
+fn one(resource: &Resource) -> AttributeValue {
+    AttributeValue::Ss(vec![resource.to_string()])
+}
+
+/// Counts one entity's configuration for each of these resources (or `_default_`) up or down.
+pub(crate) fn count_entity_configs<'a>(resources: impl IntoIterator<Item = &'a str>, by: i32) -> Update {
+    resources
+        .into_iter()
+        .fold(Update::of(keys::entity_config_registry()), |update, resource| {
+            update.add(resource, AttributeValue::N(by.to_string()))
+        })
+}
+
+impl Repository {
+    /// The entities that have limits of their own for a resource, in order of their ids. No resource means those with
+    /// limits on every resource.
+    pub async fn list_entities_with_custom_limits(
+        &self,
+        resource: Option<&Resource>,
+        page: &PageRequest,
+    ) -> Result<Page<EntityId>> {
+        let resource = resource.map_or(
+            zae_limiter_schema::ConfigLevel::DEFAULT_RESOURCE,
+            Resource::as_str,
+        );
+        let query = Query::index(keys::GSI3, keys::gsi3_partition(resource), Sort::All);
+        self.page_of(&query, Rows::AsTheyAre, page, |item| {
+            entity_of_partition(item).map(Some)
+        })
+        .await
+    }
+}
+
+fn entity_of_partition(item: &Item) -> Result<EntityId> {
+    let key = crate::dynamo::key_of(item).map(|key| key.pk).unwrap_or_default();
+    Ok(EntityId::parse(
+        key.strip_prefix(keys::prefix::ENTITY).unwrap_or(&key),
+    )?)
+}

@@ -1,0 +1,54 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use zae_limiter_schema::{ConfigLevel, Limit, Resource};
+
+use super::*;
+
+fn limits(capacity: u64) -> LimitSet {
+    LimitSet::new([Limit::per_minute("rpm", capacity).unwrap()]).unwrap()
+}
+
+fn record(level: ConfigLevel, content: (Option<u64>, Option<OnUnavailable>)) -> ConfigRecord {
+    let mut record = ConfigRecord::new(level, content.0.map(limits).unwrap_or_default());
+    record.on_unavailable = content.1;
+    record
+}
+
+type Content = Option<(Option<u64>, Option<OnUnavailable>)>;
+
+fn content() -> impl Strategy<Value = Content> {
+    let policy = prop::option::of(prop_oneof![
+        Just(OnUnavailable::Allow),
+        Just(OnUnavailable::Block)
+    ]);
+    prop::option::of((prop::option::of(1..1000u64), policy))
+}
+
+proptest! {
+    #[test]
+    fn the_most_specific_level_that_says_something_decides_each_thing(
+        contents in prop::array::uniform4(content()),
+        builder_limit in prop::option::of(1..1000u64),
+    ) {
+        let (entity, resource) = (EntityId::parse("user-1").unwrap(), Resource::parse("gpt-4").unwrap());
+        let mut levels = ConfigLevel::chain(&entity, &resource).into_iter().zip(contents);
+        let mut next = || levels.next().and_then(|(level, content)| content.map(|content| record(level, content)));
+        let loaded = LoadedConfig {
+            entity: next(), entity_default: next(), resource: next(), system: next(), meta: None, bucket: None,
+        };
+        let defaults = Defaults {
+            limits: builder_limit.map(limits).unwrap_or_default(),
+            on_unavailable: OnUnavailable::Block,
+        };
+        let resolved = resolve(&loaded, &defaults);
+
+        let sources = [Source::Entity, Source::EntityDefault, Source::Resource, Source::System, Source::Builder];
+        let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block)))]).collect();
+        let expected_limits = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.0)?)));
+        let expected_policy = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.1)?)));
+        prop_assert_eq!(resolved.limits_from, expected_limits.map(|(source, _)| source));
+        prop_assert_eq!(resolved.limits, expected_limits.map(|(_, capacity)| limits(capacity)).unwrap_or_default());
+        prop_assert_eq!(Some((resolved.on_unavailable_from, resolved.on_unavailable)), expected_policy);
+    }
+}

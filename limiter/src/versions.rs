@@ -1,0 +1,118 @@
+//! Whether a table and this client fit together.
+
+use zae_limiter_schema::{ConfigRecord, Version, VersionRecord};
+
+use crate::dynamo::Table;
+use crate::{Error, Result};
+
+/// This crate's version.
+pub const CLIENT_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Whether a table and this client fit together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compatibility {
+    /// They do.
+    Compatible,
+    /// The table has an older format; migrations bring it up to date.
+    NeedsMigration {
+        /// The table's schema version.
+        from: Version,
+        /// The version that migrations lead to.
+        to: Version,
+    },
+    /// The table has a format that this client does not know.
+    SchemaTooNew {
+        /// The table's schema version.
+        schema: Version,
+    },
+    /// The table asks for a newer client.
+    ClientTooOld {
+        /// The oldest client that the table accepts.
+        least: Version,
+    },
+    /// The record is not one.
+    Unreadable {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Compatibility {
+    /// Decides for a table with this version record.
+    ///
+    /// ```
+    /// use zae_limiter::{Compatibility, Timestamp, VersionRecord};
+    ///
+    /// let mut record = VersionRecord::current(Timestamp::MIN, "client:0.1.0");
+    /// assert_eq!(Compatibility::of(&record), Compatibility::Compatible);
+    /// record.schema_version = "0.7.0".into();
+    /// assert!(matches!(Compatibility::of(&record), Compatibility::NeedsMigration { .. }));
+    /// ```
+    pub fn of(record: &VersionRecord) -> Self {
+        let parse = |text: &str| {
+            text.parse::<Version>().map_err(|error| Self::Unreadable {
+                reason: error.to_string(),
+            })
+        };
+        let decide = || {
+            let (schema, least) = (parse(&record.schema_version)?, parse(&record.client_min_version)?);
+            let (ours, client) = (parse(VersionRecord::SCHEMA_VERSION)?, parse(CLIENT_VERSION)?);
+            let format = |version: &Version| (version.major, version.minor);
+            Ok(if least.release() > client.release() {
+                Self::ClientTooOld { least }
+            } else if format(&schema) > format(&ours) {
+                Self::SchemaTooNew { schema }
+            } else if format(&schema) < format(&ours) {
+                Self::NeedsMigration {
+                    from: schema,
+                    to: ours,
+                }
+            } else {
+                Self::Compatible
+            })
+        };
+        decide().unwrap_or_else(|unreadable| unreadable)
+    }
+
+    /// What does not fit and what to do about it; nothing if all is well.
+    pub fn problem(&self) -> Option<String> {
+        match self {
+            Self::Compatible => None,
+            Self::NeedsMigration { from, to } => Some(format!(
+                "its format {from} is older than {to}; run the migrations"
+            )),
+            Self::SchemaTooNew { schema } => Some(format!(
+                "its format {schema} is newer than {}; update this client",
+                VersionRecord::SCHEMA_VERSION
+            )),
+            Self::ClientTooOld { least } => {
+                Some(format!("it accepts clients from {least} on; update this client"))
+            }
+            Self::Unreadable { reason } => Some(format!("{reason}; write the version record anew")),
+        }
+    }
+}
+
+/// Refuses a table that does not fit, unless its system configuration says that mismatches are to be tolerated.
+/// A table without a version record is taken as it is.
+pub(crate) fn admit(
+    table: &Table,
+    record: Option<&VersionRecord>,
+    system: Option<&ConfigRecord>,
+) -> Result<()> {
+    let Some(record) = record else { return Ok(()) };
+    let Some(reason) = Compatibility::of(record).problem() else {
+        return Ok(());
+    };
+    if system.and_then(|config| config.system.strict_version) == Some(false) {
+        tracing::warn!(table = %table.name, schema = record.schema_version, reason, "versions do not fit");
+        return Ok(());
+    }
+    Err(Error::IncompatibleSchema {
+        table: table.name.to_string(),
+        schema: record.schema_version.clone(),
+        client: CLIENT_VERSION.to_owned(),
+        reason,
+    })
+}
