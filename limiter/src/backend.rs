@@ -12,6 +12,7 @@ use crate::Result;
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// What a backend can do.
+#[allow(dead_code, reason = "read by admission")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     /// Its answers carry the server's time, by which a wrong clock is noticed.
@@ -40,6 +41,7 @@ pub(crate) struct LoadedConfig {
 /// A store of configurations and buckets.
 pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
     /// What this one can do.
+    #[allow(dead_code, reason = "asked by admission")]
     fn capabilities(&self) -> Capabilities;
 
     /// Reads the four levels of configuration, the entity and its bucket in one round trip.

@@ -48,6 +48,7 @@ pub struct Builder {
 }
 
 /// What admission is told.
+#[allow(dead_code, reason = "read by admission")]
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// How long an acquire may take in all.
@@ -66,7 +67,7 @@ impl Builder {
             time_budget: Duration::from_secs(1),
             admin_budget: Duration::from_secs(10),
             cache: CacheLimits {
-                ttl: Duration::from_secs(60),
+                ttl: Duration::from_mins(1),
                 entries: 10_000,
             },
             clock: Arc::new(SystemClock::new()),

@@ -12,6 +12,7 @@ mod entropy;
 mod error;
 mod failure;
 mod limiter;
+mod migrations;
 mod page;
 mod repository;
 mod resolution;
@@ -24,8 +25,12 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use embedded::EmbeddedStore;
 pub use error::{Error, Result};
 pub use limiter::RateLimiter;
+pub use migrations::{Migrate, MigrationReport, MigrationStep};
 pub use page::{Cursor, Page, PageRequest};
-pub use repository::{ConfigChange, EntityChange, MAX_PARENTS, NewEntity, Repository};
+pub use repository::{
+    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_PARENTS, NewEntity,
+    Repository, ResourceCapacity, UsageQuery, UsageSummary,
+};
 pub use resolution::{Resolved, Source};
 pub use versions::{CLIENT_VERSION, Compatibility};
 

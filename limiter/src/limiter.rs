@@ -7,7 +7,7 @@ use crate::Repository;
 use crate::backend::Backend;
 use crate::builder::{Builder, Settings};
 use crate::cache::ConfigCache;
-use crate::connect::{AwsSettings, Connection};
+use crate::connect::Connection;
 use crate::entropy::Entropy;
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
@@ -46,7 +46,7 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into(), Connection::Aws(Box::new(AwsSettings::default())))
+        Builder::new(name.into(), Connection::Aws(Box::default()))
     }
 
     /// A limiter whose table lives in this process and ends with it: no account, no server, no port.

@@ -75,6 +75,16 @@ pub struct Resolved {
     pub entity_exists: bool,
 }
 
+impl Resolved {
+    /// The same with limits that were passed with the call.
+    #[must_use]
+    pub fn with_limits(mut self, limits: LimitSet) -> Self {
+        self.limits = limits;
+        self.limits_from = Some(Source::Call);
+        self
+    }
+}
+
 /// What the builder says where the table says nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Defaults {

@@ -145,6 +145,7 @@ impl ConfigCache {
     }
 
     /// What applies, read anew and consistently; replaces what is kept.
+    #[allow(dead_code, reason = "asked by admission")]
     pub(crate) async fn reload_consistent(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
         let key = CacheKey {
             entity: entity.clone(),
@@ -183,6 +184,7 @@ impl ConfigCache {
     }
 
     /// The policy for when the table cannot be reached: from what was known last, however old. Never asks the network.
+    #[allow(dead_code, reason = "asked by admission")]
     pub(crate) fn policy(&self, entity: &EntityId, resource: &Resource) -> (OnUnavailable, Source) {
         let key = CacheKey {
             entity: entity.clone(),
@@ -199,6 +201,7 @@ impl ConfigCache {
     }
 
     /// What was known last, however old. Never asks the network.
+    #[allow(dead_code, reason = "asked by admission")]
     pub(crate) fn last_known(&self, entity: &EntityId, resource: &Resource) -> Option<Arc<Resolved>> {
         let key = CacheKey {
             entity: entity.clone(),

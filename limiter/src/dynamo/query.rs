@@ -1,6 +1,7 @@
 //! Reading a range of one partition, page by page.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use zae_limiter_schema::keys::{GSI1, GSI2, GSI3, Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
@@ -132,17 +133,15 @@ impl Table {
         match &query.sort {
             Sort::All => {}
             Sort::StartsWith(prefix) => {
-                condition += &format!(
-                    " AND begins_with({}, {})",
-                    placeholders.name(sk),
-                    placeholders.value(text(prefix))
-                );
+                let (name, prefix) = (placeholders.name(sk), placeholders.value(text(prefix)));
+                let _ = write!(condition, " AND begins_with({name}, {prefix})");
             }
             Sort::Between(first, last) => {
-                let (name, first) = (placeholders.name(sk), placeholders.value(text(first)));
-                condition += &format!(
-                    " AND {name} BETWEEN {first} AND {}",
-                    placeholders.value(text(last))
+                let (first, last) = (placeholders.value(text(first)), placeholders.value(text(last)));
+                let _ = write!(
+                    condition,
+                    " AND {} BETWEEN {first} AND {last}",
+                    placeholders.name(sk)
                 );
             }
         }

@@ -57,10 +57,6 @@ impl<'a> Transaction<'a> {
         self
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.items.len()
-    }
-
     /// Writes the item where there is none.
     pub(crate) fn put_new(&mut self, item: Item) -> &mut Self {
         let mut placeholders = Placeholders::default();
@@ -159,9 +155,8 @@ impl<'a> Transaction<'a> {
                         .send()
                 })
                 .await;
-            let refusal = match sent {
-                Ok(_) => return Ok(Transacted::Done),
-                Err(refusal) => refusal,
+            let Err(refusal) = sent else {
+                return Ok(Transacted::Done);
             };
             let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) = refusal.answer()
             else {

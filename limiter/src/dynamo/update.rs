@@ -53,13 +53,6 @@ impl Update {
         self
     }
 
-    /// Sets the attribute only where it is absent.
-    pub(crate) fn set_new(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (name, value) = self.pair(attribute, value);
-        self.set.push(format!("{name} = if_not_exists({name}, {value})"));
-        self
-    }
-
     pub(crate) fn remove(mut self, attribute: &str) -> Self {
         let name = self.placeholders.name(attribute);
         self.remove.push(name);

@@ -17,7 +17,7 @@ use crate::{Error, Repository, Result};
 /// How long events are kept where the system configuration says nothing.
 pub(super) const DEFAULT_RETENTION_DAYS: u32 = 90;
 /// For how long the stored retention is remembered.
-const RETENTION_TTL: Duration = Duration::from_secs(60);
+const RETENTION_TTL: Duration = Duration::from_mins(1);
 const SECONDS_A_DAY: i64 = 86_400;
 
 /// What writing events needs to remember.

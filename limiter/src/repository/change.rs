@@ -3,6 +3,7 @@
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
 
 use super::audit::check_retention;
+use super::setting::Setting;
 use crate::{Error, Result};
 
 /// What to change about the configuration of one level.
@@ -19,7 +20,7 @@ use crate::{Error, Result};
 #[must_use = "a change does nothing until it is passed to set_config"]
 pub struct ConfigChange {
     limits: Option<Vec<Limit>>,
-    on_unavailable: Option<Option<OnUnavailable>>,
+    on_unavailable: Setting<OnUnavailable>,
     audit_retention_days: Option<u32>,
     auto_update: Option<bool>,
     strict_version: Option<bool>,
@@ -39,13 +40,13 @@ impl ConfigChange {
 
     /// The policy of the level.
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
-        self.on_unavailable = Some(Some(policy));
+        self.on_unavailable = Setting::To(policy);
         self
     }
 
     /// Leaves the policy to the next level.
     pub fn without_on_unavailable(mut self) -> Self {
-        self.on_unavailable = Some(None);
+        self.on_unavailable = Setting::Nothing;
         self
     }
 
@@ -86,9 +87,7 @@ impl ConfigChange {
             record.limits = LimitSet::new(limits.iter().cloned())
                 .map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
         }
-        if let Some(policy) = self.on_unavailable {
-            record.on_unavailable = policy;
-        }
+        record.on_unavailable = self.on_unavailable.clone().apply(record.on_unavailable);
         let system = &mut record.system;
         system.audit_retention_days = self.audit_retention_days.or(system.audit_retention_days);
         system.auto_update = self.auto_update.or(system.auto_update);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Item, Limit,
-    LimitSet, Resource,
+    LimitSet, OnUnavailable, Resource,
 };
 
 use super::audit::{self, Details};
@@ -209,7 +209,7 @@ fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
         ("limits".to_owned(), AttributeValue::L(names)),
         (
             "on_unavailable".to_owned(),
-            audit::text_or_null(record.on_unavailable.map(|policy| policy.as_str())),
+            audit::text_or_null(record.on_unavailable.map(OnUnavailable::as_str)),
         ),
     ])
 }

@@ -8,7 +8,7 @@ use super::config::MOST_ATTEMPTS;
 use super::entity_form::{EntityChange, NewEntity};
 use super::paging::Rows;
 use super::parents::{Above, check_parents};
-use crate::dynamo::{Query, Sort, Transacted, Transaction, Update};
+use crate::dynamo::{Query, Reason, Sort, Transacted, Transaction, Update};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
@@ -53,7 +53,7 @@ impl Repository {
                     self.inner.cache.invalidate_entity(&record.id);
                     return Ok(record);
                 }
-                Transacted::Refused(reasons) if reasons.first().is_some_and(|reason| reason.failed()) => {
+                Transacted::Refused(reasons) if reasons.first().is_some_and(Reason::failed) => {
                     return Err(Error::EntityExists { entity: record.id });
                 }
                 Transacted::Refused(_) => self.pause_after_race(attempt).await,

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Metadata, Timestamp, Unknown};
 
+use super::setting::Setting;
 use crate::{Error, Result};
 
 /// An entity that is to be created.
@@ -98,7 +99,7 @@ impl NewEntity {
 #[must_use = "a change does nothing until it is passed to update_entity"]
 pub struct EntityChange {
     name: Option<String>,
-    parent: Option<Option<String>>,
+    parent: Setting<String>,
     cascade: Option<bool>,
     metadata: Option<Vec<(String, Value)>>,
 }
@@ -117,13 +118,13 @@ impl EntityChange {
 
     /// Another parent, which must exist.
     pub fn parent(mut self, parent: impl Into<String>) -> Self {
-        self.parent = Some(Some(parent.into()));
+        self.parent = Setting::To(parent.into());
         self
     }
 
     /// No parent any more.
     pub fn without_parent(mut self) -> Self {
-        self.parent = Some(None);
+        self.parent = Setting::Nothing;
         self
     }
 
@@ -153,9 +154,11 @@ impl EntityChange {
         if let Some(name) = &self.name {
             record.name = checked_name(name.clone())?;
         }
-        if let Some(parent) = &self.parent {
-            record.parent = parent.as_ref().map(EntityId::parse).transpose()?;
-        }
+        record.parent = match &self.parent {
+            Setting::Keep => record.parent,
+            Setting::Nothing => None,
+            Setting::To(parent) => Some(EntityId::parse(parent)?),
+        };
         record.cascade = self.cascade.unwrap_or(record.cascade);
         if let Some(notes) = &self.metadata {
             record.metadata = to_metadata(notes.clone())?;

@@ -1,6 +1,8 @@
 //! The data side of the limiter: everything that the table keeps, except admission.
 
 mod audit;
+mod availability;
+mod capacity;
 mod change;
 mod config;
 mod deletion;
@@ -11,12 +13,19 @@ mod paging;
 mod parents;
 mod principal;
 mod registry;
+mod setting;
 mod table;
+mod usage;
 mod versions;
 
+pub use availability::Availability;
+pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
+pub(crate) use config::write as config_write;
 pub use entity_form::{EntityChange, NewEntity};
 pub use parents::MAX_PARENTS;
+pub(crate) use registry::{count_entity_configs, enter_resource};
+pub use usage::{UsageQuery, UsageSummary};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,8 @@ use crate::dynamo::{Query, RawPage, SdkItem, Table, key_of};
 use crate::page::{Cursor, Page, PageRequest};
 use crate::{Repository, Result};
 
+const SMALLEST_FETCH: usize = 25;
+
 /// How rows of an index become items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rows {
@@ -39,11 +41,11 @@ impl Repository {
             .after
             .as_ref()
             .map(|after| query.start_after(&after.key, after.index_sort.as_deref()));
-        // One more than wanted tells whether anything follows.
+        // One more than wanted tells whether anything follows; fewer than some are not worth a call.
         let most = if query.is_filtered() {
             None
         } else {
-            Some(request.size + 1)
+            Some((request.size + 1).max(SMALLEST_FETCH))
         };
         collect(request, start, accept, |start| async move {
             let page = table.query_page(query, start, most).await?;

@@ -43,7 +43,7 @@ impl Repository {
                 }
                 break;
             };
-            next = record.parent.clone();
+            next.clone_from(&record.parent);
             above.push(Above { record });
             if above.len() + below > MAX_PARENTS {
                 return Err(Error::TooDeep {

@@ -1,0 +1,168 @@
+//! Folding the queue into the next write.
+
+use std::sync::Arc;
+
+use zae_limiter_schema::bucket::{Batch, Footing, Image, Terms};
+
+use super::super::status::LimitStatus;
+use super::super::ticket::{Reply, Ticket, Work};
+use super::{Completion, Current, Desk, Moment, Sight, Step};
+use crate::Error;
+
+/// At most so many calls are folded into one write, so that no answer waits for a huge one.
+const MOST_FOLDED: usize = 1_000;
+
+/// What came of folding.
+struct Folded {
+    batch: Batch,
+    taken: Vec<Ticket>,
+    completions: Vec<Completion>,
+    /// A call did not fit, and the image is too old to say no.
+    doubtful: bool,
+}
+
+impl Desk {
+    /// There is no bucket: acquires create it, and there is nothing to book changes on.
+    pub(super) fn next_on_absent(&mut self, sight: Sight, moment: Moment) -> (Step, Vec<Completion>) {
+        if !sight.proven && self.queue.iter().any(|ticket| !ticket.is_acquire()) {
+            return (Step::Read, Vec::new());
+        }
+        // What was under way can neither find the bucket nor be found on it.
+        self.unresolved.clear();
+        self.previous = None;
+        let mut completions = Vec::new();
+        let (acquires, changes) = std::mem::take(&mut self.queue).into_iter().partition(Ticket::is_acquire);
+        self.queue = acquires;
+        completions.extend(changes.into_iter().map(|ticket: Ticket| {
+            let error = Error::invalid("bucket", self.key.entity.as_str(), "it no longer exists");
+            Completion::Unwritten(ticket, error)
+        }));
+        let Some(terms) = self.front_terms() else { return (Step::Again, completions) };
+        let footing = Footing::create(&terms, moment.now);
+        let folded = self.fold(&footing, &terms, "", true);
+        completions.extend(folded.completions);
+        let step = self.send(&footing, folded.batch, folded.taken, moment).unwrap_or(Step::Again);
+        (step, completions)
+    }
+
+    pub(super) fn next_on_live(&mut self, image: &Arc<Image>, sight: Sight, moment: Moment) -> (Step, Vec<Completion>) {
+        let given = self.queue.iter().find_map(|ticket| match &ticket.work {
+            Work::Acquire { given, .. } => Some(*given),
+            Work::Settle { .. } => None,
+        });
+        let Some(terms) = self.front_terms().or_else(|| self.terms.clone()) else { return (Step::Reload, Vec::new()) };
+        let agrees = terms.match_image(image);
+        // Changes alone take the bucket as it is; acquires and buckets that only the peer has written do not.
+        let rewrites = !agrees && (given.is_some() || image.etag.is_none());
+        if rewrites && given != Some(true) && !self.may_rewrite(image) {
+            return (Step::Reload, Vec::new());
+        }
+        let footing = if rewrites {
+            Footing::parameters(image, &terms, moment.now)
+        } else {
+            Footing::live(image, &terms, moment.now)
+        };
+        let fresh = sight.proven && moment.elapsed.saturating_sub(sight.at) <= self.memory;
+        let folded = self.fold(&footing, &terms, image.incarnation(), fresh);
+        let nothing = folded.taken.is_empty();
+        if nothing && folded.doubtful {
+            return (Step::Read, folded.completions);
+        }
+        if nothing && !rewrites && self.unresolved.is_empty() {
+            return (Step::Again, folded.completions);
+        }
+        // With nothing to carry it still applies new parameters, or fences off writes without an answer.
+        match self.send(&footing, folded.batch, folded.taken, moment) {
+            Some(step) => (step, folded.completions),
+            None => (Step::Read, folded.completions),
+        }
+    }
+
+    fn may_rewrite(&self, image: &Image) -> bool {
+        #[cfg(test)]
+        if self.mutation == Some(crate::simulation::Mutation::ParametersFromCache) {
+            return true;
+        }
+        self.reloaded_for.as_ref() == Some(&image.etag)
+    }
+
+    /// The terms of the first acquire in the queue.
+    fn front_terms(&self) -> Option<Arc<Terms>> {
+        self.queue.iter().find_map(|ticket| match &ticket.work {
+            Work::Acquire { terms, .. } => Some(terms.clone()),
+            Work::Settle { .. } => None,
+        })
+    }
+
+    /// Takes calls from the queue in order of arrival. A call that does not fit is refused and does not block those
+    /// behind it; one with other terms waits for the next write.
+    fn fold(&mut self, footing: &Footing<'_>, terms: &Arc<Terms>, incarnation: &str, may_refuse: bool) -> Folded {
+        let mut folded =
+            Folded { batch: Batch::default(), taken: Vec::new(), completions: Vec::new(), doubtful: false };
+        let mut left = std::collections::VecDeque::new();
+        while let Some(ticket) = self.queue.pop_front() {
+            if folded.taken.len() >= MOST_FOLDED {
+                left.push_back(ticket);
+                continue;
+            }
+            if let Work::Acquire { terms: own, amounts, .. } = &ticket.work {
+                if own != terms {
+                    left.push_back(ticket);
+                    continue;
+                }
+                if let Some((limit, _)) = amounts.iter().find(|(limit, _)| footing.ground(limit).is_none()) {
+                    let error = super::super::level::unknown_limit(limit, terms, &self.key);
+                    folded.completions.push(Completion::Answer(ticket, Reply::Failed(error)));
+                    continue;
+                }
+            }
+            let mut with = folded.batch.clone();
+            ticket.add_to(&mut with, incarnation);
+            if footing.fits(&with) {
+                folded.batch = with;
+                folded.taken.push(ticket);
+            } else if !ticket.is_acquire() {
+                // Booking it now would take away what an earlier call was just given.
+                left.push_back(ticket);
+            } else if may_refuse {
+                let statuses = refusal(footing, terms, &folded.batch, &ticket, &self.key);
+                folded.completions.push(Completion::Answer(ticket, Reply::Refused(statuses)));
+            } else {
+                folded.doubtful = true;
+                left.push_back(ticket);
+            }
+        }
+        self.queue = left;
+        folded
+    }
+
+    /// Makes the write and notes what it carries.
+    fn send(&mut self, footing: &Footing<'_>, batch: Batch, tickets: Vec<Ticket>, moment: Moment) -> Option<Step> {
+        if tickets.is_empty() && matches!(self.known, super::Known::Absent(_)) {
+            return None;
+        }
+        let slot = self.next_slot(moment);
+        let write = footing.write(self.key.clone(), &batch, slot, Self::draw_incarnation(moment))?;
+        let write = Box::new(write);
+        self.current = Some(Current { write: write.clone(), tickets, lost: false });
+        Some(Step::Send(write))
+    }
+}
+
+/// Every limit's status at the moment of refusal, what is asked of it next to what is left.
+fn refusal(
+    footing: &Footing<'_>,
+    terms: &Terms,
+    batch: &Batch,
+    ticket: &Ticket,
+    key: &zae_limiter_schema::bucket::BucketKey,
+) -> Vec<LimitStatus> {
+    let Work::Acquire { amounts, .. } = &ticket.work else { return Vec::new() };
+    let asked = |name| amounts.iter().find(|(limit, _)| limit == name).map_or(0, |(_, amount)| *amount);
+    let statuses = terms.limits().iter().filter_map(|limit| {
+        let amount = asked(limit.name());
+        let (available, wait) = footing.outlook(limit.name(), batch, amount)?;
+        Some(LimitStatus::new(key, limit, available, amount, wait))
+    });
+    statuses.collect()
+}

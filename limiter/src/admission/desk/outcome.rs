@@ -1,0 +1,250 @@
+//! What the answer to a write, or its absence, means.
+
+use std::sync::Arc;
+
+use zae_limiter_schema::bucket::{Decoded, Image};
+
+use super::super::ticket::{Reply, Ticket, Work};
+use super::slots::Trace;
+use super::{Completion, Current, Desk, Entry, Known, MOST_TRIES, Moment, Sight, Unresolved};
+use crate::Error;
+
+impl Desk {
+    /// The write happened; the bucket is like this now.
+    pub(crate) fn done(&mut self, decoded: Decoded, moment: Moment) -> Vec<Completion> {
+        let Some(current) = self.current.take() else { return Vec::new() };
+        self.see(decoded, moment);
+        self.confirm(current)
+    }
+
+    /// The condition did not hold; the bucket is like this, if there is one.
+    pub(crate) fn refused(&mut self, decoded: Option<Decoded>, moment: Moment) -> Vec<Completion> {
+        let Some(current) = self.current.take() else { return Vec::new() };
+        self.see(decoded.unwrap_or(Decoded::Stub), moment);
+        let Known::Live(image, _) = self.known.clone() else {
+            self.unresolved.clear();
+            self.previous = None;
+            return self.requeue(current);
+        };
+        let number = current.write.slot.number;
+        match self.trace(&image, current.lost.then_some(number), moment) {
+            Trace::Happened(happened) if happened == number => self.confirm(current),
+            Trace::Happened(happened) => {
+                let mut completions = self.requeue(current);
+                completions.extend(self.happened(happened));
+                completions
+            }
+            Trace::NoneYet => {
+                if current.lost {
+                    self.remember(&current);
+                }
+                self.requeue(current)
+            }
+            Trace::Untraceable => {
+                if current.lost {
+                    self.remember(&current);
+                }
+                let mut completions = self.requeue(current);
+                completions.extend(self.drop_untraceable());
+                completions
+            }
+        }
+    }
+
+    /// Nobody answered: a copy of the write may be applied at any time. True if somebody still waits for it, so that
+    /// it is to be sent again as it is.
+    pub(crate) fn lost(&mut self) -> bool {
+        if let Some(current) = &mut self.current {
+            current.lost = true;
+        }
+        self.wants_resend()
+    }
+
+    /// The write was turned away before it was looked at. True if it is to be sent again as it is.
+    pub(crate) fn wants_resend(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.tickets.iter().any(Ticket::is_wanted))
+    }
+
+    /// Stops sending the current write. Acquires that it carries get the error, changes go back to the queue.
+    pub(crate) fn give_up_current(&mut self, error: &Error) -> Vec<Completion> {
+        let Some(current) = self.current.take() else { return Vec::new() };
+        if current.lost {
+            self.remember(&current);
+        }
+        let (acquires, changes): (Vec<_>, Vec<_>) = current.tickets.into_iter().partition(Ticket::is_acquire);
+        for ticket in changes.into_iter().rev() {
+            self.queue.push_front(ticket);
+        }
+        acquires.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+    }
+
+    /// Acquires that wait get the error: the bucket or its configuration cannot be read.
+    pub(crate) fn unreadable(&mut self, error: &Error) -> Vec<Completion> {
+        let (acquires, changes) = std::mem::take(&mut self.queue).into_iter().partition(Ticket::is_acquire);
+        self.queue = changes;
+        let acquires: std::collections::VecDeque<Ticket> = acquires;
+        acquires.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+    }
+
+    /// The write can never be carried out, nor can any other: everybody gets the error.
+    pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
+        let current = self.current.take();
+        self.unresolved.clear();
+        let tickets = current.into_iter().flat_map(|current| current.tickets).chain(std::mem::take(&mut self.queue));
+        tickets.map(|ticket| fail(ticket, error.clone())).collect()
+    }
+
+    /// Changes that have waited too long are given up; they are reported, not refunded.
+    pub(crate) fn expire(&mut self, older_than: std::time::Duration, error: &Error) -> Vec<Completion> {
+        let (kept, expired) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|ticket: &Ticket| ticket.is_acquire() || ticket.since > older_than);
+        self.queue = kept;
+        let expired: std::collections::VecDeque<Ticket> = expired;
+        expired.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+    }
+
+    /// Forgets writes without an answer after the network has had its time to deliver them.
+    pub(crate) fn forget_unresolved(&mut self) -> usize {
+        let forgotten = self.unresolved.len();
+        self.unresolved.clear();
+        forgotten
+    }
+
+    /// The bucket as just read, consistently.
+    pub(crate) fn reread(&mut self, found: Known, moment: Moment) -> Vec<Completion> {
+        let first = self.knows_nothing() && self.unresolved.is_empty();
+        self.known = found.clone();
+        match &found {
+            Known::Live(_, _) if first => {
+                self.adopt(&found);
+                Vec::new()
+            }
+            Known::Live(image, _) => match self.trace(image, None, moment) {
+                Trace::NoneYet => Vec::new(),
+                Trace::Happened(number) => self.happened(number),
+                Trace::Untraceable => self.drop_untraceable(),
+            },
+            Known::Absent(_) | Known::Nothing => {
+                self.unresolved.clear();
+                self.previous = None;
+                Vec::new()
+            }
+        }
+    }
+
+    fn see(&mut self, decoded: Decoded, moment: Moment) {
+        let sight = Sight { at: moment.elapsed, proven: true };
+        self.known = match decoded {
+            Decoded::Bucket(image) => Known::Live(Arc::new(image), sight),
+            Decoded::Stub => Known::Absent(sight),
+        };
+    }
+
+    /// The current write is on the item: nothing older can land any more.
+    fn confirm(&mut self, current: Current) -> Vec<Completion> {
+        self.previous = Some(current.write.slot.number);
+        self.unresolved.clear();
+        let image = self.image().cloned();
+        current.tickets.into_iter().map(|ticket| complete(ticket, image.as_ref())).collect()
+    }
+
+    /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
+    /// their tokens back.
+    fn happened(&mut self, number: i128) -> Vec<Completion> {
+        self.previous = Some(number);
+        let image = self.image().cloned();
+        let unresolved = std::mem::take(&mut self.unresolved);
+        let entries = unresolved.into_iter().filter(|one| one.number == number).flat_map(|one| one.entries);
+        let mut completions = Vec::new();
+        let mut refunds = Vec::new();
+        for entry in entries {
+            match self.queue.iter().position(|ticket| ticket.id == entry.ticket) {
+                Some(place) => {
+                    completions.extend(self.queue.remove(place).map(|ticket| complete(ticket, image.as_ref())));
+                }
+                None if entry.refund.is_empty() => {}
+                None => refunds.push((entry.refund, entry.incarnation_before)),
+            }
+        }
+        for (changes, before) in refunds {
+            let incarnation = image.as_ref().map_or(before, |image| image.incarnation().into());
+            let since = match &self.known {
+                Known::Live(_, sight) | Known::Absent(sight) => sight.at,
+                Known::Nothing => std::time::Duration::ZERO,
+            };
+            self.push(Work::Settle { changes, incarnation, done: None }, since);
+        }
+        completions
+    }
+
+    fn remember(&mut self, current: &Current) {
+        let incarnation: Arc<str> = self.image().map_or("", |image| image.incarnation()).into();
+        let entries = current.tickets.iter().map(|ticket| Entry {
+            ticket: ticket.id,
+            refund: ticket.debit(),
+            incarnation_before: incarnation.clone(),
+        });
+        self.unresolved.push(Unresolved { number: current.write.slot.number, entries: entries.collect() });
+        if matches!(self.known, Known::Absent(_)) {
+            // It may be there by now, created by that very write.
+            self.known = Known::Nothing;
+        }
+    }
+
+    /// It cannot be told whether the unresolved writes happened. Acquires they carried are asked again, which can
+    /// only take too much; changes are not, since giving back twice would give away.
+    fn drop_untraceable(&mut self) -> Vec<Completion> {
+        let doubtful: Vec<u64> =
+            self.unresolved.drain(..).flat_map(|one| one.entries).map(|entry| entry.ticket).collect();
+        let (dropped, kept) = std::mem::take(&mut self.queue)
+            .into_iter()
+            .partition(|ticket: &Ticket| !ticket.is_acquire() && doubtful.contains(&ticket.id));
+        self.queue = kept;
+        let dropped: Vec<Ticket> = dropped;
+        let error = contention(&self.key.entity, "it cannot be told whether it was booked");
+        dropped.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+    }
+
+    /// Puts the calls back at the head of the queue, in order.
+    fn requeue(&mut self, current: Current) -> Vec<Completion> {
+        let mut completions = Vec::new();
+        for mut ticket in current.tickets.into_iter().rev() {
+            ticket.tries += 1;
+            if ticket.is_acquire() && ticket.tries >= MOST_TRIES {
+                let error = contention(&self.key.entity, "too many others write the same bucket");
+                completions.push(fail(ticket, error));
+            } else {
+                self.queue.push_front(ticket);
+            }
+        }
+        completions
+    }
+}
+
+fn contention(entity: &zae_limiter_schema::EntityId, reason: &str) -> Error {
+    Error::Unavailable {
+        operation: "UpdateItem",
+        table: format!("bucket of {entity}"),
+        reason: reason.to_owned(),
+        within: std::time::Duration::ZERO,
+    }
+}
+
+fn complete(ticket: Ticket, image: Option<&Arc<Image>>) -> Completion {
+    match (&ticket.work, image) {
+        (Work::Acquire { .. }, Some(image)) => Completion::Answer(ticket, Reply::Granted(image.clone())),
+        (Work::Acquire { .. }, None) => {
+            let error = Error::invalid("bucket", "", "the answer to its write holds no bucket");
+            Completion::Answer(ticket, Reply::Failed(error))
+        }
+        (Work::Settle { .. }, _) => Completion::Booked(ticket),
+    }
+}
+
+fn fail(ticket: Ticket, error: Error) -> Completion {
+    match &ticket.work {
+        Work::Acquire { .. } => Completion::Answer(ticket, Reply::Failed(error)),
+        Work::Settle { .. } => Completion::Unwritten(ticket, error),
+    }
+}

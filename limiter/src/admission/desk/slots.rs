@@ -1,0 +1,65 @@
+//! The client's slot: which numbers are ours, and what an image says about them.
+
+use zae_limiter_schema::bucket::{Image, Slot, SlotBefore};
+
+use super::{Desk, Known, Moment};
+
+/// A slot this old may have been removed by another client, a little before the others' rule says so.
+const MAY_BE_PRUNED: i128 = Slot::PRUNED_AFTER - 10_000;
+
+/// What an image says about our writes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// None of the unresolved ones happened so far.
+    NoneYet,
+    /// This one happened.
+    Happened(i128),
+    /// The slot is gone or not ours: whether one of them happened cannot be told.
+    Untraceable,
+}
+
+impl Desk {
+    /// The compare-and-set of the next write.
+    pub(super) fn next_slot(&mut self, moment: Moment) -> Slot {
+        let now = i128::from(moment.now.millis());
+        self.last_number = now.max(self.last_number + 1);
+        let before = match self.previous {
+            None => SlotBefore::Absent,
+            Some(previous) if self.unresolved.is_empty() && previous < now - MAY_BE_PRUNED => {
+                SlotBefore::NumberOrAbsent(previous)
+            }
+            Some(previous) => SlotBefore::Number(previous),
+        };
+        Slot { client: self.client, before, number: self.last_number }
+    }
+
+    /// A first look at the bucket: a number in our slot is from before this desk was made.
+    pub(super) fn adopt(&mut self, found: &Known) {
+        if let Known::Live(image, _) = found {
+            self.previous = image.slots.get(&self.client).copied();
+            self.last_number = self.last_number.max(self.previous.unwrap_or(0));
+        }
+    }
+
+    /// What the image says about the unresolved writes and, if a copy of it was lost, the current one.
+    pub(super) fn trace(&mut self, image: &Image, current: Option<i128>, moment: Moment) -> Trace {
+        let number = image.slots.get(&self.client).copied();
+        let sent = |number: i128| {
+            current == Some(number) || self.unresolved.iter().any(|unresolved| unresolved.number == number)
+        };
+        match number {
+            number if number == self.previous => Trace::NoneYet,
+            Some(number) if sent(number) => Trace::Happened(number),
+            Some(_) => {
+                // Somebody else has drawn the same id.
+                self.client = zae_limiter_schema::bucket::ClientId::from_random(moment.chance as u32);
+                self.previous = image.slots.get(&self.client).copied();
+                Trace::Untraceable
+            }
+            None => {
+                self.previous = None;
+                Trace::Untraceable
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! One call that waits for its bucket's next write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Batch, Demand, Image, Terms};
+
+use super::grant::Grant;
+use super::status::LimitStatus;
+use crate::Error;
+
+/// Changes to a bucket by limit, in millitokens. Above zero is taken, below zero is given back.
+pub(crate) type Changes = Vec<(LimitName, i128)>;
+
+/// What became of an acquire on one bucket, as its caller gets it.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It is debited.
+    Granted(Grant),
+    /// There is too little. Nothing was taken.
+    Refused(Vec<LimitStatus>),
+    /// Nothing is known to be taken, for another reason.
+    Failed(Error),
+}
+
+/// What became of an acquire on one bucket, as the desk sees it.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// It is debited. The image is the bucket afterwards.
+    Granted(Arc<Image>),
+    /// There is too little. Nothing was taken.
+    Refused(Vec<LimitStatus>),
+    /// Nothing is known to be taken, for another reason.
+    Failed(Error),
+}
+
+/// What is asked of the bucket.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Takes tokens if they are there, all or none.
+    Acquire {
+        amounts: Changes,
+        terms: Arc<Terms>,
+        /// The limits came with the call: nothing stored can correct them.
+        given: bool,
+        reply: oneshot::Sender<Answer>,
+    },
+    /// Books what an earlier grant used more or less, or gives it back.
+    Settle {
+        changes: Changes,
+        /// The incarnation of the bucket that the grant was taken from.
+        incarnation: Arc<str>,
+        done: Option<oneshot::Sender<Result<(), Error>>>,
+    },
+}
+
+/// A call in the queue.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) id: u64,
+    pub(crate) work: Work,
+    /// How many writes that carried it were refused.
+    pub(crate) tries: u32,
+    /// When it came, on the clock's time scale.
+    pub(crate) since: Duration,
+}
+
+impl Ticket {
+    /// True if its caller still waits, or never did and it must be done anyway.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.work {
+            Work::Acquire { reply, .. } => !reply.is_closed(),
+            Work::Settle { .. } => true,
+        }
+    }
+
+    pub(crate) fn is_acquire(&self) -> bool {
+        matches!(self.work, Work::Acquire { .. })
+    }
+
+    /// Adds what it asks to a batch. Credits for an earlier incarnation of the bucket only correct the count.
+    pub(crate) fn add_to(&self, batch: &mut Batch, bucket: &str) {
+        match &self.work {
+            Work::Acquire { amounts, .. } => {
+                for (limit, amount) in amounts {
+                    batch.add(limit, Demand { debit: *amount, ..Demand::default() });
+                }
+                batch.acquires += 1;
+            }
+            Work::Settle { changes, incarnation, .. } => {
+                for (limit, change) in changes {
+                    let demand = match *change {
+                        taken @ 0.. => Demand { adjust: taken, ..Demand::default() },
+                        back if **incarnation == *bucket => Demand { credit: -back, ..Demand::default() },
+                        back => Demand { recount: back, ..Demand::default() },
+                    };
+                    batch.add(limit, demand);
+                }
+            }
+        }
+    }
+
+    /// What must be given back if it turns out that its debit happened though nobody holds it.
+    pub(crate) fn debit(&self) -> Changes {
+        match &self.work {
+            Work::Acquire { amounts, .. } => amounts.iter().map(|(limit, amount)| (limit.clone(), -amount)).collect(),
+            Work::Settle { .. } => Vec::new(),
+        }
+    }
+}

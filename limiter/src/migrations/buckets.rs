@@ -1,0 +1,211 @@
+//! Schema 0.8.0: one bucket item with all limits of an entity on a resource, in place of one item per limit.
+
+use std::collections::BTreeMap;
+
+use zae_limiter_schema::bucket::{Attr, Attributes, Field, Meter, Params, Scalar};
+use zae_limiter_schema::keys::{self, Key, attribute, prefix};
+use zae_limiter_schema::{
+    AttributeValue, EntityId, EntityRecord, Item, LimitName, Resource, Timestamp, Version,
+};
+
+use super::legacy::Legacy;
+use super::{Counts, Migration};
+use crate::backend::Pending;
+use crate::dynamo::{Transacted, Transaction};
+use crate::{Repository, Result};
+
+pub(super) struct CompositeBuckets;
+
+/// What a bucket's condition compares to see that nobody has used it meanwhile.
+const LEVEL: &str = "tokens_milli";
+
+impl Migration for CompositeBuckets {
+    fn version(&self) -> Version {
+        super::composite_version()
+    }
+
+    fn name(&self) -> &'static str {
+        "composite-buckets"
+    }
+
+    fn description(&self) -> &'static str {
+        "one bucket item per entity and resource in place of one per limit"
+    }
+
+    fn prefix(&self) -> &'static str {
+        prefix::BUCKET
+    }
+
+    fn concerns(&self, sort_key: &str) -> bool {
+        sort_key
+            .strip_prefix(prefix::BUCKET)
+            .is_some_and(|rest| rest.contains('#'))
+    }
+
+    fn convert<'a>(
+        &'a self,
+        repository: &'a Repository,
+        old: Vec<Item>,
+        dry_run: bool,
+    ) -> Pending<'a, Counts> {
+        Box::pin(convert(repository, old, dry_run))
+    }
+}
+
+/// One limit's old bucket.
+struct OldBucket {
+    limit: LimitName,
+    meter: Meter,
+    refilled_at: Timestamp,
+    consumed: i128,
+    key: Key,
+    level: Option<AttributeValue>,
+}
+
+async fn convert(repository: &Repository, old: Vec<Item>, dry_run: bool) -> Result<Counts> {
+    let mut counts = Counts {
+        found: old.len() as u64,
+        ..Counts::default()
+    };
+    let mut buckets: BTreeMap<(EntityId, Resource), Vec<OldBucket>> = BTreeMap::new();
+    for legacy in old.iter().filter_map(Legacy::new) {
+        match read(&legacy) {
+            Ok((owner, bucket)) => buckets.entry(owner).or_default().push(bucket),
+            Err(problem) => counts.problems.push(problem),
+        }
+    }
+    for ((entity, resource), old) in buckets {
+        let removed = old.len() as u64;
+        if dry_run {
+            counts.written += 1;
+            counts.removed += removed;
+            continue;
+        }
+        match write(repository, &entity, &resource, &old).await? {
+            Some(written) => {
+                counts.written += u64::from(written);
+                counts.removed += removed;
+            }
+            None => counts.problems.push(format!(
+                "the bucket of {entity} on {resource} is in use; run the migration again"
+            )),
+        }
+    }
+    Ok(counts)
+}
+
+fn read(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), OldBucket), String> {
+    let unusable = |what: String| legacy.problem(&what);
+    let id = legacy.key.pk.strip_prefix(prefix::ENTITY).unwrap_or_default();
+    let rest = legacy.key.sk.strip_prefix(prefix::BUCKET).unwrap_or_default();
+    let (resource, limit) = rest.split_once('#').unwrap_or_default();
+    let entity = EntityId::parse(id).map_err(|error| unusable(error.to_string()))?;
+    let resource = Resource::from_stored(resource).map_err(|error| unusable(error.to_string()))?;
+    let limit = LimitName::from_stored(limit).map_err(|error| unusable(error.to_string()))?;
+    let params = Params::new(
+        legacy.number("capacity_milli")?,
+        legacy.number("burst_milli")?,
+        legacy.number("refill_amount_milli")?,
+        legacy.number("refill_period_ms")?,
+    )
+    .ok_or_else(|| unusable("its parameters make no sense".to_owned()))?;
+    let tokens = legacy.number(LEVEL)?;
+    if tokens.abs() > Meter::MAX_TOKENS {
+        return Err(unusable(format!("{LEVEL} is out of range: {tokens}")));
+    }
+    let refilled_at = i64::try_from(legacy.number("last_refill_ms")?)
+        .map_err(|_| unusable("last_refill_ms is out of range".to_owned()))?;
+    let bucket = OldBucket {
+        limit,
+        meter: Meter {
+            params,
+            tokens,
+            remainder: 0,
+        },
+        refilled_at: Timestamp::from_millis(refilled_at),
+        // The oldest buckets did not count.
+        consumed: legacy.number("total_consumed_milli").unwrap_or(0),
+        key: legacy.key.clone(),
+        level: legacy.at_top(LEVEL),
+    };
+    Ok(((entity, resource), bucket))
+}
+
+/// Writes the new bucket and deletes the old ones together. A bucket in the new form that is there already is in use
+/// and stays. Nothing if an old one was used meanwhile.
+async fn write(
+    repository: &Repository,
+    entity: &EntityId,
+    resource: &Resource,
+    old: &[OldBucket],
+) -> Result<Option<bool>> {
+    let table = &repository.inner.table;
+    let key = keys::bucket(entity, resource);
+    let exists = table.get(&key, true).await?.is_some();
+    let mut transaction = Transaction::on(table);
+    if !exists {
+        let owner = table.get(&keys::entity_meta(entity), true).await?;
+        let owner = owner.map(|item| EntityRecord::from_item(&item)).transpose()?;
+        transaction.put_new(composite(entity, resource, owner.as_ref(), old));
+    }
+    for bucket in old {
+        transaction.delete_when(&bucket.key, |p| match &bucket.level {
+            Some(level) => format!("{} = {}", p.name(LEVEL), p.value(level.clone())),
+            None => format!("attribute_exists({})", p.name(attribute::PK)),
+        });
+    }
+    Ok(matches!(transaction.commit().await?, Transacted::Done).then_some(!exists))
+}
+
+/// All limits share one moment of refill: the latest of theirs. The others are refilled up to it, exactly.
+fn composite(
+    entity: &EntityId,
+    resource: &Resource,
+    owner: Option<&EntityRecord>,
+    old: &[OldBucket],
+) -> Item {
+    let refilled_at = old
+        .iter()
+        .map(|bucket| bucket.refilled_at)
+        .max()
+        .unwrap_or(Timestamp::MIN);
+    let index = keys::gsi2_bucket(resource, entity);
+    let text = |text: &str| Scalar::Text(text.into());
+    let mut attributes = Attributes::default();
+    attributes.insert(Attr::RefilledAt, Scalar::Number(i128::from(refilled_at.millis())));
+    attributes.insert(Attr::Entity, text(entity.as_str()));
+    attributes.insert(Attr::Resource, text(resource.as_str()));
+    attributes.insert(Attr::Gsi2Pk, text(&index.pk));
+    attributes.insert(Attr::Gsi2Sk, text(&index.sk));
+    attributes.insert(
+        Attr::Cascade,
+        Scalar::Flag(owner.is_some_and(|owner| owner.cascade)),
+    );
+    if let Some(parent) = owner.and_then(|owner| owner.parent.as_ref()) {
+        attributes.insert(Attr::Parent, text(parent.as_str()));
+    }
+    for bucket in old {
+        let meter = bucket
+            .meter
+            .refilled(i128::from(refilled_at.since(bucket.refilled_at)));
+        let fields = [
+            (Field::Tokens, meter.tokens),
+            (Field::Capacity, meter.params.capacity()),
+            (Field::Burst, meter.params.burst()),
+            (Field::Amount, meter.params.amount()),
+            (Field::Period, meter.params.period()),
+            (Field::Consumed, bucket.consumed),
+            (Field::Remainder, meter.remainder),
+        ];
+        for (field, number) in fields {
+            if field != Field::Remainder || number != 0 {
+                attributes.insert(Attr::Limit(bucket.limit.clone(), field), Scalar::Number(number));
+            }
+        }
+    }
+    let key = keys::bucket(entity, resource);
+    let mut item = attributes.to_item();
+    item.insert(attribute::PK.to_owned(), AttributeValue::S(key.pk));
+    item.insert(attribute::SK.to_owned(), AttributeValue::S(key.sk));
+    item
+}
