@@ -1,0 +1,174 @@
+//! What a stream record says was consumed.
+
+use aws_lambda_events::dynamodb::EventRecord;
+use serde_dynamo::{AttributeValue, Item};
+use zae_limiter_schema::keys::{attribute, prefix};
+use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
+
+use crate::{Rules, Token};
+
+/// A change of one bucket that is to be counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Whose bucket.
+    pub entity: EntityId,
+    /// Of what.
+    pub resource: Resource,
+    /// Where in the stream.
+    pub token: Token,
+    /// When it was made, which decides about the window.
+    pub at: Timestamp,
+    /// Whole tokens consumed per limit, below zero where they were given back; never zero.
+    pub consumed: Vec<(LimitName, i128)>,
+    /// How many acquires it stands for.
+    pub events: i128,
+}
+
+/// What a record means to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The change, unless there is nothing to count.
+    pub change: Option<Change>,
+    /// When the record was made.
+    pub at: Option<Timestamp>,
+    /// Limits whose names are attributes of the snapshot itself. The Python peer creates such limits; they are left out.
+    pub reserved: u64,
+}
+
+/// Why a record cannot be counted, in words for whoever reads the dead letters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub String);
+
+impl Reading {
+    const NOTHING: Self = Self {
+        change: None,
+        at: None,
+        reserved: 0,
+    };
+
+    /// Reads a record. Records of other items and deletions mean nothing; the mapping's filter leaves them out anyway.
+    pub fn of(record: &EventRecord) -> Result<Self, Malformed> {
+        Self::by(Rules::default(), record)
+    }
+
+    pub(crate) fn by(rules: Rules, record: &EventRecord) -> Result<Self, Malformed> {
+        let change = &record.change;
+        let sort_key = text(&change.keys, attribute::SK)?;
+        let Some(resource) = sort_key.strip_prefix(prefix::BUCKET) else {
+            return Ok(Self::NOTHING);
+        };
+        if !["INSERT", "MODIFY"].contains(&record.event_name.as_str()) {
+            return Ok(Self::NOTHING);
+        }
+        let partition = text(&change.keys, attribute::PK)?;
+        let entity = partition.strip_prefix(prefix::ENTITY).ok_or_else(|| {
+            Malformed(format!(
+                "key {partition:?} of a bucket does not start with {}",
+                prefix::ENTITY
+            ))
+        })?;
+        let entity = EntityId::parse(entity).map_err(|error| Malformed(error.to_string()))?;
+        let resource = Resource::from_stored(resource).map_err(|error| Malformed(error.to_string()))?;
+        let at = created(record)?;
+        let stream = record.event_source_arn.as_deref().unwrap_or_default();
+        let number = change.sequence_number.as_deref().unwrap_or_default();
+        let token = Token::by(rules, stream, number).map_err(Malformed)?;
+
+        let (consumed, reserved) = consumed(&change.old_image, &change.new_image)?;
+        let events = events(&change.old_image, &change.new_image, &consumed)?;
+        let counts = events != 0 || !consumed.is_empty();
+        Ok(Self {
+            change: counts.then_some(Change {
+                entity,
+                resource,
+                token,
+                at,
+                consumed,
+                events,
+            }),
+            at: Some(at),
+            reserved,
+        })
+    }
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Result<&'a str, Malformed> {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => Ok(text),
+        Some(_) => Err(Malformed(format!("key attribute {name} is not a string"))),
+        None => Err(Malformed(format!("key attribute {name} is missing"))),
+    }
+}
+
+fn created(record: &EventRecord) -> Result<Timestamp, Malformed> {
+    let millis = record.change.approximate_creation_date_time.timestamp_millis();
+    // An absent time reads as the start of 1970, before there was any stream.
+    if millis > 0 && millis <= Timestamp::MAX.millis() {
+        Ok(Timestamp::from_millis(millis))
+    } else {
+        Err(Malformed(
+            "ApproximateCreationDateTime is missing or out of range".to_owned(),
+        ))
+    }
+}
+
+/// What each limit's counter went up by, in whole tokens, and how many limits were left out for their names.
+///
+/// A limit that is not in the old image counts from zero: the bucket or the limit is new. One that is not in the new image
+/// was dropped and takes nothing back.
+fn consumed(old: &Item, new: &Item) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
+    let (mut consumed, mut reserved) = (Vec::new(), 0);
+    for (name, value) in new.iter() {
+        let Some(limit) = name.strip_prefix("b_").and_then(|rest| rest.strip_suffix("_tc")) else {
+            continue;
+        };
+        let before = old.get(name).map_or(Ok(0), |value| number(name, value))?;
+        let millis = number(name, value)?
+            .checked_sub(before)
+            .filter(|millis| millis % 1000 == 0)
+            .ok_or_else(|| Malformed(format!("{name} changed by other than whole tokens")))?;
+        let limit = LimitName::from_stored(limit).map_err(|error| Malformed(error.to_string()))?;
+        if limit.is_reserved() {
+            reserved += 1;
+        } else if millis != 0 {
+            consumed.push((limit, millis / 1000));
+        }
+    }
+    // The image is a hash map: the order must not depend on it.
+    consumed.sort();
+    Ok((consumed, reserved))
+}
+
+/// How many acquires a write stands for. Our client counts them in `ev`. The Python peer does not: there, a write that
+/// consumes and moves no slot of ours is one acquire.
+fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
+    let count = |item: &Item| item.get("ev").map_or(Ok(0), |value| number("ev", value));
+    let counted = count(new)?.saturating_sub(count(old)?);
+    if counted > 0 {
+        return Ok(counted);
+    }
+    let ours = new
+        .iter()
+        .any(|(name, value)| name.starts_with("o_") && old.get(name) != Some(value));
+    let peers = !ours && consumed.iter().any(|(_, tokens)| *tokens > 0);
+    Ok(i128::from(peers))
+}
+
+/// Beyond this nothing that a bucket holds makes sense, and below it no sum of a batch overflows.
+const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
+
+fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
+    match value {
+        AttributeValue::N(digits) => digits
+            .parse()
+            .ok()
+            .filter(|number| (-LARGEST..=LARGEST).contains(number))
+            .ok_or_else(|| {
+                Malformed(format!(
+                    "{name} is {digits:.50}, which is not a usable whole number"
+                ))
+            }),
+        _ => Err(Malformed(format!("{name} is not a number"))),
+    }
+}

@@ -1,0 +1,134 @@
+//! A batch from the stream to the last object.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_dynamo::AttributeValue;
+use zae_limiter_function::{
+    Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
+    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, retrying, sdk_config, spread,
+};
+use zae_limiter_schema::keys::{attribute, prefix};
+
+use crate::{Object, S3, Settings, Store};
+
+/// The function's metrics.
+pub mod metric {
+    pub use zae_limiter_function::metric::{DEAD_LETTERS, FAILURES, RECORDS};
+
+    /// Objects written, for the first time or again.
+    pub const OBJECTS: &str = "Objects";
+}
+
+/// The archiver, over any store and any place for dead letters.
+#[derive(Debug, Clone)]
+pub struct Archiver<S, D> {
+    store: S,
+    dead_letters: D,
+}
+
+impl Archiver<S3, Queue> {
+    /// The archiver that the environment describes. Clients are made here, once.
+    pub async fn start(environment: Environment) -> Result<Self, InvalidSetting> {
+        let settings = Settings::read(&environment)?;
+        let config = sdk_config().await;
+        let s3 = aws_sdk_s3::config::Builder::from(&config)
+            .force_path_style(settings.path_style)
+            .build();
+        let store = S3::new(aws_sdk_s3::Client::from_conf(s3), settings.bucket);
+        let queue = Queue::new(aws_sdk_sqs::Client::new(&config), settings.dead_letters);
+        Ok(Self::new(store, queue))
+    }
+}
+
+impl<S, D> Archiver<S, D> {
+    /// An archiver that puts objects there.
+    pub fn new(store: S, dead_letters: D) -> Self {
+        Self { store, dead_letters }
+    }
+}
+
+/// The object for a record, or nothing if it is not a new audit event; the mapping's filter leaves those out anyway.
+fn read(record: Record<'_>) -> Result<Option<Object>, String> {
+    let record = record.decode()?;
+    let audit = match record.change.keys.get(attribute::PK) {
+        Some(AttributeValue::S(partition)) => partition.starts_with(prefix::AUDIT),
+        _ => {
+            return Err(format!(
+                "key attribute {} is missing or not a string",
+                attribute::PK
+            ));
+        }
+    };
+    if !audit || record.event_name != "INSERT" {
+        return Ok(None);
+    }
+    Object::of(&record.change.new_image)
+        .map(Some)
+        .map_err(|malformed| malformed.to_string())
+}
+
+impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
+    const METRICS: &'static [&'static str] = &[
+        metric::RECORDS,
+        metric::OBJECTS,
+        metric::FAILURES,
+        metric::DEAD_LETTERS,
+    ];
+
+    async fn handle(
+        &self,
+        batch: &Batch,
+        budget: Budget,
+        report: &mut Report,
+    ) -> Result<DynamoDbEventResponse, Unreportable> {
+        report.count(metric::RECORDS, batch.len() as u64);
+        let (mut objects, mut letters) = (Vec::new(), Vec::new());
+        for (place, record) in batch.records().enumerate() {
+            // A record that makes the code panic would do so on every delivery and block its shard.
+            let object = catch_unwind(AssertUnwindSafe(|| read(record)));
+            match object.unwrap_or_else(|_| Err("reading the record panicked".to_owned())) {
+                Ok(object) => objects.extend(object.map(|object| (place, object))),
+                Err(reason) => letters.push((place, reason)),
+            }
+        }
+        objects.iter().for_each(|(_, object)| report.made_at(object.at));
+
+        let mut failures = Failures::default();
+        let jobs = objects.iter().map(|(place, object)| {
+            let budget = &budget;
+            async move { (*place, object, retrying(budget, || self.store.put(object)).await) }
+        });
+        spread(jobs, |(place, object, put)| {
+            match put {
+                Ok(()) => report.count(metric::OBJECTS, 1),
+                Err(CallFailure::Rejected(reason)) => letters.push((place, reason)),
+                Err(failure @ CallFailure::Transient(_)) => {
+                    failures.add(place);
+                    report.note(
+                        Level::Warn,
+                        format!("{} is not archived yet: {failure}", object.key),
+                    );
+                }
+                Err(failure @ CallFailure::Denied(_)) => {
+                    failures.add_all();
+                    report.note(Level::Error, format!("nothing can be archived: {failure}"));
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+        pass_over(
+            batch,
+            letters,
+            "archiver",
+            &self.dead_letters,
+            &budget,
+            &mut failures,
+            report,
+        )
+        .await;
+        report.count(metric::FAILURES, failures.len() as u64);
+        failures.to_response(batch)
+    }
+}

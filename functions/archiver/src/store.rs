@@ -1,0 +1,46 @@
+//! Where objects go.
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::primitives::ByteStream;
+use zae_limiter_function::CallFailure;
+
+use crate::Object;
+
+/// The archive as the archiver sees it: it puts objects and does nothing else.
+pub trait Store {
+    /// Puts the object under its key, over whatever is there.
+    fn put(&self, object: &Object) -> impl Future<Output = Result<(), CallFailure>>;
+}
+
+/// A bucket of S3.
+#[derive(Debug, Clone)]
+pub struct S3 {
+    client: Client,
+    bucket: String,
+}
+
+impl S3 {
+    /// The bucket of that name.
+    pub fn new(client: Client, bucket: impl Into<String>) -> Self {
+        Self {
+            client,
+            bucket: bucket.into(),
+        }
+    }
+}
+
+impl Store for S3 {
+    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+        self.client
+            .put_object()
+            .bucket(&self.bucket)
+            .key(&object.key)
+            .content_type(Object::CONTENT_TYPE)
+            .content_encoding(Object::CONTENT_ENCODING)
+            .body(ByteStream::from(object.body.clone()))
+            .send()
+            .await
+            .map(drop)
+            .map_err(|error| CallFailure::of(&error))
+    }
+}

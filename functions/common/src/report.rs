@@ -1,0 +1,237 @@
+//! What an invocation did: one log line that CloudWatch also reads as metrics, and a line for each thing gone wrong.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value, json};
+use zae_limiter_schema::Timestamp;
+
+/// The metrics that both functions have.
+pub mod metric {
+    /// Records delivered.
+    pub const RECORDS: &str = "Records";
+    /// Records that have to come again.
+    pub const FAILURES: &str = "Failures";
+    /// Records passed over and kept in the queue.
+    pub const DEAD_LETTERS: &str = "DeadLetters";
+}
+
+/// How serious a line of the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// For those who look for a fault.
+    Debug,
+    /// The course of things.
+    Info,
+    /// Someone should look at it.
+    Warn,
+    /// Something was not done.
+    Error,
+}
+
+impl Level {
+    /// Reads `debug`, `info`, `warn` or `error`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text.to_ascii_lowercase().as_str() {
+            "debug" => Ok(Self::Debug),
+            "info" => Ok(Self::Info),
+            "warn" => Ok(Self::Warn),
+            "error" => Ok(Self::Error),
+            _ => Err("it must be debug, info, warn or error".to_owned()),
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// How serious it is.
+    pub level: Level,
+    /// What happened.
+    pub message: String,
+}
+
+/// What an invocation did.
+#[derive(Debug, Clone)]
+pub struct Report {
+    level: Level,
+    counts: Vec<(&'static str, u64)>,
+    notes: Vec<Note>,
+    unsaid: u64,
+    oldest: Option<Timestamp>,
+}
+
+/// More lines than this say nothing new.
+const MOST_NOTES: usize = 20;
+/// Where the metrics appear in CloudWatch.
+const NAMESPACE: &str = "ZaeLimiter";
+
+impl Report {
+    /// A report with these metrics, all at zero; lines below the level are not kept.
+    pub fn new(level: Level, metrics: &[&'static str]) -> Self {
+        Self {
+            level,
+            counts: metrics.iter().map(|name| (*name, 0)).collect(),
+            notes: Vec::new(),
+            unsaid: 0,
+            oldest: None,
+        }
+    }
+
+    /// Adds to a metric.
+    pub fn count(&mut self, metric: &'static str, by: u64) {
+        match self.counts.iter_mut().find(|(name, _)| *name == metric) {
+            Some((_, count)) => *count += by,
+            None => self.counts.push((metric, by)),
+        }
+    }
+
+    /// A metric so far.
+    pub fn counted(&self, metric: &str) -> u64 {
+        let found = self.counts.iter().find(|(name, _)| *name == metric);
+        found.map_or(0, |(_, count)| *count)
+    }
+
+    /// Adds a line to the log; after many, further ones are only counted.
+    pub fn note(&mut self, level: Level, message: impl Into<String>) {
+        if level < self.level {
+        } else if self.notes.len() < MOST_NOTES {
+            let message = message.into();
+            self.notes.push(Note { level, message });
+        } else {
+            self.unsaid += 1;
+        }
+    }
+
+    /// The lines so far.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// A record of the batch was made at this moment; the oldest tells how far behind the function is.
+    pub fn made_at(&mut self, moment: Timestamp) {
+        self.oldest = Some(self.oldest.map_or(moment, |oldest| oldest.min(moment)));
+    }
+
+    /// The lines of the log, in JSON. The last one is also metrics in CloudWatch's embedded format.
+    pub fn lines(&self, function: &str, request: &str, now: SystemTime, took: Duration) -> Vec<String> {
+        let now = millis(now);
+        let head = |level: Level, message: &str| {
+            let mut line = Map::new();
+            line.insert("timestamp".into(), json!(Timestamp::from_millis(now)));
+            line.insert("level".into(), json!(level.as_str()));
+            line.insert("message".into(), json!(message));
+            line.insert("requestId".into(), json!(request));
+            line
+        };
+        let mut lines: Vec<_> = self
+            .notes
+            .iter()
+            .map(|note| head(note.level, &note.message))
+            .collect();
+        if self.unsaid > 0 {
+            lines.push(head(
+                Level::Warn,
+                &format!("{} more lines like these are left out", self.unsaid),
+            ));
+        }
+        let mut last = head(Level::Info, "batch processed");
+        last.extend(self.metrics(function, now, took));
+        lines.push(last);
+        lines
+            .into_iter()
+            .map(|line| Value::Object(line).to_string())
+            .collect()
+    }
+
+    fn metrics(&self, function: &str, now: i64, took: Duration) -> Map<String, Value> {
+        let lag = self
+            .oldest
+            .map(|oldest| ("Lag", json!(Timestamp::from_millis(now).since(oldest))));
+        let duration = (
+            "Duration",
+            json!(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+        );
+        let counts = self.counts.iter().map(|(name, count)| (*name, json!(count)));
+        let times: Vec<_> = lag.into_iter().chain([duration]).collect();
+        let definitions: Vec<_> = counts
+            .clone()
+            .map(|(name, _)| json!({"Name": name, "Unit": "Count"}))
+            .chain(
+                times
+                    .iter()
+                    .map(|(name, _)| json!({"Name": name, "Unit": "Milliseconds"})),
+            )
+            .collect();
+        let mut line = Map::new();
+        line.insert(
+            "_aws".into(),
+            json!({"Timestamp": now, "CloudWatchMetrics": [
+                {"Namespace": NAMESPACE, "Dimensions": [["FunctionName"]], "Metrics": definitions}
+            ]}),
+        );
+        line.insert("FunctionName".into(), json!(function));
+        line.extend(counts.chain(times).map(|(name, value)| (name.to_owned(), value)));
+        line
+    }
+}
+
+pub(crate) fn millis(moment: SystemTime) -> i64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_metrics_in_the_embedded_format() {
+        let mut report = Report::new(Level::Info, &["Records", "Failures"]);
+        report.count("Records", 3);
+        report.made_at(Timestamp::from_millis(1_000));
+        report.made_at(Timestamp::from_millis(4_000));
+        report.note(Level::Debug, "not kept");
+        report.note(Level::Warn, "look");
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(5);
+        let lines = report.lines("agg", "id-1", now, Duration::from_millis(12));
+        assert_eq!(lines.len(), 2);
+        let note: Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(
+            (&note["level"], &note["requestId"]),
+            (&json!("WARN"), &json!("id-1"))
+        );
+        let last: Value = serde_json::from_str(&lines[1]).unwrap();
+        let directive = &last["_aws"]["CloudWatchMetrics"][0];
+        let names: Vec<_> = directive["Metrics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| &m["Name"])
+            .collect();
+        assert_eq!(names, ["Records", "Failures", "Lag", "Duration"]);
+        assert_eq!(directive["Dimensions"], json!([["FunctionName"]]));
+        assert_eq!((&last["Records"], &last["Failures"]), (&json!(3), &json!(0)));
+        assert_eq!((&last["Lag"], &last["Duration"]), (&json!(4_000), &json!(12)));
+        assert_eq!(last["FunctionName"], json!("agg"));
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_cut_short_and_says_so() {
+        let mut report = Report::new(Level::Info, &[]);
+        (0..1000).for_each(|n| report.note(Level::Error, n.to_string()));
+        let lines = report.lines("f", "r", SystemTime::UNIX_EPOCH, Duration::ZERO);
+        assert_eq!(lines.len(), MOST_NOTES + 2);
+        assert!(lines[MOST_NOTES].contains("980 more"));
+    }
+}

@@ -1,0 +1,1 @@
+//! Lambda's event source mapping on a DynamoDB stream, for tests.
