@@ -1,0 +1,27 @@
+provider "aws" {
+  region = "eu-central-1"
+}
+
+resource "aws_s3_bucket" "code" {
+  bucket_prefix = "limiter-code-"
+}
+
+resource "aws_s3_bucket_versioning" "code" {
+  bucket = aws_s3_bucket.code.id
+
+  versioning_configuration {
+    status = "Enabled"
+  }
+}
+
+module "limiter" {
+  source         = "../"
+  name           = "limiter"
+  code_bucket    = aws_s3_bucket.code.id
+  aggregator_zip = "${path.module}/aggregator.zip"
+  archiver_zip   = "${path.module}/archiver.zip"
+}
+
+output "table_name" {
+  value = module.limiter.table_name
+}

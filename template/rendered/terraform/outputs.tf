@@ -1,0 +1,139 @@
+output "table_name" {
+  description = "Name of the table."
+  value       = aws_cloudformation_stack.limiter.outputs["TableName"]
+}
+
+output "table_arn" {
+  description = "ARN of the table."
+  value       = aws_cloudformation_stack.limiter.outputs["TableArn"]
+}
+
+output "stream_arn" {
+  description = "ARN of the table's stream."
+  value       = aws_cloudformation_stack.limiter.outputs["StreamArn"]
+}
+
+output "aggregator_function_arn" {
+  description = "ARN of the aggregator."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFunctionArn"]
+}
+
+output "aggregator_function_name" {
+  description = "Name of the aggregator."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFunctionName"]
+}
+
+output "aggregator_role_arn" {
+  description = "ARN of the role that the aggregator runs as."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorRoleArn"]
+}
+
+output "aggregator_dlq_url" {
+  description = "URL of the queue with what the aggregator could not process."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQUrl"]
+}
+
+output "aggregator_dlq_arn" {
+  description = "ARN of the queue with what the aggregator could not process."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQArn"]
+}
+
+output "archiver_function_arn" {
+  description = "ARN of the archiver."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFunctionArn"]
+}
+
+output "archiver_function_name" {
+  description = "Name of the archiver."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFunctionName"]
+}
+
+output "archiver_role_arn" {
+  description = "ARN of the role that the archiver runs as."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverRoleArn"]
+}
+
+output "archiver_dlq_url" {
+  description = "URL of the queue with what the archiver could not process."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQUrl"]
+}
+
+output "archiver_dlq_arn" {
+  description = "ARN of the queue with what the archiver could not process."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQArn"]
+}
+
+output "aggregator_dlq_alarm_name" {
+  description = "Name of the alarm: Changes that the aggregator could not count are in its queue."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQAlarmName"]
+}
+
+output "lambda_error_rate_alarm_name" {
+  description = "Name of the alarm: Calls of the aggregator fail."
+  value       = aws_cloudformation_stack.limiter.outputs["LambdaErrorRateAlarmName"]
+}
+
+output "lambda_duration_alarm_name" {
+  description = "Name of the alarm: Calls of the aggregator come close to their timeout."
+  value       = aws_cloudformation_stack.limiter.outputs["LambdaDurationAlarmName"]
+}
+
+output "stream_iterator_age_alarm_name" {
+  description = "Name of the alarm: The aggregator falls behind: after 22 hours changes are lost from usage."
+  value       = aws_cloudformation_stack.limiter.outputs["StreamIteratorAgeAlarmName"]
+}
+
+output "archiver_dlq_alarm_name" {
+  description = "Name of the alarm: Audit events that could not be archived are in the archiver's queue."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQAlarmName"]
+}
+
+output "archiver_error_rate_alarm_name" {
+  description = "Name of the alarm: Calls of the archiver fail."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverErrorRateAlarmName"]
+}
+
+output "archiver_duration_alarm_name" {
+  description = "Name of the alarm: Calls of the archiver come close to their timeout."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDurationAlarmName"]
+}
+
+output "archiver_iterator_age_alarm_name" {
+  description = "Name of the alarm: The archiver falls behind: after 22 hours events are missing from the archive."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverIteratorAgeAlarmName"]
+}
+
+output "dynamodb_read_throttle_alarm_name" {
+  description = "Name of the alarm: Reads of the table or of one of its indexes are throttled."
+  value       = aws_cloudformation_stack.limiter.outputs["DynamoDBReadThrottleAlarmName"]
+}
+
+output "dynamodb_write_throttle_alarm_name" {
+  description = "Name of the alarm: Writes of the table or of one of its indexes are throttled: look for a hot entity or resource."
+  value       = aws_cloudformation_stack.limiter.outputs["DynamoDBWriteThrottleAlarmName"]
+}
+
+output "audit_archive_bucket_name" {
+  description = "Bucket with archived audit events."
+  value       = aws_cloudformation_stack.limiter.outputs["AuditArchiveBucketName"]
+}
+
+output "audit_archive_bucket_arn" {
+  description = "ARN of the bucket with archived audit events."
+  value       = aws_cloudformation_stack.limiter.outputs["AuditArchiveBucketArn"]
+}
+
+output "acquire_only_policy_arn" {
+  description = "ARN of the policy for applications that acquire."
+  value       = aws_cloudformation_stack.limiter.outputs["AcquireOnlyPolicyArn"]
+}
+
+output "full_access_policy_arn" {
+  description = "ARN of the policy for administrators."
+  value       = aws_cloudformation_stack.limiter.outputs["FullAccessPolicyArn"]
+}
+
+output "read_only_policy_arn" {
+  description = "ARN of the policy for readers."
+  value       = aws_cloudformation_stack.limiter.outputs["ReadOnlyPolicyArn"]
+}

@@ -1,0 +1,133 @@
+//! The Terraform module.
+
+mod hcl;
+mod main_tf;
+mod readme;
+
+use super::File;
+use crate::Template;
+use crate::resources::LambdaFunction;
+use hcl::snake_case;
+
+/// The template's name in the module.
+const TEMPLATE: &str = "template.json";
+
+pub(super) fn module(template: &Template, functions: &[LambdaFunction]) -> Vec<File> {
+    vec![
+        File::new(TEMPLATE, template.to_json() + "\n"),
+        File::new("main.tf", main_tf::render(functions)),
+        File::new("variables.tf", variables(functions)),
+        File::new("outputs.tf", outputs(template)),
+        File::new("README.md", readme::render(functions, &output_names(template))),
+        File::new("example/main.tf", example(functions)),
+    ]
+}
+
+fn output_names(template: &Template) -> Vec<String> {
+    template.output_names().map(snake_case).collect()
+}
+
+fn variables(functions: &[LambdaFunction]) -> String {
+    let mut blocks = vec![NAME.to_owned()];
+    if !functions.is_empty() {
+        blocks.push(variable(
+            "code_bucket",
+            "Existing bucket for the functions' archives, in the region of the stack.",
+        ));
+    }
+    for function in functions {
+        blocks.push(variable(
+            &format!("{function}_zip"),
+            &format!("Path of the {function}'s archive."),
+        ));
+    }
+    blocks.push(OPTIONAL.to_owned());
+    blocks.join("\n")
+}
+
+const NAME: &str = r#"variable "name" {
+  description = "Name of the stack and of the table."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{0,52}$", var.name))
+    error_message = "The name must start with a letter, have only letters, digits and hyphens, and at most 53 of them."
+  }
+}
+"#;
+
+const OPTIONAL: &str = r#"variable "write_version_record" {
+  description = "Whether to write the record of the table's version, which clients look at."
+  type        = bool
+  default     = true
+}
+
+variable "tags" {
+  description = "Tags for everything in the stack."
+  type        = map(string)
+  default     = {}
+}
+"#;
+
+fn variable(name: &str, description: &str) -> String {
+    format!("variable \"{name}\" {{\n  description = \"{description}\"\n  type        = string\n}}\n")
+}
+
+fn outputs(template: &Template) -> String {
+    let all = &template.to_value()["Outputs"];
+    let output = |name: &str| {
+        let description = all[name]["Description"].as_str().unwrap_or_default();
+        format!(
+            "output \"{}\" {{\n  description = \"{}.\"\n  value       = {}.outputs[\"{name}\"]\n}}\n",
+            snake_case(name),
+            hcl::escape(description),
+            main_tf::STACK,
+        )
+    };
+    template.output_names().map(output).collect::<Vec<_>>().join("\n")
+}
+
+fn example(functions: &[LambdaFunction]) -> String {
+    let mut arguments = vec![
+        ("source".to_owned(), "\"../\"".to_owned()),
+        ("name".to_owned(), "\"limiter\"".to_owned()),
+    ];
+    if !functions.is_empty() {
+        arguments.push(("code_bucket".to_owned(), "aws_s3_bucket.code.id".to_owned()));
+    }
+    for function in functions {
+        arguments.push((
+            format!("{function}_zip"),
+            format!("\"${{path.module}}/{function}.zip\""),
+        ));
+    }
+    let arguments = hcl::aligned(&arguments, 2);
+    let bucket = if functions.is_empty() { "" } else { EXAMPLE_BUCKET };
+    format!(
+        r#"provider "aws" {{
+  region = "eu-central-1"
+}}
+
+{bucket}module "limiter" {{
+{arguments}}}
+
+output "table_name" {{
+  value = module.limiter.table_name
+}}
+"#
+    )
+}
+
+const EXAMPLE_BUCKET: &str = r#"resource "aws_s3_bucket" "code" {
+  bucket_prefix = "limiter-code-"
+}
+
+resource "aws_s3_bucket_versioning" "code" {
+  bucket = aws_s3_bucket.code.id
+
+  versioning_configuration {
+    status = "Enabled"
+  }
+}
+
+"#;

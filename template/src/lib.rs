@@ -1,0 +1,56 @@
+//! What a zae-limiter stack is: options, a typed model of its resources, and the template they become.
+//!
+//! Pure: nothing here talks to AWS. `zae-limiter-stack` deploys what this crate renders.
+//!
+//! ```
+//! use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction, StackName, StackOptions, render};
+//!
+//! let object = |key: &str| CodeLocation::Object { bucket: CodeBucket::Artifacts, key: key.to_owned() };
+//! let code = FunctionCode::none()
+//!     .with(LambdaFunction::Aggregator, object("aggregator.zip"))
+//!     .with(LambdaFunction::Archiver, object("archiver.zip"));
+//! let template = render(&StackName::parse("limiter")?, &StackOptions::default(), &code)?;
+//! assert!(template.to_yaml().starts_with("AWSTemplateFormatVersion: '2010-09-09'"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | To find | Look in |
+//! |---|---|
+//! | what can be chosen | [`StackOptions`] |
+//! | resources and references, and how to add your own | [`model`] |
+//! | which resources a stack of ours has | [`Model::of_stack`](model::Model::of_stack) |
+//! | rules that every template keeps | [`check`] |
+//! | CloudFormation and Terraform files | [`Template`], [`export`] |
+//! | what somebody who deploys must be allowed | [`deployer`] |
+
+pub mod check;
+pub mod deployer;
+mod error;
+pub mod export;
+pub mod filters;
+pub mod model;
+mod options;
+mod render;
+mod resources;
+
+pub use error::Error;
+pub use options::{
+    AcquirePolicy, Architecture, BucketName, IndexProjection, InvalidOptions, KeyArn, Mistake, NameFormat,
+    ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn, Settings, StackOptions, StackOptionsBuilder,
+    StreamStart, TopicArn, Windows,
+};
+pub use render::Template;
+pub use resources::ids::{PolicyKind, RoleKind};
+pub use resources::{
+    CodeBucket, CodeLocation, FunctionCode, LambdaFunction, METADATA, function_policy_document,
+    policy_document, stack_tags,
+};
+pub use zae_limiter_schema::{StackName, WindowKind};
+
+/// The release that this code is of. Templates and tags tell it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The template of a stack.
+pub fn render(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Template, Error> {
+    model::Model::of_stack(name, options, code)?.render()
+}

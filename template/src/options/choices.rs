@@ -1,0 +1,93 @@
+//! Options that are one of a few words.
+
+use std::fmt;
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every choice.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word that options files use.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// The choice with this word, or the rule that the word breaks.
+            pub(crate) fn parse(word: &str) -> Result<Self, String> {
+                let found = Self::ALL.iter().copied().find(|choice| choice.as_str() == word);
+                found.ok_or_else(|| format!("must be one of {}", [$($word),+].join(", ")))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(choice: $name) -> Self {
+                choice.as_str().to_owned()
+            }
+        }
+    };
+}
+
+choice! {
+    /// What the index of buckets and usage by resource (GSI2) copies from the table.
+    IndexProjection {
+        /// Keys only: a bucket write costs one write unit.
+        Keys = "keys",
+        /// Everything: twice the cost, and zae-limiter for Python can list by resource.
+        All = "all",
+    }
+}
+
+choice! {
+    /// Where in the stream newly created event source mappings start.
+    StreamStart {
+        /// With the oldest change there is, up to 24 hours back.
+        TrimHorizon = "trim_horizon",
+        /// With the next change: for a table that another aggregator has counted until now.
+        Latest = "latest",
+    }
+}
+
+choice! {
+    /// The processor that the functions run on; their archives must be built for it.
+    Architecture {
+        /// Intel and AMD.
+        X86_64 = "x86_64",
+        /// Graviton.
+        Arm64 = "arm64",
+    }
+}
+
+choice! {
+    /// How narrow the policy for acquiring is.
+    AcquirePolicy {
+        /// Limited to the keys of entities.
+        Keys = "keys",
+        /// Limited to the keys of entities and to the attributes of buckets.
+        Attributes = "attributes",
+    }
+}
+
+choice! {
+    /// Who may delete archived events before their lock ends.
+    ObjectLockMode {
+        /// Those with a special permission.
+        Governance = "governance",
+        /// Nobody, not even the account's root user.
+        Compliance = "compliance",
+    }
+}

@@ -1,0 +1,155 @@
+//! What a stack should be.
+
+#[macro_use]
+mod declare;
+
+mod choices;
+mod fields;
+mod formats;
+mod mistake;
+mod names;
+mod raw;
+mod rules;
+
+pub use choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
+pub use fields::{Settings, StackOptionsBuilder};
+pub use formats::{BucketName, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn, TopicArn};
+pub use mistake::{InvalidOptions, Mistake};
+pub use raw::Windows;
+
+use std::ops::Deref;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::resources::LambdaFunction;
+
+/// The desired state of a stack, checked.
+///
+/// Every option can be read as a field of [`Settings`].
+///
+/// ```
+/// use zae_limiter_template::StackOptions;
+///
+/// let options = StackOptions::builder().lambda_memory(512).alarm_sns_topic("arn:aws:sns:eu-west-1:123456789012:ops");
+/// assert_eq!(options.build()?.lambda_memory, 512);
+///
+/// let wrong = StackOptions::builder().lambda_memory(64).log_retention_days(2).build();
+/// assert_eq!(wrong.unwrap_err().mistakes().len(), 2);
+/// # Ok::<(), zae_limiter_template::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StackOptionsBuilder", into = "StackOptionsBuilder")]
+pub struct StackOptions {
+    given: StackOptionsBuilder,
+    settings: Settings,
+}
+
+impl StackOptions {
+    fn settled(given: StackOptionsBuilder, settings: Settings) -> Self {
+        Self { given, settings }
+    }
+
+    /// Options to be set.
+    pub fn builder() -> StackOptionsBuilder {
+        StackOptionsBuilder::default()
+    }
+
+    /// Reads an options file, YAML or JSON; a file with nothing in it means the defaults.
+    ///
+    /// ```
+    /// use zae_limiter_template::StackOptions;
+    ///
+    /// let options = StackOptions::from_file("lambda_memory: 512\nsnapshot_windows: [hourly, monthly]\n")?;
+    /// assert_eq!(options.lambda_memory, 512);
+    /// assert!(StackOptions::from_file("lambda_memroy: 512").is_err());
+    /// # Ok::<(), zae_limiter_template::Error>(())
+    /// ```
+    pub fn from_file(text: &str) -> Result<Self, Error> {
+        Ok(StackOptionsBuilder::from_file(text)?.build()?)
+    }
+
+    /// The options as they were given, for a change.
+    pub fn to_builder(&self) -> StackOptionsBuilder {
+        self.given.clone()
+    }
+
+    /// Whether a function is part of the stack: it is wanted, and there is a role for it.
+    pub fn has(&self, function: LambdaFunction) -> bool {
+        let (wanted, role) = match function {
+            LambdaFunction::Aggregator => (self.enable_aggregator, &self.aggregator_role_arn),
+            LambdaFunction::Archiver => (self.enable_audit_archival, &self.archiver_role_arn),
+        };
+        wanted && (self.create_iam || role.is_some())
+    }
+
+    /// The functions of the stack.
+    pub fn functions(&self) -> Vec<LambdaFunction> {
+        LambdaFunction::ALL
+            .into_iter()
+            .filter(|function| self.has(*function))
+            .collect()
+    }
+
+    /// The functions that were asked for and left out, because without `create_iam` they have no role.
+    pub fn functions_without_role(&self) -> Vec<LambdaFunction> {
+        let wanted = |function| match function {
+            LambdaFunction::Aggregator => self.enable_aggregator,
+            LambdaFunction::Archiver => self.enable_audit_archival,
+        };
+        LambdaFunction::ALL
+            .into_iter()
+            .filter(|function| wanted(*function) && !self.has(*function))
+            .collect()
+    }
+}
+
+impl StackOptionsBuilder {
+    /// Reads an options file without checking its values, so that more can be set on top.
+    pub fn from_file(text: &str) -> Result<Self, Error> {
+        let parsed: Option<Self> =
+            serde_yaml::from_str(text).map_err(|source| Error::OptionsFile { source })?;
+        Ok(parsed.unwrap_or_default())
+    }
+}
+
+impl Default for StackOptions {
+    fn default() -> Self {
+        let given = StackOptionsBuilder::default();
+        match given.settle() {
+            Ok(settings) => Self { given, settings },
+            Err(mistakes) => unreachable!("the defaults break their own rules: {mistakes:?}"),
+        }
+    }
+}
+
+impl Deref for StackOptions {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl TryFrom<StackOptionsBuilder> for StackOptions {
+    type Error = InvalidOptions;
+
+    fn try_from(given: StackOptionsBuilder) -> Result<Self, InvalidOptions> {
+        given.build()
+    }
+}
+
+impl From<StackOptions> for StackOptionsBuilder {
+    fn from(options: StackOptions) -> Self {
+        options.given
+    }
+}
+
+impl FromStr for StackOptions {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::from_file(text)
+    }
+}

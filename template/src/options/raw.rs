@@ -1,0 +1,64 @@
+//! Options as people write them, before any rule.
+
+use serde::{Deserialize, Serialize};
+
+use zae_limiter_schema::WindowKind;
+
+/// Windows by name: a list, or one text with commas.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Windows {
+    /// `hourly,daily`
+    Text(String),
+    /// `[hourly, daily]`
+    List(Vec<String>),
+}
+
+impl Windows {
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        let words: Vec<&str> = match self {
+            Self::Text(text) => text
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .collect(),
+            Self::List(list) => list.iter().map(String::as_str).collect(),
+        };
+        words.into_iter()
+    }
+}
+
+impl From<&str> for Windows {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Windows {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<String>> for Windows {
+    fn from(list: Vec<String>) -> Self {
+        Self::List(list)
+    }
+}
+
+impl<const N: usize> From<[WindowKind; N]> for Windows {
+    fn from(windows: [WindowKind; N]) -> Self {
+        Self::List(windows.map(|window| window.to_string()).into())
+    }
+}
+
+/// What was given, for a message.
+pub(super) trait Given {
+    fn given(&self) -> String;
+}
+
+impl<T: Serialize> Given for T {
+    fn given(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "unreadable".to_owned())
+    }
+}

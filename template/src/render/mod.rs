@@ -1,0 +1,6 @@
+//! Templates as text.
+
+mod template;
+mod yaml;
+
+pub use template::Template;

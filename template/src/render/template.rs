@@ -1,0 +1,103 @@
+//! A CloudFormation template.
+
+use serde_json::Value;
+
+use super::yaml;
+use crate::METADATA;
+use crate::model::LogicalId;
+
+/// A CloudFormation template as a value. The order of everything in it is the order of the model.
+///
+/// Templates are equal if they say the same, whatever the order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    value: Value,
+}
+
+impl Template {
+    /// The longest template body that CloudFormation takes in a request, in bytes.
+    pub const LONGEST_BODY: usize = 51_200;
+
+    pub(crate) fn new(value: Value) -> Self {
+        Self { value }
+    }
+
+    /// Reads a template, JSON or YAML, such as one that is deployed. Tags such as `!Ref`, which ours never have, are
+    /// refused.
+    ///
+    /// ```
+    /// use zae_limiter_template::Template;
+    ///
+    /// let template = Template::parse("Resources: { Queue: { Type: AWS::SQS::Queue } }")?;
+    /// assert!(!template.is_ours());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, serde_yaml::Error> {
+        serde_yaml::from_str(text).map(Self::new)
+    }
+
+    /// The template as a value.
+    pub fn to_value(&self) -> &Value {
+        &self.value
+    }
+
+    /// Compact JSON, for the API.
+    pub fn to_json(&self) -> String {
+        self.value.to_string()
+    }
+
+    /// YAML, for people. Readers of YAML 1.1 and 1.2 understand the same by it.
+    pub fn to_yaml(&self) -> String {
+        yaml::to_string(&self.value)
+    }
+
+    /// Whether it is a template of ours: not a foreign one, and not one of zae-limiter for Python.
+    pub fn is_ours(&self) -> bool {
+        self.own_metadata().is_some()
+    }
+
+    /// The release that rendered it, if it is ours.
+    pub fn version(&self) -> Option<&str> {
+        self.own_metadata()?.get("version")?.as_str()
+    }
+
+    fn own_metadata(&self) -> Option<&Value> {
+        self.value.get("Metadata")?.get(METADATA)
+    }
+
+    /// The logical ids of its resources, in order.
+    pub fn logical_ids(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.resources().map(|(id, _)| id)
+    }
+
+    /// Its resources by logical id, in order.
+    pub fn resources(&self) -> impl DoubleEndedIterator<Item = (&str, &Value)> {
+        let resources = self.value.get("Resources").and_then(Value::as_object);
+        resources
+            .into_iter()
+            .flatten()
+            .map(|(id, resource)| (id.as_str(), resource))
+    }
+
+    /// A resource: its type, policies and properties.
+    pub fn resource(&self, id: &LogicalId) -> Option<&Value> {
+        self.value.get("Resources")?.get(id.as_str())
+    }
+
+    /// The resources that stay when the stack is deleted.
+    pub fn retained(&self) -> impl Iterator<Item = &str> {
+        let stays = |resource: &Value| {
+            let policy = resource.get("DeletionPolicy").and_then(Value::as_str);
+            policy.is_some_and(|policy| policy.starts_with("Retain"))
+        };
+        self.resources()
+            .filter(move |(_, resource)| stays(resource))
+            .map(|(id, _)| id)
+    }
+
+    /// The names of its outputs, in order.
+    pub fn output_names(&self) -> impl Iterator<Item = &str> {
+        let outputs = self.value.get("Outputs").and_then(Value::as_object);
+        outputs.into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+}

@@ -1,0 +1,64 @@
+//! What every part of the stack needs to know of the whole.
+
+use zae_limiter_schema::StackName;
+
+use super::LambdaFunction;
+use crate::model::dynamodb::Table;
+use crate::model::{Handle, Pseudo, Text, arn};
+use crate::options::{PermissionBoundary, StackOptions};
+
+/// Longest name of a function.
+const FUNCTION: usize = 64;
+
+/// The name of the stack in a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// Written out: the table can be imported, and names that are too long are made shorter.
+    Fixed(StackName),
+    /// Whatever name the template is deployed under.
+    Deployed,
+}
+
+impl Naming {
+    pub(crate) fn text(&self) -> Text {
+        match self {
+            Self::Fixed(name) => name.as_str().into(),
+            Self::Deployed => Pseudo::StackName.into(),
+        }
+    }
+}
+
+pub(super) struct Context<'a> {
+    pub(super) options: &'a StackOptions,
+    pub(super) naming: &'a Naming,
+    /// The stack's name.
+    pub(super) name: Text,
+    pub(super) table: Handle<Table>,
+}
+
+impl Context<'_> {
+    /// `{stack}-{function}`; where that is too long for a function, the component that its role's name has.
+    pub(super) fn function_name(&self, function: LambdaFunction) -> Text {
+        let too_long = match self.naming {
+            Naming::Fixed(name) => name.as_str().len() + 1 + function.as_str().len() > FUNCTION,
+            Naming::Deployed => false,
+        };
+        let component = if too_long {
+            function.role().component()
+        } else {
+            function.as_str()
+        };
+        self.name.clone().then(format!("-{component}"))
+    }
+
+    pub(super) fn boundary(&self) -> Option<Text> {
+        self.options.permission_boundary.as_ref().map(boundary)
+    }
+}
+
+pub(super) fn boundary(boundary: &PermissionBoundary) -> Text {
+    match boundary {
+        PermissionBoundary::Arn(arn) => arn.as_str().into(),
+        PermissionBoundary::Name(name) => arn::of_account("iam", format!("policy/{name}")),
+    }
+}

@@ -1,0 +1,160 @@
+//! Logical ids of our stack. CloudFormation knows a resource by its id: none of these may ever change.
+
+use crate::model::LogicalId;
+
+/// The table.
+pub const TABLE: LogicalId = LogicalId::fixed("RateLimitsTable");
+/// The bucket with archived audit events.
+pub const ARCHIVE_BUCKET: LogicalId = LogicalId::fixed("AuditArchiveBucket");
+/// The archive bucket's policy.
+pub const ARCHIVE_BUCKET_POLICY: LogicalId = LogicalId::fixed("AuditArchiveBucketPolicy");
+
+/// Resources that hold data: replacing or removing one of them loses it.
+pub const STATEFUL: [LogicalId; 2] = [TABLE, ARCHIVE_BUCKET];
+
+/// Bucket with the functions' archives, in exported templates.
+pub const CODE_BUCKET: LogicalId = LogicalId::fixed("CodeBucket");
+
+/// Alarm on throttled reads of table and indexes.
+pub const READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("DynamoDBReadThrottleAlarm");
+/// Alarm on throttled writes of table and indexes.
+pub const WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("DynamoDBWriteThrottleAlarm");
+
+/// What the stack knows one of its functions and everything around it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionIds {
+    /// The function.
+    pub function: LogicalId,
+    /// The role it runs as.
+    pub role: LogicalId,
+    /// Its log group.
+    pub log_group: LogicalId,
+    /// What feeds it.
+    pub mapping: LogicalId,
+    /// Where failures go.
+    pub queue: LogicalId,
+    /// The queue's policy.
+    pub queue_policy: LogicalId,
+    /// Alarm on messages in the queue.
+    pub queue_alarm: LogicalId,
+    /// Alarm on failed calls.
+    pub error_alarm: LogicalId,
+    /// Alarm on slow calls.
+    pub duration_alarm: LogicalId,
+    /// Alarm on falling behind.
+    pub age_alarm: LogicalId,
+    /// Key of its archive, in exported templates.
+    pub code_key: LogicalId,
+}
+
+/// A managed policy of the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PolicyKind {
+    /// For applications: acquire, adjust and release, nothing else.
+    Acquire,
+    /// For administrators: everything on the table's data.
+    Full,
+    /// For dashboards: look, and change nothing.
+    Read,
+}
+
+impl PolicyKind {
+    /// Every policy.
+    pub const ALL: [Self; 3] = [Self::Acquire, Self::Full, Self::Read];
+
+    /// Its part of the policy's name.
+    pub const fn component(self) -> &'static str {
+        match self {
+            Self::Acquire => "acq",
+            Self::Full => "full",
+            Self::Read => "read",
+        }
+    }
+
+    /// Its logical id.
+    pub const fn id(self) -> LogicalId {
+        LogicalId::fixed(match self {
+            Self::Acquire => "AcquireOnlyPolicy",
+            Self::Full => "FullAccessPolicy",
+            Self::Read => "ReadOnlyPolicy",
+        })
+    }
+
+    /// Whom it is for.
+    pub const fn audience(self) -> &'static str {
+        match self {
+            Self::Acquire => "applications that acquire",
+            Self::Full => "administrators",
+            Self::Read => "readers",
+        }
+    }
+}
+
+/// A role of the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RoleKind {
+    /// The aggregator runs as it.
+    Aggregator,
+    /// The archiver runs as it.
+    Archiver,
+    /// For applications.
+    App,
+    /// For administrators.
+    Admin,
+    /// For readers.
+    Read,
+}
+
+impl RoleKind {
+    /// Every role.
+    pub const ALL: [Self; 5] = [
+        Self::Aggregator,
+        Self::Archiver,
+        Self::App,
+        Self::Admin,
+        Self::Read,
+    ];
+
+    /// Its part of the role's name, at most eight characters so that names made once stay valid.
+    pub const fn component(self) -> &'static str {
+        match self {
+            Self::Aggregator => "aggr",
+            Self::Archiver => "arch",
+            Self::App => "app",
+            Self::Admin => "admin",
+            Self::Read => "read",
+        }
+    }
+
+    /// Its logical id.
+    pub const fn id(self) -> LogicalId {
+        LogicalId::fixed(match self {
+            Self::Aggregator => "AggregatorRole",
+            Self::Archiver => "ArchiverRole",
+            Self::App => "AppRole",
+            Self::Admin => "AdminRole",
+            Self::Read => "ReadOnlyRole",
+        })
+    }
+
+    /// Who takes it on.
+    pub const fn holder(self) -> &'static str {
+        match self {
+            Self::Aggregator => "the aggregator",
+            Self::Archiver => "the archiver",
+            Self::App => "applications",
+            Self::Admin => "administrators",
+            Self::Read => "readers",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_of_role_names_have_at_most_eight_characters() {
+        assert!(RoleKind::ALL.iter().all(|role| role.component().len() <= 8));
+    }
+}

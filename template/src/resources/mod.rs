@@ -1,0 +1,132 @@
+//! Which resources our stack has, from its options.
+
+mod aggregator;
+mod alarms;
+mod archive;
+mod archiver;
+mod code;
+mod context;
+mod function;
+pub mod ids;
+mod outputs;
+mod policies;
+mod roles;
+mod table;
+pub(crate) mod tags;
+
+pub use code::{CodeBucket, CodeLocation, FunctionCode};
+pub(crate) use context::Naming;
+pub use function::LambdaFunction;
+pub use tags::stack_tags;
+
+use serde_json::{Map, json};
+use zae_limiter_schema::{StackName, VersionRecord};
+
+use crate::check::Facts;
+use crate::model::iam::PolicyDocument;
+use crate::model::{Handle, Model};
+use crate::options::StackOptions;
+use crate::{Error, VERSION};
+use context::Context;
+use ids::PolicyKind;
+use outputs::Built;
+
+impl Model {
+    /// Our stack, for a name: what a deployment renders.
+    pub fn of_stack(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Self, Error> {
+        options.check_name(name)?;
+        build(&Naming::Fixed(name.clone()), options, code)
+    }
+
+    /// Our stack for whatever name it is deployed under: what people export and deploy with other tools.
+    ///
+    /// Names are made from the stack's name at deployment, so a table that is there already cannot be taken in, and the
+    /// stack's name may have at most 53 characters.
+    pub fn for_export(options: &StackOptions) -> Result<Self, Error> {
+        build(&Naming::Deployed, options, &FunctionCode::parameters())
+    }
+}
+
+fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result<Model, Error> {
+    let name = naming.text();
+    let facts = Facts {
+        stack: name.clone(),
+        alarm_topic: options.alarm_sns_topic.is_some(),
+        boundary: options.permission_boundary.as_ref().map(context::boundary),
+    };
+    let metadata = json!({ "version": VERSION, "schema_version": VersionRecord::SCHEMA_VERSION });
+    let metadata = Map::from_iter([(METADATA.to_owned(), metadata)]);
+    let mut model = Model::new("zae-limiter: rate limits on DynamoDB", metadata, facts);
+
+    let code = code::resolve(&mut model, code, &options.functions())?;
+    let table = table::add(&mut model, name.clone(), options)?;
+    let cx = Context {
+        options,
+        naming,
+        name,
+        table,
+    };
+    let policies = policies::add(&mut model, &cx)?;
+    let roles = roles::add(&mut model, &cx, &policies)?;
+    let (mut functions, mut archive) = (Vec::new(), None);
+    for (function, code) in code {
+        functions.push(match function {
+            LambdaFunction::Aggregator => aggregator::add(&mut model, &cx, code)?,
+            LambdaFunction::Archiver => {
+                let bucket = archive.insert(archive::add(&mut model, &cx)?);
+                archiver::add(&mut model, &cx, bucket, code)?
+            }
+        });
+    }
+    let alarms = alarms::add(&mut model, &cx, &functions)?;
+    outputs::add(
+        &mut model,
+        &cx,
+        &Built {
+            functions,
+            archive,
+            policies,
+            roles,
+            alarms,
+        },
+    )?;
+    Ok(model)
+}
+
+/// The key of our entry in a template's `Metadata`: a stack is ours if its template has one.
+pub const METADATA: &str = "zae-limiter";
+
+/// What one of the stack's managed policies permits: its actions are all that an application, an administrator or a
+/// reader needs.
+///
+/// ```
+/// use zae_limiter_template::{PolicyKind, StackOptions, policy_document};
+///
+/// let acquire = policy_document(PolicyKind::Acquire, &StackOptions::default());
+/// let actions: Vec<_> = acquire.allowed_actions().iter().map(|action| action.as_str().to_owned()).collect();
+/// assert_eq!(actions, ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"]);
+/// ```
+pub fn policy_document(policy: PolicyKind, options: &StackOptions) -> PolicyDocument {
+    policies::document(policy, &Handle::new(ids::TABLE), options)
+}
+
+/// What the role of one of the stack's functions permits; with a role of your own, give it these.
+pub fn function_policy_document(function: LambdaFunction, options: &StackOptions) -> PolicyDocument {
+    let cx = Context {
+        options,
+        naming: &Naming::Deployed,
+        name: Naming::Deployed.text(),
+        table: Handle::new(ids::TABLE),
+    };
+    let data = match function {
+        LambdaFunction::Aggregator => policies::count_usage(&cx.table),
+        LambdaFunction::Archiver => policies::archive_events(archive::arn(options)),
+    };
+    let ids = function.ids();
+    PolicyDocument::new(policies::function(
+        &cx,
+        data,
+        &Handle::new(ids.queue),
+        &Handle::new(ids.log_group),
+    ))
+}

@@ -1,0 +1,188 @@
+//! Who may do what.
+
+use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
+
+use super::context::Context;
+use super::ids::PolicyKind;
+use crate::Error;
+use crate::check::Rule;
+use crate::model::dynamodb::Table;
+use crate::model::iam::{Condition, ManagedPolicy, PolicyDocument, Statement, actions};
+use crate::model::logs::LogGroup;
+use crate::model::sqs::Queue;
+use crate::model::{Handle, LogicalId, Model, Pseudo, Text};
+use crate::options::{AcquirePolicy, StackOptions};
+
+/// Attributes that acquiring writes. `*` stands for limits and clients.
+pub(super) const BUCKET_ATTRIBUTES: [&str; 14] = [
+    "PK",
+    "SK",
+    "entity_id",
+    "resource",
+    "rf",
+    "cascade",
+    "parent_id",
+    "ttl",
+    "GSI2PK",
+    "GSI2SK",
+    "cf",
+    "ev",
+    "o_*",
+    "b_*",
+];
+
+const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
+
+/// Adds the managed policies, if the stack has any, in the order of [`PolicyKind::ALL`].
+pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<ManagedPolicy>>, Error> {
+    if !cx.options.create_iam {
+        return Ok(vec![]);
+    }
+    let add = |policy: PolicyKind| {
+        let managed = ManagedPolicy {
+            managed_policy_name: cx.options.policy_name(&cx.name, policy),
+            description: description(policy),
+            policy_document: document(policy, &cx.table, cx.options),
+        };
+        model.add(policy.id(), &managed)
+    };
+    PolicyKind::ALL.into_iter().map(add).collect()
+}
+
+const fn description(policy: PolicyKind) -> &'static str {
+    match policy {
+        PolicyKind::Acquire => "Acquire, adjust and release rate limits",
+        PolicyKind::Full => "Everything on the data of the rate limiter's table",
+        PolicyKind::Read => "Look at limits, buckets, usage and audit events",
+    }
+}
+
+/// What a policy permits.
+pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &StackOptions) -> PolicyDocument {
+    let (items, indexes) = (vec![table.arn()], vec![table.index_arns()]);
+    let query_index = || Statement::allow("Index", actions("dynamodb", &["Query"]), indexes);
+    let mut statements = match policy {
+        PolicyKind::Acquire => acquire(&items, options.acquire_policy),
+        PolicyKind::Full => {
+            let operations = [
+                "BatchGetItem",
+                "BatchWriteItem",
+                "DeleteItem",
+                "DescribeTable",
+                "GetItem",
+                "PutItem",
+                "Query",
+                "Scan",
+                "UpdateItem",
+            ];
+            vec![
+                Statement::allow("Table", actions("dynamodb", &operations), items),
+                query_index(),
+            ]
+        }
+        PolicyKind::Read => {
+            let operations = ["BatchGetItem", "DescribeTable", "GetItem", "Query", "Scan"];
+            vec![
+                Statement::allow("Table", actions("dynamodb", &operations), items),
+                query_index(),
+            ]
+        }
+    };
+    if let Some(key) = &options.kms_key_arn {
+        let service = Text::from("dynamodb.")
+            .then(Pseudo::Region)
+            .then(".")
+            .then(Pseudo::UrlSuffix);
+        let use_key = Statement::allow("Key", use_of_key(), vec![key.as_str().into()]);
+        statements.push(use_key.when(Condition::default().equals("kms:ViaService", service)));
+    }
+    PolicyDocument::new(statements)
+}
+
+/// `ForAllValues` without `Null`: the key is in every request for items, and some local clouds know no such key.
+fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
+    let entities = format!("{}*", prefix::ENTITY);
+    let resources = format!("{}*", prefix::RESOURCE);
+    let readable = [entities.as_str(), resources.as_str(), SYSTEM_PARTITION];
+    let writable = Condition::default().all_like(LEADING_KEYS, &[&entities]);
+    let writable = match narrowness {
+        AcquirePolicy::Keys => writable,
+        AcquirePolicy::Attributes => writable.all_like("dynamodb:Attributes", &BUCKET_ATTRIBUTES),
+    };
+    vec![
+        Statement::allow(
+            "Read",
+            actions("dynamodb", &["BatchGetItem", "GetItem"]),
+            items.to_vec(),
+        )
+        .when(Condition::default().all_like(LEADING_KEYS, &readable)),
+        Statement::allow("Consume", actions("dynamodb", &["UpdateItem"]), items.to_vec()).when(writable),
+    ]
+}
+
+/// What the aggregator may do with the table.
+pub(super) fn count_usage(table: &Handle<Table>) -> Statement {
+    let entities = format!("{}*", prefix::ENTITY);
+    Statement::allow("Usage", actions("dynamodb", &["UpdateItem"]), vec![table.arn()])
+        .when(Condition::default().all_like(LEADING_KEYS, &[&entities]))
+}
+
+/// What the archiver may do with its bucket.
+pub(super) fn archive_events(bucket_arn: Text) -> Statement {
+    Statement::allow(
+        "Archive",
+        actions("s3", &["PutObject"]),
+        vec![bucket_arn.then("/audit/*")],
+    )
+}
+
+/// What a function may do: its own data, and what every function of the stack needs.
+pub(super) fn function(
+    cx: &Context<'_>,
+    data: Statement,
+    queue: &Handle<Queue>,
+    log_group: &Handle<LogGroup>,
+) -> Vec<Statement> {
+    let read_stream = actions("dynamodb", &["DescribeStream", "GetRecords", "GetShardIterator"]);
+    let write_log = actions("logs", &["CreateLogStream", "PutLogEvents"]);
+    let mut statements = vec![
+        data,
+        Statement::allow("Stream", read_stream, vec![cx.table.stream_arn()]),
+        Statement::allow(
+            "ListStreams",
+            actions("dynamodb", &["ListStreams"]),
+            vec!["*".into()],
+        ),
+        Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
+        Statement::allow("Logs", write_log, vec![log_group.arn()]),
+    ];
+    if cx.options.enable_tracing {
+        let trace = actions("xray", &["PutTelemetryRecords", "PutTraceSegments"]);
+        statements.push(Statement::allow("Tracing", trace, vec!["*".into()]));
+    }
+    if let Some(key) = &cx.options.kms_key_arn {
+        statements.push(Statement::allow("Key", use_of_key(), vec![key.as_str().into()]));
+    }
+    statements
+}
+
+/// Says why a function's role has `*` for a resource.
+pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bool) {
+    let traces: &[&str] = if tracing {
+        &["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
+    } else {
+        &[]
+    };
+    for action in ["dynamodb:ListStreams"].iter().chain(traces) {
+        model.allow_only(
+            Rule::WildcardResource,
+            role.clone(),
+            *action,
+            "IAM knows no resource for this action",
+        );
+    }
+}
+
+fn use_of_key() -> Vec<crate::model::iam::Action> {
+    actions("kms", &["Decrypt", "GenerateDataKey"])
+}

@@ -1,0 +1,255 @@
+//! Who may do what.
+
+#![allow(clippy::unwrap_used)]
+
+mod variants;
+
+use serde_json::{Value, json};
+use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy};
+use zae_limiter_template::model::iam::PolicyDocument;
+use zae_limiter_template::{
+    LambdaFunction, PolicyKind, StackName, StackOptions, function_policy_document, policy_document, render,
+};
+
+fn actions(document: &PolicyDocument) -> Vec<String> {
+    document
+        .allowed_actions()
+        .iter()
+        .map(|action| action.as_str().to_owned())
+        .collect()
+}
+
+fn dynamodb(operations: &[&str]) -> Vec<String> {
+    operations
+        .iter()
+        .map(|operation| format!("dynamodb:{operation}"))
+        .collect()
+}
+
+#[test]
+fn acquiring_needs_three_actions_and_no_index() {
+    let document = policy_document(PolicyKind::Acquire, &StackOptions::default());
+    assert_eq!(
+        actions(&document),
+        dynamodb(&["BatchGetItem", "GetItem", "UpdateItem"])
+    );
+    assert!(!json!(document).to_string().contains("/index/"));
+}
+
+#[test]
+fn acquiring_reads_configuration_and_writes_entities_only() {
+    let document = json!(policy_document(PolicyKind::Acquire, &StackOptions::default()));
+    let keys = |statement: usize| &document["Statement"][statement]["Condition"]["ForAllValues:StringLike"];
+    assert_eq!(
+        *keys(0),
+        json!({ "dynamodb:LeadingKeys": ["ENTITY#*", "RESOURCE#*", "SYSTEM#"] })
+    );
+    assert_eq!(*keys(1), json!({ "dynamodb:LeadingKeys": "ENTITY#*" }));
+    assert!(document["Statement"][0]["Condition"].get("Null").is_none());
+}
+
+#[test]
+fn acquiring_can_be_narrowed_to_the_attributes_of_buckets() {
+    let options = StackOptions::builder()
+        .acquire_policy("attributes")
+        .build()
+        .unwrap();
+    let document = json!(policy_document(PolicyKind::Acquire, &options));
+    let condition = &document["Statement"][1]["Condition"]["ForAllValues:StringLike"];
+    let attributes = json!([
+        "PK",
+        "SK",
+        "entity_id",
+        "resource",
+        "rf",
+        "cascade",
+        "parent_id",
+        "ttl",
+        "GSI2PK",
+        "GSI2SK",
+        "cf",
+        "ev",
+        "o_*",
+        "b_*"
+    ]);
+    assert_eq!(condition["dynamodb:Attributes"], attributes);
+    assert!(
+        document["Statement"][0]["Condition"]["ForAllValues:StringLike"]
+            .get("dynamodb:Attributes")
+            .is_none()
+    );
+}
+
+#[test]
+fn administrators_and_readers_have_the_actions_of_their_work() {
+    let full = policy_document(PolicyKind::Full, &StackOptions::default());
+    let everything = [
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "DescribeTable",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "Scan",
+        "UpdateItem",
+    ];
+    assert_eq!(actions(&full), dynamodb(&everything));
+    let read = policy_document(PolicyKind::Read, &StackOptions::default());
+    assert_eq!(
+        actions(&read),
+        dynamodb(&["BatchGetItem", "DescribeTable", "GetItem", "Query", "Scan"])
+    );
+    for document in [full, read] {
+        let index = &json!(document)["Statement"][1];
+        assert_eq!(index["Action"], json!(["dynamodb:Query"]));
+        assert_eq!(
+            index["Resource"],
+            json!([{ "Fn::Sub": "${RateLimitsTable.Arn}/index/*" }])
+        );
+    }
+}
+
+#[test]
+fn a_key_may_be_used_through_dynamodb() {
+    let options = variants::everything().build().unwrap();
+    for policy in PolicyKind::ALL {
+        let document = json!(policy_document(policy, &options));
+        let statement = document["Statement"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(statement["Action"], json!(["kms:Decrypt", "kms:GenerateDataKey"]));
+        assert_eq!(statement["Resource"], json!([variants::KEY]));
+        let service = json!({ "Fn::Sub": "dynamodb.${AWS::Region}.${AWS::URLSuffix}" });
+        assert_eq!(statement["Condition"]["StringEquals"]["kms:ViaService"], service);
+    }
+}
+
+#[test]
+fn functions_have_the_actions_of_their_work() {
+    let default = StackOptions::default();
+    let common = [
+        "dynamodb:DescribeStream",
+        "dynamodb:GetRecords",
+        "dynamodb:GetShardIterator",
+        "dynamodb:ListStreams",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+        "sqs:SendMessage",
+    ];
+    let with = |own: &str, more: &[&str]| {
+        let mut all: Vec<_> = common.iter().chain(more).map(ToString::to_string).collect();
+        all.push(own.to_owned());
+        all.sort();
+        all
+    };
+    let aggregator = function_policy_document(LambdaFunction::Aggregator, &default);
+    assert_eq!(actions(&aggregator), with("dynamodb:UpdateItem", &[]));
+    let archiver = function_policy_document(LambdaFunction::Archiver, &default);
+    assert_eq!(actions(&archiver), with("s3:PutObject", &[]));
+    let everything = variants::everything().build().unwrap();
+    let more = [
+        "kms:Decrypt",
+        "kms:GenerateDataKey",
+        "xray:PutTelemetryRecords",
+        "xray:PutTraceSegments",
+    ];
+    let aggregator = function_policy_document(LambdaFunction::Aggregator, &everything);
+    assert_eq!(actions(&aggregator), with("dynamodb:UpdateItem", &more));
+}
+
+#[test]
+fn what_is_told_of_a_policy_is_what_is_in_the_template() {
+    for options in [StackOptions::default(), variants::everything().build().unwrap()] {
+        let template = render(&StackName::parse("limiter").unwrap(), &options, &variants::code()).unwrap();
+        let resource = |id: &str| template.to_value()["Resources"][id]["Properties"].clone();
+        for policy in PolicyKind::ALL {
+            let document = resource(policy.id().as_str())["PolicyDocument"].clone();
+            assert_eq!(document, json!(policy_document(policy, &options)), "{policy:?}");
+        }
+        for function in LambdaFunction::ALL {
+            let document = resource(function.role().id().as_str())["Policies"][0]["PolicyDocument"].clone();
+            assert_eq!(
+                document,
+                json!(function_policy_document(function, &options)),
+                "{function}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_function_sends_to_its_own_queue_and_logs_to_its_own_group() {
+    for (function, prefix) in [
+        (LambdaFunction::Aggregator, "Aggregator"),
+        (LambdaFunction::Archiver, "Archiver"),
+    ] {
+        let document = json!(function_policy_document(function, &StackOptions::default()));
+        let resource = |action: &str| -> Value {
+            let statements = document["Statement"].as_array().unwrap();
+            let found = statements
+                .iter()
+                .find(|statement| statement["Action"].to_string().contains(action));
+            found.unwrap()["Resource"].clone()
+        };
+        assert_eq!(
+            resource("sqs:SendMessage"),
+            json!([{ "Fn::GetAtt": [format!("{prefix}DLQ"), "Arn"] }])
+        );
+        assert_eq!(
+            resource("logs:PutLogEvents"),
+            json!([{ "Fn::GetAtt": [format!("{prefix}LogGroup"), "Arn"] }])
+        );
+        assert_eq!(
+            resource("GetRecords"),
+            json!([{ "Fn::GetAtt": ["RateLimitsTable", "StreamArn"] }])
+        );
+    }
+}
+
+fn place() -> Place {
+    Place {
+        partition: "aws-cn".to_owned(),
+        region: "cn-north-1".to_owned(),
+        account: "123456789012".to_owned(),
+    }
+}
+
+#[test]
+fn an_unchanged_stack_is_looked_at_with_two_actions() {
+    let document = ensure_policy(&StackName::parse("limiter").unwrap(), &place());
+    assert_eq!(
+        actions(&document),
+        ["cloudformation:DescribeStacks", "cloudformation:GetTemplate"]
+    );
+    let stack = "arn:aws-cn:cloudformation:cn-north-1:123456789012:stack/limiter/*";
+    assert_eq!(json!(document)["Statement"][0]["Resource"], json!([stack]));
+}
+
+#[test]
+fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
+    let document = json!(deployer_policy(&StackName::parse("limiter").unwrap(), &place()));
+    let statements = document["Statement"].as_array().unwrap();
+    let pass = statements
+        .iter()
+        .find(|statement| statement["Action"] == json!(["iam:PassRole"]))
+        .unwrap();
+    assert_eq!(
+        pass["Condition"]["StringEquals"]["iam:PassedToService"],
+        "lambda.amazonaws.com"
+    );
+    let everywhere = statements
+        .iter()
+        .filter(|statement| statement["Resource"] == json!(["*"]));
+    let sids: Vec<_> = everywhere
+        .map(|statement| statement["Sid"].as_str().unwrap())
+        .collect();
+    assert_eq!(sids, ["Discover", "Mappings"]);
+}
+
+#[test]
+fn a_deployer_may_do_what_a_managed_policy_can_hold() {
+    let document = deployer_policy(&StackName::parse(variants::LONGEST_NAME).unwrap(), &place());
+    assert!(
+        json!(document).to_string().len() <= 6144,
+        "IAM's limit for a managed policy"
+    );
+}
