@@ -73,8 +73,11 @@ impl Timestamp {
 
     /// Reads the table's text form, `2026-01-31T12:00:00Z`.
     pub fn parse(value: &str) -> Result<Self, InvalidTimestamp> {
-        PrimitiveDateTime::parse(value, SECONDS_FORMAT)
-            .ok()
+        // The format alone would take a sign before the year.
+        let year_first = value.starts_with(|c: char| c.is_ascii_digit());
+        year_first
+            .then(|| PrimitiveDateTime::parse(value, SECONDS_FORMAT).ok())
+            .flatten()
             .map(|moment| moment.assume_utc().unix_timestamp())
             .filter(|seconds| (0..=Self::MAX.seconds()).contains(seconds))
             .map(Self::from_seconds)

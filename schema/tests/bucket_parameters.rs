@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{elapsed, entity, limit, meter, name, put_limit, resource};
+use common::{config, elapsed, entity, limit, meter, name, put_limit, resource};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketKey, ClientId, Decoded, Demand, Field, Footing, Image, Incarnation, Meter,
@@ -68,7 +68,7 @@ fn after(millis: i128) -> Timestamp {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn a_kept_limit_refills_at_the_old_rate_and_is_cut_to_the_smaller_burst(

@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{batch_for, elapsed, entity, meter, name, put_limit, resource};
+use common::{batch_for, config, elapsed, entity, meter, name, put_limit, resource};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Field, Footing, Image, Incarnation,
@@ -188,7 +188,7 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, max_global_rejects: 100_000, ..ProptestConfig::default() })]
+    #![proptest_config(config(3000))]
 
     #[test]
     fn a_write_that_applies_gives_the_reference_level_whatever_image_it_was_planned_from((meters, case) in case()) {

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{elapsed, meter};
+use common::{config, elapsed, meter};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::Wait;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(config(1500))]
 
     #[test]
     fn refill_over_any_split_equals_refill_over_the_whole(

@@ -4,8 +4,21 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use zae_limiter_schema::bucket::{Attr, Attributes, Batch, Demand, Field, Meter, Params, Scalar};
-use zae_limiter_schema::{AttributeValue, EntityId, Item, Limit, LimitName, Resource};
+use zae_limiter_schema::{AttributeValue, EntityId, Item, Limit, LimitName, Resource, Timestamp};
+
+/// So many cases each. A failure is kept in a `.proptest-regressions` file next to the test, to be committed.
+pub fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        max_global_rejects: 100_000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource(
+            "proptest-regressions",
+        ))),
+        ..ProptestConfig::default()
+    }
+}
 
 /// Small numbers next to large ones: bounds are where mistakes are.
 pub fn amount(most: i128) -> impl Strategy<Value = i128> {
@@ -136,6 +149,11 @@ pub fn entity_id() -> impl Strategy<Value = EntityId> {
 
 pub fn resource_name() -> impl Strategy<Value = Resource> {
     "[a-zA-Z][a-zA-Z0-9_./-]{0,20}".prop_filter_map("reserved", |text| Resource::parse(text).ok())
+}
+
+/// Any moment of a whole second: what the table's text form can hold.
+pub fn second() -> impl Strategy<Value = Timestamp> {
+    prop_oneof![0..=4_102_444_800i64, 0..=Timestamp::MAX.seconds()].prop_map(Timestamp::from_seconds)
 }
 
 /// Any value that DynamoDB can hold.

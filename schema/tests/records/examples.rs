@@ -1,0 +1,286 @@
+//! One example of every record.
+
+use std::collections::BTreeMap;
+
+use zae_limiter_schema::bucket::{
+    Attributes, Batch, BucketKey, ClientId, Decoded, Demand, Footing, Image, Incarnation, Slot, SlotBefore,
+    Terms, TtlRule,
+};
+use zae_limiter_schema::{
+    AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
+    EntityRecord, Item, Limit, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
+    Timestamp, Ulid, Unknown, UsageSnapshot, VersionRecord, WindowKind,
+};
+
+use crate::common::{entity, name, resource};
+
+pub(crate) fn moment() -> Timestamp {
+    Timestamp::parse("2026-01-31T12:34:56Z").unwrap()
+}
+
+pub(crate) fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+pub(crate) fn number(value: i64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+pub(crate) fn limits(texts: &[&str]) -> LimitSet {
+    LimitSet::new(texts.iter().map(|text| text.parse().unwrap())).unwrap()
+}
+
+pub(crate) fn entity_alone() -> EntityRecord {
+    EntityRecord {
+        id: entity("org-1"),
+        name: "Example Ltd".to_owned(),
+        parent: None,
+        cascade: false,
+        metadata: BTreeMap::new(),
+        created_at: moment(),
+        unknown: Unknown::new(),
+    }
+}
+
+pub(crate) fn entity_child() -> EntityRecord {
+    EntityRecord {
+        id: entity("user-1"),
+        name: "user-1".to_owned(),
+        parent: Some(entity("org-1")),
+        cascade: true,
+        metadata: BTreeMap::from([
+            ("plan".to_owned(), text("pro")),
+            ("seats".to_owned(), number(3)),
+            ("trial".to_owned(), AttributeValue::Bool(false)),
+        ]),
+        ..entity_alone()
+    }
+}
+
+fn terms() -> Terms {
+    Terms::new(
+        limits(&["rpm:100", "tpm:10000:15000"]),
+        Some(entity("org-1")),
+        true,
+        TtlRule::from_multiplier(TtlRule::DEFAULT_MULTIPLIER),
+    )
+}
+
+fn take(rpm: i128, tpm: i128) -> Batch {
+    let debit = |debit| Demand {
+        debit,
+        ..Demand::default()
+    };
+    Batch {
+        demands: BTreeMap::from([(name("rpm"), debit(rpm)), (name("tpm"), debit(tpm))]),
+        acquires: 1,
+    }
+}
+
+/// The item of a bucket: its attributes after the write, under its key.
+fn written(footing: &Footing<'_>, onto: &Attributes, batch: &Batch, before: SlotBefore) -> Item {
+    let key = BucketKey {
+        entity: entity("user-1"),
+        resource: resource("gpt-4"),
+    };
+    let last = match before {
+        SlotBefore::Number(number) | SlotBefore::NumberOrAbsent(number) => number,
+        SlotBefore::Absent => 0,
+    };
+    let slot = Slot {
+        client: ClientId::parse("me01").unwrap(),
+        before,
+        number: i128::from(footing.now().millis()).max(last + 1),
+    };
+    let write = footing
+        .write(key.clone(), batch, slot, Incarnation::from_random(42))
+        .unwrap();
+    let mut item = onto.apply(&write.statement()).unwrap().to_item();
+    item.inner_mut().insert("PK".to_owned(), text(&key.key().pk));
+    item.inner_mut().insert("SK".to_owned(), text(&key.key().sk));
+    item
+}
+
+/// A bucket as its first write leaves it: 1 of 100 and 500 of 15,000 taken.
+pub(crate) fn bucket_new() -> Item {
+    let terms = terms();
+    let footing = Footing::create(&terms, moment());
+    written(
+        &footing,
+        &Attributes::default(),
+        &take(1_000, 500_000),
+        SlotBefore::Absent,
+    )
+}
+
+/// The same bucket emptied and, 1,001 ms later, settled: the remainders of the division are kept.
+pub(crate) fn bucket_settled() -> Item {
+    let terms = terms();
+    let created = Attributes::from_item(&bucket_new());
+    let image = decoded(&created);
+    let emptying = Footing::live(&image, &terms, moment());
+    let last = |image: &Image| SlotBefore::Number(image.slots[&ClientId::parse("me01").unwrap()]);
+    let empty = written(&emptying, &created, &take(99_000, 14_500_000), last(&image));
+    let empty = Attributes::from_item(&empty);
+    let image = decoded(&empty);
+    let settling = Footing::live(&image, &terms, moment().plus_millis(1_001));
+    written(&settling, &empty, &take(1_000, 100_000), last(&image))
+}
+
+pub(crate) fn decoded(attributes: &Attributes) -> Image {
+    let Decoded::Bucket(image) = attributes.decode().unwrap() else {
+        panic!("a stub")
+    };
+    image
+}
+
+pub(crate) fn configs() -> [(&'static str, ConfigRecord); 4] {
+    let (user, gpt) = (entity("user-1"), resource("gpt-4"));
+    let policy = |policy, record| ConfigRecord {
+        on_unavailable: Some(policy),
+        ..record
+    };
+    let system = ConfigRecord {
+        config_version: 7,
+        system: SystemSettings {
+            audit_retention_days: Some(90),
+            auto_update: Some(true),
+            strict_version: Some(false),
+        },
+        ..ConfigRecord::new(ConfigLevel::System, limits(&["rpm:60"]))
+    };
+    [
+        (
+            "entity",
+            policy(
+                OnUnavailable::Allow,
+                ConfigRecord::new(
+                    ConfigLevel::Entity(user.clone(), gpt.clone()),
+                    limits(&["rpm:100", "tpm:10000:15000"]),
+                ),
+            ),
+        ),
+        (
+            "entity_default",
+            ConfigRecord::new(ConfigLevel::EntityDefault(user), limits(&["rps:10/sec:20"])),
+        ),
+        (
+            "resource",
+            ConfigRecord::new(ConfigLevel::Resource(gpt), limits(&["tpd:1000000/day@500000"])),
+        ),
+        ("system", policy(OnUnavailable::Block, system)),
+    ]
+}
+
+pub(crate) fn resource_registry() -> ResourceRegistry {
+    ResourceRegistry(["claude-3.5-sonnet", "gpt-4"].map(str::to_owned).into())
+}
+
+pub(crate) fn entity_config_registry() -> EntityConfigRegistry {
+    EntityConfigRegistry([("_default_".to_owned(), 2), ("gpt-4".to_owned(), 1)].into())
+}
+
+pub(crate) fn version() -> VersionRecord {
+    VersionRecord::current(moment(), "client:0.1.0")
+}
+
+/// A limit as the details of an event name it.
+fn limit_details(limit: &Limit) -> AttributeValue {
+    let numbers = [
+        ("capacity", limit.capacity().get()),
+        ("burst", limit.burst().get()),
+        ("refill_amount", limit.refill_amount().get()),
+        ("refill_period_seconds", limit.refill_period_seconds()),
+    ];
+    let numbers = numbers.map(|(name, value)| (name.to_owned(), AttributeValue::N(value.to_string())));
+    let name = ("name".to_owned(), text(limit.name().as_str()));
+    AttributeValue::M(numbers.into_iter().chain([name]).collect())
+}
+
+fn event(chance: u128, subject: AuditSubject, action: AuditAction, resource: Option<&str>) -> AuditEvent {
+    AuditEvent {
+        id: Ulid::new(moment().plus_millis(789), chance),
+        subject,
+        timestamp: moment(),
+        action,
+        principal: Some("arn:aws:sts::123456789012:assumed-role/ops/ci".to_owned()),
+        resource: resource.map(str::to_owned),
+        details: BTreeMap::new(),
+        ttl: Some(moment().seconds() + 90 * 86_400),
+        unknown: Unknown::new(),
+    }
+}
+
+pub(crate) fn audit_events() -> Vec<(&'static str, AuditEvent)> {
+    let user = || AuditSubject::Entity(entity("user-1"));
+    let gpt = || AuditSubject::Resource(resource("gpt-4"));
+    let set = |limits: &LimitSet| {
+        BTreeMap::from([(
+            "limits".to_owned(),
+            AttributeValue::L(limits.iter().map(limit_details).collect()),
+        )])
+    };
+    let rpm = limits(&["rpm:100"]);
+    let mut created = event(1, user(), AuditAction::EntityCreated, None);
+    created.details = BTreeMap::from([
+        ("name".to_owned(), text("user-1")),
+        ("parent_id".to_owned(), text("org-1")),
+        ("cascade".to_owned(), AttributeValue::Bool(true)),
+        ("metadata".to_owned(), AttributeValue::M([].into())),
+    ]);
+    let mut updated = event(2, user(), AuditAction::EntityUpdated, None);
+    updated.details = BTreeMap::from([("name".to_owned(), text("User One"))]);
+    let mut deleted = event(3, user(), AuditAction::EntityDeleted, None);
+    deleted.details = BTreeMap::from([("records_deleted".to_owned(), number(4))]);
+    let mut entity_set = event(4, user(), AuditAction::LimitsSet, Some("gpt-4"));
+    entity_set.details = set(&rpm);
+    let mut default_set = event(5, user(), AuditAction::LimitsSet, Some("_default_"));
+    default_set.details = set(&rpm);
+    let mut resource_set = event(6, gpt(), AuditAction::LimitsSet, Some("gpt-4"));
+    resource_set.details = set(&rpm);
+    let mut system_set = event(7, AuditSubject::System, AuditAction::LimitsSet, None);
+    system_set.details = set(&rpm);
+    system_set
+        .details
+        .insert("on_unavailable".to_owned(), text("allow"));
+    let mut system_deleted = event(10, AuditSubject::System, AuditAction::LimitsDeleted, None);
+    system_deleted.principal = None;
+    system_deleted.details = BTreeMap::from([
+        ("limits".to_owned(), AttributeValue::L(vec![text("rpm")])),
+        ("on_unavailable".to_owned(), AttributeValue::Null(true)),
+    ]);
+    vec![
+        ("entity_created", created),
+        ("entity_updated", updated),
+        ("entity_deleted", deleted),
+        ("limits_set_entity", entity_set),
+        ("limits_set_entity_default", default_set),
+        ("limits_set_resource", resource_set),
+        ("limits_set_system", system_set),
+        (
+            "limits_deleted_entity",
+            event(8, user(), AuditAction::LimitsDeleted, Some("gpt-4")),
+        ),
+        (
+            "limits_deleted_resource",
+            event(9, gpt(), AuditAction::LimitsDeleted, Some("gpt-4")),
+        ),
+        ("limits_deleted_system", system_deleted),
+    ]
+}
+
+pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
+    UsageSnapshot {
+        entity: entity("user-1"),
+        resource: resource("gpt-4"),
+        window: kind.window_at(Timestamp::parse("2026-01-01T00:15:00Z").unwrap()),
+        counters: BTreeMap::from([(name("rpm"), 12), (name("tpm"), 3_400)]),
+        total_events: 12,
+        ttl: Some(moment().seconds() + 90 * 86_400),
+        progress: Some(Progress {
+            sequence: "2026-01-01T00:00:00.000/0000000000000000000000000000000000012345".to_owned(),
+            newest: Some("1767226500".to_owned()),
+        }),
+        unknown: Unknown::new(),
+    }
+}
