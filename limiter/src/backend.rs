@@ -4,9 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, Item, Resource};
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// An answer that is still to come.
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -38,6 +39,23 @@ pub(crate) struct LoadedConfig {
     pub(crate) bucket: Option<Item>,
 }
 
+/// What became of a bucket write.
+#[derive(Debug)]
+pub(crate) enum WriteOutcome {
+    /// It happened; the bucket is like this now.
+    Done(Attributes),
+    /// Its condition did not hold; the bucket is like this, if there is one.
+    Refused(Option<Attributes>),
+    /// Nobody answered: it may have happened, or happen yet.
+    Lost(String),
+    /// It was turned away because of too many requests.
+    Throttled(String),
+    /// It was turned away because a transaction is at work on the item.
+    Conflict(String),
+    /// It cannot be carried out, and trying again does not help.
+    Failed(Error),
+}
+
 /// A store of configurations and buckets.
 pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
     /// What this one can do.
@@ -51,4 +69,21 @@ pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
         resource: &'a Resource,
         consistent: bool,
     ) -> Pending<'a, LoadedConfig>;
+
+    /// Reads a bucket.
+    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>>;
+
+    /// Sends a bucket write once.
+    fn write_bucket<'a>(
+        &'a self,
+        write: &'a BucketWrite,
+    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>>;
+
+    /// Asks the store for something small.
+    fn ping(&self) -> Pending<'_, ()>;
+
+    /// What must be added to this machine's time to get the store's, in milliseconds.
+    fn clock_offset(&self) -> i64 {
+        0
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
+use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
 
 use crate::cache::CacheLimits;
@@ -40,7 +41,7 @@ pub struct Builder {
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
     principal: Option<String>,
-    time_budget: Duration,
+    settings: Settings,
     admin_budget: Duration,
     cache: CacheLimits,
     clock: Arc<dyn Clock>,
@@ -48,11 +49,35 @@ pub struct Builder {
 }
 
 /// What admission is told.
-#[allow(dead_code, reason = "read by admission")]
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// How long an acquire may take in all.
     pub(crate) time_budget: Duration,
+    /// How long a change is retried before it is given up.
+    pub(crate) settle_budget: Duration,
+    /// How long an image may refuse.
+    pub(crate) memory: Duration,
+    /// After how many fill times a bucket on defaults expires; 0 is never.
+    pub(crate) ttl_multiplier: u32,
+    /// Thousandths of the burst that a bucket may hold too much for a moment.
+    pub(crate) tolerance: u16,
+    /// A rule of the protocol that is broken on purpose.
+    #[cfg(test)]
+    pub(crate) mutation: Option<crate::simulation::Mutation>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            time_budget: Duration::from_secs(1),
+            settle_budget: Duration::from_secs(30),
+            memory: Duration::from_secs(1),
+            ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
+            tolerance: 0,
+            #[cfg(test)]
+            mutation: None,
+        }
+    }
 }
 
 impl Builder {
@@ -64,7 +89,7 @@ impl Builder {
             limits: vec![],
             on_unavailable: OnUnavailable::Block,
             principal: None,
-            time_budget: Duration::from_secs(1),
+            settings: Settings::default(),
             admin_budget: Duration::from_secs(10),
             cache: CacheLimits {
                 ttl: Duration::from_mins(1),
@@ -151,7 +176,34 @@ impl Builder {
 
     /// How long an acquire may take in all, retries included. One second unless set.
     pub fn time_budget(mut self, budget: Duration) -> Self {
-        self.time_budget = budget;
+        self.settings.time_budget = budget;
+        self
+    }
+
+    /// How long adjustments and refunds are retried before they are given up and reported. 30 seconds unless set.
+    pub fn settle_budget(mut self, budget: Duration) -> Self {
+        self.settings.settle_budget = budget;
+        self
+    }
+
+    /// For how long after a bucket was last seen an amount that it did not cover is refused without asking again.
+    /// One second unless set; a refusal within it costs nothing.
+    pub fn rejection_memory(mut self, time: Duration) -> Self {
+        self.settings.memory = time;
+        self
+    }
+
+    /// After how many times the time to fill a bucket on default limits expires: 7 unless set, 0 for never. Buckets
+    /// of entities with limits of their own never expire.
+    pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
+        self.settings.ttl_multiplier = multiplier;
+        self
+    }
+
+    /// Lets a bucket hold up to so many thousandths of its burst too much for a moment, which saves writes on buckets
+    /// that several processes share. None unless set: nothing is ever admitted too much.
+    pub fn burst_tolerance_per_mille(mut self, tolerance: u16) -> Self {
+        self.settings.tolerance = tolerance.min(1000);
         self
     }
 
@@ -193,7 +245,7 @@ impl Builder {
             Error::invalid("default limits", error.0.as_str(), "each name may stand once")
         })?;
         for (field, value) in [
-            ("time_budget", self.time_budget),
+            ("time_budget", self.settings.time_budget),
             ("admin_time_budget", self.admin_budget),
         ] {
             if value.is_zero() {
@@ -209,7 +261,7 @@ impl Builder {
                 on_unavailable: self.on_unavailable,
             },
             principal,
-            time_budget: self.time_budget,
+            time_budget: self.settings.time_budget,
             admin_budget: self.admin_budget,
             cache: self.cache,
             clock: self.clock,
@@ -219,12 +271,7 @@ impl Builder {
         if self.create_table {
             repository.create_table().await?;
         }
-        Ok(RateLimiter::over(
-            repository,
-            Settings {
-                time_budget: self.time_budget,
-            },
-        ))
+        Ok(RateLimiter::over(repository, self.settings))
     }
 }
 

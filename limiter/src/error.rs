@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, Malformed, Resource};
 
+use crate::admission::RateLimitExceeded;
+
 /// The result of most operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -30,6 +32,10 @@ pub enum Error {
         /// The rule it breaks.
         rule: String,
     },
+
+    /// There is too little of a limit. Nothing was taken.
+    #[error(transparent)]
+    RateLimitExceeded(Box<RateLimitExceeded>),
 
     /// The entity that was to be created is already there.
     #[error("entity {entity} exists already; update it, or choose another id")]

@@ -1,5 +1,6 @@
 //! A distributed rate limiter on DynamoDB, for calls whose cost is known only afterwards.
 
+mod admission;
 mod backend;
 mod builder;
 mod cache;
@@ -16,8 +17,14 @@ mod migrations;
 mod page;
 mod repository;
 mod resolution;
+#[cfg(test)]
+mod simulation;
 mod versions;
 
+pub use admission::{
+    Acquire, Admission, Lease, LimitStatus, LimiterStats, Peek, RateLimitExceeded, RetryAfter, Shutdown,
+    Unwritten,
+};
 pub use builder::Builder;
 pub use cache::CacheStats;
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::Clock;
 use crate::Repository;
-use crate::backend::Backend;
+use crate::admission::{Acquire, Lanes, LimiterStats, Shutdown};
 use crate::builder::{Builder, Settings};
-use crate::cache::ConfigCache;
 use crate::connect::Connection;
-use crate::entropy::Entropy;
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
 ///
@@ -34,7 +31,7 @@ pub struct RateLimiter {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) repository: Repository,
-    pub(crate) settings: Settings,
+    pub(crate) lanes: Arc<Lanes>,
 }
 
 impl RateLimiter {
@@ -71,9 +68,46 @@ impl RateLimiter {
     }
 
     pub(crate) fn over(repository: Repository, settings: Settings) -> Self {
+        let inner = &repository.inner;
+        let lanes = Arc::new(Lanes::new(
+            inner.backend.clone(),
+            inner.cache.clone(),
+            inner.clock.clone(),
+            inner.table.entropy.clone(),
+            settings,
+            repository.name().to_string(),
+        ));
         Self {
-            inner: Arc::new(Inner { repository, settings }),
+            inner: Arc::new(Inner { repository, lanes }),
         }
+    }
+
+    /// Limits a call of an entity on a resource: say what it [consumes](Acquire::consume), then await it.
+    pub fn acquire(&self, entity: impl Into<String>, resource: impl Into<String>) -> Acquire {
+        Acquire::new(self.inner.lanes.clone(), entity.into(), resource.into())
+    }
+
+    /// True if the table answers within the time budget. Never an error.
+    pub async fn is_available(&self) -> bool {
+        self.inner.lanes.is_available().await
+    }
+
+    /// What this limiter has done so far.
+    pub fn stats(&self) -> LimiterStats {
+        self.inner.lanes.stats()
+    }
+
+    /// Refuses further acquires, waits until every adjustment and refund is written or given up, and tells what was
+    /// given up. Call it before the process ends: a lease that was dropped is given back in the background.
+    pub async fn shutdown(&self) -> Shutdown {
+        self.inner.lanes.close();
+        self.inner.lanes.settled().await;
+        self.inner.lanes.report()
+    }
+
+    /// Waits until every adjustment and refund that is under way is written or given up.
+    pub async fn settled(&self) {
+        self.inner.lanes.settled().await;
     }
 
     /// The data side: entities, configuration, audit, usage, versions.
@@ -84,30 +118,6 @@ impl RateLimiter {
 
 #[cfg(feature = "embedded")]
 const EMBEDDED_NAME: &str = "limiter";
-
-/// What admission uses.
-#[allow(dead_code, reason = "admission is built on these")]
-impl RateLimiter {
-    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
-        &self.repository().inner.backend
-    }
-
-    pub(crate) fn cache(&self) -> &Arc<ConfigCache> {
-        &self.repository().inner.cache
-    }
-
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.repository().inner.clock
-    }
-
-    pub(crate) fn entropy(&self) -> &Arc<Entropy> {
-        &self.repository().inner.table.entropy
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.inner.settings
-    }
-}
 
 impl std::ops::Deref for RateLimiter {
     type Target = Repository;

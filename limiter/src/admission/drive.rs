@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
-use super::desk::{Completion, Step};
+use super::desk::{Completion, Desk, Step};
 use super::lane::Lane;
 use crate::backend::WriteOutcome;
 use crate::cache::BucketImage;
 use crate::{Error, Result};
 
 /// The network may deliver a write this late; after that a write without an answer is no longer looked for.
-const LATE_DELIVERY: Duration = Duration::from_secs(60);
+const LATE_DELIVERY: Duration = Duration::from_mins(1);
 /// From the third refusal in a row on, attempts are spread over this time.
 const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(10);
@@ -22,8 +22,16 @@ const RESENDS_WHEN_LOST: u32 = 1;
 
 /// Works on a lane until its queue is empty and every write has been accounted for.
 pub(super) async fn drive(lane: Arc<Lane>) {
-    let mut driver = Driver { lane, refusals: 0, outages: 0, outage_since: None };
-    while driver.step().await {}
+    let mut driver = Driver {
+        lane,
+        refusals: 0,
+        outages: 0,
+        outage_since: None,
+        idle: false,
+    };
+    while !driver.idle {
+        driver.step().await;
+    }
 }
 
 struct Driver {
@@ -33,14 +41,24 @@ struct Driver {
     /// Calls without a usable answer in a row.
     outages: u32,
     outage_since: Option<Duration>,
+    idle: bool,
+}
+
+/// A driver whose runtime is shut down leaves the lane to the next one.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if !self.idle {
+            self.lane.abandoned();
+        }
+    }
 }
 
 impl Driver {
-    async fn step(&mut self) -> bool {
+    async fn step(&mut self) {
         let (step, completions) = self.lane.next(self.lane.hub().moment());
         self.lane.finish(completions);
         match step {
-            Step::Idle => return false,
+            Step::Idle => self.idle = true,
             Step::Again => {}
             Step::Read => {
                 let result = self.read().await;
@@ -52,7 +70,6 @@ impl Driver {
             }
             Step::Send(write) => self.send(&write).await,
         }
-        true
     }
 
     async fn read(&self) -> Result<()> {
@@ -96,7 +113,7 @@ impl Driver {
                 WriteOutcome::Failed(error) => return self.finish(|desk| desk.failed(&error)),
                 WriteOutcome::Lost(reason) => {
                     lost += 1;
-                    let wanted = self.lane.with_desk(super::desk::Desk::lost);
+                    let wanted = self.lane.with_desk(Desk::lost);
                     (reason, wanted && lost <= RESENDS_WHEN_LOST)
                 }
                 WriteOutcome::Throttled(reason) | WriteOutcome::Conflict(reason) => {
@@ -134,7 +151,9 @@ impl Driver {
         match attributes.map(Attributes::decode).transpose() {
             Ok(decoded) => {
                 let moment = self.lane.hub().moment();
-                self.lane.hub().note_refill(self.lane.image().as_deref(), decoded.as_ref());
+                self.lane
+                    .hub()
+                    .note_refill(self.lane.image().as_deref(), decoded.as_ref());
                 self.finish(|desk| desk.refused(decoded, moment));
             }
             Err(malformed) => self.finish(|desk| desk.failed(&malformed.into())),
@@ -160,24 +179,26 @@ impl Driver {
             self.finish(|desk| desk.expire(older_than, error));
         }
         if now.saturating_sub(since) > LATE_DELIVERY {
-            self.lane.with_desk(|desk| desk.forget_unresolved());
+            self.lane.with_desk(Desk::forget_unresolved);
         }
-        let most = FIRST_OUTAGE_PAUSE.saturating_mul(1 << self.outages.min(7)).min(LONGEST_OUTAGE_PAUSE);
+        let most = FIRST_OUTAGE_PAUSE
+            .saturating_mul(1 << self.outages.min(7))
+            .min(LONGEST_OUTAGE_PAUSE);
         tokio::time::sleep(hub.entropy.up_to(most)).await;
     }
 
-    fn finish(&self, act: impl FnOnce(&mut super::desk::Desk) -> Vec<Completion>) {
+    fn finish(&self, act: impl FnOnce(&mut Desk) -> Vec<Completion>) {
         let completions = self.lane.with_desk(act);
         self.lane.finish(completions);
     }
 
     #[cfg(test)]
     fn counts_conflicts_as_refusals(&mut self, _: &BucketWrite) -> bool {
-        let mutated = self.lane.hub().settings.mutation == Some(crate::simulation::Mutation::ConflictsAreRefusals);
+        let mutated =
+            self.lane.hub().settings.mutation == Some(crate::simulation::Mutation::ConflictsAreRefusals);
         if mutated {
-            self.finish(super::desk::Desk::refuse_current);
+            self.finish(Desk::refuse_current);
         }
         mutated
     }
 }
-

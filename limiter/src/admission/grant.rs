@@ -22,16 +22,17 @@ pub(crate) struct Grant {
 impl Grant {
     pub(super) fn new(lane: Arc<Lane>, taken: Changes, image: Arc<Image>) -> Self {
         let incarnation = image.incarnation().into();
-        Self { lane, taken, incarnation, image }
+        Self {
+            lane,
+            taken,
+            incarnation,
+            image,
+        }
     }
 
     /// The bucket after the last write of this grant.
     pub(super) fn image(&self) -> &Arc<Image> {
         &self.image
-    }
-
-    pub(super) fn lane(&self) -> &Arc<Lane> {
-        &self.lane
     }
 
     /// Takes over what another grant on the same bucket has taken.
@@ -56,12 +57,18 @@ impl Grant {
 
     /// Gives everything back. The answer says whether it is booked.
     pub(super) fn give_back(mut self) -> Option<oneshot::Receiver<Result<(), Error>>> {
-        self.take_back().map(|changes| self.lane.settle(changes, self.incarnation.clone()))
+        self.take_back()
+            .map(|changes| self.lane.settle(changes, self.incarnation.clone()))
     }
 
     fn take_back(&mut self) -> Option<Changes> {
         let taken = std::mem::take(&mut self.taken);
-        (!taken.is_empty()).then(|| taken.into_iter().map(|(limit, amount)| (limit, -amount)).collect())
+        (!taken.is_empty()).then(|| {
+            taken
+                .into_iter()
+                .map(|(limit, amount)| (limit, -amount))
+                .collect()
+        })
     }
 }
 

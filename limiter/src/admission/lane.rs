@@ -42,7 +42,12 @@ impl Lane {
             desk.mutation = hub.settings.mutation;
         }
         let state = State { desk, driven: false };
-        Self { hub, key, state: Mutex::new(state), patience: tokio::sync::Mutex::new(()) }
+        Self {
+            hub,
+            key,
+            state: Mutex::new(state),
+            patience: tokio::sync::Mutex::new(()),
+        }
     }
 
     pub(super) fn hub(&self) -> &Arc<Hub> {
@@ -81,7 +86,10 @@ impl Lane {
     }
 
     fn known(&self, found: Option<&Attributes>, proven: bool) -> Result<Known> {
-        let sight = Sight { at: self.hub.clock.elapsed(), proven };
+        let sight = Sight {
+            at: self.hub.clock.elapsed(),
+            proven,
+        };
         Ok(match found.map(Attributes::decode).transpose()? {
             Some(Decoded::Bucket(image)) => Known::Live(Arc::new(image), sight),
             Some(Decoded::Stub) | None => Known::Absent(sight),
@@ -97,16 +105,31 @@ impl Lane {
     ) -> Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
         if self.state().desk.waiting() >= MOST_WAITING {
-            return Err(self.hub.unavailable("more calls wait for this bucket than it can serve"));
+            return Err(self
+                .hub
+                .unavailable("more calls wait for this bucket than it can serve"));
         }
-        self.push(Work::Acquire { amounts, terms, given, reply });
+        self.push(Work::Acquire {
+            amounts,
+            terms,
+            given,
+            reply,
+        });
         Ok(answer)
     }
 
     /// Queues a change that must be booked.
-    pub(super) fn settle(self: &Arc<Self>, changes: Changes, incarnation: Arc<str>) -> oneshot::Receiver<Result<()>> {
+    pub(super) fn settle(
+        self: &Arc<Self>,
+        changes: Changes,
+        incarnation: Arc<str>,
+    ) -> oneshot::Receiver<Result<()>> {
         let (done, answer) = oneshot::channel();
-        self.push(Work::Settle { changes, incarnation, done: Some(done) });
+        self.push(Work::Settle {
+            changes,
+            incarnation,
+            done: Some(done),
+        });
         answer
     }
 
@@ -132,13 +155,23 @@ impl Lane {
         (step, completions)
     }
 
+    /// The task that worked on it is gone, perhaps with a write under way.
+    pub(super) fn abandoned(self: &Arc<Self>) {
+        let completions = {
+            let mut state = self.state();
+            state.driven = false;
+            state.desk.interrupted()
+        };
+        self.finish(completions);
+    }
+
     pub(super) fn with_desk<T>(&self, act: impl FnOnce(&mut Desk) -> T) -> T {
         act(&mut self.state().desk)
     }
 
     pub(super) fn reread(self: &Arc<Self>, found: Option<&Attributes>, moment: Moment) -> Result<()> {
         let known = self.known(found, true)?;
-        self.finish(self.with_desk(|desk| desk.reread(known, moment)));
+        self.finish(self.with_desk(|desk| desk.reread(&known, moment)));
         Ok(())
     }
 
@@ -169,7 +202,14 @@ impl Lane {
     }
 
     fn answer(self: &Arc<Self>, ticket: Ticket, reply: Reply) {
-        let Work::Acquire { amounts, reply: caller, .. } = ticket.work else { return };
+        let Work::Acquire {
+            amounts,
+            reply: caller,
+            ..
+        } = ticket.work
+        else {
+            return;
+        };
         let answer = match reply {
             Reply::Granted(image) => Answer::Granted(Grant::new(self.clone(), amounts, image)),
             Reply::Refused(statuses) => Answer::Refused(statuses),

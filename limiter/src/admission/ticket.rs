@@ -85,16 +85,33 @@ impl Ticket {
         match &self.work {
             Work::Acquire { amounts, .. } => {
                 for (limit, amount) in amounts {
-                    batch.add(limit, Demand { debit: *amount, ..Demand::default() });
+                    batch.add(
+                        limit,
+                        Demand {
+                            debit: *amount,
+                            ..Demand::default()
+                        },
+                    );
                 }
                 batch.acquires += 1;
             }
-            Work::Settle { changes, incarnation, .. } => {
+            Work::Settle {
+                changes, incarnation, ..
+            } => {
                 for (limit, change) in changes {
                     let demand = match *change {
-                        taken @ 0.. => Demand { adjust: taken, ..Demand::default() },
-                        back if **incarnation == *bucket => Demand { credit: -back, ..Demand::default() },
-                        back => Demand { recount: back, ..Demand::default() },
+                        taken @ 0.. => Demand {
+                            adjust: taken,
+                            ..Demand::default()
+                        },
+                        back if **incarnation == *bucket => Demand {
+                            credit: -back,
+                            ..Demand::default()
+                        },
+                        back => Demand {
+                            recount: back,
+                            ..Demand::default()
+                        },
                     };
                     batch.add(limit, demand);
                 }
@@ -105,7 +122,10 @@ impl Ticket {
     /// What must be given back if it turns out that its debit happened though nobody holds it.
     pub(crate) fn debit(&self) -> Changes {
         match &self.work {
-            Work::Acquire { amounts, .. } => amounts.iter().map(|(limit, amount)| (limit.clone(), -amount)).collect(),
+            Work::Acquire { amounts, .. } => amounts
+                .iter()
+                .map(|(limit, amount)| (limit.clone(), -amount))
+                .collect(),
             Work::Settle { .. } => Vec::new(),
         }
     }

@@ -131,7 +131,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let limiter = RateLimiter::embedded().await?;
     /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(limiter.available("user-1", "gpt-4").await?[&"rpm".parse()?], 100);
+    /// assert_eq!(limiter.available("user-1", "gpt-4").await?["rpm"], 100);
     /// # Ok(()) }
     /// ```
     pub async fn available(

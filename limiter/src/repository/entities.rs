@@ -33,17 +33,17 @@ impl Repository {
     pub async fn create_entity(&self, entity: NewEntity) -> Result<EntityRecord> {
         let record = entity.check(self.inner.clock.now())?;
         self.ready().await?;
-        let subject = AuditSubject::Entity(record.id.clone());
-        let event = self
-            .event(
-                subject,
-                AuditAction::EntityCreated,
-                None,
-                creation_details(&record),
-            )
-            .await?;
         for attempt in 1..=MOST_ATTEMPTS {
             let above = self.parents_above(&record.id, record.parent.as_ref(), 0).await?;
+            let subject = AuditSubject::Entity(record.id.clone());
+            let event = self
+                .event(
+                    subject,
+                    AuditAction::EntityCreated,
+                    None,
+                    creation_details(&record),
+                )
+                .await?;
             let mut transaction = Transaction::on(&self.inner.table);
             transaction.put_new(record.to_item());
             check_parents(&mut transaction, &above);

@@ -1,33 +1,39 @@
 //! The table as a backend of admission.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Resource, VersionRecord};
 
-use crate::Result;
-use crate::backend::{Backend, Capabilities, LoadedConfig, Pending};
+use crate::admission::DateWatch;
+use crate::backend::{Backend, Capabilities, LoadedConfig, Pending, WriteOutcome};
 use crate::dynamo::{Budget, Table};
-use crate::versions;
+use crate::{Clock, Result, versions};
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
 pub(crate) struct TableBackend {
     pub(crate) table: Table,
-    time_budget: Duration,
-    embedded: bool,
+    pub(super) time_budget: Duration,
+    pub(super) embedded: bool,
     version_checked: AtomicBool,
+    pub(super) dates: DateWatch,
 }
 
 impl TableBackend {
-    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool) -> Self {
+    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool, clock: Arc<dyn Clock>) -> Self {
         Self {
             table,
             time_budget,
             embedded,
             version_checked: AtomicBool::new(false),
+            dates: DateWatch::new(clock),
         }
     }
 
@@ -102,5 +108,24 @@ impl Backend for TableBackend {
         consistent: bool,
     ) -> Pending<'a, LoadedConfig> {
         Box::pin(self.load(entity, resource, consistent))
+    }
+
+    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
+        Box::pin(self.read(key, consistent))
+    }
+
+    fn write_bucket<'a>(
+        &'a self,
+        write: &'a BucketWrite,
+    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
+        Box::pin(self.write(write))
+    }
+
+    fn ping(&self) -> Pending<'_, ()> {
+        Box::pin(self.ask())
+    }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.offset()
     }
 }

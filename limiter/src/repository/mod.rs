@@ -2,6 +2,7 @@
 
 mod audit;
 mod availability;
+mod buckets;
 mod capacity;
 mod change;
 mod config;
@@ -90,8 +91,12 @@ impl Repository {
             budget: setup.admin_budget,
             attempt: setup.admin_budget.div_f64(3.0),
         };
-        let backend: Arc<dyn Backend> =
-            Arc::new(TableBackend::new(table.clone(), setup.time_budget, embedded));
+        let backend: Arc<dyn Backend> = Arc::new(TableBackend::new(
+            table.clone(),
+            setup.time_budget,
+            embedded,
+            setup.clock.clone(),
+        ));
         let cache = Arc::new(ConfigCache::new(
             backend.clone(),
             setup.clock.clone(),

@@ -43,8 +43,9 @@ impl Repository {
                 }
                 break;
             };
-            next.clone_from(&record.parent);
+            let higher = record.parent.clone();
             above.push(Above { record });
+            next = higher;
             if above.len() + below > MAX_PARENTS {
                 return Err(Error::TooDeep {
                     entity: entity.clone(),

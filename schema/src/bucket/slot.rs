@@ -10,7 +10,7 @@ impl ClientId {
     const ALPHABET: &'static [u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
     /// The id for a drawn number.
-    pub const fn from_random(mut chance: u32) -> Self {
+    pub const fn from_random(mut chance: u128) -> Self {
         let mut text = [0; 4];
         let mut place = 0;
         while place < text.len() {

@@ -31,26 +31,36 @@ impl Desk {
         self.unresolved.clear();
         self.previous = None;
         let mut completions = Vec::new();
-        let (acquires, changes) = std::mem::take(&mut self.queue).into_iter().partition(Ticket::is_acquire);
-        self.queue = acquires;
-        completions.extend(changes.into_iter().map(|ticket: Ticket| {
+        let changes = self.take_out(|ticket| !ticket.is_acquire());
+        completions.extend(changes.into_iter().map(|ticket| {
             let error = Error::invalid("bucket", self.key.entity.as_str(), "it no longer exists");
             Completion::Unwritten(ticket, error)
         }));
-        let Some(terms) = self.front_terms() else { return (Step::Again, completions) };
+        let Some(terms) = self.front_terms() else {
+            return (Step::Again, completions);
+        };
         let footing = Footing::create(&terms, moment.now);
         let folded = self.fold(&footing, &terms, "", true);
         completions.extend(folded.completions);
-        let step = self.send(&footing, folded.batch, folded.taken, moment).unwrap_or(Step::Again);
+        let step = self
+            .send(&footing, &folded.batch, folded.taken, moment)
+            .unwrap_or(Step::Again);
         (step, completions)
     }
 
-    pub(super) fn next_on_live(&mut self, image: &Arc<Image>, sight: Sight, moment: Moment) -> (Step, Vec<Completion>) {
+    pub(super) fn next_on_live(
+        &mut self,
+        image: &Arc<Image>,
+        sight: Sight,
+        moment: Moment,
+    ) -> (Step, Vec<Completion>) {
         let given = self.queue.iter().find_map(|ticket| match &ticket.work {
             Work::Acquire { given, .. } => Some(*given),
             Work::Settle { .. } => None,
         });
-        let Some(terms) = self.front_terms().or_else(|| self.terms.clone()) else { return (Step::Reload, Vec::new()) };
+        let Some(terms) = self.front_terms().or_else(|| self.terms.clone()) else {
+            return (Step::Reload, Vec::new());
+        };
         let agrees = terms.match_image(image);
         // Changes alone take the bucket as it is; acquires and buckets that only the peer has written do not.
         let rewrites = !agrees && (given.is_some() || image.etag.is_none());
@@ -72,7 +82,7 @@ impl Desk {
             return (Step::Again, folded.completions);
         }
         // With nothing to carry it still applies new parameters, or fences off writes without an answer.
-        match self.send(&footing, folded.batch, folded.taken, moment) {
+        match self.send(&footing, &folded.batch, folded.taken, moment) {
             Some(step) => (step, folded.completions),
             None => (Step::Read, folded.completions),
         }
@@ -83,7 +93,7 @@ impl Desk {
         if self.mutation == Some(crate::simulation::Mutation::ParametersFromCache) {
             return true;
         }
-        self.reloaded_for.as_ref() == Some(&image.etag)
+        self.reloaded_for == super::Reloaded::For(image.etag.clone())
     }
 
     /// The terms of the first acquire in the queue.
@@ -96,23 +106,38 @@ impl Desk {
 
     /// Takes calls from the queue in order of arrival. A call that does not fit is refused and does not block those
     /// behind it; one with other terms waits for the next write.
-    fn fold(&mut self, footing: &Footing<'_>, terms: &Arc<Terms>, incarnation: &str, may_refuse: bool) -> Folded {
-        let mut folded =
-            Folded { batch: Batch::default(), taken: Vec::new(), completions: Vec::new(), doubtful: false };
+    fn fold(
+        &mut self,
+        footing: &Footing<'_>,
+        terms: &Arc<Terms>,
+        incarnation: &str,
+        may_refuse: bool,
+    ) -> Folded {
+        let mut folded = Folded {
+            batch: Batch::default(),
+            taken: Vec::new(),
+            completions: Vec::new(),
+            doubtful: false,
+        };
         let mut left = std::collections::VecDeque::new();
         while let Some(ticket) = self.queue.pop_front() {
             if folded.taken.len() >= MOST_FOLDED {
                 left.push_back(ticket);
                 continue;
             }
-            if let Work::Acquire { terms: own, amounts, .. } = &ticket.work {
+            if let Work::Acquire {
+                terms: own, amounts, ..
+            } = &ticket.work
+            {
                 if own != terms {
                     left.push_back(ticket);
                     continue;
                 }
                 if let Some((limit, _)) = amounts.iter().find(|(limit, _)| footing.ground(limit).is_none()) {
                     let error = super::super::level::unknown_limit(limit, terms, &self.key);
-                    folded.completions.push(Completion::Answer(ticket, Reply::Failed(error)));
+                    folded
+                        .completions
+                        .push(Completion::Answer(ticket, Reply::Failed(error)));
                     continue;
                 }
             }
@@ -126,7 +151,9 @@ impl Desk {
                 left.push_back(ticket);
             } else if may_refuse {
                 let statuses = refusal(footing, terms, &folded.batch, &ticket, &self.key);
-                folded.completions.push(Completion::Answer(ticket, Reply::Refused(statuses)));
+                folded
+                    .completions
+                    .push(Completion::Answer(ticket, Reply::Refused(statuses)));
             } else {
                 folded.doubtful = true;
                 left.push_back(ticket);
@@ -137,14 +164,24 @@ impl Desk {
     }
 
     /// Makes the write and notes what it carries.
-    fn send(&mut self, footing: &Footing<'_>, batch: Batch, tickets: Vec<Ticket>, moment: Moment) -> Option<Step> {
+    fn send(
+        &mut self,
+        footing: &Footing<'_>,
+        batch: &Batch,
+        tickets: Vec<Ticket>,
+        moment: Moment,
+    ) -> Option<Step> {
         if tickets.is_empty() && matches!(self.known, super::Known::Absent(_)) {
             return None;
         }
         let slot = self.next_slot(moment);
-        let write = footing.write(self.key.clone(), &batch, slot, Self::draw_incarnation(moment))?;
+        let write = footing.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;
         let write = Box::new(write);
-        self.current = Some(Current { write: write.clone(), tickets, lost: false });
+        self.current = Some(Current {
+            write: write.clone(),
+            tickets,
+            lost: false,
+        });
         Some(Step::Send(write))
     }
 }
@@ -157,8 +194,15 @@ fn refusal(
     ticket: &Ticket,
     key: &zae_limiter_schema::bucket::BucketKey,
 ) -> Vec<LimitStatus> {
-    let Work::Acquire { amounts, .. } = &ticket.work else { return Vec::new() };
-    let asked = |name| amounts.iter().find(|(limit, _)| limit == name).map_or(0, |(_, amount)| *amount);
+    let Work::Acquire { amounts, .. } = &ticket.work else {
+        return Vec::new();
+    };
+    let asked = |name| {
+        amounts
+            .iter()
+            .find(|(limit, _)| limit == name)
+            .map_or(0, |(_, amount)| *amount)
+    };
     let statuses = terms.limits().iter().filter_map(|limit| {
         let amount = asked(limit.name());
         let (available, wait) = footing.outlook(limit.name(), batch, amount)?;

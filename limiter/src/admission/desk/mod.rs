@@ -4,9 +4,6 @@ mod fold;
 mod outcome;
 mod slots;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +98,14 @@ struct Entry {
     incarnation_before: Arc<str>,
 }
 
+/// For which bucket the configuration was read last.
+#[derive(Debug, PartialEq, Eq)]
+enum Reloaded {
+    Never,
+    /// A bucket with this etag, or one that only the peer has written.
+    For(Option<Etag>),
+}
+
 /// The state of one bucket at one client.
 #[derive(Debug)]
 pub(crate) struct Desk {
@@ -115,8 +120,8 @@ pub(crate) struct Desk {
     queue: VecDeque<Ticket>,
     current: Option<Current>,
     unresolved: Vec<Unresolved>,
-    /// The etag for which the configuration was read last, so that it is read once per etag.
-    reloaded_for: Option<Option<Etag>>,
+    /// For which bucket the configuration was read last, so that it is read once per etag.
+    reloaded_for: Reloaded,
     next_ticket: u64,
     /// How long an image that is proven may refuse.
     memory: Duration,
@@ -136,16 +141,12 @@ impl Desk {
             queue: VecDeque::new(),
             current: None,
             unresolved: Vec::new(),
-            reloaded_for: None,
+            reloaded_for: Reloaded::Never,
             next_ticket: 0,
             memory,
             #[cfg(test)]
             mutation: None,
         }
-    }
-
-    pub(crate) fn key(&self) -> &BucketKey {
-        &self.key
     }
 
     /// The last image, however old.
@@ -174,7 +175,20 @@ impl Desk {
             self.terms = Some(terms.clone());
         }
         self.next_ticket += 1;
-        self.queue.push_back(Ticket { id: self.next_ticket, work, tries: 0, since: elapsed });
+        self.queue.push_back(Ticket {
+            id: self.next_ticket,
+            work,
+            tries: 0,
+            since: elapsed,
+        });
+    }
+
+    /// Takes calls out of the queue; the others keep their order.
+    fn take_out(&mut self, wanted: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
+        let (taken, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.queue).into_iter().partition(wanted);
+        self.queue = kept;
+        taken.into()
     }
 
     /// What to do now.
@@ -203,18 +217,23 @@ impl Desk {
     pub(crate) fn reloaded(&mut self, terms: &Arc<Terms>, found: Known, moment: Moment) -> Vec<Completion> {
         self.terms = Some(terms.clone());
         for ticket in &mut self.queue {
-            if let super::ticket::Work::Acquire { terms: held, given: false, .. } = &mut ticket.work {
+            if let super::ticket::Work::Acquire {
+                terms: held,
+                given: false,
+                ..
+            } = &mut ticket.work
+            {
                 *held = terms.clone();
             }
         }
-        let completions = self.reread(found, moment);
+        let completions = self.reread(&found, moment);
         if let Known::Live(image, _) = &self.known {
-            self.reloaded_for = Some(image.etag.clone());
+            self.reloaded_for = Reloaded::For(image.etag.clone());
         }
         completions
     }
 
     fn draw_incarnation(moment: Moment) -> Incarnation {
-        Incarnation::from_random((moment.chance >> 64) as u64)
+        Incarnation::from_random(u64::try_from(moment.chance >> 64).unwrap_or_default())
     }
 }

@@ -12,14 +12,18 @@ use crate::Error;
 impl Desk {
     /// The write happened; the bucket is like this now.
     pub(crate) fn done(&mut self, decoded: Decoded, moment: Moment) -> Vec<Completion> {
-        let Some(current) = self.current.take() else { return Vec::new() };
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
         self.see(decoded, moment);
         self.confirm(current)
     }
 
     /// The condition did not hold; the bucket is like this, if there is one.
     pub(crate) fn refused(&mut self, decoded: Option<Decoded>, moment: Moment) -> Vec<Completion> {
-        let Some(current) = self.current.take() else { return Vec::new() };
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
         let Known::Live(image, _) = self.known.clone() else {
             self.unresolved.clear();
@@ -62,12 +66,16 @@ impl Desk {
 
     /// The write was turned away before it was looked at. True if it is to be sent again as it is.
     pub(crate) fn wants_resend(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| current.tickets.iter().any(Ticket::is_wanted))
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.tickets.iter().any(Ticket::is_wanted))
     }
 
     /// Stops sending the current write. Acquires that it carries get the error, changes go back to the queue.
     pub(crate) fn give_up_current(&mut self, error: &Error) -> Vec<Completion> {
-        let Some(current) = self.current.take() else { return Vec::new() };
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
         if current.lost {
             self.remember(&current);
         }
@@ -75,33 +83,64 @@ impl Desk {
         for ticket in changes.into_iter().rev() {
             self.queue.push_front(ticket);
         }
-        acquires.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+        acquires
+            .into_iter()
+            .map(|ticket| fail(ticket, error.clone()))
+            .collect()
+    }
+
+    /// Whoever waited for the answer is gone: the write may have been sent or not.
+    pub(crate) fn interrupted(&mut self) -> Vec<Completion> {
+        let Some(mut current) = self.current.take() else {
+            return Vec::new();
+        };
+        current.lost = true;
+        self.remember(&current);
+        self.requeue(current)
+    }
+
+    /// Breaks a rule on purpose: calls are refused because of a conflict.
+    #[cfg(test)]
+    pub(crate) fn refuse_current(&mut self) -> Vec<Completion> {
+        let tickets = self
+            .current
+            .take()
+            .map(|current| current.tickets)
+            .unwrap_or_default();
+        let (acquires, changes): (Vec<_>, Vec<_>) = tickets.into_iter().partition(Ticket::is_acquire);
+        self.queue.extend(changes);
+        acquires
+            .into_iter()
+            .map(|ticket| Completion::Answer(ticket, Reply::Refused(Vec::new())))
+            .collect()
     }
 
     /// Acquires that wait get the error: the bucket or its configuration cannot be read.
     pub(crate) fn unreadable(&mut self, error: &Error) -> Vec<Completion> {
-        let (acquires, changes) = std::mem::take(&mut self.queue).into_iter().partition(Ticket::is_acquire);
-        self.queue = changes;
-        let acquires: std::collections::VecDeque<Ticket> = acquires;
-        acquires.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+        self.take_out(Ticket::is_acquire)
+            .into_iter()
+            .map(|ticket| fail(ticket, error.clone()))
+            .collect()
     }
 
     /// The write can never be carried out, nor can any other: everybody gets the error.
     pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
         let current = self.current.take();
         self.unresolved.clear();
-        let tickets = current.into_iter().flat_map(|current| current.tickets).chain(std::mem::take(&mut self.queue));
+        let tickets = current
+            .into_iter()
+            .flat_map(|current| current.tickets)
+            .chain(std::mem::take(&mut self.queue));
         tickets.map(|ticket| fail(ticket, error.clone())).collect()
     }
 
     /// Changes that have waited too long are given up; they are reported, not refunded.
     pub(crate) fn expire(&mut self, older_than: std::time::Duration, error: &Error) -> Vec<Completion> {
-        let (kept, expired) = std::mem::take(&mut self.queue)
+        let expired = self.take_out(|ticket| !ticket.is_acquire() && ticket.since <= older_than);
+        expired
             .into_iter()
-            .partition(|ticket: &Ticket| ticket.is_acquire() || ticket.since > older_than);
-        self.queue = kept;
-        let expired: std::collections::VecDeque<Ticket> = expired;
-        expired.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+            .map(|ticket| fail(ticket, error.clone()))
+            .collect()
     }
 
     /// Forgets writes without an answer after the network has had its time to deliver them.
@@ -112,12 +151,12 @@ impl Desk {
     }
 
     /// The bucket as just read, consistently.
-    pub(crate) fn reread(&mut self, found: Known, moment: Moment) -> Vec<Completion> {
+    pub(crate) fn reread(&mut self, found: &Known, moment: Moment) -> Vec<Completion> {
         let first = self.knows_nothing() && self.unresolved.is_empty();
         self.known = found.clone();
-        match &found {
+        match found {
             Known::Live(_, _) if first => {
-                self.adopt(&found);
+                self.adopt(found);
                 Vec::new()
             }
             Known::Live(image, _) => match self.trace(image, None, moment) {
@@ -134,7 +173,10 @@ impl Desk {
     }
 
     fn see(&mut self, decoded: Decoded, moment: Moment) {
-        let sight = Sight { at: moment.elapsed, proven: true };
+        let sight = Sight {
+            at: moment.elapsed,
+            proven: true,
+        };
         self.known = match decoded {
             Decoded::Bucket(image) => Known::Live(Arc::new(image), sight),
             Decoded::Stub => Known::Absent(sight),
@@ -146,7 +188,11 @@ impl Desk {
         self.previous = Some(current.write.slot.number);
         self.unresolved.clear();
         let image = self.image().cloned();
-        current.tickets.into_iter().map(|ticket| complete(ticket, image.as_ref())).collect()
+        current
+            .tickets
+            .into_iter()
+            .map(|ticket| complete(ticket, image.as_ref()))
+            .collect()
     }
 
     /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
@@ -155,13 +201,20 @@ impl Desk {
         self.previous = Some(number);
         let image = self.image().cloned();
         let unresolved = std::mem::take(&mut self.unresolved);
-        let entries = unresolved.into_iter().filter(|one| one.number == number).flat_map(|one| one.entries);
+        let entries = unresolved
+            .into_iter()
+            .filter(|one| one.number == number)
+            .flat_map(|one| one.entries);
         let mut completions = Vec::new();
         let mut refunds = Vec::new();
         for entry in entries {
             match self.queue.iter().position(|ticket| ticket.id == entry.ticket) {
                 Some(place) => {
-                    completions.extend(self.queue.remove(place).map(|ticket| complete(ticket, image.as_ref())));
+                    completions.extend(
+                        self.queue
+                            .remove(place)
+                            .map(|ticket| complete(ticket, image.as_ref())),
+                    );
                 }
                 None if entry.refund.is_empty() => {}
                 None => refunds.push((entry.refund, entry.incarnation_before)),
@@ -173,7 +226,14 @@ impl Desk {
                 Known::Live(_, sight) | Known::Absent(sight) => sight.at,
                 Known::Nothing => std::time::Duration::ZERO,
             };
-            self.push(Work::Settle { changes, incarnation, done: None }, since);
+            self.push(
+                Work::Settle {
+                    changes,
+                    incarnation,
+                    done: None,
+                },
+                since,
+            );
         }
         completions
     }
@@ -185,7 +245,10 @@ impl Desk {
             refund: ticket.debit(),
             incarnation_before: incarnation.clone(),
         });
-        self.unresolved.push(Unresolved { number: current.write.slot.number, entries: entries.collect() });
+        self.unresolved.push(Unresolved {
+            number: current.write.slot.number,
+            entries: entries.collect(),
+        });
         if matches!(self.known, Known::Absent(_)) {
             // It may be there by now, created by that very write.
             self.known = Known::Nothing;
@@ -195,15 +258,18 @@ impl Desk {
     /// It cannot be told whether the unresolved writes happened. Acquires they carried are asked again, which can
     /// only take too much; changes are not, since giving back twice would give away.
     fn drop_untraceable(&mut self) -> Vec<Completion> {
-        let doubtful: Vec<u64> =
-            self.unresolved.drain(..).flat_map(|one| one.entries).map(|entry| entry.ticket).collect();
-        let (dropped, kept) = std::mem::take(&mut self.queue)
-            .into_iter()
-            .partition(|ticket: &Ticket| !ticket.is_acquire() && doubtful.contains(&ticket.id));
-        self.queue = kept;
-        let dropped: Vec<Ticket> = dropped;
+        let doubtful: Vec<u64> = self
+            .unresolved
+            .drain(..)
+            .flat_map(|one| one.entries)
+            .map(|entry| entry.ticket)
+            .collect();
+        let dropped = self.take_out(|ticket| !ticket.is_acquire() && doubtful.contains(&ticket.id));
         let error = contention(&self.key.entity, "it cannot be told whether it was booked");
-        dropped.into_iter().map(|ticket| fail(ticket, error.clone())).collect()
+        dropped
+            .into_iter()
+            .map(|ticket| fail(ticket, error.clone()))
+            .collect()
     }
 
     /// Puts the calls back at the head of the queue, in order.

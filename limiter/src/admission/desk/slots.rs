@@ -1,6 +1,6 @@
 //! The client's slot: which numbers are ours, and what an image says about them.
 
-use zae_limiter_schema::bucket::{Image, Slot, SlotBefore};
+use zae_limiter_schema::bucket::{ClientId, Image, Slot, SlotBefore};
 
 use super::{Desk, Known, Moment};
 
@@ -30,7 +30,11 @@ impl Desk {
             }
             Some(previous) => SlotBefore::Number(previous),
         };
-        Slot { client: self.client, before, number: self.last_number }
+        Slot {
+            client: self.client,
+            before,
+            number: self.last_number,
+        }
     }
 
     /// A first look at the bucket: a number in our slot is from before this desk was made.
@@ -45,14 +49,18 @@ impl Desk {
     pub(super) fn trace(&mut self, image: &Image, current: Option<i128>, moment: Moment) -> Trace {
         let number = image.slots.get(&self.client).copied();
         let sent = |number: i128| {
-            current == Some(number) || self.unresolved.iter().any(|unresolved| unresolved.number == number)
+            current == Some(number)
+                || self
+                    .unresolved
+                    .iter()
+                    .any(|unresolved| unresolved.number == number)
         };
         match number {
             number if number == self.previous => Trace::NoneYet,
             Some(number) if sent(number) => Trace::Happened(number),
             Some(_) => {
                 // Somebody else has drawn the same id.
-                self.client = zae_limiter_schema::bucket::ClientId::from_random(moment.chance as u32);
+                self.client = ClientId::from_random(moment.chance);
                 self.previous = image.slots.get(&self.client).copied();
                 Trace::Untraceable
             }

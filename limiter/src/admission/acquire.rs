@@ -1,0 +1,269 @@
+//! `limiter.acquire(..)`: a call being put together, and what happens when it is awaited.
+
+use std::collections::BTreeMap;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::time::Instant;
+use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
+
+use super::lease::Lease;
+use super::level::{self, Level};
+use super::peek::Peek;
+use super::status::RetryAfter;
+use super::ticket::Changes;
+use super::{Lanes, cascade};
+use crate::{Error, Result};
+
+/// A call that is about to be limited. Nothing happens until it is awaited, [run](Acquire::run) or
+/// [peeked](Acquire::peek).
+///
+/// ```
+/// use zae_limiter::{Limit, RateLimiter};
+///
+/// # tokio_test(async {
+/// let limiter = RateLimiter::embedded()
+///     .default_limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
+///     .await?;
+/// let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).await?;
+/// lease.adjust("tpm", 120); // the answer was longer than estimated
+/// lease.commit().await?;
+/// # Ok(()) });
+/// # fn tokio_test(f: impl Future<Output = Result<(), zae_limiter::Error>>) {
+/// #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f).unwrap();
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "an acquire does nothing until it is awaited"]
+pub struct Acquire {
+    lanes: Arc<Lanes>,
+    entity: String,
+    resource: String,
+    amounts: Vec<(String, u64)>,
+    limits: Option<Vec<Limit>>,
+    policy: Option<OnUnavailable>,
+    patience: Option<Duration>,
+}
+
+/// A call whose parts are known to be right.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) entity: EntityId,
+    pub(super) resource: Resource,
+    pub(super) amounts: Changes,
+    pub(super) limits: Option<LimitSet>,
+    pub(super) policy: Option<OnUnavailable>,
+}
+
+impl Acquire {
+    pub(crate) fn new(lanes: Arc<Lanes>, entity: String, resource: String) -> Self {
+        Self {
+            lanes,
+            entity,
+            resource,
+            amounts: Vec::new(),
+            limits: None,
+            policy: None,
+            patience: None,
+        }
+    }
+
+    /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
+    pub fn consume(mut self, limit: impl Into<String>, tokens: u64) -> Self {
+        self.amounts.push((limit.into(), tokens));
+        self
+    }
+
+    /// Uses these limits instead of the stored ones, for the entity itself; its parents keep theirs.
+    ///
+    /// The bucket gets these parameters, as it would by a change of configuration, and keeps its level. Callers of
+    /// one bucket should agree: each change between them costs a write.
+    pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.limits = Some(limits.into_iter().collect());
+        self
+    }
+
+    /// What happens if the table cannot be reached, whatever is stored about it.
+    pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Waits for tokens up to this time instead of being refused at once. Calls that wait for the same bucket are
+    /// served in order of arrival. Dropping the future leaves the line.
+    pub fn wait_up_to(mut self, time: Duration) -> Self {
+        self.patience = Some(time);
+        self
+    }
+
+    /// How every limit stands, without taking anything and without a write.
+    pub async fn peek(self) -> Result<Peek> {
+        let lanes = self.lanes.clone();
+        let checked = self.check(true)?;
+        let levels = lanes.levels(&checked).await?;
+        Peek::look(&levels).await
+    }
+
+    /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails.
+    ///
+    /// ```
+    /// # use zae_limiter::{Error, Limit, RateLimiter};
+    /// # tokio_test(async {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("tpm", 10_000)?]).await?;
+    /// let words = limiter
+    ///     .acquire("user-1", "gpt-4")
+    ///     .consume("tpm", 500)
+    ///     .run(async |lease| {
+    ///         let answer = "a short answer";
+    ///         lease.adjust("tpm", -400);
+    ///         Ok::<_, Error>(answer.split(' ').count())
+    ///     })
+    ///     .await?;
+    /// # assert_eq!(words, 3);
+    /// # Ok(()) });
+    /// # fn tokio_test(f: impl Future<Output = Result<(), zae_limiter::Error>>) {
+    /// #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f).unwrap();
+    /// # }
+    /// ```
+    pub async fn run<T, E: From<Error>>(
+        self,
+        body: impl AsyncFnOnce(&mut Lease) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut lease = self.await?;
+        match body(&mut lease).await {
+            Ok(value) => {
+                lease.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // What cannot be given back now goes on in the background; the body's error is the news.
+                let _ = lease.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Every mistake that can be seen without the table.
+    fn check(self, may_ask_nothing: bool) -> Result<Checked> {
+        let mut amounts: BTreeMap<LimitName, i128> = BTreeMap::new();
+        for (limit, tokens) in &self.amounts {
+            let amount = Tokens::new(*tokens)
+                .map_err(|error| Error::invalid("amount", tokens.to_string(), error.to_string()))?;
+            *amounts.entry(LimitName::from_stored(limit)?).or_default() += amount.millis();
+        }
+        amounts.retain(|_, amount| *amount > 0);
+        if amounts.is_empty() && !may_ask_nothing {
+            let rule = "a call must consume at least one token of at least one limit";
+            return Err(Error::invalid("consume", "nothing", rule));
+        }
+        let limits = self.limits.map(LimitSet::new).transpose();
+        let limits =
+            limits.map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
+        if limits.as_ref().is_some_and(LimitSet::is_empty) {
+            return Err(Error::invalid("limits", "", "at least one is needed"));
+        }
+        Ok(Checked {
+            entity: EntityId::parse(&self.entity)?,
+            resource: Resource::parse(&self.resource)?,
+            amounts: amounts.into_iter().collect(),
+            limits,
+            policy: self.policy,
+        })
+    }
+
+    async fn acquire(self) -> Result<Lease> {
+        let lanes = self.lanes.clone();
+        let patience = self.patience;
+        let checked = self.check(false)?;
+        lanes.check_open()?;
+        let result = match patience {
+            None => lanes.acquire_now(&checked).await,
+            Some(patience) => lanes.acquire_within(&checked, patience).await,
+        };
+        let counters = lanes.hub().counters();
+        match result {
+            Ok(lease) => {
+                counters.granted.fetch_add(1, Ordering::Relaxed);
+                Ok(lease)
+            }
+            Err(error) if error.is_unavailable() => {
+                counters.unavailable.fetch_add(1, Ordering::Relaxed);
+                let stored = || lanes.hub().cache.policy(&checked.entity, &checked.resource).0;
+                match checked.policy.unwrap_or_else(stored) {
+                    OnUnavailable::Allow => Ok(Lease::uncounted(lanes, &checked)),
+                    OnUnavailable::Block => Err(error),
+                }
+            }
+            Err(error) => {
+                if matches!(error, Error::RateLimitExceeded(_)) {
+                    counters.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Lease>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Lease>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire())
+    }
+}
+
+impl Lanes {
+    pub(super) async fn levels(&self, checked: &Checked) -> Result<Vec<Level>> {
+        level::levels(
+            self,
+            &checked.entity,
+            &checked.resource,
+            &checked.amounts,
+            checked.limits.as_ref(),
+        )
+        .await
+    }
+
+    /// One try, within the time budget.
+    async fn acquire_now(self: &Arc<Self>, checked: &Checked) -> Result<Lease> {
+        let budget = self.hub().settings.time_budget;
+        let admitted = async {
+            let levels = self.levels(checked).await?;
+            let grants = cascade::admit(&levels).await?;
+            Ok((levels, grants))
+        };
+        match tokio::time::timeout(budget, admitted).await {
+            Ok(result) => {
+                result.map(|(levels, grants)| Lease::counted(self.clone(), checked, levels, grants))
+            }
+            Err(_) => Err(self.hub().unavailable("no answer within the time budget")),
+        }
+    }
+
+    /// Tries again when the tokens should be there, first come first served among those who wait.
+    async fn acquire_within(self: &Arc<Self>, checked: &Checked, patience: Duration) -> Result<Lease> {
+        let deadline = Instant::now() + patience;
+        let lane = self.levels(checked).await?.first().map(|own| own.lane.clone());
+        let _turn = match &lane {
+            Some(lane) => tokio::time::timeout_at(deadline, lane.patience.lock()).await.ok(),
+            None => None,
+        };
+        loop {
+            let error = match self.acquire_now(checked).await {
+                Err(Error::RateLimitExceeded(exceeded)) => exceeded,
+                other => return other,
+            };
+            match error.retry_after() {
+                RetryAfter::After(wait) if Instant::now() + wait <= deadline => {
+                    tokio::time::sleep(wait).await
+                }
+                _ => return Err(Error::RateLimitExceeded(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Tokens in use: what a call has taken, and what becomes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
+
+use super::Lanes;
+use super::acquire::Checked;
+use super::cascade::{self, Grants};
+use super::grant::Grant;
+use super::level::{self, Level};
+use super::status::LimitStatus;
+use super::ticket::Changes;
+use crate::{Error, Result};
+
+/// Whether a lease is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Admission {
+    /// The tokens were taken from the table before the call went ahead.
+    Counted,
+    /// The table could not be reached and the policy is to allow: nothing was taken, and nothing will be.
+    AllowedWhileUnavailable,
+}
+
+/// Tokens that a call has taken.
+///
+/// [Commit](Lease::commit) it when the call is done. Dropped without that (by an early return, a panic or a cancelled
+/// future), it is rolled back whole in the background, like a database transaction;
+/// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) waits for it.
+#[derive(Debug)]
+#[must_use = "a lease that is dropped gives its tokens back"]
+pub struct Lease {
+    lanes: Arc<Lanes>,
+    entity: EntityId,
+    resource: Resource,
+    held: Vec<Held>,
+    /// Taken by this lease on the entity's own bucket, in tokens.
+    taken: BTreeMap<LimitName, i64>,
+    adjusted: BTreeMap<LimitName, i64>,
+    unknown: Vec<String>,
+    admission: Admission,
+}
+
+#[derive(Debug)]
+struct Held {
+    level: Level,
+    grant: Option<Grant>,
+}
+
+impl Lease {
+    pub(super) fn counted(lanes: Arc<Lanes>, checked: &Checked, levels: Vec<Level>, grants: Grants) -> Self {
+        let held = levels
+            .into_iter()
+            .zip(grants)
+            .map(|(level, grant)| Held { level, grant })
+            .collect();
+        Self {
+            held,
+            ..Self::new(lanes, checked, Admission::Counted)
+        }
+    }
+
+    pub(super) fn uncounted(lanes: Arc<Lanes>, checked: &Checked) -> Self {
+        Self::new(lanes, checked, Admission::AllowedWhileUnavailable)
+    }
+
+    fn new(lanes: Arc<Lanes>, checked: &Checked, admission: Admission) -> Self {
+        Self {
+            lanes,
+            entity: checked.entity.clone(),
+            resource: checked.resource.clone(),
+            held: Vec::new(),
+            taken: checked
+                .amounts
+                .iter()
+                .map(|(limit, amount)| (limit.clone(), whole(*amount)))
+                .collect(),
+            adjusted: BTreeMap::new(),
+            unknown: Vec::new(),
+            admission,
+        }
+    }
+
+    /// Whether the lease is really counted.
+    pub fn admission(&self) -> Admission {
+        self.admission
+    }
+
+    /// Who uses it.
+    pub fn entity(&self) -> &EntityId {
+        &self.entity
+    }
+
+    /// For what.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// What the entity itself has used so far, adjustments included, in tokens. Parents are charged the same and not
+    /// added up here.
+    pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
+        let mut consumed = self.taken.clone();
+        for (limit, delta) in &self.adjusted {
+            *consumed.entry(limit.clone()).or_default() += delta;
+        }
+        consumed
+    }
+
+    /// How every limit stood after the lease was taken, the entity's own first, then its parents'. Empty for a lease
+    /// that is not counted.
+    pub fn statuses(&self) -> Vec<LimitStatus> {
+        self.held
+            .iter()
+            .flat_map(|held| held.level.statuses_after(held.grant.as_ref().map(Grant::image)))
+            .collect()
+    }
+
+    /// Corrects what was used: above zero is used more than was taken, below zero less. It may go into debt and never
+    /// fails; it is written by [`commit`](Lease::commit). A lease never gives back more than it took.
+    pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
+        let limit = limit.as_ref();
+        match LimitName::from_stored(limit) {
+            Ok(name) if self.knows(&name) => {
+                let taken = self.taken.get(&name).copied().unwrap_or(0);
+                let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
+                let delta = self.adjusted.entry(name).or_default();
+                *delta = delta.saturating_add(tokens).clamp(-taken, most);
+            }
+            _ if self.admission == Admission::Counted => self.unknown.push(limit.chars().take(50).collect()),
+            _ => {}
+        }
+        self
+    }
+
+    /// Gives tokens back: the same as adjusting by less.
+    pub fn release(&mut self, limit: impl AsRef<str>, tokens: u64) -> &mut Self {
+        let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
+        self.adjust(limit, -tokens)
+    }
+
+    fn knows(&self, limit: &LimitName) -> bool {
+        self.held
+            .iter()
+            .any(|held| held.level.terms.limits().get(limit).is_some())
+    }
+
+    /// Takes more tokens, if they are there: a real conditional write, at every level.
+    pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
+        let name = LimitName::from_stored(limit.as_ref())?;
+        let amount = Tokens::new(tokens)
+            .map_err(|error| Error::invalid("amount", tokens.to_string(), error.to_string()))?
+            .millis();
+        if amount == 0 {
+            return Err(Error::invalid(
+                "amount",
+                "0",
+                "at least one token must be consumed",
+            ));
+        }
+        if self.admission != Admission::Counted {
+            return Ok(());
+        }
+        let amounts: Changes = vec![(name.clone(), amount)];
+        let budget = self.lanes.hub().settings.time_budget;
+        let admitted = async {
+            let levels = level::levels(&self.lanes, &self.entity, &self.resource, &amounts, None).await?;
+            let grants = cascade::admit(&levels).await?;
+            Ok::<_, Error>((levels, grants))
+        };
+        let (levels, grants) = tokio::time::timeout(budget, admitted)
+            .await
+            .map_err(|_| self.lanes.hub().unavailable("no answer within the time budget"))??;
+        for (level, grant) in levels.into_iter().zip(grants) {
+            self.hold(level, grant);
+        }
+        *self.taken.entry(name).or_default() += whole(amount);
+        Ok(())
+    }
+
+    fn hold(&mut self, level: Level, grant: Option<Grant>) {
+        let same = |held: &&mut Held| Arc::ptr_eq(&held.level.lane, &level.lane);
+        match (self.held.iter_mut().find(same), grant) {
+            (
+                Some(Held {
+                    grant: Some(mine), ..
+                }),
+                Some(grant),
+            ) => mine.absorb(grant),
+            (Some(held), Some(grant)) => held.grant = Some(grant),
+            (Some(_), None) => {}
+            (None, grant) => self.held.push(Held { level, grant }),
+        }
+    }
+
+    /// Keeps the tokens and writes the adjustments, one write for each level that has any.
+    ///
+    /// An error says what could not be written yet; it is not lost: it goes on in the background, and what has to be
+    /// given up in the end is reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
+    pub async fn commit(mut self) -> Result<()> {
+        let adjusted = std::mem::take(&mut self.adjusted);
+        let answers: Vec<_> = self
+            .held
+            .drain(..)
+            .filter_map(|held| held.keep(&adjusted))
+            .collect();
+        let written = self.wait_for(answers).await;
+        match self.unknown.first() {
+            Some(limit) => Err(Error::invalid(
+                "limit",
+                limit,
+                "it was adjusted, but the entity has no such limit",
+            )),
+            None => written,
+        }
+    }
+
+    /// Gives everything back.
+    pub async fn rollback(mut self) -> Result<()> {
+        let answers: Vec<_> = self
+            .held
+            .drain(..)
+            .filter_map(|held| held.grant?.give_back())
+            .collect();
+        self.wait_for(answers).await
+    }
+
+    async fn wait_for(&self, answers: Vec<oneshot::Receiver<Result<()>>>) -> Result<()> {
+        let budget = self.lanes.hub().settings.time_budget;
+        let pending = || {
+            self.lanes
+                .hub()
+                .unavailable("the change is not written yet and goes on in the background")
+        };
+        let all = async {
+            let mut result = Ok(());
+            for answer in answers {
+                if let Err(error) = answer.await.unwrap_or_else(|_| Err(pending())) {
+                    result = Err(error);
+                }
+            }
+            result
+        };
+        tokio::time::timeout(budget, all)
+            .await
+            .unwrap_or_else(|_| Err(pending()))
+    }
+}
+
+impl Held {
+    /// Keeps what was taken and books the adjustments of limits that this level has.
+    fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Option<oneshot::Receiver<Result<()>>> {
+        let own = adjusted
+            .iter()
+            .filter(|(limit, _)| self.level.terms.limits().get(limit).is_some());
+        let changes: Changes = own
+            .map(|(limit, delta)| (limit.clone(), i128::from(*delta) * 1000))
+            .collect();
+
+        if let Some(grant) = self.grant {
+            return grant.keep(changes);
+        }
+        // Nothing was taken here, so there is nothing to give back.
+        let debits: Changes = changes.into_iter().filter(|(_, change)| *change > 0).collect();
+        (!debits.is_empty()).then(|| self.level.lane.settle(debits, "".into()))
+    }
+}
+
+fn whole(millis: i128) -> i64 {
+    i64::try_from(millis / 1000).unwrap_or(i64::MAX)
+}

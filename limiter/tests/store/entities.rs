@@ -1,0 +1,331 @@
+//! Entities: created, found, changed, listed, deleted.
+
+use std::collections::BTreeSet;
+
+use zae_limiter::{AuditAction, AuditSubject, EntityChange, Error, NewEntity};
+use zae_limiter_schema::{AttributeValue, EntityId};
+
+use crate::support::{Stage, all_pages, page, rpm};
+
+on_every_store! {
+    a_created_entity_is_found_with_all_that_was_said_about_it,
+    an_entity_is_created_once,
+    of_many_who_create_the_same_entity_one_succeeds,
+    an_update_changes_what_it_mentions_and_nothing_else,
+    an_entity_that_is_not_there_is_not_found,
+    children_come_in_full_pages_in_order,
+    every_entity_is_listed_once,
+    deleting_removes_every_record_and_keeps_counts_and_audit,
+    a_parent_is_not_deleted_before_its_children,
+    bad_names_are_refused_before_anything_is_written,
+}
+
+async fn a_created_entity_is_found_with_all_that_was_said_about_it(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let created = limiter
+        .create_entity(
+            NewEntity::new("key-1")
+                .parent("acme")
+                .cascade(true)
+                .name("Build server")
+                .metadata([
+                    ("tier", serde_json::json!("gold")),
+                    ("seats", serde_json::json!(12)),
+                    ("regions", serde_json::json!(["eu", { "code": null }])),
+                ]),
+        )
+        .await
+        .unwrap();
+    let found = limiter.get_entity("key-1").await.unwrap().unwrap();
+    assert_eq!(found, created);
+    assert_eq!((found.name.as_str(), found.cascade), ("Build server", true));
+    assert_eq!(found.parent.unwrap().as_str(), "acme");
+    assert_eq!(found.metadata["seats"], AttributeValue::N("12".to_owned()));
+    assert_eq!(found.created_at.to_string(), "2026-01-31T12:00:00Z");
+}
+
+async fn an_entity_is_created_once(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter
+        .create_entity(NewEntity::new("user-1").name("first"))
+        .await
+        .unwrap();
+    let again = limiter
+        .create_entity(NewEntity::new("user-1").name("second"))
+        .await;
+    assert!(matches!(again, Err(Error::EntityExists { entity }) if entity.as_str() == "user-1"));
+    assert_eq!(limiter.get_entity("user-1").await.unwrap().unwrap().name, "first");
+    let events = limiter
+        .audit_events(&AuditSubject::Entity("user-1".parse().unwrap()), &page(10))
+        .await
+        .unwrap();
+    assert_eq!(events.items.len(), 1, "a refused change leaves no event");
+}
+
+async fn of_many_who_create_the_same_entity_one_succeeds(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let creators: Vec<_> = (0..8)
+        .map(|number| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                limiter
+                    .create_entity(NewEntity::new("user-1").name(format!("creator {number}")))
+                    .await
+            })
+        })
+        .collect();
+    let mut winners = vec![];
+    for creator in creators {
+        match creator.await.unwrap() {
+            Ok(record) => winners.push(record),
+            Err(error) => assert!(matches!(error, Error::EntityExists { .. }), "{error}"),
+        }
+    }
+    assert_eq!(winners.len(), 1);
+    assert_eq!(
+        limiter.get_entity("user-1").await.unwrap().as_ref(),
+        winners.first()
+    );
+}
+
+async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for id in ["acme", "globex"] {
+        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+    }
+    let key = NewEntity::new("key-1")
+        .parent("acme")
+        .cascade(true)
+        .metadata([("tier", "gold")]);
+    let created = limiter.create_entity(key).await.unwrap();
+
+    let renamed = limiter
+        .update_entity("key-1", EntityChange::new().name("New name"))
+        .await
+        .unwrap();
+    assert_eq!(renamed.name, "New name");
+    assert_eq!(
+        (&renamed.parent, renamed.cascade, &renamed.metadata),
+        (&created.parent, true, &created.metadata)
+    );
+
+    let moved = limiter
+        .update_entity("key-1", EntityChange::new().parent("globex").cascade(false))
+        .await
+        .unwrap();
+    assert_eq!(limiter.get_entity("key-1").await.unwrap().unwrap(), moved);
+    assert!(
+        limiter
+            .children("acme", &page(10))
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert_eq!(
+        limiter.children("globex", &page(10)).await.unwrap().items,
+        [moved]
+    );
+
+    let change = EntityChange::new()
+        .without_parent()
+        .metadata([("tier", "silver")]);
+    let freed = limiter.update_entity("key-1", change).await.unwrap();
+    assert_eq!(freed.parent, None);
+    assert_eq!(limiter.get_entity("key-1").await.unwrap().unwrap(), freed);
+    assert!(
+        limiter
+            .children("globex", &page(10))
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    assert_eq!(freed.metadata["tier"], AttributeValue::S("silver".to_owned()));
+
+    let events = limiter
+        .audit_events(&AuditSubject::Entity(freed.id), &page(10))
+        .await
+        .unwrap()
+        .items;
+    let told: Vec<Vec<&str>> = events
+        .iter()
+        .map(|e| e.details.keys().map(String::as_str).collect())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            vec!["metadata", "parent_id"],
+            vec!["cascade", "parent_id"],
+            vec!["name"],
+            vec!["cascade", "metadata", "name", "parent_id"],
+        ]
+    );
+}
+
+async fn an_entity_that_is_not_there_is_not_found(stage: Stage) {
+    let limiter = stage.limiter().await;
+    assert_eq!(limiter.get_entity("nobody").await.unwrap(), None);
+    let update = limiter
+        .update_entity("nobody", EntityChange::new().name("x"))
+        .await;
+    assert!(matches!(update, Err(Error::EntityNotFound { .. })));
+    assert!(matches!(
+        limiter.delete_entity("nobody").await,
+        Err(Error::EntityNotFound { .. })
+    ));
+    assert!(
+        limiter
+            .children("nobody", &page(10))
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+}
+
+async fn children_come_in_full_pages_in_order(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    for number in (0..25).rev() {
+        limiter
+            .create_entity(NewEntity::new(format!("key-{number:02}")).parent("acme"))
+            .await
+            .unwrap();
+    }
+    let (children, sizes) = all_pages(10, |request| {
+        let limiter = limiter.clone();
+        async move { limiter.children("acme", &request).await }
+    })
+    .await;
+    let expected: Vec<String> = (0..25).map(|number| format!("key-{number:02}")).collect();
+    assert_eq!(
+        children
+            .iter()
+            .map(|child| child.id.to_string())
+            .collect::<Vec<_>>(),
+        expected
+    );
+    assert_eq!(sizes, [10, 10, 5]);
+}
+
+async fn every_entity_is_listed_once(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let ids: BTreeSet<String> = (0..12).map(|number| format!("user-{number}")).collect();
+    for id in &ids {
+        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        limiter.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
+    }
+    let (entities, sizes) = all_pages(5, |request| {
+        let limiter = limiter.clone();
+        async move { limiter.list_entities(&request).await }
+    })
+    .await;
+    assert_eq!(sizes, [5, 5, 2]);
+    assert_eq!(
+        entities
+            .iter()
+            .map(|entity| entity.id.to_string())
+            .collect::<BTreeSet<_>>(),
+        ids
+    );
+}
+
+async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for id in ["user-1", "user-2"] {
+        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        limiter.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
+    }
+    limiter.set_limits("user-1", "gpt-3", [rpm(20)]).await.unwrap();
+    limiter.set_default_limits("user-1", [rpm(30)]).await.unwrap();
+    let id: EntityId = "user-1".parse().unwrap();
+    stage
+        .put((0..60).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .await;
+
+    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 64);
+    assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
+    assert_eq!(
+        limiter.list_resources_with_entity_configs().await.unwrap(),
+        ["gpt-4"]
+    );
+    let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
+    assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
+    let left = limiter
+        .list_entities_with_custom_limits(Some(&"gpt-4".parse().unwrap()), &page(10))
+        .await
+        .unwrap();
+    assert_eq!(left.items, ["user-2".parse().unwrap()]);
+    let query = zae_limiter::UsageQuery::of_entity("user-1").unwrap();
+    assert!(
+        limiter
+            .usage_snapshots(&query, &page(10))
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+
+    let events = limiter
+        .audit_events(&AuditSubject::Entity(id), &page(10))
+        .await
+        .unwrap()
+        .items;
+    assert_eq!(events[0].action, AuditAction::EntityDeleted);
+    assert_eq!(
+        events[0].details["records_deleted"],
+        AttributeValue::N("64".to_owned())
+    );
+    assert_eq!(events.len(), 5, "the events about what was deleted stay");
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+}
+
+async fn a_parent_is_not_deleted_before_its_children(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    limiter
+        .create_entity(NewEntity::new("key-1").parent("acme"))
+        .await
+        .unwrap();
+    let refused = limiter.delete_entity("acme").await;
+    assert!(matches!(refused, Err(Error::HasChildren { child, .. }) if child.as_str() == "key-1"));
+    limiter.delete_entity("key-1").await.unwrap();
+    limiter.delete_entity("acme").await.unwrap();
+}
+
+async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for id in ["", "user#1", "-user", "user 1", "user-1\n"] {
+        assert!(
+            matches!(
+                limiter.create_entity(NewEntity::new(id)).await,
+                Err(Error::Name(_))
+            ),
+            "{id:?}"
+        );
+        assert!(
+            matches!(
+                limiter.set_limits(id, "gpt-4", [rpm(1)]).await,
+                Err(Error::Name(_))
+            ),
+            "{id:?}"
+        );
+        assert!(
+            matches!(limiter.delete_entity(id).await, Err(Error::Name(_))),
+            "{id:?}"
+        );
+    }
+    assert!(matches!(
+        limiter.create_entity(NewEntity::new("user-1").name(" ")).await,
+        Err(Error::Invalid { .. })
+    ));
+    assert!(matches!(
+        limiter
+            .create_entity(NewEntity::new("user-1").parent("a#b"))
+            .await,
+        Err(Error::Name(_))
+    ));
+    assert!(limiter.list_entities(&page(10)).await.unwrap().items.is_empty());
+}

@@ -1,0 +1,326 @@
+//! What happens when the connection or the service fails, and how many calls things cost.
+
+use std::time::Duration;
+
+use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity};
+
+use crate::support::faulty::{Fault, Weather};
+use crate::support::{Stage, page, rpm};
+
+fn stage() -> Stage {
+    Stage::faulty(Weather::Fair)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_does_not_make_a_change_happen_twice() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    let lose = || {
+        stage
+            .faults()
+            .plan("TransactWriteItems", [Fault::LostAnswer, Fault::LostAnswer])
+    };
+    lose();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    lose();
+    let set = limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    assert_eq!(set.config_version, 1);
+    let level = ConfigLevel::Entity("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
+    assert_eq!(
+        limiter.get_config(&level).await.unwrap().unwrap().config_version,
+        1
+    );
+    assert_eq!(
+        stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap()["gpt-4"]
+            .as_n()
+            .unwrap(),
+        "1"
+    );
+    lose();
+    assert!(limiter.delete_config(&level).await.unwrap());
+    lose();
+    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 1);
+    let events = limiter
+        .audit_events(&AuditSubject::Entity("user-1".parse().unwrap()), &page(10))
+        .await
+        .unwrap();
+    assert_eq!(events.items.len(), 4, "one event a change");
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_conflicts_and_failures_are_waited_out() {
+    for fault in [
+        Fault::Throttled,
+        Fault::ServerError,
+        Fault::LostRequest,
+        Fault::Conflict,
+    ] {
+        let stage = stage();
+        let limiter = stage.limiter().await;
+        stage.faults().plan("TransactWriteItems", [fault; 4]);
+        limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+        let sent = stage
+            .faults()
+            .calls()
+            .iter()
+            .filter(|call| *call == "TransactWriteItems")
+            .count();
+        assert_eq!(sent, 5, "{fault:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
+    let stage = stage();
+    let budget = Duration::from_millis(800);
+    let limiter = stage
+        .builder()
+        .admin_time_budget(budget)
+        .time_budget(budget)
+        .await
+        .unwrap();
+    for fault in [
+        Fault::Throttled,
+        Fault::ServerError,
+        Fault::LostRequest,
+        Fault::LostAnswer,
+    ] {
+        for operation in ["GetItem", "BatchGetItem", "TransactWriteItems"] {
+            stage.faults().plan(operation, [fault; 200]);
+        }
+        let started = tokio::time::Instant::now();
+        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap_err();
+        assert!(
+            matches!(&resolved, Error::Unavailable { within, .. } if *within == budget),
+            "{fault:?}: {resolved}"
+        );
+        assert!(started.elapsed() <= budget, "{fault:?}");
+        assert!(
+            limiter.get_entity("user-1").await.unwrap_err().is_unavailable(),
+            "{fault:?}"
+        );
+        stage.faults().clear();
+    }
+    assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    stage.faults().plan("TransactWriteItems", [Fault::Denied]);
+    stage.faults().plan("BatchGetItem", [Fault::Denied]);
+    stage.faults().calls();
+    let denied = limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
+    assert!(
+        matches!(
+            denied,
+            Error::PermissionDenied {
+                operation: "TransactWriteItems",
+                ..
+            }
+        ),
+        "{denied}"
+    );
+    assert!(
+        denied.to_string().contains("policy"),
+        "it says what to do: {denied}"
+    );
+    let denied = limiter.resolve_limits("user-1", "gpt-4").await.unwrap_err();
+    assert!(
+        matches!(
+            denied,
+            Error::PermissionDenied {
+                operation: "BatchGetItem",
+                ..
+            }
+        ) && !denied.is_unavailable()
+    );
+    assert_eq!(stage.faults().calls(), ["TransactWriteItems", "BatchGetItem"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unprocessed_keys_are_asked_for_again_and_never_taken_for_absent() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
+    limiter.set_system_defaults([rpm(1)]).await.unwrap();
+    for _ in 0..20 {
+        limiter.invalidate_config_cache();
+        stage.faults().plan("BatchGetItem", [Fault::Unprocessed; 3]);
+        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        assert_eq!(resolved.limits.iter().next(), Some(&rpm(5)));
+        stage.faults().clear();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_cache() {
+    let stage = stage();
+    let limiter = stage
+        .builder()
+        .time_budget(Duration::from_millis(300))
+        .await
+        .unwrap();
+    limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
+    let outage = [Fault::Unprocessed; 3].into_iter().chain([Fault::Throttled; 500]);
+    stage.faults().plan("BatchGetItem", outage);
+    assert!(
+        limiter
+            .resolve_limits("user-1", "gpt-4")
+            .await
+            .unwrap_err()
+            .is_unavailable()
+    );
+    assert_eq!(limiter.cache_stats().entries, 0);
+    stage.faults().clear();
+    assert_eq!(
+        limiter
+            .resolve_limits("user-1", "gpt-4")
+            .await
+            .unwrap()
+            .limits
+            .len(),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    stage.faults().calls();
+    for _ in 0..100 {
+        limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    }
+    assert_eq!(stage.faults().calls(), ["BatchGetItem"]);
+    let stats = limiter.cache_stats();
+    assert_eq!(
+        (stats.hits, stats.misses, stats.entries, stats.evictions),
+        (99, 1, 1, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
+    const STRANGERS: usize = 10_000;
+    let stage = stage();
+    let limiter = stage.builder().config_cache_entries(2_000).await.unwrap();
+    stage.faults().calls();
+    for number in 0..STRANGERS {
+        for _ in 0..2 {
+            limiter
+                .resolve_limits(format!("user-{number}"), "gpt-4")
+                .await
+                .unwrap();
+        }
+    }
+    assert_eq!(stage.faults().calls().len(), STRANGERS);
+    let stats = limiter.cache_stats();
+    assert_eq!((stats.hits, stats.entries), (STRANGERS as u64, 2_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_is_one_read_once_the_configuration_is_known() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    limiter
+        .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
+        .await
+        .unwrap();
+    limiter.set_system_defaults([rpm(60)]).await.unwrap();
+    stage.faults().calls();
+    limiter.available("key-1", "gpt-4").await.unwrap();
+    assert_eq!(
+        stage.faults().calls(),
+        ["BatchGetItem", "BatchGetItem"],
+        "one for each level"
+    );
+    limiter
+        .time_until_available("key-1", "gpt-4", [("rpm", 1)])
+        .await
+        .unwrap();
+    assert_eq!(
+        stage.faults().calls(),
+        ["BatchGetItem"],
+        "the buckets of all levels together"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_and_its_event_happen_together_or_not_at_all() {
+    let stage = stage();
+    let limiter = stage
+        .builder()
+        .admin_time_budget(Duration::from_millis(200))
+        .await
+        .unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    stage
+        .faults()
+        .plan("TransactWriteItems", [Fault::LostRequest; 100]);
+    assert!(
+        limiter
+            .set_limits("user-1", "gpt-4", [rpm(1)])
+            .await
+            .unwrap_err()
+            .is_unavailable()
+    );
+    let subject = AuditSubject::Entity("user-1".parse().unwrap());
+    assert_eq!(
+        limiter
+            .audit_events(&subject, &page(10))
+            .await
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
+    assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
+    assert!(
+        limiter
+            .list_resources_with_entity_configs()
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_was_stopped_can_be_run_again() {
+    let stage = stage();
+    let limiter = stage
+        .builder()
+        .admin_time_budget(Duration::from_millis(200))
+        .await
+        .unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    let id = "user-1".parse().unwrap();
+    stage
+        .put((0..40).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .await;
+    stage
+        .faults()
+        .plan("TransactWriteItems", [Fault::ServerError; 100]);
+    assert!(
+        limiter
+            .delete_entity("user-1")
+            .await
+            .unwrap_err()
+            .is_unavailable()
+    );
+    assert!(limiter.get_entity("user-1").await.unwrap().is_some());
+    stage.faults().clear();
+    stage.faults().plan("BatchWriteItem", [Fault::Unprocessed; 2]);
+    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 2, "the rest");
+    assert!(
+        limiter
+            .list_resources_with_entity_configs()
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}

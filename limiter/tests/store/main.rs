@@ -1,0 +1,19 @@
+//! What the store must do, on every store: in memory, in a file, over HTTP, on the local cloud, with a page boundary
+//! after every item, and over a connection that fails all the time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[macro_use]
+mod support;
+
+mod audit;
+mod availability;
+mod capacity;
+mod config;
+mod connecting;
+mod entities;
+mod faults;
+mod migrations;
+mod resolution;
+mod tree;
+mod usage;
+mod versions;

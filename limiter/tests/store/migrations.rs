@@ -1,0 +1,286 @@
+//! Tables of older formats are brought up to date.
+
+use std::collections::HashMap;
+
+use zae_limiter::{ConfigLevel, Migrate, NewEntity, Source, VersionRecord};
+use zae_limiter_schema::{AttributeValue, Item, LimitSet};
+
+use crate::support::faulty::{Fault, Weather};
+use crate::support::{Stage, rpm, tpm};
+
+on_every_store! {
+    a_dry_run_counts_and_changes_nothing,
+    old_limits_become_one_configuration_per_level,
+    old_buckets_become_one_bucket_with_all_limits,
+    what_is_there_in_the_new_form_wins,
+    a_table_that_is_up_to_date_is_left_alone,
+    an_unusable_item_is_reported_and_the_rest_is_done,
+}
+
+fn item(pk: &str, sk: &str, numbers: &[(&str, i64)], nested: bool) -> Item {
+    let numbers = numbers
+        .iter()
+        .map(|(name, number)| ((*name).to_owned(), AttributeValue::N(number.to_string())));
+    let keys =
+        [("PK", pk), ("SK", sk)].map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned())));
+    if nested {
+        let data = AttributeValue::M(numbers.collect::<HashMap<_, _>>());
+        return Item::from(
+            keys.into_iter()
+                .chain([("data".to_owned(), data)])
+                .collect::<HashMap<_, _>>(),
+        );
+    }
+    Item::from(keys.into_iter().chain(numbers).collect::<HashMap<_, _>>())
+}
+
+fn old_limit(pk: &str, sk: &str, capacity: i64) -> Item {
+    let numbers = [
+        ("capacity", capacity),
+        ("burst", capacity),
+        ("refill_amount", capacity),
+        ("refill_period_seconds", 60),
+    ];
+    item(pk, sk, &numbers, false)
+}
+
+fn old_bucket(
+    entity: &str,
+    resource: &str,
+    limit: &str,
+    tokens: i64,
+    refilled_at: i64,
+    nested: bool,
+) -> Item {
+    let numbers = [
+        ("tokens_milli", tokens),
+        ("last_refill_ms", refilled_at),
+        ("capacity_milli", 60_000),
+        ("burst_milli", 60_000),
+        ("refill_amount_milli", 60_000),
+        ("refill_period_ms", 60_000),
+        ("total_consumed_milli", 5_000),
+    ];
+    item(
+        &format!("ENTITY#{entity}"),
+        &format!("#BUCKET#{resource}#{limit}"),
+        &numbers,
+        nested,
+    )
+}
+
+async fn old_table(stage: &Stage) {
+    stage.limiter().await;
+    let mut record = VersionRecord::current(zae_limiter::Timestamp::MIN, "somebody");
+    record.schema_version = "0.7.0".to_owned();
+    stage.put([record.to_item()]).await;
+    stage
+        .put([
+            old_limit("SYSTEM#", "#LIMIT#rpm", 10),
+            old_limit("SYSTEM#", "#LIMIT#tpm", 1_000),
+            old_limit("RESOURCE#gpt-4", "#LIMIT#rpm", 20),
+            old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
+            old_limit("ENTITY#user-1", "#LIMIT#gpt-4#tpm", 3_000),
+            old_limit("ENTITY#user-1", "#LIMIT#_default_#rpm", 40),
+            old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
+            old_bucket("user-1", "gpt-4", "tpm", -2_000, 1_004_000, false),
+            old_bucket("user-2", "gpt-4", "rpm", 7_000, 1_000_000, true),
+        ])
+        .await;
+}
+
+async fn a_dry_run_counts_and_changes_nothing(stage: Stage) {
+    old_table(&stage).await;
+    let limiter = stage.limiter().await;
+    let report = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    let counts: Vec<_> = report
+        .steps
+        .iter()
+        .map(|s| (s.name, s.found, s.written, s.removed, s.problems.len()))
+        .collect();
+    assert_eq!(
+        counts,
+        [
+            ("composite-configs", 6, 4, 6, 0),
+            ("composite-buckets", 3, 2, 3, 0)
+        ]
+    );
+    assert!(report.dry_run);
+    assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_some());
+    assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
+    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.7.0");
+}
+
+async fn old_limits_become_one_configuration_per_level(stage: Stage) {
+    old_table(&stage).await;
+    let limiter = stage.limiter().await;
+    assert!(
+        limiter.set_system_defaults([rpm(1)]).await.is_err(),
+        "an old table is not written to"
+    );
+    limiter.migrate(Migrate::pending()).await.unwrap();
+    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
+    let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    assert_eq!(resolved.limits, LimitSet::new([rpm(30), tpm(3_000)]).unwrap());
+    assert_eq!(resolved.limits_from, Some(Source::Entity));
+    let default = ConfigLevel::EntityDefault("user-1".parse().unwrap());
+    assert_eq!(
+        limiter.get_config(&default).await.unwrap().unwrap().limits,
+        LimitSet::new([rpm(40)]).unwrap()
+    );
+    let system = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+    assert_eq!(system.limits, LimitSet::new([rpm(10), tpm(1_000)]).unwrap());
+    assert_eq!(limiter.list_resources_with_defaults().await.unwrap(), ["gpt-4"]);
+    assert_eq!(
+        limiter.list_resources_with_entity_configs().await.unwrap(),
+        ["_default_", "gpt-4"]
+    );
+    assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_none());
+    let again = limiter
+        .migrate(Migrate::pending().from("0.7.0".parse().unwrap()))
+        .await
+        .unwrap();
+    assert!(again.steps.iter().all(|step| step.found == 0), "{again:?}");
+}
+
+async fn old_buckets_become_one_bucket_with_all_limits(stage: Stage) {
+    old_table(&stage).await;
+    let limiter = stage.limiter().await;
+    limiter.migrate(Migrate::pending()).await.unwrap();
+    let bucket = stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap();
+    let number = |name: &str| bucket[name].as_n().unwrap().parse::<i64>().unwrap();
+    assert_eq!(number("rf"), 1_004_000, "the latest of both");
+    assert_eq!(
+        (number("b_rpm_tk"), number("b_tpm_tk")),
+        (14_000, -2_000),
+        "four seconds came back to the older one"
+    );
+    assert_eq!(
+        (number("b_rpm_tc"), number("b_rpm_cp"), number("b_rpm_rp")),
+        (5_000, 60_000, 60_000)
+    );
+    assert_eq!(bucket["GSI2SK"].as_s().unwrap(), "BUCKET#user-1");
+    assert_eq!(bucket["entity_id"].as_s().unwrap(), "user-1");
+    let nested = stage.item("ENTITY#user-2", "#BUCKET#gpt-4").await.unwrap();
+    assert_eq!(nested["b_rpm_tk"].as_n().unwrap(), "7000");
+    assert!(stage.item("ENTITY#user-1", "#BUCKET#gpt-4#rpm").await.is_none());
+}
+
+async fn what_is_there_in_the_new_form_wins(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    stage
+        .put([
+            old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
+            old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_000, false),
+            crate::capacity::bucket(&"user-1".parse().unwrap(), "gpt-4", 42_000, crate::capacity::NOON),
+        ])
+        .await;
+    let report = limiter
+        .migrate(Migrate::pending().from("0.7.0".parse().unwrap()))
+        .await
+        .unwrap();
+    assert!(
+        report
+            .steps
+            .iter()
+            .all(|step| (step.found, step.written, step.removed) == (1, 0, 1)),
+        "{report:?}"
+    );
+    let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    assert_eq!(resolved.limits, LimitSet::new([rpm(99)]).unwrap());
+    assert_eq!(
+        stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap()["b_rpm_tk"]
+            .as_n()
+            .unwrap(),
+        "42000"
+    );
+    assert_eq!(
+        limiter.list_resources_with_entity_configs().await.unwrap(),
+        ["gpt-4"]
+    );
+    let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
+    assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
+}
+
+async fn a_table_that_is_up_to_date_is_left_alone(stage: Stage) {
+    let limiter = stage.limiter().await;
+    assert!(
+        limiter
+            .migrate(Migrate::pending())
+            .await
+            .unwrap()
+            .steps
+            .is_empty()
+    );
+}
+
+async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
+    old_table(&stage).await;
+    stage
+        .put([
+            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 0),
+            item(
+                "ENTITY#user-3",
+                "#BUCKET#gpt-4#rpm",
+                &[("tokens_milli", 1)],
+                false,
+            ),
+        ])
+        .await;
+    let limiter = stage.limiter().await;
+    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let problems: Vec<&String> = report.steps.iter().flat_map(|step| &step.problems).collect();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(
+        problems
+            .iter()
+            .all(|problem| problem.starts_with("ENTITY#user-3"))
+    );
+    assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_some());
+    assert!(
+        stage.item("ENTITY#user-3", "#LIMIT#gpt-4#rpm").await.is_some(),
+        "it is left for somebody to look at"
+    );
+    assert_eq!(
+        limiter.version().await.unwrap().unwrap().schema_version,
+        "0.7.0",
+        "not done yet"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_was_stopped_goes_on_where_it_was() {
+    let stage = Stage::faulty(Weather::Fair);
+    old_table(&stage).await;
+    let limiter = stage
+        .builder()
+        .admin_time_budget(std::time::Duration::from_millis(100))
+        .await
+        .unwrap();
+    let before = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    // The first level is written; then the table cannot be reached for longer than the budget.
+    let outage = std::iter::once(Fault::Unprocessed).chain(std::iter::repeat_n(Fault::ServerError, 100));
+    stage.faults().plan("TransactWriteItems", outage);
+    assert!(
+        limiter
+            .migrate(Migrate::pending())
+            .await
+            .unwrap_err()
+            .is_unavailable()
+    );
+    stage.faults().clear();
+    let after = limiter.migrate(Migrate::pending()).await.unwrap();
+    let removed =
+        |report: &zae_limiter::MigrationReport| report.steps.iter().map(|step| step.removed).sum::<u64>();
+    assert!(
+        removed(&after) < removed(&before),
+        "part of it was done before: {after:?}"
+    );
+    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
+    assert_eq!(
+        limiter.list_resources_with_entity_configs().await.unwrap(),
+        ["_default_", "gpt-4"]
+    );
+}

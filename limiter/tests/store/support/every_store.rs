@@ -1,0 +1,45 @@
+//! One behaviour, every store.
+
+/// Runs each named behaviour, a function of a `Stage`, on every kind of store.
+macro_rules! on_every_store {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::memory()).await;
+            })+
+        }
+        mod file {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::file()).await;
+            })+
+        }
+        mod http {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::http()).await;
+            })+
+        }
+        mod ministack {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::ministack()).await;
+            })+
+        }
+        mod one_item_pages {
+            $(#[tokio::test(start_paused = true)]
+            async fn $behaviour() {
+                let weather = $crate::support::faulty::Weather::OneItemPages;
+                super::$behaviour($crate::support::Stage::faulty(weather)).await;
+            })+
+        }
+        mod bad_weather {
+            $(#[tokio::test(start_paused = true)]
+            async fn $behaviour() {
+                let weather = $crate::support::faulty::Weather::Storm;
+                super::$behaviour($crate::support::Stage::faulty(weather)).await;
+            })+
+        }
+    };
+}

@@ -1,0 +1,235 @@
+//! Stages: one table each, on one of the kinds of store.
+
+#[macro_use]
+mod every_store;
+pub(crate) mod faulty;
+mod ministack;
+mod server;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
+use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::{Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Timestamp};
+use zae_limiter_schema::Item;
+
+use faulty::{Faulty, Weather};
+
+/// Where a stage's table is.
+enum Place {
+    Memory(EmbeddedStore),
+    File(tempfile::TempDir),
+    Endpoint(String),
+    Faulty(Faulty),
+}
+
+/// A table of its own and a clock that stands still.
+pub(crate) struct Stage {
+    place: Place,
+    pub(crate) name: String,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+fn fresh_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!(
+        "store-test-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+impl Stage {
+    fn at(place: Place) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap()));
+        Self {
+            place,
+            name: fresh_name(),
+            clock,
+        }
+    }
+
+    pub(crate) fn memory() -> Self {
+        Self::at(Place::Memory(EmbeddedStore::memory().unwrap()))
+    }
+
+    pub(crate) fn file() -> Self {
+        Self::at(Place::File(tempfile::tempdir().unwrap()))
+    }
+
+    pub(crate) fn http() -> Self {
+        Self::at(Place::Endpoint(server::endpoint()))
+    }
+
+    pub(crate) fn ministack() -> Self {
+        Self::at(Place::Endpoint(ministack::endpoint()))
+    }
+
+    pub(crate) fn faulty(weather: Weather) -> Self {
+        Self::at(Place::Faulty(Faulty::new(
+            EmbeddedStore::memory().unwrap(),
+            weather,
+        )))
+    }
+
+    /// The faults of a stage that has some.
+    pub(crate) fn faults(&self) -> &Faulty {
+        match &self.place {
+            Place::Faulty(faulty) => faulty,
+            _ => panic!("this stage has no faults"),
+        }
+    }
+
+    /// A limiter on the stage's table, with a cache of its own. More settings can follow.
+    pub(crate) fn builder(&self) -> Builder {
+        let builder = match &self.place {
+            Place::Memory(store) => RateLimiter::embedded_in(store).name(&self.name),
+            Place::File(folder) => {
+                RateLimiter::embedded_at(folder.path().join("limiter.db")).name(&self.name)
+            }
+            Place::Endpoint(url) => remote(&self.name, url),
+            Place::Faulty(faulty) => remote(&self.name, "http://faulty.invalid").http_client(faulty.clone()),
+        };
+        builder
+            .clock(self.clock.clone())
+            .principal("tester")
+            .create_table(true)
+    }
+
+    pub(crate) async fn limiter(&self) -> RateLimiter {
+        self.builder().await.unwrap()
+    }
+
+    /// An SDK client on the same store, for items that others have written.
+    pub(crate) async fn client(&self) -> Client {
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(credentials());
+        let config = match &self.place {
+            Place::Memory(store) => embedded(config, store.clone()),
+            Place::File(folder) => embedded(
+                config,
+                EmbeddedStore::file(folder.path().join("limiter.db"))
+                    .await
+                    .unwrap(),
+            ),
+            Place::Endpoint(url) => config.endpoint_url(url),
+            Place::Faulty(faulty) => embedded(config, faulty.store().clone()),
+        };
+        Client::from_conf(config.build())
+    }
+
+    /// Writes items as somebody else would.
+    pub(crate) async fn put(&self, items: impl IntoIterator<Item = Item>) {
+        let client = self.client().await;
+        for item in items {
+            client
+                .put_item()
+                .table_name(&self.name)
+                .set_item(Some(to_sdk(item)))
+                .send()
+                .await
+                .unwrap();
+        }
+    }
+
+    /// The item under a key, as anybody would see it.
+    pub(crate) async fn item(&self, pk: &str, sk: &str) -> Option<HashMap<String, AttributeValue>> {
+        let (pk, sk) = (AttributeValue::S(pk.to_owned()), AttributeValue::S(sk.to_owned()));
+        let client = self.client().await;
+        client
+            .get_item()
+            .table_name(&self.name)
+            .key("PK", pk)
+            .key("SK", sk)
+            .consistent_read(true)
+            .send()
+            .await
+            .unwrap()
+            .item
+    }
+}
+
+fn embedded(
+    config: aws_sdk_dynamodb::config::Builder,
+    store: EmbeddedStore,
+) -> aws_sdk_dynamodb::config::Builder {
+    config
+        .endpoint_url("http://embedded.invalid")
+        .http_client(SharedHttpClient::new(store))
+}
+
+fn credentials() -> Credentials {
+    Credentials::new("test", "test", None, None, "tests")
+}
+
+fn remote(name: &str, url: &str) -> Builder {
+    RateLimiter::builder(name)
+        .endpoint_url(url)
+        .region("us-east-1")
+        .credentials(credentials())
+        .admin_time_budget(Duration::from_mins(1))
+        .time_budget(Duration::from_secs(20))
+}
+
+pub(crate) fn to_sdk(item: Item) -> HashMap<String, AttributeValue> {
+    use zae_limiter_schema::AttributeValue as Plain;
+    fn convert(value: Plain) -> AttributeValue {
+        match value {
+            Plain::S(text) => AttributeValue::S(text),
+            Plain::N(digits) => AttributeValue::N(digits),
+            Plain::Bool(flag) => AttributeValue::Bool(flag),
+            Plain::Null(null) => AttributeValue::Null(null),
+            Plain::Ss(set) => AttributeValue::Ss(set),
+            Plain::L(list) => AttributeValue::L(list.into_iter().map(convert).collect()),
+            Plain::M(map) => {
+                AttributeValue::M(map.into_iter().map(|(name, one)| (name, convert(one))).collect())
+            }
+            other => panic!("no test writes {other:?}"),
+        }
+    }
+    item.into_inner()
+        .into_iter()
+        .map(|(name, one)| (name, convert(one)))
+        .collect()
+}
+
+pub(crate) fn rpm(capacity: u64) -> Limit {
+    Limit::per_minute("rpm", capacity).unwrap()
+}
+
+pub(crate) fn tpm(capacity: u64) -> Limit {
+    Limit::per_minute("tpm", capacity).unwrap()
+}
+
+pub(crate) fn page(size: usize) -> PageRequest {
+    PageRequest::of(size)
+}
+
+/// Every item of a list, and the sizes of the pages it came in.
+pub(crate) async fn all_pages<T, Fetched>(
+    size: usize,
+    fetch: impl Fn(PageRequest) -> Fetched,
+) -> (Vec<T>, Vec<usize>)
+where
+    Fetched: Future<Output = zae_limiter::Result<zae_limiter::Page<T>>>,
+{
+    let (mut items, mut sizes) = (vec![], vec![]);
+    let mut request = page(size);
+    loop {
+        let got = fetch(request).await.unwrap();
+        sizes.push(got.items.len());
+        items.extend(got.items);
+        match got.next {
+            // As text, as a command line would pass it on.
+            Some(cursor) => request = page(size).after(cursor.to_string().parse().unwrap()),
+            None => return (items, sizes),
+        }
+    }
+}

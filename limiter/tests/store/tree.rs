@@ -1,0 +1,114 @@
+//! Parents: they exist, they end, and there are not too many.
+
+use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, RateLimiter};
+
+use crate::support::Stage;
+
+on_every_store! {
+    a_parent_must_exist,
+    a_chain_of_parents_is_limited,
+    a_move_that_would_make_the_tree_too_deep_is_refused,
+    nobody_is_above_themselves,
+    two_moves_at_once_cannot_close_a_circle,
+}
+
+async fn a_parent_must_exist(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let orphan = limiter
+        .create_entity(NewEntity::new("key-1").parent("nobody"))
+        .await;
+    assert!(matches!(orphan, Err(Error::ParentNotFound { parent, .. }) if parent.as_str() == "nobody"));
+    assert_eq!(limiter.get_entity("key-1").await.unwrap(), None);
+    limiter.create_entity(NewEntity::new("key-1")).await.unwrap();
+    let moved = limiter
+        .update_entity("key-1", EntityChange::new().parent("nobody"))
+        .await;
+    assert!(matches!(moved, Err(Error::ParentNotFound { .. })));
+}
+
+/// Creates `prefix-0` and so many entities below it, each the child of the one before.
+async fn chain(limiter: &RateLimiter, prefix: &str, below: usize) {
+    limiter
+        .create_entity(NewEntity::new(format!("{prefix}-0")))
+        .await
+        .unwrap();
+    for level in 1..=below {
+        let parent = format!("{prefix}-{}", level - 1);
+        limiter
+            .create_entity(NewEntity::new(format!("{prefix}-{level}")).parent(parent))
+            .await
+            .unwrap();
+    }
+}
+
+async fn a_chain_of_parents_is_limited(stage: Stage) {
+    let limiter = stage.limiter().await;
+    chain(&limiter, "level", MAX_PARENTS).await;
+    let too_deep = limiter
+        .create_entity(NewEntity::new("last").parent(format!("level-{MAX_PARENTS}")))
+        .await;
+    assert!(
+        matches!(
+            too_deep,
+            Err(Error::TooDeep {
+                most: MAX_PARENTS,
+                ..
+            })
+        ),
+        "{too_deep:?}"
+    );
+}
+
+async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
+    let limiter = stage.limiter().await;
+    chain(&limiter, "a", 2).await;
+    chain(&limiter, "b", 2).await;
+    let refused = limiter
+        .update_entity("b-0", EntityChange::new().parent("a-2"))
+        .await;
+    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    limiter
+        .update_entity("b-0", EntityChange::new().parent("a-1"))
+        .await
+        .unwrap();
+}
+
+async fn nobody_is_above_themselves(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let own = limiter.create_entity(NewEntity::new("a-0").parent("a-0")).await;
+    assert!(matches!(own, Err(Error::ParentCycle { .. })));
+    chain(&limiter, "a", 2).await;
+    for parent in ["a-0", "a-1", "a-2"] {
+        let circle = limiter
+            .update_entity("a-0", EntityChange::new().parent(parent))
+            .await;
+        assert!(
+            matches!(circle, Err(Error::ParentCycle { .. })),
+            "{parent}: {circle:?}"
+        );
+    }
+}
+
+async fn two_moves_at_once_cannot_close_a_circle(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for id in ["a", "b"] {
+        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+    }
+    let (one, other) = (limiter.clone(), limiter.clone());
+    let (one, other) = tokio::join!(
+        tokio::spawn(async move { one.update_entity("a", EntityChange::new().parent("b")).await }),
+        tokio::spawn(async move { other.update_entity("b", EntityChange::new().parent("a")).await }),
+    );
+    let results = [one.unwrap(), other.unwrap()];
+    assert_eq!(
+        results.iter().filter(|result| result.is_ok()).count(),
+        1,
+        "{results:?}"
+    );
+    assert!(
+        results
+            .iter()
+            .flat_map(|result| result.as_ref().err())
+            .all(|e| matches!(e, Error::ParentCycle { .. }))
+    );
+}
