@@ -38,7 +38,7 @@ pub(crate) fn bucket(entity: &EntityId, resource: &str, tokens: i64, refilled_at
 }
 
 /// The moment at which every stage's clock stands.
-pub(crate) const NOON: i64 = 1_769_860_800_000;
+pub(crate) const NOON: i64 = 4_073_544_000_000;
 
 fn id(number: u32) -> EntityId {
     format!("user-{number:03}").parse().unwrap()

@@ -18,7 +18,7 @@ async fn a_lost_answer_does_not_make_a_change_happen_twice() {
     let lose = || {
         stage
             .faults()
-            .plan("TransactWriteItems", [Fault::LostAnswer, Fault::LostAnswer])
+            .plan("TransactWriteItems", [Fault::LostAnswer, Fault::LostAnswer]);
     };
     lose();
     limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
@@ -164,7 +164,7 @@ async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_
         .await
         .unwrap();
     limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
-    let outage = [Fault::Unprocessed; 3].into_iter().chain([Fault::Throttled; 500]);
+    let outage = [Fault::Unprocessed; 2].into_iter().chain([Fault::Untouched; 500]);
     stage.faults().plan("BatchGetItem", outage);
     assert!(
         limiter
@@ -203,10 +203,10 @@ async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ten_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
-    const STRANGERS: usize = 10_000;
+async fn a_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
+    const STRANGERS: usize = 1_000;
     let stage = stage();
-    let limiter = stage.builder().config_cache_entries(2_000).await.unwrap();
+    let limiter = stage.builder().config_cache_entries(200).await.unwrap();
     stage.faults().calls();
     for number in 0..STRANGERS {
         for _ in 0..2 {
@@ -218,7 +218,7 @@ async fn ten_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() 
     }
     assert_eq!(stage.faults().calls().len(), STRANGERS);
     let stats = limiter.cache_stats();
-    assert_eq!((stats.hits, stats.entries), (STRANGERS as u64, 2_000));
+    assert_eq!((stats.hits, stats.entries), (STRANGERS as u64, 200));
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,4 +323,24 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bad_weather_of_the_other_tests_is_bad() {
+    let stage = Stage::faulty(Weather::Storm);
+    let limiter = stage.limiter().await;
+    stage.faults().calls();
+    for number in 0..20 {
+        limiter
+            .create_entity(NewEntity::new(format!("user-{number}")))
+            .await
+            .unwrap();
+    }
+    let sent = stage
+        .faults()
+        .calls()
+        .iter()
+        .filter(|call| *call == "TransactWriteItems")
+        .count();
+    assert!(sent > 22, "only {sent} transactions for 20 changes");
 }

@@ -72,7 +72,7 @@ fn old_bucket(
 async fn old_table(stage: &Stage) {
     stage.limiter().await;
     let mut record = VersionRecord::current(zae_limiter::Timestamp::MIN, "somebody");
-    record.schema_version = "0.7.0".to_owned();
+    "0.7.0".clone_into(&mut record.schema_version);
     stage.put([record.to_item()]).await;
     stage
         .put([
@@ -261,7 +261,7 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
         .unwrap();
     let before = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
     // The first level is written; then the table cannot be reached for longer than the budget.
-    let outage = std::iter::once(Fault::Unprocessed).chain(std::iter::repeat_n(Fault::ServerError, 100));
+    let outage = std::iter::once(Fault::Nothing).chain(std::iter::repeat_n(Fault::ServerError, 100));
     stage.faults().plan("TransactWriteItems", outage);
     assert!(
         limiter

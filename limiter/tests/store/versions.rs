@@ -31,8 +31,8 @@ async fn a_new_table_has_a_record_that_the_python_peer_can_live_with(stage: Stag
 
 fn of_version(schema: &str, least: &str) -> zae_limiter_schema::Item {
     let mut record = VersionRecord::current(zae_limiter::Timestamp::MIN, "somebody");
-    record.schema_version = schema.to_owned();
-    record.client_min_version = least.to_owned();
+    schema.clone_into(&mut record.schema_version);
+    least.clone_into(&mut record.client_min_version);
     record.to_item()
 }
 

@@ -41,6 +41,10 @@ pub(crate) enum Fault {
     Denied,
     /// Only half of a batch is done.
     Unprocessed,
+    /// Nothing of a batch is done.
+    Untouched,
+    /// All goes well, once.
+    Nothing,
 }
 
 impl Fault {
@@ -56,7 +60,9 @@ impl Fault {
                 cancelled["CancellationReasons"] = json!([{ "Code": "TransactionConflict" }]);
                 Some((400, cancelled))
             }
-            Self::LostAnswer | Self::LostRequest | Self::Unprocessed => None,
+            Self::LostAnswer | Self::LostRequest | Self::Unprocessed | Self::Untouched | Self::Nothing => {
+                None
+            }
         }
     }
 }
@@ -154,7 +160,11 @@ impl HttpConnector for Faulty {
             rewrite(&mut request, |body| body["Limit"] = json!(1));
         }
         let held_back = match fault {
-            Some(Fault::Unprocessed) => hold_back_half(&mut request),
+            Some(Fault::Unprocessed) => hold_back(&mut request, |all| all.div_ceil(2)),
+            Some(Fault::Untouched) => {
+                let all = hold_back(&mut request, |_| 0);
+                return HttpConnectorFuture::ready(Ok(response(200, &json!({ "UnprocessedKeys": all }))));
+            }
             _ => Value::Null,
         };
         let answered = self.store.call(request);
@@ -189,8 +199,8 @@ fn rewrite(request: &mut HttpRequest, change: impl FnOnce(&mut Value)) {
     *request.body_mut() = SdkBody::from(body.to_string());
 }
 
-/// Takes half of a batch out of the request, to be returned as unprocessed. A batch of one is left alone.
-fn hold_back_half(request: &mut HttpRequest) -> Value {
+/// Takes all but so many entries of a batch out of the request, to be returned as unprocessed.
+fn hold_back(request: &mut HttpRequest, keep: impl Fn(usize) -> usize) -> Value {
     let mut held_back = json!({});
     rewrite(request, |body| {
         for (table, wanted) in body["RequestItems"].as_object_mut().unwrap() {
@@ -201,7 +211,7 @@ fn hold_back_half(request: &mut HttpRequest) -> Value {
             }
             .as_array_mut()
             .unwrap();
-            let rest = list.split_off(list.len().div_ceil(2));
+            let rest = list.split_off(keep(list.len()));
             if !rest.is_empty() {
                 held_back[table] = if wanted.is_array() {
                     json!(rest)

@@ -46,7 +46,8 @@ fn fresh_name() -> String {
 
 impl Stage {
     fn at(place: Place) -> Self {
-        let clock = Arc::new(ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap()));
+        // Far ahead of the machine's clock: a store that deletes what has expired must find nothing.
+        let clock = Arc::new(ManualClock::at(Timestamp::parse("2099-01-31T12:00:00Z").unwrap()));
         Self {
             place,
             name: fresh_name(),
