@@ -85,10 +85,7 @@ fn yaml_1_1_reads_every_variant_as_json_does() {
         let yaml = template.to_yaml();
         for line in yaml.lines() {
             let scalar = bare_scalar(line);
-            assert!(
-                scalar.is_none_or(is_unambiguous),
-                "{name}: {line}"
-            );
+            assert!(scalar.is_none_or(is_unambiguous), "{name}: {line}");
         }
         let path = folder.write(&format!("{name}.yaml"), &yaml);
         let Some(cfn_lint) = cfn_lint() else { continue };
@@ -129,8 +126,10 @@ fn bare_scalar(line: &str) -> Option<&str> {
 
 /// Text that is text in YAML 1.1, or a number or truth value that JSON writes in the same way.
 fn is_unambiguous(scalar: &str) -> bool {
-    let json =
-        scalar == "true" || scalar == "false" || scalar.parse::<i64>().is_ok_and(|n| n.to_string() == scalar);
+    let number = scalar
+        .parse::<f64>()
+        .is_ok_and(|number| number.to_string() == scalar);
+    let json = scalar == "true" || scalar == "false" || number;
     let words = [
         "y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "",
     ];
@@ -151,6 +150,8 @@ fn the_scanner_finds_what_yaml_1_1_misreads() {
         ("Enabled: true", false),
         ("Mode: 0755", true),
         ("Time: 1:30", true),
+        ("Threshold: 0.05", false),
+        ("Version: 1.10", true),
         ("Type: AWS::SQS::Queue", false),
         ("Resources:", false),
     ] {

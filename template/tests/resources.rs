@@ -210,10 +210,9 @@ fn thresholds_reach_the_alarms() {
         .alarm_throttled_requests(10);
     let template = template(options);
     for (alarm, threshold) in [
+        ("GSI2WriteThrottleAlarm", 10),
         ("LambdaDurationAlarm", 50_000),
         ("ArchiverDurationAlarm", 50_000),
-        ("LambdaErrorRateAlarm", 5),
-        ("ArchiverErrorRateAlarm", 5),
         ("StreamIteratorAgeAlarm", 600_000),
         ("ArchiverIteratorAgeAlarm", 600_000),
         ("DynamoDBReadThrottleAlarm", 10),
@@ -222,6 +221,13 @@ fn thresholds_reach_the_alarms() {
         ("ArchiverDLQAlarm", 1),
     ] {
         assert_eq!(properties(&template, alarm)["Threshold"], threshold, "{alarm}");
+    }
+    for alarm in ["LambdaErrorRateAlarm", "ArchiverErrorRateAlarm"] {
+        let alarm = properties(&template, alarm);
+        assert_eq!(
+            (&alarm["Statistic"], &alarm["Threshold"]),
+            (&json!("Average"), &json!(0.05))
+        );
     }
 }
 
@@ -241,7 +247,7 @@ fn every_alarm_tells_the_topic_when_it_begins_and_when_it_is_over() {
         assert_eq!(alarm["Properties"]["OKActions"], json!([variants::TOPIC]), "{id}");
         count += 1;
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 16);
 }
 
 #[test]

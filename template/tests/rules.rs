@@ -332,13 +332,30 @@ fn an_alarm_that_tells_nobody_is_found() {
 #[test]
 fn throttles_that_nobody_watches_are_found() {
     let expected = only(Rule::ThrottlesWatched, "RateLimitsTable");
-    // The first is the expression; table and indexes follow.
-    for metric in 1..=4 {
-        assert_eq!(
-            after_removal("DynamoDBWriteThrottleAlarm", &format!("/Metrics/{metric}")),
-            expected
-        );
+    for of in ["DynamoDB", "GSI1", "GSI2", "GSI3"] {
+        for what in ["Read", "Write"] {
+            let found = after_patch(
+                &format!("{of}{what}ThrottleAlarm"),
+                "/MetricName",
+                json!("SystemErrors"),
+            );
+            assert_eq!(found, expected, "{of} {what}");
+        }
     }
+    let computed = json!([
+        { "MetricStat": { "Metric": { "MetricName": "WriteThrottleEvents", "Dimensions": [
+            { "Name": "TableName", "Value": { "Ref": "RateLimitsTable" } },
+            { "Name": "GlobalSecondaryIndexName", "Value": "GSI2" },
+        ] } } },
+    ]);
+    let mut model = model();
+    model
+        .remove_property(&id("GSI2WriteThrottleAlarm"), "/MetricName")
+        .unwrap();
+    model
+        .patch(&id("GSI2WriteThrottleAlarm"), "/Metrics", computed)
+        .unwrap();
+    assert!(found(&model).is_empty(), "a computed alarm counts too");
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn logical_ids_and_types_are_those_of_the_list() {
             assert!(before.is_none_or(|before| before == kind), "{id} has two types");
         }
     }
-    let found: String = types.iter().map(|(id, kind)| format!("{id} {kind}\n")).collect();
+    let found: Vec<_> = types.iter().map(|(id, kind)| format!("{id} {kind}\n")).collect();
+    let found = found.concat();
     let list = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("logical-ids.txt")).unwrap();
     for line in list.lines() {
         assert!(

@@ -79,12 +79,12 @@ output "lambda_duration_alarm_name" {
 }
 
 output "stream_iterator_age_alarm_name" {
-  description = "Name of the alarm: The aggregator falls behind: after 22 hours changes are lost from usage."
+  description = "Name of the alarm: The aggregator falls behind; after 22 hours changes are lost from usage."
   value       = aws_cloudformation_stack.limiter.outputs["StreamIteratorAgeAlarmName"]
 }
 
 output "archiver_dlq_alarm_name" {
-  description = "Name of the alarm: Audit events that could not be archived are in the archiver's queue."
+  description = "Name of the alarm: Audit events that could not be archived are in the queue of the archiver."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQAlarmName"]
 }
 
@@ -99,18 +99,48 @@ output "archiver_duration_alarm_name" {
 }
 
 output "archiver_iterator_age_alarm_name" {
-  description = "Name of the alarm: The archiver falls behind: after 22 hours events are missing from the archive."
+  description = "Name of the alarm: The archiver falls behind; after 22 hours events are missing from the archive."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverIteratorAgeAlarmName"]
 }
 
 output "dynamodb_read_throttle_alarm_name" {
-  description = "Name of the alarm: Reads of the table or of one of its indexes are throttled."
+  description = "Name of the alarm: Reads of the table are throttled."
   value       = aws_cloudformation_stack.limiter.outputs["DynamoDBReadThrottleAlarmName"]
 }
 
 output "dynamodb_write_throttle_alarm_name" {
-  description = "Name of the alarm: Writes of the table or of one of its indexes are throttled: look for a hot entity or resource."
+  description = "Name of the alarm: Writes of the table are throttled; look for a hot entity."
   value       = aws_cloudformation_stack.limiter.outputs["DynamoDBWriteThrottleAlarmName"]
+}
+
+output "gsi1_read_throttle_alarm_name" {
+  description = "Name of the alarm: Reads of an index are throttled."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI1ReadThrottleAlarmName"]
+}
+
+output "gsi1_write_throttle_alarm_name" {
+  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI1WriteThrottleAlarmName"]
+}
+
+output "gsi2_read_throttle_alarm_name" {
+  description = "Name of the alarm: Reads of an index are throttled."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI2ReadThrottleAlarmName"]
+}
+
+output "gsi2_write_throttle_alarm_name" {
+  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI2WriteThrottleAlarmName"]
+}
+
+output "gsi3_read_throttle_alarm_name" {
+  description = "Name of the alarm: Reads of an index are throttled."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI3ReadThrottleAlarmName"]
+}
+
+output "gsi3_write_throttle_alarm_name" {
+  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  value       = aws_cloudformation_stack.limiter.outputs["GSI3WriteThrottleAlarmName"]
 }
 
 output "audit_archive_bucket_name" {

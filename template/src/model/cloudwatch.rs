@@ -1,6 +1,7 @@
 //! Alarms.
 
 use serde::Serialize;
+use serde_json::Number;
 
 use super::{Construct, Handle, Text};
 
@@ -14,13 +15,17 @@ pub struct Alarm {
     pub alarm_description: &'static str,
     /// What is watched.
     #[serde(flatten)]
-    pub watched: Watched,
+    pub metric: Metric,
+    /// How a period becomes one number.
+    pub statistic: Statistic,
+    /// Seconds.
+    pub period: u32,
     /// Periods in a row.
     pub evaluation_periods: u32,
     /// How to compare.
     pub comparison_operator: Comparison,
     /// With what.
-    pub threshold: u32,
+    pub threshold: Number,
     /// What silence means.
     pub treat_missing_data: &'static str,
     /// ARNs of topics that are told.
@@ -40,20 +45,6 @@ impl Handle<Alarm> {
     pub fn name(&self) -> Text {
         self.reference()
     }
-}
-
-/// What an alarm watches.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub enum Watched {
-    /// One metric.
-    One(MetricOverTime),
-    /// Something computed from several.
-    Computed {
-        /// The metrics, and the expression that makes one number of them.
-        #[serde(rename = "Metrics")]
-        metrics: Vec<MetricQuery>,
-    },
 }
 
 /// How a number is compared with the threshold.
@@ -77,19 +68,6 @@ pub struct Metric {
     pub dimensions: Vec<Dimension>,
 }
 
-/// A metric and how it is made one number per period.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct MetricOverTime {
-    /// The metric.
-    #[serde(flatten)]
-    pub metric: Metric,
-    /// Sum, average or maximum.
-    pub statistic: Statistic,
-    /// Seconds.
-    pub period: u32,
-}
-
 /// One number of a period's many.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub enum Statistic {
@@ -109,35 +87,4 @@ pub struct Dimension {
     pub name: &'static str,
     /// Which one.
     pub value: Text,
-}
-
-/// A metric of a computed alarm, or the computation.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct MetricQuery {
-    /// By what name the expression knows it.
-    pub id: String,
-    /// Whether the alarm compares this one.
-    pub return_data: bool,
-    /// What people read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<&'static str>,
-    /// The computation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expression: Option<String>,
-    /// The metric.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metric_stat: Option<MetricStat>,
-}
-
-/// A metric as the expressions of alarms know it.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct MetricStat {
-    /// The metric.
-    pub metric: Metric,
-    /// Seconds.
-    pub period: u32,
-    /// How a period becomes one number.
-    pub stat: Statistic,
 }

@@ -56,7 +56,7 @@ options! {
     alarm_error_rate_pct: number => u32, 1, between(0, 99);
     /// Seconds that a function may be behind the table before an alarm. Default: 30.
     alarm_iterator_age_seconds: number => u32, 30, between(1, 79_200);
-    /// Throttled requests in five minutes, table and indexes together, above which there is an alarm. Default: 1.
+    /// Throttled requests in five minutes, of the table or of an index, above which there is an alarm. Default: 1.
     alarm_throttled_requests: number => u32, 1, between(0, 1_000_000);
     /// Whether the stack has managed policies, and roles for its functions. Default: yes.
     create_iam: flag => bool, true, any;

@@ -15,10 +15,23 @@ pub const STATEFUL: [LogicalId; 2] = [TABLE, ARCHIVE_BUCKET];
 /// Bucket with the functions' archives, in exported templates.
 pub const CODE_BUCKET: LogicalId = LogicalId::fixed("CodeBucket");
 
-/// Alarm on throttled reads of table and indexes.
+/// Alarm on throttled reads of the table.
 pub const READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("DynamoDBReadThrottleAlarm");
-/// Alarm on throttled writes of table and indexes.
+/// Alarm on throttled writes of the table.
 pub const WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("DynamoDBWriteThrottleAlarm");
+
+/// Alarm on throttled reads of GSI1.
+pub const GSI1_READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI1ReadThrottleAlarm");
+/// Alarm on throttled writes of GSI1.
+pub const GSI1_WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI1WriteThrottleAlarm");
+/// Alarm on throttled reads of GSI2.
+pub const GSI2_READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI2ReadThrottleAlarm");
+/// Alarm on throttled writes of GSI2.
+pub const GSI2_WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI2WriteThrottleAlarm");
+/// Alarm on throttled reads of GSI3.
+pub const GSI3_READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI3ReadThrottleAlarm");
+/// Alarm on throttled writes of GSI3.
+pub const GSI3_WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI3WriteThrottleAlarm");
 
 /// What the stack knows one of its functions and everything around it by.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -186,3 +186,54 @@ pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bo
 fn use_of_key() -> Vec<crate::model::iam::Action> {
     actions("kms", &["Decrypt", "GenerateDataKey"])
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use zae_limiter_schema::bucket::{Attr, ClientId, Field};
+    use zae_limiter_schema::keys::attribute;
+    use zae_limiter_schema::{ConfigRecord, Limit, LimitName};
+
+    fn is_allowed(name: &str) -> bool {
+        BUCKET_ATTRIBUTES
+            .iter()
+            .any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => name.starts_with(start),
+                None => name == *pattern,
+            })
+    }
+
+    #[test]
+    fn every_attribute_of_a_bucket_may_be_written_by_those_who_acquire() {
+        let limit = LimitName::parse("tpm").unwrap();
+        let mut attributes = vec![
+            Attr::RefilledAt,
+            Attr::Etag,
+            Attr::Events,
+            Attr::ExpiresAt,
+            Attr::Entity,
+            Attr::Resource,
+            Attr::Cascade,
+            Attr::Parent,
+            Attr::Gsi2Pk,
+            Attr::Gsi2Sk,
+            Attr::Slot(ClientId::parse("a1b2").unwrap()),
+        ];
+        attributes.extend(Field::ALL.map(|field| Attr::Limit(limit.clone(), field)));
+        for attribute in attributes {
+            assert!(is_allowed(&attribute.to_string()), "{attribute}");
+        }
+        assert!(is_allowed(attribute::PK) && is_allowed(attribute::SK));
+    }
+
+    #[test]
+    fn limits_of_a_configuration_may_not_be_written_by_those_who_acquire() {
+        let limit = Limit::per_minute("tpm", 10).unwrap();
+        for (name, _) in ConfigRecord::limit_attributes(&limit) {
+            assert!(!is_allowed(&name), "{name}");
+        }
+        assert!(!is_allowed("config_version") && !is_allowed("on_unavailable") && !is_allowed("metadata"));
+    }
+}

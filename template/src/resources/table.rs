@@ -11,9 +11,6 @@ use crate::model::dynamodb::{
 use crate::model::{Handle, Model, Tag, Text};
 use crate::options::{IndexProjection, StackOptions};
 
-/// The indexes of the table.
-pub(super) const INDEXES: [&str; 3] = [GSI1, GSI2, GSI3];
-
 pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Result<Handle<Table>, Error> {
     let gsi2 = match options.gsi2_projection {
         IndexProjection::Keys => ProjectionType::KeysOnly,

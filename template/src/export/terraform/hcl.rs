@@ -3,7 +3,10 @@
 /// An output's name as Terraform users write names.
 pub(super) fn snake_case(name: &str) -> String {
     // Abbreviations are one word.
-    let name = name.replace("DynamoDB", "Dynamodb").replace("DLQ", "Dlq");
+    let name = name
+        .replace("DynamoDB", "Dynamodb")
+        .replace("DLQ", "Dlq")
+        .replace("GSI", "Gsi");
     let mut out = String::new();
     for (place, letter) in name.chars().enumerate() {
         if letter.is_ascii_uppercase() && place > 0 {
@@ -35,6 +38,10 @@ mod tests {
 
     #[test]
     fn abbreviations_are_one_word() {
+        assert_eq!(
+            snake_case("GSI1ReadThrottleAlarmName"),
+            "gsi1_read_throttle_alarm_name"
+        );
         assert_eq!(snake_case("AggregatorDLQUrl"), "aggregator_dlq_url");
         assert_eq!(
             snake_case("DynamoDBReadThrottleAlarmName"),
