@@ -163,6 +163,10 @@ where
         if let Some(held) = current.downcast_ref::<crate::embedded::FileHeld>() {
             return Failure::Held(held.path.clone());
         }
+        #[cfg(feature = "embedded")]
+        if let Some(waits) = current.downcast_ref::<crate::embedded::WaitsForFile>() {
+            return Failure::Unavailable(waits.to_string());
+        }
         if let Some(credentials) = current.downcast_ref::<CredentialsError>() {
             return match credentials {
                 CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {

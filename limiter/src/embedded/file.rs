@@ -75,6 +75,24 @@ fn check(path: &Path) -> Result<()> {
     }
 }
 
+/// True if the file cannot be written to at this moment.
+pub(super) async fn is_held(path: PathBuf) -> bool {
+    let probe = move || -> rusqlite::Result<()> {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.busy_timeout(Duration::from_millis(50))?;
+        connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")
+    };
+    let busy = |error: rusqlite::Error| {
+        matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        )
+    };
+    tokio::task::spawn_blocking(probe)
+        .await
+        .is_ok_and(|probed| probed.is_err_and(busy))
+}
+
 fn held(path: &Path) -> Error {
     Error::from(FileHeld {
         path: path.to_owned(),

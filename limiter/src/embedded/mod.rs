@@ -7,6 +7,7 @@ mod wording;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -20,11 +21,21 @@ use dynoxide::Database;
 
 use crate::{Error, Result};
 
-/// Another process keeps the file locked.
+/// After how long a call looks whether somebody else holds the file.
+const HELD_AFTER: Duration = Duration::from_millis(300);
+
+/// Another process keeps the file locked, and the request was not carried out.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("another process holds {}", path.display())]
 pub(crate) struct FileHeld {
     pub(crate) path: PathBuf,
+}
+
+/// Another process keeps the file locked, and the request still waits: it may be carried out later.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("another process holds {}", path.display())]
+pub(crate) struct WaitsForFile {
+    path: PathBuf,
 }
 
 /// A DynamoDB engine in the process, in memory or in one file. Clones share it.
@@ -110,15 +121,23 @@ impl HttpConnector for EmbeddedStore {
             .to_owned();
         let body = request.body().bytes().unwrap_or_default().to_vec();
         let answered = move || store.answer(&target, &body);
-        if self.file.is_none() {
+        let Some(path) = self.file.clone() else {
             // Memory waits for nobody, and simulations must not meet a second thread.
             return HttpConnectorFuture::ready(into_connector_result(answered()));
-        }
+        };
         HttpConnectorFuture::new(async move {
-            let answer = tokio::task::spawn_blocking(answered)
-                .await
-                .map_err(|error| ConnectorError::other(error.into(), None))?;
-            into_connector_result(answer)
+            let mut answer = tokio::task::spawn_blocking(answered);
+            loop {
+                match tokio::time::timeout(HELD_AFTER, &mut answer).await {
+                    Ok(Ok(answer)) => return into_connector_result(answer),
+                    Ok(Err(error)) => return Err(ConnectorError::other(error.into(), None)),
+                    // The engine would wait in silence for longer than callers have time.
+                    Err(_) if file::is_held(path.clone()).await => {
+                        return Err(ConnectorError::timeout(WaitsForFile { path }.into()));
+                    }
+                    Err(_) => {}
+                }
+            }
         })
     }
 }

@@ -22,6 +22,12 @@ struct Records {
     others: Vec<Key>,
 }
 
+impl Records {
+    fn is_empty(&self) -> bool {
+        self.entity.is_none() && self.configs.is_empty() && self.others.is_empty()
+    }
+}
+
 impl Repository {
     /// Deletes an entity with its buckets, configurations and usage, and returns how many records that were. Its audit
     /// events stay. An entity with children is not deleted.
@@ -31,8 +37,8 @@ impl Repository {
         self.refuse_if_parent(&id).await?;
         let mut deleted = 0;
         for attempt in 1..=MOST_ATTEMPTS {
-            let mut records = self.records_of(&id).await?;
-            if records.entity.is_none() && records.configs.is_empty() && records.others.is_empty() {
+            let records = self.records_of(&id).await?;
+            if records.is_empty() {
                 return if deleted > 0 {
                     Ok(deleted)
                 } else {
@@ -41,16 +47,18 @@ impl Repository {
             }
             self.inner.table.batch_delete(&records.others).await?;
             deleted += records.others.len();
-            while records.configs.len() > CONFIGS_AT_ONCE {
-                let some = records.configs.split_off(records.configs.len() - CONFIGS_AT_ONCE);
-                let mut transaction = Transaction::on(&self.inner.table);
-                delete_configs(&mut transaction, &some);
-                if let Transacted::Done = transaction.commit().await? {
-                    deleted += some.len();
-                }
-            }
-            let total = deleted + records.configs.len() + usize::from(records.entity.is_some());
-            if self.delete_last(&id, &records, total).await? {
+            // What does not fit into the last transaction goes before it.
+            let (first, last) = records
+                .configs
+                .split_at(records.configs.len().saturating_sub(CONFIGS_AT_ONCE));
+            let first_done = self.delete_some(first).await?;
+            deleted += first_done;
+            let total = deleted + last.len() + usize::from(records.entity.is_some());
+            if first_done == first.len()
+                && self
+                    .delete_last(&id, records.entity.as_ref(), last, total)
+                    .await?
+            {
                 self.inner.cache.invalidate_entity(&id);
                 for config in &records.configs {
                     self.drop_empty_counts(resource_of(config)).await;
@@ -62,7 +70,27 @@ impl Repository {
         Err(self.contention(&format!("entity {id}")))
     }
 
-    async fn delete_last(&self, id: &EntityId, records: &Records, total: usize) -> Result<bool> {
+    /// Deletes configurations with their registry counts, and returns how many. Stops where somebody else was faster.
+    async fn delete_some(&self, configs: &[Key]) -> Result<usize> {
+        let mut deleted = 0;
+        for some in configs.chunks(CONFIGS_AT_ONCE) {
+            let mut transaction = Transaction::on(&self.inner.table);
+            delete_configs(&mut transaction, some);
+            if !matches!(transaction.commit().await?, Transacted::Done) {
+                break;
+            }
+            deleted += some.len();
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_last(
+        &self,
+        id: &EntityId,
+        entity: Option<&Key>,
+        configs: &[Key],
+        total: usize,
+    ) -> Result<bool> {
         let details = Details::from([("records_deleted".to_owned(), AttributeValue::N(total.to_string()))]);
         let event = self
             .event(
@@ -73,8 +101,8 @@ impl Repository {
             )
             .await?;
         let mut transaction = Transaction::on(&self.inner.table);
-        delete_configs(&mut transaction, &records.configs);
-        if let Some(entity) = &records.entity {
+        delete_configs(&mut transaction, configs);
+        if let Some(entity) = entity {
             transaction.delete_existing(entity);
         }
         transaction.put_new(event.to_item());

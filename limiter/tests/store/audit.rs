@@ -172,3 +172,34 @@ async fn the_principal_is_whoever_acts(stage: Stage) {
     assert_eq!(principal("user-2").await.as_deref(), Some(arn));
     assert!(limiter.acting_as("no such name").is_err());
 }
+
+#[tokio::test]
+async fn the_principal_is_the_callers_arn_if_none_is_given() {
+    let stage = Stage::ministack();
+    let limiter = stage.anonymous().await.unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let subject = AuditSubject::Entity("user-1".parse().unwrap());
+    let event = limiter
+        .audit_events(&subject, &page(1))
+        .await
+        .unwrap()
+        .items
+        .remove(0);
+    assert!(
+        event.principal.as_deref().unwrap().starts_with("arn:aws:"),
+        "{event:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_caller_who_cannot_be_found_out_does_not_stop_a_change() {
+    // This server knows DynamoDB only.
+    let stage = Stage::http();
+    let limiter = stage.anonymous().await.unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let subject = AuditSubject::Entity("user-1".parse().unwrap());
+    assert_eq!(
+        limiter.audit_events(&subject, &page(1)).await.unwrap().items[0].principal,
+        None
+    );
+}

@@ -329,3 +329,26 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
     ));
     assert!(limiter.list_entities(&page(10)).await.unwrap().items.is_empty());
 }
+
+#[tokio::test]
+async fn an_entity_with_more_configurations_than_a_transaction_holds_is_deleted_whole() {
+    let stage = Stage::memory();
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    for number in 0..200 {
+        limiter
+            .set_limits("user-1", format!("model-{number}"), [rpm(1)])
+            .await
+            .unwrap();
+    }
+    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 201);
+    assert!(
+        limiter
+            .list_resources_with_entity_configs()
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
+    assert_eq!(registry.len(), 2, "nothing but its key is left");
+}

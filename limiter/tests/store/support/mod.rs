@@ -88,6 +88,11 @@ impl Stage {
 
     /// A limiter on the stage's table, with a cache of its own. More settings can follow.
     pub(crate) fn builder(&self) -> Builder {
+        self.anonymous().principal("tester")
+    }
+
+    /// The same, of somebody who does not say who they are.
+    pub(crate) fn anonymous(&self) -> Builder {
         let builder = match &self.place {
             Place::Memory(store) => RateLimiter::embedded_in(store).name(&self.name),
             Place::File(folder) => {
@@ -96,10 +101,7 @@ impl Stage {
             Place::Endpoint(url) => remote(&self.name, url),
             Place::Faulty(faulty) => remote(&self.name, "http://faulty.invalid").http_client(faulty.clone()),
         };
-        builder
-            .clock(self.clock.clone())
-            .principal("tester")
-            .create_table(true)
+        builder.clock(self.clock.clone()).create_table(true)
     }
 
     pub(crate) async fn limiter(&self) -> RateLimiter {
