@@ -1,1 +1,65 @@
-//! Under construction.
+//! The reconciler: from [`StackOptions`] to a stack that is what they say.
+//!
+//! ```no_run
+//! use zae_limiter_stack::{Code, Stack, StackName, StackOptions};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+//! let options = StackOptions::builder().lambda_memory(512).build()?;
+//! let stack = Stack::new(StackName::parse("limiter")?, options, &aws).code(Code::built_in("."));
+//!
+//! let plan = stack.plan().await?;
+//! println!("{plan}");
+//! stack.apply(&plan).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | To find | Look in |
+//! |---|---|
+//! | what an application calls at its start | [`Stack::ensure`] |
+//! | what an operator calls | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::discover`] |
+//! | where the functions' code comes from | [`Code`] |
+//! | what is told while something happens | [`Event`], [`Observer`] |
+//! | what goes wrong, and what to do then | [`Error`] |
+//!
+//! Comparing, guarding and explaining are functions on values (`plan`, `guard`, `cause`, `situation`); calls to AWS are in `cloud`;
+//! `reconcile` puts them together.
+
+mod adopt;
+mod cause;
+mod clients;
+mod cloud;
+mod code;
+mod deployed;
+mod desired;
+mod discover;
+mod error;
+mod events;
+mod fingerprint;
+mod guard;
+mod outcome;
+mod owner;
+mod plan;
+mod preflight;
+mod reconcile;
+mod situation;
+mod stack;
+mod status;
+mod version;
+
+pub use cause::Cause;
+pub use clients::Clients;
+pub use code::Code;
+pub use discover::Discovered;
+pub use error::Error;
+pub use events::{Event, Observer, ResourceEvent};
+pub use guard::Refusal;
+pub use outcome::{Change, Outcome};
+pub use owner::Owner;
+pub use plan::{Action, Basis, Kind, OutputChange, Plan, PropertyChange, ResourceChange};
+pub use preflight::Finding;
+pub use reconcile::{Deleted, Deletion, Drift, Kept, PropertyDrift, ResourceDrift, Verdict};
+pub use stack::Stack;
+pub use status::{Health, Status};
+pub use zae_limiter_template::{LambdaFunction, StackName, StackOptions};

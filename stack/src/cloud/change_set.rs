@@ -1,0 +1,152 @@
+//! Change sets.
+
+use aws_sdk_cloudformation::types::{Capability, ChangeSetType, ResourceChange};
+
+use super::Cloud;
+use super::failure::Failure;
+use super::stacks::tags;
+use crate::desired::Desired;
+
+/// A change set once CloudFormation is done with computing it.
+#[derive(Debug)]
+pub(crate) struct ChangeSet {
+    pub(crate) arn: String,
+    pub(crate) stack_id: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) changes: Vec<ResourceChange>,
+}
+
+impl ChangeSet {
+    pub(crate) fn ready(&self) -> bool {
+        self.status == "CREATE_COMPLETE"
+    }
+
+    pub(crate) fn pending(&self) -> bool {
+        matches!(self.status.as_str(), "CREATE_PENDING" | "CREATE_IN_PROGRESS")
+    }
+
+    /// CloudFormation sees no difference between the deployed template and ours.
+    pub(crate) fn empty(&self) -> bool {
+        self.status == "FAILED"
+            && (self.reason.contains("didn't contain changes")
+                || self.reason.contains("No updates are to be performed"))
+    }
+}
+
+/// What a change set is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A new stack, taking in what is there already under a name of the template.
+    Create,
+    /// A change of a stack.
+    Update,
+}
+
+impl Cloud {
+    /// Asks for a change set and returns its ARN.
+    pub(crate) async fn create_change_set(
+        &self,
+        stack: &str,
+        purpose: Purpose,
+        desired: &Desired,
+    ) -> Result<String, Failure> {
+        let kind = match purpose {
+            Purpose::Create => ChangeSetType::Create,
+            Purpose::Update => ChangeSetType::Update,
+        };
+        let name = desired.fingerprint.change_set_name();
+        let call = self
+            .clients
+            .cloudformation
+            .create_change_set()
+            .stack_name(stack)
+            .change_set_name(&name);
+        let call = call
+            .change_set_type(kind)
+            .capabilities(Capability::CapabilityNamedIam);
+        let call = call
+            .template_body(desired.template.to_json())
+            .set_tags(Some(tags(&desired.tags)));
+        let import = (purpose == Purpose::Create).then_some(true);
+        let made = call.set_import_existing_resources(import).send().await;
+        let made = made.map_err(|error| Failure::of("cloudformation:CreateChangeSet", stack, &error))?;
+        Ok(made.id.unwrap_or(name))
+    }
+
+    /// A change set with all its changes.
+    pub(crate) async fn change_set(&self, stack: &str, arn: &str) -> Result<ChangeSet, Failure> {
+        let (mut changes, mut token) = (Vec::new(), None);
+        loop {
+            let call = self
+                .clients
+                .cloudformation
+                .describe_change_set()
+                .stack_name(stack)
+                .change_set_name(arn);
+            let call = call.include_property_values(true).set_next_token(token);
+            let page = call.send().await;
+            let page = page.map_err(|error| Failure::of("cloudformation:DescribeChangeSet", arn, &error))?;
+            changes.extend(
+                page.changes()
+                    .iter()
+                    .filter_map(|change| change.resource_change().cloned()),
+            );
+            token = page.next_token().map(str::to_owned);
+            if token.is_none() {
+                return Ok(ChangeSet {
+                    arn: page.change_set_id.unwrap_or_else(|| arn.to_owned()),
+                    stack_id: page.stack_id.unwrap_or_else(|| stack.to_owned()),
+                    status: page
+                        .status
+                        .map(|status| status.as_str().to_owned())
+                        .unwrap_or_default(),
+                    reason: page.status_reason.unwrap_or_default(),
+                    changes,
+                });
+            }
+        }
+    }
+
+    /// Starts what a change set says.
+    pub(crate) async fn execute(&self, stack: &str, arn: &str, token: &str) -> Result<(), Failure> {
+        let call = self
+            .clients
+            .cloudformation
+            .execute_change_set()
+            .stack_name(stack)
+            .change_set_name(arn);
+        let call = call.client_request_token(token);
+        call.send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:ExecuteChangeSet", arn, &error))?;
+        Ok(())
+    }
+
+    /// Throws a change set away. That it cannot be is no reason to fail: it changes nothing by being there.
+    pub(crate) async fn discard(&self, stack: &str, arn: &str) {
+        let call = self
+            .clients
+            .cloudformation
+            .delete_change_set()
+            .stack_name(stack)
+            .change_set_name(arn);
+        if let Err(error) = call.send().await {
+            let failure = Failure::of("cloudformation:DeleteChangeSet", arn, &error);
+            tracing::debug!(
+                change_set = arn,
+                reason = failure.message(),
+                "a change set stays behind"
+            );
+        }
+    }
+}
+
+/// Whether executing failed because another change overtook ours.
+pub(crate) fn overtaken(failure: &Failure) -> bool {
+    failure.is("InvalidChangeSetStatus")
+        || failure.is("ChangeSetNotFound")
+        || failure.is("InvalidChangeSetStatusException")
+        || failure.is("ChangeSetNotFoundException")
+        || failure.busy()
+}

@@ -1,0 +1,161 @@
+//! A call that AWS did not answer as hoped.
+
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::display::DisplayErrorContext;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+
+use crate::Error;
+
+const DENIED: [&str; 6] = [
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthorizationError",
+    "AuthorizationErrorException",
+    "Forbidden",
+    "UnauthorizedOperation",
+];
+
+/// What was called, on what, and the answer.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    action: &'static str,
+    resource: String,
+    code: Option<String>,
+    status: Option<u16>,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn of<E>(
+        action: &'static str,
+        resource: impl Into<String>,
+        error: &SdkError<E, HttpResponse>,
+    ) -> Self
+    where
+        E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    {
+        let service = error.as_service_error();
+        let said = service.and_then(ProvideErrorMetadata::message).map(str::to_owned);
+        Self {
+            action,
+            resource: resource.into(),
+            code: service.and_then(ProvideErrorMetadata::code).map(str::to_owned),
+            status: error.raw_response().map(|response| response.status().as_u16()),
+            message: said.unwrap_or_else(|| DisplayErrorContext(error).to_string()),
+        }
+    }
+
+    /// An error inside an answer.
+    pub(crate) fn told(
+        action: &'static str,
+        resource: impl Into<String>,
+        code: Option<&str>,
+        message: Option<&str>,
+    ) -> Self {
+        let message = message.unwrap_or("no reason given").to_owned();
+        Self {
+            action,
+            resource: resource.into(),
+            code: code.map(str::to_owned),
+            status: None,
+            message,
+        }
+    }
+
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.code.as_deref() == Some(code)
+    }
+
+    pub(crate) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    pub(crate) fn says(&self, words: &str) -> bool {
+        self.message.contains(words)
+    }
+
+    /// CloudFormation has no code of its own for a stack that is not there.
+    pub(crate) fn no_such_stack(&self) -> bool {
+        self.is("ValidationError") && self.says("does not exist")
+    }
+
+    /// Somebody else's operation is running on the stack.
+    pub(crate) fn busy(&self) -> bool {
+        self.says("_IN_PROGRESS") || self.is("OperationInProgressException")
+    }
+
+    pub(crate) fn nothing_to_update(&self) -> bool {
+        self.says("No updates are to be performed")
+    }
+
+    pub(crate) fn denied(&self) -> bool {
+        match &self.code {
+            Some(code) => DENIED.contains(&code.as_str()),
+            // A HEAD request has no body that could name the code.
+            None => self.status == Some(403),
+        }
+    }
+
+    /// The service says that it does not have it, in the words of whichever service it is.
+    pub(crate) fn absent(&self) -> bool {
+        let words = [
+            "NoSuchEntity",
+            "ResourceNotFoundException",
+            "NotFound",
+            "NotFoundException",
+            "NoSuchKey",
+            "NoSuchBucket",
+        ];
+        match &self.code {
+            Some(code) => words.contains(&code.as_str()),
+            None => self.status == Some(404),
+        }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        if failure.denied() {
+            let (action, resource) = refused(&failure.message).unwrap_or((failure.action, &failure.resource));
+            return Self::Denied {
+                action: action.to_owned(),
+                resource: resource.to_owned(),
+                message: failure.message,
+            };
+        }
+        Self::Call {
+            action: failure.action,
+            resource: failure.resource,
+            code: failure.code.unwrap_or_else(|| "no answer".to_owned()),
+            message: failure.message,
+        }
+    }
+}
+
+/// The action and the resource in `… is not authorized to perform: ACTION on resource: RESOURCE …`.
+pub(crate) fn refused(message: &str) -> Option<(&str, &str)> {
+    let (_, rest) = message.split_once("not authorized to perform: ")?;
+    let (action, rest) = rest.split_once(" on resource: ")?;
+    let resource = rest.split_whitespace().next().unwrap_or(rest);
+    Some((action.trim(), resource.trim_end_matches(['.', ',', ')'])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_action_and_resource() {
+        let said = "User: arn:aws:iam::123456789012:user/app is not authorized to perform: cloudformation:CreateStack \
+                    on resource: arn:aws:cloudformation:eu-west-1:123456789012:stack/demo/* because no identity-based \
+                    policy allows the action";
+        let resource = "arn:aws:cloudformation:eu-west-1:123456789012:stack/demo/*";
+        assert_eq!(refused(said), Some(("cloudformation:CreateStack", resource)));
+        assert_eq!(refused("Access Denied"), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! Calls to AWS, one file a service; nothing here decides anything.
+
+pub(crate) mod artifacts;
+pub(crate) mod change_set;
+pub(crate) mod drift;
+pub(crate) mod failure;
+pub(crate) mod purge;
+mod stack_events;
+pub(crate) mod stacks;
+pub(crate) mod table;
+
+use zae_limiter_template::deployer::Place;
+
+use crate::{Clients, Error};
+use failure::Failure;
+
+/// AWS, as far as we need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Cloud {
+    pub(crate) clients: Clients,
+}
+
+impl Cloud {
+    /// The region that stacks are made in.
+    pub(crate) fn region(&self) -> Result<String, Error> {
+        let region = self.clients.cloudformation.config().region();
+        region
+            .map(|region| region.as_ref().to_owned())
+            .ok_or(Error::NoRegion)
+    }
+
+    /// Where the caller's credentials lead. Not needed once a stack exists: its ARN tells.
+    pub(crate) async fn caller(&self) -> Result<Place, Error> {
+        let caller = self.clients.sts.get_caller_identity().send().await;
+        let caller = caller.map_err(|error| Failure::of("sts:GetCallerIdentity", "*", &error))?;
+        let partition = caller
+            .arn()
+            .and_then(|arn| arn.split(':').nth(1))
+            .unwrap_or("aws")
+            .to_owned();
+        Ok(Place {
+            partition,
+            region: self.region()?,
+            account: caller.account.unwrap_or_default(),
+        })
+    }
+}

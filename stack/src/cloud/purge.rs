@@ -1,0 +1,110 @@
+//! Deletion of what a deleted stack left behind, when somebody asks for it by name.
+
+use aws_sdk_s3::types::{Delete, ObjectIdentifier};
+
+use super::Cloud;
+use super::failure::Failure;
+
+impl Cloud {
+    /// Deletes a table. One that is not there is fine.
+    pub(crate) async fn delete_table(&self, table: &str) -> Result<(), Failure> {
+        match self
+            .clients
+            .dynamodb
+            .delete_table()
+            .table_name(table)
+            .send()
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let failure = Failure::of("dynamodb:DeleteTable", table, &error);
+                if failure.absent() { Ok(()) } else { Err(failure) }
+            }
+        }
+    }
+
+    /// Deletes every version of every object, a page at a time, and returns how many there were.
+    pub(crate) async fn empty_bucket(&self, bucket: &str, owner: &str) -> Result<u64, Failure> {
+        let mut deleted = 0;
+        loop {
+            let call = self
+                .clients
+                .s3
+                .list_object_versions()
+                .bucket(bucket)
+                .expected_bucket_owner(owner);
+            let page = match call.send().await {
+                Ok(page) => page,
+                Err(error) => {
+                    let failure = Failure::of("s3:ListBucketVersions", bucket, &error);
+                    return if failure.absent() {
+                        Ok(deleted)
+                    } else {
+                        Err(failure)
+                    };
+                }
+            };
+            let versions = page
+                .versions()
+                .iter()
+                .map(|version| (version.key(), version.version_id()));
+            let markers = page
+                .delete_markers()
+                .iter()
+                .map(|marker| (marker.key(), marker.version_id()));
+            let objects = versions.chain(markers).filter_map(|(key, version)| {
+                let object = ObjectIdentifier::builder().key(key?);
+                object.set_version_id(version.map(str::to_owned)).build().ok()
+            });
+            let objects: Vec<_> = objects.collect();
+            if objects.is_empty() {
+                return Ok(deleted);
+            }
+            deleted += objects.len() as u64;
+            let Ok(delete) = Delete::builder().set_objects(Some(objects)).quiet(true).build() else {
+                return Ok(deleted);
+            };
+            let call = self
+                .clients
+                .s3
+                .delete_objects()
+                .bucket(bucket)
+                .expected_bucket_owner(owner)
+                .delete(delete);
+            let answer = call
+                .send()
+                .await
+                .map_err(|error| Failure::of("s3:DeleteObjectVersion", bucket, &error))?;
+            // Locked objects come back as errors: without this the loop would never end.
+            if let Some(error) = answer.errors().first() {
+                let object = format!("{bucket}/{}", error.key().unwrap_or_default());
+                return Err(Failure::told(
+                    "s3:DeleteObjectVersion",
+                    object,
+                    error.code(),
+                    error.message(),
+                ));
+            }
+        }
+    }
+
+    /// Deletes an empty bucket. One that is not there is fine.
+    pub(crate) async fn delete_bucket(&self, bucket: &str, owner: &str) -> Result<(), Failure> {
+        match self
+            .clients
+            .s3
+            .delete_bucket()
+            .bucket(bucket)
+            .expected_bucket_owner(owner)
+            .send()
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let failure = Failure::of("s3:DeleteBucket", bucket, &error);
+                if failure.absent() { Ok(()) } else { Err(failure) }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Stacks: look, create, update, delete.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types::{Capability, Tag, TemplateStage};
+use zae_limiter_template::Template;
+
+use super::Cloud;
+use super::failure::Failure;
+use crate::deployed::Described;
+use crate::desired::Desired;
+
+impl Cloud {
+    /// The stack of this name or ARN, if there is one. A deleted stack is found by its ARN only.
+    pub(crate) async fn describe(&self, stack: &str) -> Result<Option<Described>, Failure> {
+        match self
+            .clients
+            .cloudformation
+            .describe_stacks()
+            .stack_name(stack)
+            .send()
+            .await
+        {
+            Ok(found) => Ok(found.stacks().first().map(Described::of)),
+            Err(error) => {
+                let failure = Failure::of("cloudformation:DescribeStacks", stack, &error);
+                if failure.no_such_stack() {
+                    Ok(None)
+                } else {
+                    Err(failure)
+                }
+            }
+        }
+    }
+
+    /// Every stack in account and region.
+    pub(crate) async fn describe_all(&self) -> Result<Vec<Described>, Failure> {
+        let (mut all, mut token) = (Vec::new(), None);
+        loop {
+            let page = self
+                .clients
+                .cloudformation
+                .describe_stacks()
+                .set_next_token(token)
+                .send()
+                .await;
+            let page = page.map_err(|error| Failure::of("cloudformation:DescribeStacks", "*", &error))?;
+            all.extend(page.stacks().iter().map(Described::of));
+            token = page.next_token;
+            if token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The template as it was sent.
+    pub(crate) async fn template_body(&self, stack: &str) -> Result<String, Failure> {
+        let call = self
+            .clients
+            .cloudformation
+            .get_template()
+            .stack_name(stack)
+            .template_stage(TemplateStage::Original);
+        let found = call
+            .send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:GetTemplate", stack, &error))?;
+        Ok(found.template_body.unwrap_or_default())
+    }
+
+    /// Starts to create a stack and returns its ARN.
+    pub(crate) async fn create_stack(
+        &self,
+        name: &str,
+        desired: &Desired,
+        token: &str,
+    ) -> Result<String, Failure> {
+        let call = self.clients.cloudformation.create_stack().stack_name(name);
+        let call = call
+            .template_body(desired.template.to_json())
+            .set_tags(Some(tags(&desired.tags)));
+        let call = call
+            .capabilities(Capability::CapabilityNamedIam)
+            .client_request_token(token);
+        let made = call
+            .send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:CreateStack", name, &error))?;
+        Ok(made.stack_id.unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// Starts to update a stack without a change set, for what change sets do not see.
+    pub(crate) async fn update_stack(
+        &self,
+        stack: &str,
+        desired: &Desired,
+        token: &str,
+    ) -> Result<(), Failure> {
+        let call = self.clients.cloudformation.update_stack().stack_name(stack);
+        let call = call
+            .template_body(desired.template.to_json())
+            .set_tags(Some(tags(&desired.tags)));
+        let call = call
+            .capabilities(Capability::CapabilityNamedIam)
+            .client_request_token(token);
+        call.send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:UpdateStack", stack, &error))?;
+        Ok(())
+    }
+
+    /// Starts to delete a stack; `retain` may name resources of one whose deletion has failed before.
+    pub(crate) async fn delete_stack(&self, stack: &str, retain: &[String]) -> Result<(), Failure> {
+        let retain = (!retain.is_empty()).then(|| retain.to_vec());
+        let call = self
+            .clients
+            .cloudformation
+            .delete_stack()
+            .stack_name(stack)
+            .set_retain_resources(retain);
+        call.send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:DeleteStack", stack, &error))?;
+        Ok(())
+    }
+
+    /// Goes on with a rollback that has failed, passing over some resources.
+    pub(crate) async fn continue_rollback(&self, stack: &str, skip: &[String]) -> Result<(), Failure> {
+        let skip = (!skip.is_empty()).then(|| skip.to_vec());
+        let call = self
+            .clients
+            .cloudformation
+            .continue_update_rollback()
+            .stack_name(stack)
+            .set_resources_to_skip(skip);
+        call.send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:ContinueUpdateRollback", stack, &error))?;
+        Ok(())
+    }
+
+    /// Physical ids by logical id.
+    pub(crate) async fn physical_ids(&self, stack: &str) -> Result<BTreeMap<String, String>, Failure> {
+        let call = self
+            .clients
+            .cloudformation
+            .describe_stack_resources()
+            .stack_name(stack);
+        let found = call
+            .send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:DescribeStackResources", stack, &error))?;
+        let ids = found.stack_resources().iter().filter_map(|resource| {
+            Some((
+                resource.logical_resource_id()?.to_owned(),
+                resource.physical_resource_id()?.to_owned(),
+            ))
+        });
+        Ok(ids.collect())
+    }
+
+    /// The stack that has a resource now, by the resource's physical id.
+    pub(crate) async fn owner_of(&self, physical_id: &str) -> Result<Option<String>, Failure> {
+        let call = self
+            .clients
+            .cloudformation
+            .describe_stack_resources()
+            .physical_resource_id(physical_id);
+        match call.send().await {
+            Ok(found) => Ok(found.stack_resources().iter().find_map(|resource| {
+                let status = resource
+                    .resource_status()
+                    .map(|status| status.as_str().to_owned())
+                    .unwrap_or_default();
+                let held = resource.physical_resource_id() == Some(physical_id)
+                    && !matches!(status.as_str(), "DELETE_COMPLETE" | "DELETE_SKIPPED");
+                held.then(|| resource.stack_name().map(str::to_owned)).flatten()
+            })),
+            Err(error) => {
+                let failure = Failure::of("cloudformation:DescribeStackResources", physical_id, &error);
+                if failure.no_such_stack() {
+                    Ok(None)
+                } else {
+                    Err(failure)
+                }
+            }
+        }
+    }
+
+    /// The stacks that import an export.
+    pub(crate) async fn importers(&self, export: &str) -> Result<Vec<String>, Failure> {
+        let (mut all, mut token) = (Vec::new(), None);
+        loop {
+            let call = self
+                .clients
+                .cloudformation
+                .list_imports()
+                .export_name(export)
+                .set_next_token(token);
+            match call.send().await {
+                Ok(page) => {
+                    all.extend(page.imports().iter().cloned());
+                    token = page.next_token;
+                    if token.is_none() {
+                        return Ok(all);
+                    }
+                }
+                Err(error) => {
+                    let failure = Failure::of("cloudformation:ListImports", export, &error);
+                    // That nobody imports it is an error too.
+                    return if failure.says("not imported") {
+                        Ok(all)
+                    } else {
+                        Err(failure)
+                    };
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn tags(tags: &BTreeMap<String, String>) -> Vec<Tag> {
+    tags.iter()
+        .map(|(key, value)| Tag::builder().key(key).value(value).build())
+        .collect()
+}
+
+/// Whether a request can carry the template.
+pub(crate) fn fits_a_request(template: &Template) -> bool {
+    template.to_json().len() <= Template::LONGEST_BODY
+}

@@ -1,0 +1,26 @@
+//! The table, as far as a stack has to know of one that is there already.
+
+use aws_sdk_dynamodb::types::TableDescription;
+
+use super::Cloud;
+use super::failure::Failure;
+
+impl Cloud {
+    /// The table of this name, if there is one.
+    pub(crate) async fn table(&self, name: &str) -> Result<Option<TableDescription>, Failure> {
+        match self
+            .clients
+            .dynamodb
+            .describe_table()
+            .table_name(name)
+            .send()
+            .await
+        {
+            Ok(found) => Ok(found.table),
+            Err(error) => {
+                let failure = Failure::of("dynamodb:DescribeTable", name, &error);
+                if failure.absent() { Ok(None) } else { Err(failure) }
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! One function's archive.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+
+/// What every zip archive with something in it starts with.
+const SIGNATURE: &[u8] = b"PK\x03\x04";
+
+/// The bytes of a zip archive, known by their hash.
+#[derive(Debug, Clone)]
+pub(crate) struct Archive {
+    pub(crate) bytes: Arc<[u8]>,
+    hash: [u8; 32],
+}
+
+impl Archive {
+    /// `origin` is for messages.
+    pub(crate) fn new(bytes: Vec<u8>, origin: &str) -> Result<Self, Error> {
+        if !bytes.starts_with(SIGNATURE) {
+            return Err(Error::NotAnArchive {
+                origin: origin.to_owned(),
+            });
+        }
+        let hash = Sha256::digest(&bytes).into();
+        Ok(Self {
+            bytes: bytes.into(),
+            hash,
+        })
+    }
+
+    pub(crate) async fn read(path: PathBuf) -> Result<Self, Error> {
+        let reading = path.clone();
+        let read = tokio::task::spawn_blocking(move || std::fs::read(reading)).await;
+        let bytes = read.map_err(std::io::Error::other).and_then(|read| read);
+        let bytes = bytes.map_err(|source| Error::ArchiveUnreadable {
+            path: path.clone(),
+            source,
+        })?;
+        Self::new(bytes, &path.display().to_string())
+    }
+
+    /// `{sha256}.zip`.
+    pub(crate) fn key(&self) -> String {
+        format!("{}.zip", self.sha256())
+    }
+
+    /// In hexadecimal.
+    pub(crate) fn sha256(&self) -> String {
+        crate::fingerprint::hex(&self.hash)
+    }
+
+    /// In base64, as S3 has it.
+    pub(crate) fn checksum(&self) -> String {
+        STANDARD.encode(self.hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_archive_is_named_by_its_content() {
+        let archive = Archive::new(b"PK\x03\x04".to_vec(), "here").unwrap();
+        assert_eq!(
+            archive.key(),
+            "8dcc7e601606217f3b754766511182a916b17e9a26a94c9d887104eba92e9bb2.zip"
+        );
+        let other = Archive::new(b"PK\x03\x04x".to_vec(), "here").unwrap();
+        assert_ne!(archive.key(), other.key());
+        assert_eq!(STANDARD.decode(archive.checksum()).unwrap().len(), 32);
+    }
+}

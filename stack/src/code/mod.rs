@@ -1,0 +1,221 @@
+//! Where the functions' code comes from.
+
+mod archive;
+mod publish;
+
+pub(crate) use archive::Archive;
+pub(crate) use publish::publish;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction, StackOptions};
+
+use crate::Error;
+use crate::deployed::Deployed;
+
+/// Where the functions' archives come from.
+///
+/// Archives that the options name by key (`code_bucket`, `aggregator_code_key`, `archiver_code_key`) are used first, whatever
+/// is said here, and `code_directory` stands in for [`Code::AsDeployed`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub enum Code {
+    /// No archives: a stack that exists keeps the code that it has, and everything else converges. This is what an
+    /// application uses that was built without the functions.
+    #[default]
+    AsDeployed,
+    /// Archives in a directory, `{architecture}/{function}.zip` or `{function}.zip`, all of which must be there.
+    Directory(PathBuf),
+    /// The same, but functions whose archive is not there keep the code that they have.
+    IfBuilt(PathBuf),
+    /// Archives that the caller has, such as by `include_bytes!`.
+    Bundled(BTreeMap<LambdaFunction, Vec<u8>>),
+}
+
+impl Code {
+    /// The archives that a build of this workspace has left in it, `target/functions/{architecture}/{function}.zip`, as far as
+    /// there are any.
+    pub fn built_in(workspace: impl AsRef<Path>) -> Self {
+        Self::IfBuilt(workspace.as_ref().join("target").join("functions"))
+    }
+
+    /// Archives that the caller has.
+    ///
+    /// ```
+    /// use zae_limiter_stack::{Code, LambdaFunction};
+    ///
+    /// # let (aggregator, archiver) = (vec![], vec![]);
+    /// let code = Code::bundled([(LambdaFunction::Aggregator, aggregator), (LambdaFunction::Archiver, archiver)]);
+    /// assert!(matches!(code, Code::Bundled(archives) if archives.len() == 2));
+    /// ```
+    pub fn bundled(archives: impl IntoIterator<Item = (LambdaFunction, Vec<u8>)>) -> Self {
+        Self::Bundled(archives.into_iter().collect())
+    }
+
+    /// Reads the archives of the functions that the options switch on.
+    pub(crate) async fn load(&self, options: &StackOptions) -> Result<Loaded, Error> {
+        let named = FunctionCode::of(options);
+        let mut archives = BTreeMap::new();
+        for function in options.functions() {
+            if named.get(function).is_some() {
+                continue;
+            }
+            let archive = match self {
+                Self::AsDeployed => match &options.code_directory {
+                    Some(directory) => Some(from_directory(Path::new(directory), function, options).await?),
+                    None => None,
+                },
+                Self::Directory(directory) => Some(from_directory(directory, function, options).await?),
+                Self::IfBuilt(directory) => match archive_path(directory, function, options) {
+                    Some(path) => Some(Archive::read(path).await?),
+                    None => None,
+                },
+                Self::Bundled(archives) => match archives.get(&function) {
+                    Some(bytes) => Some(Archive::new(bytes.clone(), &format!("the bundled {function}"))?),
+                    None => None,
+                },
+            };
+            archive.and_then(|archive| archives.insert(function, archive));
+        }
+        Ok(Loaded { named, archives })
+    }
+}
+
+fn archive_path(directory: &Path, function: LambdaFunction, options: &StackOptions) -> Option<PathBuf> {
+    candidates(directory, function, options)
+        .into_iter()
+        .find(|path| path.is_file())
+}
+
+fn candidates(directory: &Path, function: LambdaFunction, options: &StackOptions) -> [PathBuf; 2] {
+    let file = format!("{function}.zip");
+    [
+        directory.join(options.lambda_architecture.as_str()).join(&file),
+        directory.join(file),
+    ]
+}
+
+async fn from_directory(
+    directory: &Path,
+    function: LambdaFunction,
+    options: &StackOptions,
+) -> Result<Archive, Error> {
+    match archive_path(directory, function, options) {
+        Some(path) => Archive::read(path).await,
+        None => Err(Error::ArchiveMissing {
+            function,
+            looked_at: candidates(directory, function, options).into(),
+        }),
+    }
+}
+
+/// Archives in memory, and locations of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Loaded {
+    named: FunctionCode,
+    pub(crate) archives: BTreeMap<LambdaFunction, Archive>,
+}
+
+impl Loaded {
+    /// Where each function's code is to be: in the archive that was given, or where it is now.
+    pub(crate) fn locations(
+        &self,
+        stack: &str,
+        options: &StackOptions,
+        deployed: Option<&Deployed>,
+    ) -> Result<FunctionCode, Error> {
+        let mut code = self.named.clone();
+        for function in options.functions() {
+            if code.get(function).is_some() {
+                continue;
+            }
+            let given = self.archives.get(&function).map(|archive| CodeLocation::Object {
+                bucket: CodeBucket::of(options),
+                key: archive.key(),
+            });
+            let location = given.or_else(|| deployed?.code_of(function).map(CodeLocation::Deployed));
+            let Some(location) = location else {
+                return Err(Error::CodeMissing {
+                    function,
+                    stack: stack.to_owned(),
+                    deployed: deployed.is_some(),
+                });
+            };
+            code = code.with(function, location);
+        }
+        Ok(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const ZIP: &[u8] = b"PK\x03\x04rest";
+
+    fn options() -> StackOptions {
+        StackOptions::builder()
+            .enable_audit_archival(false)
+            .build()
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn archives_are_found_by_architecture_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, bytes: &[u8]| {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        write("aggregator.zip", b"PK\x03\x04any");
+        let code = Code::Directory(directory.path().into());
+        let any = code.load(&options()).await.unwrap().archives[&LambdaFunction::Aggregator].key();
+        write("x86_64/aggregator.zip", ZIP);
+        let own = code.load(&options()).await.unwrap().archives[&LambdaFunction::Aggregator].key();
+        assert_ne!(any, own);
+    }
+
+    #[tokio::test]
+    async fn an_archive_that_must_be_there_is_missed_by_its_paths() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Code::Directory(directory.path().into())
+            .load(&options())
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("x86_64/aggregator.zip"), "{error}");
+        assert!(
+            Code::IfBuilt(directory.path().into())
+                .load(&options())
+                .await
+                .unwrap()
+                .archives
+                .is_empty()
+        );
+    }
+
+    #[tokio::test]
+    async fn without_archive_and_without_stack_the_error_says_what_to_do() {
+        let loaded = Code::AsDeployed.load(&options()).await.unwrap();
+        let error = loaded
+            .locations("demo", &options(), None)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("make functions") && error.contains("enable_aggregator"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn something_else_than_an_archive_is_refused_before_anything_happens() {
+        let code = Code::bundled([(LambdaFunction::Aggregator, b"#!/bin/sh".to_vec())]);
+        assert!(matches!(
+            code.load(&options()).await,
+            Err(Error::NotAnArchive { .. })
+        ));
+    }
+}

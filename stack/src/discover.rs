@@ -1,0 +1,86 @@
+//! Every stack of ours in an account and region.
+
+use aws_config::SdkConfig;
+use serde::Serialize;
+
+use crate::cloud::Cloud;
+use crate::deployed::Described;
+use crate::owner::{Owner, PEER_PREFIX, tagged};
+use crate::status::Health;
+use crate::{Clients, Error, Stack};
+
+/// A stack that was found by its tags.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Discovered {
+    /// The stack's name.
+    pub stack_name: String,
+    /// The name that its users know it by.
+    pub user_name: String,
+    /// Where it is.
+    pub region: String,
+    /// Whether this project or zae-limiter for Python made it.
+    pub owner: Owner,
+    /// CloudFormation's status.
+    pub status: String,
+    /// How it is doing.
+    pub health: Health,
+    /// When it was made, as RFC 3339.
+    pub created: String,
+    /// When it was last changed.
+    pub updated: Option<String>,
+    /// The release that deployed it.
+    pub version: Option<String>,
+    /// The release of its functions.
+    pub lambda_version: Option<String>,
+    /// The version of its table's format.
+    pub schema_version: Option<String>,
+}
+
+impl Stack {
+    /// Finds every stack of ours, and of zae-limiter for Python, in the account and region that the configuration leads to.
+    pub async fn discover(aws: &SdkConfig) -> Result<Vec<Discovered>, Error> {
+        Self::discover_with(Clients::new(aws)).await
+    }
+
+    /// The same by these clients.
+    pub async fn discover_with(clients: Clients) -> Result<Vec<Discovered>, Error> {
+        let stacks = Cloud { clients }.describe_all().await?;
+        let ours = stacks
+            .iter()
+            .filter(|stack| tagged(&stack.tags) || stack.name.starts_with(PEER_PREFIX));
+        let mut found: Vec<_> = ours
+            .filter(|stack| stack.status != "DELETE_COMPLETE")
+            .map(Discovered::of)
+            .collect();
+        found.sort_by(|a, b| (&a.user_name, &a.stack_name).cmp(&(&b.user_name, &b.stack_name)));
+        Ok(found)
+    }
+}
+
+impl Discovered {
+    fn of(stack: &Described) -> Self {
+        let tag = |key: &str| stack.tags.get(&format!("zae-limiter:{key}")).cloned();
+        let owner = match Owner::by_marks(&stack.parameters, &stack.tags) {
+            Owner::Foreign => Owner::Peer,
+            known => known,
+        };
+        let plain = stack
+            .name
+            .strip_prefix(PEER_PREFIX)
+            .unwrap_or(&stack.name)
+            .to_owned();
+        Self {
+            stack_name: stack.name.clone(),
+            user_name: tag("name").unwrap_or(plain),
+            region: stack.place().map(|place| place.region).unwrap_or_default(),
+            owner,
+            status: stack.status.clone(),
+            health: Health::of(stack),
+            created: stack.created.clone(),
+            updated: stack.updated.clone(),
+            version: tag("version"),
+            lambda_version: tag("lambda-version"),
+            schema_version: tag("schema-version"),
+        }
+    }
+}

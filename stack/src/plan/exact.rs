@@ -1,0 +1,105 @@
+//! The changes that CloudFormation has computed, together with the values that the templates have.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_cloudformation::types as aws;
+use serde_json::Value;
+use zae_limiter_template::Template;
+
+use super::change::{Kind, PropertyChange, ResourceChange};
+use super::compare;
+
+/// CloudFormation's changes; properties that only it knows to change are added to those that differ in the templates.
+pub(crate) fn resources(
+    changes: &[aws::ResourceChange],
+    before: Option<&Template>,
+    after: &Template,
+) -> Vec<ResourceChange> {
+    let resources_of = |template: Option<&'_ Template>| -> BTreeMap<String, Value> {
+        let all = template.into_iter().flat_map(Template::resources);
+        all.map(|(id, resource)| (id.to_owned(), resource.clone()))
+            .collect()
+    };
+    let (old, new) = (resources_of(before), resources_of(Some(after)));
+    changes
+        .iter()
+        .map(|change| resource(change, &old, &new))
+        .collect()
+}
+
+fn resource(
+    change: &aws::ResourceChange,
+    old: &BTreeMap<String, Value>,
+    new: &BTreeMap<String, Value>,
+) -> ResourceChange {
+    let id = change.logical_resource_id().unwrap_or_default();
+    let mut properties = match (old.get(id), new.get(id)) {
+        (Some(old), Some(new)) => compare::properties(old, new),
+        _ => vec![],
+    };
+    for detail in change.details() {
+        add(&mut properties, detail);
+    }
+    let scope = change.scope();
+    ResourceChange {
+        logical_id: id.to_owned(),
+        resource_type: change.resource_type().unwrap_or_default().to_owned(),
+        physical_id: change.physical_resource_id().map(str::to_owned),
+        kind: kind(change),
+        kept: keeps(change),
+        tags_only: !scope.is_empty() && scope.iter().all(|part| *part == aws::ResourceAttribute::Tags),
+        properties,
+    }
+}
+
+fn kind(change: &aws::ResourceChange) -> Kind {
+    let replacing = change
+        .policy_action()
+        .is_some_and(|action| action.as_str().starts_with("ReplaceAnd"));
+    match (change.action(), change.replacement()) {
+        (Some(aws::ChangeAction::Add), _) => Kind::Add,
+        (Some(aws::ChangeAction::Import), _) => Kind::Import,
+        (Some(aws::ChangeAction::Remove), _) => Kind::Remove,
+        _ if replacing => Kind::Replace,
+        (_, Some(aws::Replacement::True)) => Kind::Replace,
+        (Some(aws::ChangeAction::Modify), Some(aws::Replacement::False) | None) => Kind::Change,
+        // What cannot be determined may be anything.
+        _ => Kind::MayReplace,
+    }
+}
+
+/// Whether the old resource outlives the change.
+fn keeps(change: &aws::ResourceChange) -> bool {
+    change
+        .policy_action()
+        .is_some_and(|action| matches!(action.as_str(), "Retain" | "ReplaceAndRetain"))
+}
+
+fn add(properties: &mut Vec<PropertyChange>, detail: &aws::ResourceChangeDetail) {
+    let Some(target) = detail.target() else { return };
+    let named = match target.attribute() {
+        Some(aws::ResourceAttribute::Properties) => target.name().map(str::to_owned),
+        Some(attribute) => Some(attribute.as_str().to_owned()),
+        None => None,
+    };
+    let Some(name) = named else { return };
+    let replaces = matches!(
+        target.requires_recreation(),
+        Some(aws::RequiresRecreation::Always | aws::RequiresRecreation::Conditionally)
+    );
+    let mut known = properties
+        .iter_mut()
+        .filter(|property| property.path.split('/').next() == Some(&name))
+        .peekable();
+    if known.peek().is_some() {
+        known.for_each(|property| property.replaces |= replaces);
+        return;
+    }
+    let text = |value: Option<&str>| value.map(|value| Value::String(value.to_owned()));
+    properties.push(PropertyChange {
+        path: name,
+        before: text(target.before_value()),
+        after: text(target.after_value()),
+        replaces,
+    });
+}

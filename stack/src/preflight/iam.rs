@@ -1,0 +1,88 @@
+//! Roles and boundaries that the options name.
+
+use zae_limiter_template::{LambdaFunction, PermissionBoundary, RoleArn};
+
+use super::trust::lambda_may_assume;
+use super::{Checked, Finding, Preflight, found};
+use crate::cloud::failure::Failure;
+
+impl Preflight<'_> {
+    /// The boundary of our roles must be a policy that exists.
+    pub(super) async fn boundary(&self) -> Checked {
+        let Some(boundary) = self
+            .options
+            .permission_boundary
+            .as_ref()
+            .filter(|_| self.options.create_iam)
+        else {
+            return Ok(vec![]);
+        };
+        let arn = match boundary {
+            PermissionBoundary::Arn(arn) => arn.clone(),
+            PermissionBoundary::Name(name) => self.policy_arn(name),
+        };
+        let advice = "create the policy, or change permission_boundary";
+        let missing = Finding::new(format!("permission boundary {arn}"), "does not exist", advice);
+        Ok(if self.policy_exists(&arn).await? {
+            vec![]
+        } else {
+            vec![missing]
+        })
+    }
+
+    /// Roles that the stack does not make must exist in this account and be Lambda's to assume.
+    pub(super) async fn external_roles(&self) -> Checked {
+        let mut findings = Vec::new();
+        for function in self.options.functions() {
+            let role = match function {
+                LambdaFunction::Aggregator => &self.options.aggregator_role_arn,
+                LambdaFunction::Archiver => &self.options.archiver_role_arn,
+            };
+            if let Some(role) = role {
+                findings.extend(self.external_role(function, role).await?);
+            }
+        }
+        Ok(findings)
+    }
+
+    async fn external_role(
+        &self,
+        function: LambdaFunction,
+        role: &RoleArn,
+    ) -> Result<Option<Finding>, Failure> {
+        let what = format!("role {role}");
+        let option = format!("change {function}_role_arn");
+        if role.as_str().split(':').nth(4) != Some(&self.place.account) {
+            let problem = format!(
+                "is not in account {}, as a function's role must be",
+                self.place.account
+            );
+            return Ok(Some(Finding::new(what, problem, option)));
+        }
+        let name = role.as_str().rsplit('/').next().unwrap_or_default();
+        let answer = self.cloud.clients.iam.get_role().role_name(name).send().await;
+        let answer = found(answer.map_err(|error| Failure::of("iam:GetRole", role.as_str(), &error)))?;
+        let Some(role) = answer.and_then(|answer| answer.role) else {
+            return Ok(Some(Finding::new(
+                what,
+                "does not exist",
+                format!("create it, or {option}"),
+            )));
+        };
+        let trusted = role.assume_role_policy_document().is_some_and(lambda_may_assume);
+        let advice = "allow sts:AssumeRole to lambda.amazonaws.com in its trust policy";
+        Ok((!trusted).then(|| Finding::new(what, "cannot be assumed by Lambda", advice)))
+    }
+
+    pub(super) fn policy_arn(&self, name: &str) -> String {
+        format!(
+            "arn:{}:iam::{}:policy/{name}",
+            self.place.partition, self.place.account
+        )
+    }
+
+    pub(super) async fn policy_exists(&self, arn: &str) -> Result<bool, Failure> {
+        let answer = self.cloud.clients.iam.get_policy().policy_arn(arn).send().await;
+        Ok(found(answer.map_err(|error| Failure::of("iam:GetPolicy", arn, &error)))?.is_some())
+    }
+}

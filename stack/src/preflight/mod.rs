@@ -1,0 +1,137 @@
+//! What could be in the way of a change, looked for before anything is touched.
+//!
+//! A check that is not permitted is passed over: it saves a rollback, and nothing depends on it.
+
+mod iam;
+mod names;
+mod surroundings;
+mod text;
+mod trust;
+
+use std::fmt;
+
+use aws_sdk_dynamodb::types::TableDescription;
+use serde::{Deserialize, Serialize};
+use zae_limiter_template::deployer::Place;
+use zae_limiter_template::{StackOptions, Template};
+
+use crate::cloud::Cloud;
+use crate::cloud::failure::Failure;
+use crate::deployed::Deployed;
+use crate::events::{Event, Observer};
+use crate::plan::{Kind, OutputChange, ResourceChange};
+
+/// Something that would make the change fail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What it is about, such as `permission boundary arn:…`.
+    pub what: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// What to do.
+    pub advice: String,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, problem: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            problem: problem.into(),
+            advice: advice.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.what, self.problem, self.advice)
+    }
+}
+
+/// What one check found, or why it could not look.
+type Checked = Result<Vec<Finding>, Failure>;
+
+/// Everything that the checks look at.
+pub(crate) struct Preflight<'a> {
+    pub(crate) cloud: &'a Cloud,
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) options: &'a StackOptions,
+    pub(crate) place: &'a Place,
+    pub(crate) template: &'a Template,
+    pub(crate) changes: &'a [ResourceChange],
+    pub(crate) outputs: &'a [OutputChange],
+    /// The stack, if there is one.
+    pub(crate) deployed: Option<&'a Deployed>,
+    /// The table that will be taken in, if there is one.
+    pub(crate) table: Option<&'a TableDescription>,
+}
+
+impl Preflight<'_> {
+    /// Makes every check and returns all that was found.
+    pub(crate) async fn findings(&self) -> Vec<Finding> {
+        let (boundary, roles, taken, logs) = tokio::join!(
+            Box::pin(self.boundary()),
+            Box::pin(self.external_roles()),
+            Box::pin(self.iam_names()),
+            Box::pin(self.log_groups())
+        );
+        let (topic, archive, code, readers, exports) = tokio::join!(
+            Box::pin(self.alarm_topic()),
+            Box::pin(self.archive_bucket()),
+            Box::pin(self.named_archives()),
+            Box::pin(self.stream_readers()),
+            Box::pin(self.exports_in_use())
+        );
+        let checks = [
+            ("the permission boundary", boundary),
+            ("the functions' roles", roles),
+            ("names of roles and policies", taken),
+            ("log groups", logs),
+            ("the alarms' topic", topic),
+            ("the archive bucket", archive),
+            ("the functions' archives", code),
+            ("readers of the stream", readers),
+            ("exports", exports),
+        ];
+        let mut findings = Vec::new();
+        for (what, checked) in checks {
+            match checked {
+                Ok(found) => findings.extend(found),
+                Err(failure) => {
+                    let reason = failure.message().to_owned();
+                    self.observer.observe(&Event::NotChecked {
+                        what: what.to_owned(),
+                        reason,
+                    });
+                }
+            }
+        }
+        findings
+    }
+
+    /// A property of each resource of a type that the change adds, by logical id, as far as it can be known beforehand.
+    fn added(&self, resource_type: &str, property: &str) -> Vec<(String, String)> {
+        let added = self
+            .changes
+            .iter()
+            .filter(|change| change.kind == Kind::Add && change.resource_type == resource_type);
+        let resources: std::collections::BTreeMap<_, _> = self.template.resources().collect();
+        let values = added.filter_map(|change| {
+            let value = resources
+                .get(change.logical_id.as_str())?
+                .get("Properties")?
+                .get(property)?;
+            Some((change.logical_id.clone(), text::resolve(value, self.place)?))
+        });
+        values.collect()
+    }
+}
+
+/// Nothing where AWS says that there is nothing.
+fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(failure) if failure.absent() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,151 @@
+//! What the stack uses without making it, and who uses the stack.
+
+use zae_limiter_template::{CodeBucket, LambdaFunction};
+
+use super::{Checked, Finding, Preflight, found};
+use crate::cloud::failure::Failure;
+
+/// Readers that a table's stream can have before they are throttled.
+const MOST_READERS: usize = 2;
+
+impl Preflight<'_> {
+    /// The topic that alarms tell.
+    pub(super) async fn alarm_topic(&self) -> Checked {
+        let Some(topic) = self
+            .options
+            .alarm_sns_topic
+            .as_ref()
+            .filter(|_| self.options.enable_alarms)
+        else {
+            return Ok(vec![]);
+        };
+        let what = format!("topic {topic}");
+        if topic.as_str().split(':').nth(3) != Some(&self.place.region) {
+            let problem = format!("is not in region {}, where the alarms are", self.place.region);
+            return Ok(vec![Finding::new(what, problem, "change alarm_sns_topic")]);
+        }
+        let answer = self
+            .cloud
+            .clients
+            .sns
+            .get_topic_attributes()
+            .topic_arn(topic.as_str())
+            .send()
+            .await;
+        let answer =
+            found(answer.map_err(|error| Failure::of("sns:GetTopicAttributes", topic.as_str(), &error)))?;
+        let missing = Finding::new(what, "does not exist", "create it, or change alarm_sns_topic");
+        Ok(if answer.is_some() { vec![] } else { vec![missing] })
+    }
+
+    /// The archive bucket, if it is not the stack's.
+    pub(super) async fn archive_bucket(&self) -> Checked {
+        let Some(bucket) = self
+            .options
+            .archive_bucket
+            .as_ref()
+            .filter(|_| self.options.has(LambdaFunction::Archiver))
+        else {
+            return Ok(vec![]);
+        };
+        let missing = Finding::new(
+            format!("archive bucket {bucket}"),
+            "does not exist",
+            "create it, or change archive_bucket",
+        );
+        Ok(
+            if found(self.cloud.head_bucket(bucket.as_str(), None).await)?.is_some() {
+                vec![]
+            } else {
+                vec![missing]
+            },
+        )
+    }
+
+    /// Archives that the options name.
+    pub(super) async fn named_archives(&self) -> Checked {
+        let bucket = CodeBucket::of(self.options).name(&self.place.account, &self.place.region);
+        let mut findings = Vec::new();
+        for function in self.options.functions() {
+            let key = match function {
+                LambdaFunction::Aggregator => &self.options.aggregator_code_key,
+                LambdaFunction::Archiver => &self.options.archiver_code_key,
+            };
+            let Some(key) = key else { continue };
+            if self.cloud.stored(&bucket, key.as_str(), None).await?.is_none() {
+                let advice = format!("upload the {function}'s archive there, or change {function}_code_key");
+                findings.push(Finding::new(
+                    format!("archive {bucket}/{key}"),
+                    "does not exist",
+                    advice,
+                ));
+            }
+        }
+        Ok(findings)
+    }
+
+    /// Functions that read the table's stream already, such as an aggregator of zae-limiter for Python.
+    pub(super) async fn stream_readers(&self) -> Checked {
+        let new = self.added("AWS::Lambda::EventSourceMapping", "StartingPosition");
+        let taken_in = self.table.and_then(|table| table.latest_stream_arn());
+        let deployed = self
+            .deployed
+            .and_then(|deployed| deployed.stack.outputs.get("StreamArn"));
+        let Some(stream) = taken_in
+            .or(deployed.map(String::as_str))
+            .filter(|_| !new.is_empty())
+        else {
+            return Ok(vec![]);
+        };
+        let (mut readers, mut marker) = (Vec::new(), None);
+        loop {
+            let call = self
+                .cloud
+                .clients
+                .lambda
+                .list_event_source_mappings()
+                .event_source_arn(stream)
+                .set_marker(marker);
+            let page = call
+                .send()
+                .await
+                .map_err(|error| Failure::of("lambda:ListEventSourceMappings", stream, &error))?;
+            readers.extend(
+                page.event_source_mappings()
+                    .iter()
+                    .filter_map(|mapping| mapping.function_arn().map(str::to_owned)),
+            );
+            marker = page.next_marker;
+            if marker.is_none() {
+                break;
+            }
+        }
+        if readers.len() + new.len() <= MOST_READERS {
+            return Ok(vec![]);
+        }
+        let problem = format!(
+            "has {} readers already ({}) and takes {MOST_READERS}",
+            readers.len(),
+            readers.join(", ")
+        );
+        let advice = "delete the event source mappings of the others first; usage that they counted stays";
+        Ok(vec![Finding::new(format!("stream {stream}"), problem, advice)])
+    }
+
+    /// Exports that change or go although other stacks import them.
+    pub(super) async fn exports_in_use(&self) -> Checked {
+        let mut findings = Vec::new();
+        for export in self.outputs.iter().filter_map(|output| output.export.as_ref()) {
+            let importers = self.cloud.importers(export).await?;
+            if !importers.is_empty() {
+                let problem = format!("would change or go, and is imported by {}", importers.join(", "));
+                findings.push(Finding::new(
+                    format!("export {export}"),
+                    problem,
+                    "change those stacks first",
+                ));
+            }
+        }
+        Ok(findings)
+    }
+}

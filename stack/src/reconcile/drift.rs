@@ -1,0 +1,181 @@
+//! Whether somebody has changed resources behind the stack's back.
+
+use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
+use serde::Serialize;
+use zae_limiter_template::model::ids;
+
+use super::wait::Pace;
+use crate::{Error, Stack};
+
+/// Whether a stack is what its template says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every resource that can be looked at is as the template says.
+    InSync,
+    /// At least one is not.
+    Drifted,
+    /// It could not be found out.
+    Unknown,
+}
+
+/// One property that is not what the template says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PropertyDrift {
+    /// Where it is, as a JSON pointer.
+    pub path: String,
+    /// What the template says.
+    pub expected: String,
+    /// What it is.
+    pub actual: String,
+    /// `ADD`, `REMOVE` or `NOT_EQUAL`.
+    pub difference: String,
+}
+
+/// One resource that is not what the template says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ResourceDrift {
+    /// The resource in the template.
+    pub logical_id: String,
+    /// Such as `AWS::DynamoDB::Table`.
+    pub resource_type: String,
+    /// Whether it is gone altogether.
+    pub deleted: bool,
+    /// What differs.
+    pub properties: Vec<PropertyDrift>,
+}
+
+/// What a detection found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Drift {
+    /// The whole in a word.
+    pub verdict: Verdict,
+    /// Resources that differ.
+    pub drifted: Vec<ResourceDrift>,
+    /// Resources that could not be looked at, though CloudFormation can look at their kind.
+    pub unknown: Vec<String>,
+    /// Why it could not be found out.
+    pub reason: Option<String>,
+}
+
+impl Stack {
+    /// Looks for changes that were not made by the stack.
+    pub async fn drift(&self) -> Result<Drift, Error> {
+        let deployed = self.observe().await?.ok_or_else(|| Error::NoSuchStack {
+            stack: self.name.to_string(),
+        })?;
+        self.own(&deployed)?;
+        let (id, deadline, mut pace) = (&deployed.stack.id, self.deadline(), Pace::new());
+        let detection = self.cloud.detect_drift(id).await?;
+        let detected = loop {
+            let detected = self.cloud.detection(&detection).await?;
+            if detected.status != "DETECTION_IN_PROGRESS" {
+                break detected;
+            }
+            self.in_time(&deadline, &detected.status)?;
+            pace.pause().await;
+        };
+        let resources = self.cloud.resource_drifts(id).await?;
+        Ok(judge(
+            &detected.status,
+            detected.verdict.as_deref(),
+            detected.reason,
+            &resources,
+        ))
+    }
+
+    /// What differs in a table that was just taken in, for a warning.
+    pub(super) async fn table_drift(&self, stack: &str) -> Vec<String> {
+        match self.cloud.resource_drift(stack, ids::TABLE.as_str()).await {
+            Ok(Some(drift)) => resource(&drift)
+                .into_iter()
+                .flat_map(|drift| warnings(&drift))
+                .collect(),
+            Ok(None) => vec![],
+            Err(failure) => vec![format!(
+                "whether the imported table is as the template says was not found out: {}",
+                failure.message()
+            )],
+        }
+    }
+}
+
+fn warnings(drift: &ResourceDrift) -> Vec<String> {
+    let differing = drift.properties.iter();
+    let warning = |property: &PropertyDrift| {
+        format!(
+            "the imported table differs at {}: {} where the template says {}",
+            property.path, property.actual, property.expected
+        )
+    };
+    differing.map(warning).collect()
+}
+
+fn judge(
+    status: &str,
+    verdict: Option<&str>,
+    reason: Option<String>,
+    resources: &[StackResourceDrift],
+) -> Drift {
+    let drifted: Vec<_> = resources.iter().filter_map(resource).collect();
+    let unknown: Vec<_> = resources
+        .iter()
+        .filter(|resource| lost(resource))
+        .map(id)
+        .collect();
+    let complete = status == "DETECTION_COMPLETE";
+    let verdict = if !drifted.is_empty() || (complete && verdict == Some("DRIFTED")) {
+        Verdict::Drifted
+    } else if complete && verdict == Some("IN_SYNC") && unknown.is_empty() {
+        Verdict::InSync
+    } else {
+        Verdict::Unknown
+    };
+    let reason = reason
+        .or_else(|| (verdict == Verdict::Unknown).then(|| format!("the detection ended with {status}")));
+    Drift {
+        verdict,
+        drifted,
+        unknown,
+        reason,
+    }
+}
+
+fn id(drift: &StackResourceDrift) -> String {
+    drift.logical_resource_id().unwrap_or_default().to_owned()
+}
+
+/// NOT_CHECKED is for kinds that CloudFormation cannot look at, which nothing can be done about.
+fn lost(drift: &StackResourceDrift) -> bool {
+    drift
+        .stack_resource_drift_status()
+        .is_some_and(|status| status.as_str() == "UNKNOWN")
+}
+
+fn resource(drift: &StackResourceDrift) -> Option<ResourceDrift> {
+    let deleted = match drift.stack_resource_drift_status()? {
+        StackResourceDriftStatus::Deleted => true,
+        StackResourceDriftStatus::Modified => false,
+        _ => return None,
+    };
+    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+    let properties = drift
+        .property_differences()
+        .iter()
+        .map(|difference| PropertyDrift {
+            path: text(difference.property_path()),
+            expected: text(difference.expected_value()),
+            actual: text(difference.actual_value()),
+            difference: difference
+                .difference_type()
+                .map(|kind| kind.as_str().to_owned())
+                .unwrap_or_default(),
+        });
+    let resource_type = text(drift.resource_type());
+    Some(ResourceDrift {
+        logical_id: id(drift),
+        resource_type,
+        deleted,
+        properties: properties.collect(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Waiting for CloudFormation, with what happens told to the caller.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::cloud::change_set::ChangeSet;
+use crate::deployed::Described;
+use crate::events::Event;
+use crate::situation::Situation;
+use crate::{Error, Stack};
+
+/// Shortest and longest time between two looks.
+const PACE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// When patience ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    ends: Instant,
+    allowed: Duration,
+}
+
+/// Growing pauses between looks, each a little different so that many processes do not look at the same time.
+#[derive(Debug)]
+pub(super) struct Pace(Duration);
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self(PACE.0)
+    }
+
+    pub(super) async fn pause(&mut self) {
+        sleep(self.0.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+        self.0 = self.0.mul_f64(1.5).min(PACE.1);
+    }
+}
+
+impl Stack {
+    pub(super) fn deadline(&self) -> Deadline {
+        Deadline {
+            ends: Instant::now() + self.patience,
+            allowed: self.patience,
+        }
+    }
+
+    pub(super) fn in_time(&self, deadline: &Deadline, status: &str) -> Result<(), Error> {
+        if Instant::now() < deadline.ends {
+            return Ok(());
+        }
+        Err(Error::TimedOut {
+            stack: self.name.to_string(),
+            status: status.to_owned(),
+            after: deadline.allowed,
+        })
+    }
+
+    /// Waits until nothing is going on with the stack of this ARN, and returns it; nothing if it is no more.
+    ///
+    /// With `until_effective`, an update is over when it has taken effect and only its leftovers are being removed.
+    pub(super) async fn settled(
+        &self,
+        id: &str,
+        deadline: &Deadline,
+        until_effective: bool,
+    ) -> Result<Option<Described>, Error> {
+        let (mut pace, mut watch) = (Pace::new(), Watch::default());
+        loop {
+            let Some(stack) = self.cloud.describe(id).await? else {
+                return Ok(None);
+            };
+            watch.tell(self, id).await;
+            match stack.situation() {
+                Situation::Gone => return Ok(None),
+                Situation::CleaningUp if until_effective => return Ok(Some(stack)),
+                Situation::Busy | Situation::CleaningUp => self.in_time(deadline, &stack.status)?,
+                _ => return Ok(Some(stack)),
+            }
+            pace.pause().await;
+        }
+    }
+
+    /// Waits until CloudFormation has computed a change set.
+    pub(super) async fn computed(
+        &self,
+        stack: &str,
+        arn: &str,
+        deadline: &Deadline,
+    ) -> Result<ChangeSet, Error> {
+        let mut pace = Pace::new();
+        loop {
+            let change_set = self.cloud.change_set(stack, arn).await?;
+            if !change_set.pending() {
+                return Ok(change_set);
+            }
+            self.in_time(deadline, &change_set.status)?;
+            pace.pause().await;
+        }
+    }
+}
+
+/// The events that were told already.
+#[derive(Debug, Default)]
+struct Watch {
+    told: HashSet<String>,
+    blind: bool,
+}
+
+impl Watch {
+    /// Tells the events that are new. Not being allowed to read events is no reason to stop waiting.
+    async fn tell(&mut self, stack: &Stack, id: &str) {
+        if self.blind {
+            return;
+        }
+        match stack.cloud.newest_operation(id).await {
+            Ok(events) => {
+                for event in events.into_iter().rev() {
+                    if self.told.insert(event.id.clone()) {
+                        stack.tell(&Event::Resource(event));
+                    }
+                }
+            }
+            Err(failure) => {
+                self.blind = true;
+                let reason = failure.message().to_owned();
+                stack.tell(&Event::NotChecked {
+                    what: "events of the stack".to_owned(),
+                    reason,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A stack of ours: its name, what it should be, and how far one may go to get there.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use zae_limiter_template::model::Model;
+use zae_limiter_template::{StackName, StackOptions};
+
+use crate::cloud::Cloud;
+use crate::code::{Code, Loaded};
+use crate::deployed::Deployed;
+use crate::desired::{Customise, Desired};
+use crate::events::{Event, Observer};
+use crate::{Clients, Error};
+
+/// Time that an operation on a stack may take. Ours take a few minutes.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// What one may do beyond the ordinary.
+#[derive(Debug, Clone)]
+pub(crate) struct Permissions {
+    pub(crate) lose: BTreeSet<String>,
+    pub(crate) downgrade: bool,
+    pub(crate) retry: bool,
+    pub(crate) recreate: bool,
+}
+
+/// A stack: the desired state, and everything that brings it about.
+///
+/// ```no_run
+/// use zae_limiter_stack::{Code, Event, Stack, StackName, StackOptions};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+/// let stack = Stack::new(StackName::parse("limiter")?, StackOptions::default(), &aws)
+///     .code(Code::built_in("."))
+///     .observer(|event: &Event| println!("{event}"));
+/// let outcome = stack.ensure().await?;
+/// println!("table {}", outcome.outputs["TableName"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Stack {
+    pub(crate) name: StackName,
+    pub(crate) options: StackOptions,
+    pub(crate) cloud: Cloud,
+    pub(crate) code: Code,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) customise: Option<Customise>,
+    pub(crate) permissions: Permissions,
+    pub(crate) patience: Duration,
+}
+
+impl Stack {
+    /// A stack in the account and region that the configuration leads to.
+    pub fn new(name: StackName, options: StackOptions, aws: &SdkConfig) -> Self {
+        Self::with_clients(name, options, Clients::new(aws))
+    }
+
+    /// A stack that is reached by these clients.
+    pub fn with_clients(name: StackName, options: StackOptions, clients: Clients) -> Self {
+        Self {
+            name,
+            options,
+            cloud: Cloud { clients },
+            code: Code::default(),
+            observer: Arc::new(|_: &Event| {}),
+            customise: None,
+            permissions: Permissions {
+                lose: BTreeSet::new(),
+                downgrade: false,
+                retry: false,
+                recreate: false,
+            },
+            patience: PATIENCE,
+        }
+    }
+
+    /// Says where the functions' code is.
+    #[must_use]
+    pub fn code(mut self, code: Code) -> Self {
+        self.code = code;
+        self
+    }
+
+    /// Tells somebody what happens, while it happens.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observer = Arc::new(observer);
+        self
+    }
+
+    /// Changes the model before it is rendered: adds resources of the application's own or patches a property.
+    #[must_use]
+    pub fn customise(
+        mut self,
+        change: impl Fn(&mut Model) -> Result<(), zae_limiter_template::Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.customise = Some(Customise(Arc::new(change)));
+        self
+    }
+
+    /// Allows what holds data to be replaced or to leave the stack: logical ids such as `AuditArchiveBucket`, or indexes
+    /// such as `RateLimitsTable/GSI3`.
+    #[must_use]
+    pub fn allow_loss(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.permissions.lose.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Allows a stack that a later release has deployed to be set back to what this release makes.
+    #[must_use]
+    pub fn allow_downgrade(mut self, allow: bool) -> Self {
+        self.permissions.downgrade = allow;
+        self
+    }
+
+    /// Tries a change again that was rolled back before.
+    #[must_use]
+    pub fn retry_rolled_back(mut self, retry: bool) -> Self {
+        self.permissions.retry = retry;
+        self
+    }
+
+    /// Deletes a stack whose creation failed, and creates it again.
+    #[must_use]
+    pub fn recreate_failed(mut self, recreate: bool) -> Self {
+        self.permissions.recreate = recreate;
+        self
+    }
+
+    /// The time that an operation may take; 30 minutes unless said otherwise. One that takes longer goes on in AWS, and the
+    /// next call attaches to it.
+    #[must_use]
+    pub fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The stack's name.
+    pub fn name(&self) -> &StackName {
+        &self.name
+    }
+
+    /// What the stack should be.
+    pub fn options(&self) -> &StackOptions {
+        &self.options
+    }
+
+    pub(crate) fn tell(&self, event: &Event) {
+        tracing::debug!(stack = %self.name, %event);
+        self.observer.observe(event);
+    }
+
+    pub(crate) fn desired(&self, loaded: &Loaded, deployed: Option<&Deployed>) -> Result<Desired, Error> {
+        Desired::render(
+            &self.name,
+            &self.options,
+            self.customise.as_ref(),
+            loaded,
+            deployed,
+        )
+    }
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack")
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
