@@ -1,0 +1,111 @@
+//! Four levels of configuration, and where each limit comes from.
+//!
+//! Nothing to install: the table lives in this process. Run it with
+//! `cargo run -p zae-limiter --example configuration`.
+
+use zae_limiter::{
+    ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, Result,
+};
+
+const USER: &str = "user-1";
+const MODEL: &str = "gpt-4";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let limiter = RateLimiter::embedded()
+        .default_limits([Limit::per_minute("rpm", 10)?])
+        .principal("ops@example.com")
+        .await?;
+    limiter.create_entity(NewEntity::new(USER).name("A user")).await?;
+
+    println!("What applies to {USER} on {MODEL}, as one level after the other is set:\n");
+    println!("{:<34} {:<34} {:<16} unavailable", "step", "limits", "from");
+    show(&limiter, "the builder's defaults").await?;
+
+    limiter
+        .set_system_defaults([Limit::per_minute("rpm", 20)?])
+        .await?;
+    show(&limiter, "set for the system").await?;
+
+    let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
+    let level = ConfigLevel::Resource(MODEL.parse()?);
+    limiter
+        .set_config(
+            &level,
+            ConfigChange::new()
+                .limits(limits)
+                .on_unavailable(OnUnavailable::Block),
+        )
+        .await?;
+    show(&limiter, "set for the resource").await?;
+
+    limiter
+        .set_default_limits(USER, [Limit::per_minute("rpm", 300)?])
+        .await?;
+    show(&limiter, "set for the entity").await?;
+
+    let limits = [
+        Limit::per_minute("rpm", 1_000)?.with_burst(1_500)?,
+        Limit::per_day("tpd", 5_000_000)?,
+    ];
+    let level = ConfigLevel::Entity(USER.parse()?, MODEL.parse()?);
+    limiter
+        .set_config(
+            &level,
+            ConfigChange::new()
+                .limits(limits)
+                .on_unavailable(OnUnavailable::Allow),
+        )
+        .await?;
+    show(&limiter, "set for the entity and resource").await?;
+
+    limiter.delete_config(&level).await?;
+    show(&limiter, "deleted again").await?;
+    limiter
+        .delete_config(&ConfigLevel::EntityDefault(USER.parse()?))
+        .await?;
+    show(&limiter, "the entity's deleted too").await?;
+
+    let stats = limiter.cache_stats();
+    println!(
+        "\nThe cache answered {} of {} lookups.",
+        stats.hits,
+        stats.hits + stats.misses
+    );
+    println!(
+        "Resources with defaults: {}",
+        limiter.list_resources_with_defaults().await?.join(", ")
+    );
+    println!("\nEvery change left an event. Those about {USER}, newest first:");
+    let subject = zae_limiter::AuditSubject::Entity(USER.parse()?);
+    for event in limiter.audit_events(&subject, &PageRequest::of(10)).await?.items {
+        let (who, what) = (
+            event.principal.unwrap_or_default(),
+            event.resource.unwrap_or_default(),
+        );
+        println!(
+            "  {}  {:<15} {:<10} by {who}",
+            event.timestamp,
+            event.action.to_string(),
+            what
+        );
+    }
+    Ok(())
+}
+
+async fn show(limiter: &RateLimiter, step: &str) -> Result<()> {
+    // The second lookup is answered from memory.
+    limiter.resolve_limits(USER, MODEL).await?;
+    let resolved = limiter.resolve_limits(USER, MODEL).await?;
+    let limits: Vec<String> = resolved.limits.iter().map(ToString::to_string).collect();
+    println!(
+        "{step:<34} {:<34} {:<16} {} (from {})",
+        limits.join(" "),
+        resolved
+            .limits_from
+            .map_or("nowhere", zae_limiter::Source::as_str),
+        resolved.on_unavailable,
+        resolved.on_unavailable_from,
+    );
+    Ok(())
+}
