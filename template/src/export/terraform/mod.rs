@@ -130,4 +130,12 @@ resource "aws_s3_bucket_versioning" "code" {
   }
 }
 
+resource "aws_s3_bucket_public_access_block" "code" {
+  bucket                  = aws_s3_bucket.code.id
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
 "#;
