@@ -34,9 +34,10 @@ resource "aws_s3_object" "archiver" {
 }
 
 resource "aws_cloudformation_stack" "limiter" {
-  name          = var.name
-  template_body = file("${path.module}/template.json")
-  capabilities  = ["CAPABILITY_NAMED_IAM"]
+  name              = var.name
+  template_body     = file("${path.module}/template.json")
+  capabilities      = ["CAPABILITY_NAMED_IAM"]
+  notification_arns = var.notification_arns
 
   parameters = {
     CodeBucket        = var.code_bucket

@@ -29,6 +29,12 @@ variable "write_version_record" {
   default     = true
 }
 
+variable "notification_arns" {
+  description = "ARNs of SNS topics that are told of the stack's events."
+  type        = list(string)
+  default     = []
+}
+
 variable "tags" {
   description = "Tags for everything in the stack."
   type        = map(string)

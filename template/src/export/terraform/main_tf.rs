@@ -79,9 +79,10 @@ fn stack(functions: &[LambdaFunction]) -> String {
     let tags = hcl::aligned(&tags.map(|(key, value)| (key.to_owned(), value)), 4);
     format!(
         r#"resource "aws_cloudformation_stack" "limiter" {{
-  name          = var.name
-  template_body = file("${{path.module}}/{TEMPLATE}")
-  capabilities  = ["CAPABILITY_NAMED_IAM"]
+  name              = var.name
+  template_body     = file("${{path.module}}/{TEMPLATE}")
+  capabilities      = ["CAPABILITY_NAMED_IAM"]
+  notification_arns = var.notification_arns
 {parameters}
   tags = merge(var.tags, {{
 {tags}  }})

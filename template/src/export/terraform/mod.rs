@@ -62,6 +62,12 @@ const OPTIONAL: &str = r#"variable "write_version_record" {
   default     = true
 }
 
+variable "notification_arns" {
+  description = "ARNs of SNS topics that are told of the stack's events."
+  type        = list(string)
+  default     = []
+}
+
 variable "tags" {
   description = "Tags for everything in the stack."
   type        = map(string)
@@ -92,8 +98,10 @@ fn example(functions: &[LambdaFunction]) -> String {
         ("source".to_owned(), "\"../\"".to_owned()),
         ("name".to_owned(), "\"limiter\"".to_owned()),
     ];
+    let mut variables = String::new();
     if !functions.is_empty() {
-        arguments.push(("code_bucket".to_owned(), "aws_s3_bucket.code.id".to_owned()));
+        arguments.push(("code_bucket".to_owned(), "var.code_bucket".to_owned()));
+        variables = variable("code_bucket", "Bucket for the functions' archives.") + "\n";
     }
     for function in functions {
         arguments.push((
@@ -102,13 +110,12 @@ fn example(functions: &[LambdaFunction]) -> String {
         ));
     }
     let arguments = hcl::aligned(&arguments, 2);
-    let bucket = if functions.is_empty() { "" } else { EXAMPLE_BUCKET };
     format!(
         r#"provider "aws" {{
   region = "eu-central-1"
 }}
 
-{bucket}module "limiter" {{
+{variables}module "limiter" {{
 {arguments}}}
 
 output "table_name" {{
@@ -117,25 +124,3 @@ output "table_name" {{
 "#
     )
 }
-
-const EXAMPLE_BUCKET: &str = r#"resource "aws_s3_bucket" "code" {
-  bucket_prefix = "limiter-code-"
-}
-
-resource "aws_s3_bucket_versioning" "code" {
-  bucket = aws_s3_bucket.code.id
-
-  versioning_configuration {
-    status = "Enabled"
-  }
-}
-
-resource "aws_s3_bucket_public_access_block" "code" {
-  bucket                  = aws_s3_bucket.code.id
-  block_public_acls       = true
-  block_public_policy     = true
-  ignore_public_acls      = true
-  restrict_public_buckets = true
-}
-
-"#;
