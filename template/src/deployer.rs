@@ -4,6 +4,7 @@
 //! resources.
 
 use zae_limiter_schema::StackName;
+use zae_limiter_schema::keys::SYSTEM_PARTITION;
 
 use crate::model::Text;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
@@ -62,6 +63,8 @@ pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
         // These know no resource, or must see every stack to find ours.
         Statement::allow("Discover", discover_actions(), vec!["*".into()]),
     ];
+    statements.extend(preflight(place));
+    statements.push(records(name, place));
     statements.extend(artifacts(place));
     statements.extend(through_cloudformation(name, place));
     PolicyDocument::new(statements)
@@ -96,17 +99,44 @@ fn stack_actions() -> Vec<Action> {
 }
 
 fn discover_actions() -> Vec<Action> {
-    let mut all = actions(
-        "cloudformation",
-        &[
-            "DescribeStackDriftDetectionStatus",
-            "DescribeStacks",
-            "ListStacks",
-        ],
-    );
+    let looks = [
+        "DescribeStackDriftDetectionStatus",
+        "DescribeStacks",
+        "ListImports",
+        "ListStacks",
+    ];
+    let mut all = actions("cloudformation", &looks);
     all.extend(actions("lambda", &["ListEventSourceMappings"]));
     all.extend(actions("tag", &["GetResources"]));
     all
+}
+
+/// What a deployment looks at before it touches anything: roles, boundary and topic that it was given.
+fn preflight(place: &Place) -> [Statement; 2] {
+    let iam = vec![
+        place.account_arn("iam", "role/*"),
+        place.account_arn("iam", "policy/*"),
+    ];
+    [
+        Statement::allow("GivenIam", actions("iam", &["GetPolicy", "GetRole"]), iam),
+        Statement::allow(
+            "GivenTopic",
+            actions("sns", &["GetTopicAttributes"]),
+            vec![place.arn("sns", "*")],
+        ),
+    ]
+}
+
+/// What a deployment writes into the table: its version and how long audit events stay.
+fn records(name: &StackName, place: &Place) -> Statement {
+    let write = actions("dynamodb", &["GetItem", "PutItem", "UpdateItem"]);
+    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
+    Statement::allow(
+        "Records",
+        write,
+        vec![place.arn("dynamodb", &format!("table/{name}"))],
+    )
+    .when(system)
 }
 
 fn artifacts(place: &Place) -> [Statement; 2] {
