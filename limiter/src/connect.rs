@@ -93,10 +93,9 @@ impl AwsSettings {
     }
 
     async fn load(self) -> SdkConfig {
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(self.connect_timeout.unwrap_or(CONNECT_TIMEOUT))
-            .build();
         if let Some(given) = self.sdk_config {
+            let chosen = given.timeout_config().and_then(TimeoutConfig::connect_timeout);
+            let timeouts = connect_timeout(self.connect_timeout.or(chosen));
             let mut builder = given.into_builder().timeout_config(timeouts);
             if let Some(region) = self.region {
                 builder = builder.region(Region::new(region));
@@ -112,6 +111,7 @@ impl AwsSettings {
             }
             return builder.build();
         }
+        let timeouts = connect_timeout(self.connect_timeout);
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12()).timeout_config(timeouts);
         if let Some(region) = self.region {
             loader = loader.region(Region::new(region));
@@ -130,6 +130,13 @@ impl AwsSettings {
         }
         loader.load().await
     }
+}
+
+/// Attempts as a whole are timed by the limiter, which knows how much of its budget is left.
+fn connect_timeout(chosen: Option<Duration>) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(chosen.unwrap_or(CONNECT_TIMEOUT))
+        .build()
 }
 
 /// Nobody checks signatures in the process, so nothing is signed.

@@ -30,6 +30,7 @@ pub(crate) enum Failure {
     /// No connection, no answer in time, or the service failed. Whether the request was carried out is not known.
     Unavailable(String),
     /// The embedded store's file is locked elsewhere. The request was not carried out.
+    #[cfg_attr(not(feature = "embedded"), allow(dead_code))]
     Held(PathBuf),
 }
 

@@ -13,6 +13,7 @@ mod connecting;
 mod entities;
 mod faults;
 mod migrations;
+mod peer;
 mod resolution;
 mod tree;
 mod usage;

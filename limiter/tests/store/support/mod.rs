@@ -78,6 +78,14 @@ impl Stage {
         )))
     }
 
+    /// The URL of a stage that has one.
+    pub(crate) fn endpoint(&self) -> &str {
+        match &self.place {
+            Place::Endpoint(url) => url,
+            _ => panic!("this stage has no endpoint"),
+        }
+    }
+
     /// The faults of a stage that has some.
     pub(crate) fn faults(&self) -> &Faulty {
         match &self.place {

@@ -1,0 +1,177 @@
+//! The Python peer (0.9.1) on the same table: each reads what the other writes.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use zae_limiter::{AuditSubject, ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, Source};
+use zae_limiter_schema::{AttributeValue, LimitSet};
+
+use crate::support::{Stage, page, rpm, tpm};
+
+fn python() -> PathBuf {
+    let path = std::env::var_os("ZAE_TEST_PEER_PYTHON").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.venv/peer/bin/python"),
+        PathBuf::from,
+    );
+    assert!(
+        path.exists(),
+        "there is no Python peer at {}: run `make setup`",
+        path.display()
+    );
+    path
+}
+
+async fn peer(stage: &Stage, what: &str) -> Value {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/store/peer.py");
+    let mut command = Command::new(python());
+    command
+        .args([script, &stage.name, stage.endpoint(), what])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs([
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "test"),
+            ("AWS_REGION", "us-east-1"),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "the peer failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_peer_reads_what_we_write() {
+    let stage = Stage::http();
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let key = NewEntity::new("key-1")
+        .parent("acme")
+        .cascade(true)
+        .name("Key")
+        .metadata([("tier", "gold")]);
+    limiter.create_entity(key).await.unwrap();
+    let change = ConfigChange::new()
+        .limits([rpm(10)])
+        .on_unavailable(OnUnavailable::Allow)
+        .audit_retention_days(30);
+    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
+    limiter
+        .set_resource_defaults("gpt-4", [rpm(20).with_burst(25).unwrap()])
+        .await
+        .unwrap();
+    limiter
+        .set_default_limits("key-1", [Limit::per_day("tpd", 30).unwrap()])
+        .await
+        .unwrap();
+    limiter.set_limits("key-1", "gpt-4", [rpm(1)]).await.unwrap();
+    limiter
+        .set_limits("key-1", "gpt-4", [tpm(40), rpm(2)])
+        .await
+        .unwrap();
+    let expected = json!({
+        "entity": ["key-1", "Key", "acme", true, { "tier": "gold" }],
+        "children": ["key-1"],
+        "resolved": [[["rpm", 2, 2, 2, 60], ["tpm", 40, 40, 40, 60]], "allow", "entity"],
+        "default": [["tpd", 30, 30, 30, 86400]],
+        "resource": [["rpm", 20, 25, 20, 60]],
+        "system": [[["rpm", 10, 10, 10, 60]], "allow"],
+        "resources": ["gpt-4"],
+        "entity_configs": ["_default_", "gpt-4"],
+        "custom": ["key-1"],
+        "audit": [
+            ["limits_set", "tester", "gpt-4"],
+            ["limits_set", "tester", "gpt-4"],
+            ["limits_set", "tester", "_default_"],
+            ["entity_created", "tester", null],
+        ],
+        "version": "0.8.0",
+    });
+    let mut seen = peer(&stage, "read").await;
+    // The peer keeps limits in the order in which their attributes come.
+    seen["resolved"][0]
+        .as_array_mut()
+        .unwrap()
+        .sort_by_key(|limit| limit[0].to_string());
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn we_read_what_the_peer_writes() {
+    let stage = Stage::http();
+    let limiter = stage.limiter().await;
+    peer(&stage, "write").await;
+
+    let key = limiter.get_entity("key-1").await.unwrap().unwrap();
+    assert_eq!(
+        (
+            key.name.as_str(),
+            key.parent.as_ref().unwrap().as_str(),
+            key.cascade
+        ),
+        ("Key", "acme", true)
+    );
+    let acme = limiter.get_entity("acme").await.unwrap().unwrap();
+    assert_eq!(acme.metadata["tier"], AttributeValue::S("gold".to_owned()));
+    assert_eq!(limiter.children("acme", &page(10)).await.unwrap().items, [key]);
+
+    let resolved = limiter.resolve_limits("key-1", "gpt-4").await.unwrap();
+    let theirs = Limit::custom("tpm", 40, 40, 4, 7).unwrap();
+    assert_eq!(
+        (&resolved.limits, resolved.limits_from),
+        (&LimitSet::new([theirs]).unwrap(), Some(Source::Entity))
+    );
+    assert_eq!(
+        (resolved.on_unavailable, resolved.on_unavailable_from),
+        (OnUnavailable::Allow, Source::System)
+    );
+    let other = limiter.resolve_limits("key-1", "gpt-3").await.unwrap();
+    assert_eq!(
+        other.limits,
+        LimitSet::new([Limit::per_day("tpd", 30).unwrap()]).unwrap()
+    );
+    let stranger = limiter.resolve_limits("stranger", "gpt-4").await.unwrap();
+    assert_eq!(
+        stranger.limits,
+        LimitSet::new([rpm(20).with_burst(25).unwrap()]).unwrap()
+    );
+    assert_eq!(
+        limiter.list_resources_with_entity_configs().await.unwrap(),
+        ["_default_", "gpt-4"]
+    );
+
+    let events = limiter
+        .audit_events(&AuditSubject::Entity("key-1".parse().unwrap()), &page(10))
+        .await
+        .unwrap()
+        .items;
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.action.to_string(), event.principal.clone().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        ["limits_set", "limits_set", "entity_created"].map(|action| (action.to_owned(), "peer".to_owned()))
+    );
+
+    let scope = zae_limiter::CapacityScope::Everyone;
+    let capacity = limiter.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
+    assert_eq!((capacity.entities.len(), capacity.total_capacity), (1, 40));
+
+    // And what the peer has configured is counted down when we delete it.
+    limiter.delete_entity("key-1").await.unwrap();
+    assert!(
+        limiter
+            .list_resources_with_entity_configs()
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
