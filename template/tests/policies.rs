@@ -5,7 +5,7 @@
 mod variants;
 
 use serde_json::{Value, json};
-use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy};
+use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy, provisioning_policy};
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     LambdaFunction, PolicyKind, StackName, StackOptions, function_policy_document, policy_document, render,
@@ -226,30 +226,48 @@ fn an_unchanged_stack_is_looked_at_with_two_actions() {
 
 #[test]
 fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
-    let document = json!(deployer_policy(&StackName::parse("limiter").unwrap(), &place()));
-    let statements = document["Statement"].as_array().unwrap();
-    let pass = statements
-        .iter()
-        .find(|statement| statement["Action"] == json!(["iam:PassRole"]))
-        .unwrap();
+    let name = StackName::parse("limiter").unwrap();
+    let everywhere = |document: &Value| -> Vec<String> {
+        let statements = document["Statement"].as_array().unwrap().iter();
+        let everywhere = statements.filter(|statement| statement["Resource"] == json!(["*"]));
+        everywhere
+            .map(|statement| statement["Sid"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(everywhere(&json!(deployer_policy(&name, &place()))), ["Discover"]);
+    let provisioning = json!(provisioning_policy(&name, &place()));
+    assert_eq!(everywhere(&provisioning), ["Mappings"]);
+    let statement = |sid: &str| -> Value {
+        let statements = provisioning["Statement"].as_array().unwrap();
+        statements
+            .iter()
+            .find(|statement| statement["Sid"] == sid)
+            .unwrap()
+            .clone()
+    };
+    let functions = "arn:aws-cn:lambda:cn-north-1:123456789012:function:limiter-*";
+    assert_eq!(
+        statement("Mappings")["Condition"]["ArnLike"]["lambda:FunctionArn"],
+        functions
+    );
+    let pass = statement("PassRoles");
+    assert_eq!(pass["Action"], json!(["iam:PassRole"]));
     assert_eq!(
         pass["Condition"]["StringEquals"]["iam:PassedToService"],
         "lambda.amazonaws.com"
     );
-    let everywhere = statements
-        .iter()
-        .filter(|statement| statement["Resource"] == json!(["*"]));
-    let sids: Vec<_> = everywhere
-        .map(|statement| statement["Sid"].as_str().unwrap())
-        .collect();
-    assert_eq!(sids, ["Discover", "Mappings"]);
 }
 
 #[test]
-fn a_deployer_may_do_what_a_managed_policy_can_hold() {
-    let document = deployer_policy(&StackName::parse(variants::LONGEST_NAME).unwrap(), &place());
-    assert!(
-        json!(document).to_string().len() <= 6144,
-        "IAM's limit for a managed policy"
-    );
+fn a_deployers_policies_fit_managed_policies() {
+    let name = StackName::parse(variants::LONGEST_NAME).unwrap();
+    for document in [
+        deployer_policy(&name, &place()),
+        provisioning_policy(&name, &place()),
+    ] {
+        assert!(
+            json!(document).to_string().len() <= 6144,
+            "IAM's limit for a managed policy"
+        );
+    }
 }

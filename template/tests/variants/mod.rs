@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "not every test looks at every stack")]
 
-use zae_limiter_template::deployer::{Place, deployer_policy};
+use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy, provisioning_policy};
+use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     AcquirePolicy, Architecture, CodeBucket, CodeLocation, FunctionCode, IndexProjection, LambdaFunction,
     ObjectLockMode, StackName, StackOptions, StackOptionsBuilder, StreamStart, Template, WindowKind, export,
@@ -117,14 +118,18 @@ pub(crate) fn all() -> Vec<(&'static str, Template)> {
     ]
 }
 
-/// The policy of somebody who deploys, as a template, so that linters know it for a policy.
+/// The policies of somebody who deploys, as a template, so that linters know them for policies.
 pub(crate) fn deployer_template() -> serde_json::Value {
     let place = Place {
         partition: "aws".into(),
         region: "eu-central-1".into(),
         account: "123456789012".into(),
     };
-    let document = deployer_policy(&StackName::parse("limiter").unwrap(), &place);
-    let policy = serde_json::json!({ "Type": "AWS::IAM::ManagedPolicy", "Properties": { "PolicyDocument": document } });
-    serde_json::json!({ "Resources": { "Deployer": policy } })
+    let name = StackName::parse("limiter").unwrap();
+    let policy = |document: PolicyDocument| serde_json::json!({ "Type": "AWS::IAM::ManagedPolicy", "Properties": { "PolicyDocument": document } });
+    serde_json::json!({ "Resources": {
+        "Ensure": policy(ensure_policy(&name, &place)),
+        "Deployer": policy(deployer_policy(&name, &place)),
+        "Provisioning": policy(provisioning_policy(&name, &place)),
+    } })
 }

@@ -1,0 +1,168 @@
+//! What somebody who deploys must be allowed.
+//!
+//! Policies here are for people and pipelines, so they are made for one account and region and name no template's
+//! resources.
+
+mod provisioning;
+
+pub use provisioning::provisioning_policy;
+
+use zae_limiter_schema::StackName;
+use zae_limiter_schema::keys::SYSTEM_PARTITION;
+
+use crate::model::Text;
+use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
+
+/// Where stacks are deployed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// `aws`, `aws-cn`, `aws-us-gov`, …
+    pub partition: String,
+    /// Such as `eu-central-1`.
+    pub region: String,
+    /// The twelve digits.
+    pub account: String,
+}
+
+impl Place {
+    fn arn(&self, service: &str, resource: &str) -> Text {
+        format!(
+            "arn:{}:{service}:{}:{}:{resource}",
+            self.partition, self.region, self.account
+        )
+        .into()
+    }
+
+    fn account_arn(&self, service: &str, resource: &str) -> Text {
+        format!("arn:{}:{service}::{}:{resource}", self.partition, self.account).into()
+    }
+
+    fn global_arn(&self, service: &str, resource: &str) -> Text {
+        format!("arn:{}:{service}:::{resource}", self.partition).into()
+    }
+}
+
+/// What an application needs whose `ensure_infrastructure()` finds the stack as it should be.
+///
+/// ```
+/// use zae_limiter_template::StackName;
+/// use zae_limiter_template::deployer::{Place, ensure_policy};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let policy = ensure_policy(&StackName::parse("limiter")?, &place);
+/// assert_eq!(policy.allowed_actions().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn ensure_policy(name: &StackName, place: &Place) -> PolicyDocument {
+    let look = actions("cloudformation", &["DescribeStacks", "GetTemplate"]);
+    PolicyDocument::new(vec![Statement::allow("Look", look, vec![stack(name, place)])])
+}
+
+/// What a person or pipeline needs that plans, deploys, changes and deletes a stack of this name, for its own calls.
+///
+/// CloudFormation does the rest in the caller's name, who then needs [`provisioning_policy`] too, or in the name of a
+/// service role that has it.
+pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
+    let mut statements = vec![
+        Statement::allow("Stack", stack_actions(), vec![stack(name, place)]),
+        // These know no resource, or must see every stack to find ours.
+        Statement::allow("Discover", discover_actions(), vec!["*".into()]),
+    ];
+    statements.extend(preflight(place));
+    statements.push(records(name, place));
+    statements.extend(artifacts(place));
+    PolicyDocument::new(statements)
+}
+
+fn stack(name: &StackName, place: &Place) -> Text {
+    place.arn("cloudformation", &format!("stack/{name}/*"))
+}
+
+fn stack_actions() -> Vec<Action> {
+    actions(
+        "cloudformation",
+        &[
+            "ContinueUpdateRollback",
+            "CreateChangeSet",
+            "CreateStack",
+            "DeleteChangeSet",
+            "DeleteStack",
+            "DescribeChangeSet",
+            "DescribeStackEvents",
+            "DescribeStackResourceDrifts",
+            "DescribeStackResources",
+            "DescribeStacks",
+            "DetectStackDrift",
+            "DetectStackResourceDrift",
+            "ExecuteChangeSet",
+            "GetTemplate",
+            "TagResource",
+            "UpdateStack",
+        ],
+    )
+}
+
+fn discover_actions() -> Vec<Action> {
+    let looks = [
+        "DescribeStackDriftDetectionStatus",
+        "DescribeStacks",
+        "ListImports",
+        "ListStacks",
+    ];
+    let mut all = actions("cloudformation", &looks);
+    all.extend(actions("lambda", &["ListEventSourceMappings"]));
+    all.extend(actions("tag", &["GetResources"]));
+    all
+}
+
+/// What a deployment looks at before it touches anything: roles, boundary and topic that it was given.
+fn preflight(place: &Place) -> [Statement; 2] {
+    let iam = vec![
+        place.account_arn("iam", "role/*"),
+        place.account_arn("iam", "policy/*"),
+    ];
+    [
+        Statement::allow("GivenIam", actions("iam", &["GetPolicy", "GetRole"]), iam),
+        Statement::allow(
+            "GivenTopic",
+            actions("sns", &["GetTopicAttributes"]),
+            vec![place.arn("sns", "*")],
+        ),
+    ]
+}
+
+/// What a deployment writes into the table: its version and how long audit events stay.
+fn records(name: &StackName, place: &Place) -> Statement {
+    let write = actions("dynamodb", &["GetItem", "PutItem", "UpdateItem"]);
+    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
+    Statement::allow(
+        "Records",
+        write,
+        vec![place.arn("dynamodb", &format!("table/{name}"))],
+    )
+    .when(system)
+}
+
+fn artifacts(place: &Place) -> [Statement; 2] {
+    let bucket = format!("zae-limiter-artifacts-{}-{}", place.account, place.region);
+    let on_bucket = [
+        "CreateBucket",
+        "ListBucket",
+        "PutBucketPolicy",
+        "PutBucketPublicAccessBlock",
+        "PutBucketVersioning",
+        "PutEncryptionConfiguration",
+    ];
+    [
+        Statement::allow(
+            "ArtifactsBucket",
+            actions("s3", &on_bucket),
+            vec![place.global_arn("s3", &bucket)],
+        ),
+        Statement::allow(
+            "Artifacts",
+            actions("s3", &["GetObject", "PutObject"]),
+            vec![place.global_arn("s3", &format!("{bucket}/*"))],
+        ),
+    ]
+}
