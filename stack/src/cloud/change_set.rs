@@ -142,11 +142,13 @@ impl Cloud {
     }
 }
 
+/// Whether there is no such change set any more.
+pub(crate) fn gone(failure: &Failure) -> bool {
+    failure.is("ChangeSetNotFound") || failure.is("ChangeSetNotFoundException")
+}
+
 /// Whether executing failed because another change overtook ours.
 pub(crate) fn overtaken(failure: &Failure) -> bool {
-    failure.is("InvalidChangeSetStatus")
-        || failure.is("ChangeSetNotFound")
-        || failure.is("InvalidChangeSetStatusException")
-        || failure.is("ChangeSetNotFoundException")
-        || failure.busy()
+    let unfit = failure.is("InvalidChangeSetStatus") || failure.is("InvalidChangeSetStatusException");
+    unfit || gone(failure) || failure.busy()
 }

@@ -26,6 +26,45 @@ const REPLACING: [(&str, &[&str]); 9] = [
     ("AWS::CloudWatch::Alarm", &["AlarmName"]),
 ];
 
+/// Properties of what holds data that CloudFormation always changes in place.
+const IN_PLACE: [(&str, &[&str]); 2] = [
+    (
+        "AWS::DynamoDB::Table",
+        &[
+            "BillingMode",
+            "ContributorInsightsSpecification",
+            "DeletionProtectionEnabled",
+            "PointInTimeRecoverySpecification",
+            "SSESpecification",
+            "Tags",
+            "TimeToLiveSpecification",
+        ],
+    ),
+    (
+        "AWS::S3::Bucket",
+        &[
+            "BucketEncryption",
+            "LifecycleConfiguration",
+            "OwnershipControls",
+            "PublicAccessBlockConfiguration",
+            "Tags",
+            "VersioningConfiguration",
+        ],
+    ),
+];
+
+/// Whether all of some changes are known to be made in place, whatever CloudFormation thinks possible.
+pub(crate) fn in_place(resource_type: &str, properties: &[PropertyChange]) -> bool {
+    let known = IN_PLACE
+        .iter()
+        .find(|(kind, _)| *kind == resource_type)
+        .map_or(&[][..], |(_, names)| names);
+    !properties.is_empty()
+        && properties
+            .iter()
+            .all(|property| known.contains(&top(&property.path)))
+}
+
 /// What changes between two templates, in the order of the new one, then what is removed.
 pub(crate) fn resources(before: Option<&Template>, after: &Template) -> Vec<ResourceChange> {
     let old: BTreeMap<&str, &Value> = before.into_iter().flat_map(Template::resources).collect();

@@ -40,12 +40,17 @@ fn resource(
     for detail in change.details() {
         add(&mut properties, detail);
     }
+    let resource_type = change.resource_type().unwrap_or_default().to_owned();
+    let kind = match kind(change) {
+        Kind::MayReplace if compare::in_place(&resource_type, &properties) => Kind::Change,
+        kind => kind,
+    };
     let scope = change.scope();
     ResourceChange {
         logical_id: id.to_owned(),
-        resource_type: change.resource_type().unwrap_or_default().to_owned(),
+        resource_type,
         physical_id: change.physical_resource_id().map(str::to_owned),
-        kind: kind(change),
+        kind,
         kept: keeps(change),
         tags_only: !scope.is_empty() && scope.iter().all(|part| *part == aws::ResourceAttribute::Tags),
         properties,
@@ -83,10 +88,7 @@ fn add(properties: &mut Vec<PropertyChange>, detail: &aws::ResourceChangeDetail)
         None => None,
     };
     let Some(name) = named else { return };
-    let replaces = matches!(
-        target.requires_recreation(),
-        Some(aws::RequiresRecreation::Always | aws::RequiresRecreation::Conditionally)
-    );
+    let replaces = target.requires_recreation() == Some(&aws::RequiresRecreation::Always);
     let mut known = properties
         .iter_mut()
         .filter(|property| property.path.split('/').next() == Some(&name))

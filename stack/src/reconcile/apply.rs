@@ -4,6 +4,7 @@ use zae_limiter_template::VERSION;
 
 use super::Attempt;
 use super::wait::Deadline;
+use crate::cloud::change_set::gone;
 use crate::code::{Loaded, publish};
 use crate::deployed::Deployed;
 use crate::desired::Desired;
@@ -108,7 +109,7 @@ impl Stack {
         let id = &deployed.stack.id;
         let change_set = match self.cloud.change_set(id, arn).await {
             Ok(change_set) => change_set,
-            Err(failure) if failure.is("ChangeSetNotFound") || failure.is("ChangeSetNotFoundException") => {
+            Err(failure) if gone(&failure) => {
                 return Err(self.obsolete("its change set is gone".to_owned()));
             }
             Err(failure) => return Err(failure.into()),

@@ -41,7 +41,7 @@ impl Stack {
         let table = self.cloud.table(name).await?;
         if let Some(table) = &table {
             // A process that is faster than this one may have made the table just now.
-            if review.is_none() && self.exists().await? {
+            if self.moved(review).await? {
                 return Ok(None);
             }
             match self.cloud.owner_of(name).await? {
@@ -63,10 +63,6 @@ impl Stack {
             }
         }
         Ok(Some(Site { place, table }))
-    }
-
-    async fn exists(&self) -> Result<bool, Error> {
-        Ok(self.cloud.describe(self.name.as_str()).await?.is_some())
     }
 
     /// What the checks before a creation find.
@@ -100,8 +96,7 @@ impl Stack {
         let findings = self.check_site(&site, desired).await;
         if !findings.is_empty() {
             // Names that a faster process has just taken for this very stack are not in the way.
-            let made = review.is_none() && self.exists().await?;
-            return if made {
+            return if self.moved(review).await? {
                 Ok(Attempt::Overtaken)
             } else {
                 Err(Error::Preflight { findings })

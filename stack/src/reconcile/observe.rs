@@ -2,7 +2,7 @@
 
 use zae_limiter_template::VERSION;
 
-use crate::deployed::Deployed;
+use crate::deployed::{Deployed, Described};
 use crate::owner::Owner;
 use crate::situation::Situation;
 use crate::version::is_newer;
@@ -24,6 +24,19 @@ impl Stack {
                 Err(failure) => Err(failure.into()),
             },
         }
+    }
+
+    /// Whether somebody has been at work on the stack since it was looked at.
+    pub(super) async fn moved(&self, since: Option<&Deployed>) -> Result<bool, Error> {
+        let now = self.cloud.describe(self.name.as_str()).await?;
+        let mark = |stack: &Described| {
+            (
+                stack.id.clone(),
+                stack.status.clone(),
+                stack.changed_at().to_owned(),
+            )
+        };
+        Ok(now.as_ref().map(mark) != since.map(|since| mark(&since.stack)))
     }
 
     /// An error unless the stack is ours.

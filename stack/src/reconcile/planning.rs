@@ -33,7 +33,10 @@ impl Stack {
         let deadline = self.deadline();
         loop {
             let Some(deployed) = self.observe().await? else {
-                return self.plan_creation(None, Action::Create, &loaded, exact).await;
+                match self.plan_creation(None, Action::Create, &loaded, exact).await? {
+                    Some(plan) => return Ok(plan),
+                    None => continue,
+                }
             };
             self.own(&deployed)?;
             match deployed.stack.situation() {
@@ -44,9 +47,10 @@ impl Stack {
                     self.settled(&deployed.stack.id, &deadline, false).await?;
                 }
                 Situation::Review => {
-                    return self
-                        .plan_creation(Some(&deployed), Action::Create, &loaded, exact)
-                        .await;
+                    let plan = self.plan_creation(Some(&deployed), Action::Create, &loaded, exact);
+                    if let Some(plan) = plan.await? {
+                        return Ok(plan);
+                    }
                 }
                 Situation::Settled | Situation::RolledBack => {
                     if let Some(plan) = self.plan_change(&deployed, &loaded, exact, &deadline).await? {
@@ -54,41 +58,40 @@ impl Stack {
                     }
                 }
                 Situation::FailedCreate if self.permissions.recreate => {
-                    return self
-                        .plan_creation(Some(&deployed), Action::Recreate, &loaded, exact)
-                        .await;
+                    let plan = self.plan_creation(Some(&deployed), Action::Recreate, &loaded, exact);
+                    if let Some(plan) = plan.await? {
+                        return Ok(plan);
+                    }
                 }
                 _ => return Err(self.failure(&deployed.stack).await),
             }
         }
     }
 
+    /// Nothing if somebody else has started an operation.
     async fn plan_creation(
         &self,
         deployed: Option<&Deployed>,
         action: Action,
         loaded: &Loaded,
         check: bool,
-    ) -> Result<Plan, Error> {
+    ) -> Result<Option<Plan>, Error> {
         let desired = self.desired(loaded, None)?;
         let mut plan = Plan::new(self.name.as_str(), action, deployed, &desired, loaded);
         // What a failed creation holds is deleted first, so it is not in the way.
         if !check || action == Action::Recreate {
-            return Ok(plan);
+            return Ok(Some(plan));
         }
         let Some(site) = self.site(deployed, &desired).await? else {
-            let why = "another process is making the stack".to_owned();
-            return Err(Error::PlanObsolete {
-                stack: self.name.to_string(),
-                why,
-            });
+            return Ok(None);
         };
         if site.table.is_some() {
             plan.action = Action::Import;
             plan.changes = changes_on(true, &desired);
         }
         plan.findings = self.check_site(&site, &desired).await;
-        Ok(plan)
+        let overtaken = !plan.findings.is_empty() && self.moved(deployed).await?;
+        Ok((!overtaken).then_some(plan))
     }
 
     /// Nothing if somebody else has started an operation.
@@ -124,6 +127,9 @@ impl Stack {
         plan.findings = self
             .check_update(deployed, &desired, &plan.changes, &plan.outputs)
             .await?;
+        if !plan.findings.is_empty() && self.moved(Some(deployed)).await? {
+            return Ok(None);
+        }
         // CloudFormation computes change sets that it cannot execute.
         if plan.refusals.iter().any(|refusal| !refusal.can_be_allowed) {
             return Ok(Some(plan));

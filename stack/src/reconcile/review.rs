@@ -22,7 +22,7 @@ pub(super) enum Reviewed {
     },
     /// CloudFormation sees nothing to do.
     Nothing,
-    /// An operation is running, so there is no change set.
+    /// An operation was started by somebody else, which leaves no room for a change set.
     Busy,
 }
 
@@ -42,7 +42,9 @@ impl Stack {
             }
             Err(failure) => return Err(failure.into()),
         };
-        let change_set = self.computed(stack, &arn, deadline).await?;
+        let Some(change_set) = self.computed(stack, &arn, deadline).await? else {
+            return Ok(Reviewed::Busy);
+        };
         if change_set.ready() {
             let changes = exact::resources(&change_set.changes, before, &desired.template);
             return Ok(Reviewed::Changes { change_set, changes });

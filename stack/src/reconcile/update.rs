@@ -60,7 +60,12 @@ impl Stack {
         self.guard(&changes, before, desired)?;
         let findings = self.check_update(deployed, desired, &changes, &outputs).await?;
         if !findings.is_empty() {
-            return Err(Error::Preflight { findings });
+            // Names that a faster process has just taken for this very stack are not in the way.
+            return if self.moved(Some(deployed)).await? {
+                Ok(Attempt::Overtaken)
+            } else {
+                Err(Error::Preflight { findings })
+            };
         }
         let place = self.place_of(deployed).await?;
         publish(&self.cloud, &self.options, loaded, &place, self.observer.as_ref()).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::cloud::change_set::ChangeSet;
+use crate::cloud::change_set::{ChangeSet, gone};
 use crate::deployed::Described;
 use crate::events::Event;
 use crate::situation::Situation;
@@ -80,18 +80,23 @@ impl Stack {
         }
     }
 
-    /// Waits until CloudFormation has computed a change set.
+    /// Waits until CloudFormation has computed a change set; nothing if it was thrown away, as it is when another one is
+    /// executed.
     pub(super) async fn computed(
         &self,
         stack: &str,
         arn: &str,
         deadline: &Deadline,
-    ) -> Result<ChangeSet, Error> {
+    ) -> Result<Option<ChangeSet>, Error> {
         let mut pace = Pace::new();
         loop {
-            let change_set = self.cloud.change_set(stack, arn).await?;
+            let change_set = match self.cloud.change_set(stack, arn).await {
+                Ok(change_set) => change_set,
+                Err(failure) if gone(&failure) => return Ok(None),
+                Err(failure) => return Err(failure.into()),
+            };
             if !change_set.pending() {
-                return Ok(change_set);
+                return Ok(Some(change_set));
             }
             self.in_time(deadline, &change_set.status)?;
             pace.pause().await;

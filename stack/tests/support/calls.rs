@@ -1,0 +1,67 @@
+//! Counts calls to AWS.
+
+use std::sync::{Arc, Mutex};
+
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
+use aws_smithy_runtime_api::client::orchestrator::Metadata;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
+use zae_limiter_stack::Clients;
+
+/// The names of the operations that were sent, retries included.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Calls(Arc<Mutex<Vec<String>>>);
+
+impl Calls {
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Clients like these whose calls are counted.
+    pub(crate) fn counted(&self, clients: &Clients) -> Clients {
+        macro_rules! counted {
+            ($module:ident, $client:expr) => {
+                $module::Client::from_conf(
+                    $client
+                        .config()
+                        .to_builder()
+                        .interceptor(self.clone())
+                        .build(),
+                )
+            };
+        }
+        Clients {
+            cloudformation: counted!(aws_sdk_cloudformation, clients.cloudformation),
+            s3: counted!(aws_sdk_s3, clients.s3),
+            dynamodb: counted!(aws_sdk_dynamodb, clients.dynamodb),
+            iam: counted!(aws_sdk_iam, clients.iam),
+            lambda: counted!(aws_sdk_lambda, clients.lambda),
+            logs: counted!(aws_sdk_cloudwatchlogs, clients.logs),
+            sns: counted!(aws_sdk_sns, clients.sns),
+            sts: counted!(aws_sdk_sts, clients.sts),
+        }
+    }
+}
+
+#[dyn_dispatch_hint]
+impl Intercept for Calls {
+    fn name(&self) -> &'static str {
+        "Calls"
+    }
+
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        cfg: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let name = cfg
+            .load::<Metadata>()
+            .map(|metadata| metadata.name().to_owned())
+            .unwrap_or_default();
+        self.0.lock().unwrap().push(name);
+        Ok(())
+    }
+}
