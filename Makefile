@@ -52,8 +52,7 @@ fmt: ## Format all Rust code
 
 .PHONY: simulate
 simulate: machine ## The long concurrency simulation of acquire
-	@scripts/require simulate "the simulation of acquire" limiter/tests/simulation.rs
-	ZAE_SIMULATION=long cargo test --locked --release -p zae-limiter --test simulation -- --nocapture
+	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib simulation:: -- --nocapture
 
 .PHONY: bench
 bench: machine ## Benchmarks, with their numbers

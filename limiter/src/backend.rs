@@ -56,12 +56,8 @@ pub(crate) enum WriteOutcome {
     Failed(Error),
 }
 
-/// A store of configurations and buckets.
-pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
-    /// What this one can do.
-    #[allow(dead_code, reason = "asked by admission")]
-    fn capabilities(&self) -> Capabilities;
-
+/// Where configuration comes from.
+pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads the four levels of configuration, the entity and its bucket in one round trip.
     fn load_config<'a>(
         &'a self,
@@ -69,6 +65,12 @@ pub(crate) trait Backend: Send + Sync + fmt::Debug + 'static {
         resource: &'a Resource,
         consistent: bool,
     ) -> Pending<'a, LoadedConfig>;
+}
+
+/// A store of configurations and buckets.
+pub(crate) trait Backend: ConfigSource {
+    /// What this one can do.
+    fn capabilities(&self) -> Capabilities;
 
     /// Reads a bucket.
     fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>>;

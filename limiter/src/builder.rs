@@ -100,6 +100,7 @@ impl Builder {
         }
     }
 
+    #[cfg_attr(not(feature = "embedded"), allow(irrefutable_let_patterns))]
     fn aws(mut self, set: impl FnOnce(&mut AwsSettings)) -> Self {
         if let Connection::Aws(settings) = &mut self.connection {
             set(settings);

@@ -260,7 +260,7 @@ impl Lanes {
             };
             match error.retry_after() {
                 RetryAfter::After(wait) if Instant::now() + wait <= deadline => {
-                    tokio::time::sleep(wait).await
+                    tokio::time::sleep(wait).await;
                 }
                 _ => return Err(Error::RateLimitExceeded(error)),
             }

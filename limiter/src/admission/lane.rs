@@ -182,7 +182,7 @@ impl Lane {
         moment: Moment,
     ) -> Result<()> {
         let known = self.known(found, true)?;
-        self.finish(self.with_desk(|desk| desk.reloaded(terms, known, moment)));
+        self.finish(self.with_desk(|desk| desk.reloaded(terms, &known, moment)));
         Ok(())
     }
 

@@ -103,7 +103,12 @@ pub struct Shutdown {
 impl Hub {
     /// One reading of clock and chance for one decision.
     pub(super) fn moment(&self) -> Moment {
-        let now = self.clock.now().plus_millis(self.backend.clock_offset());
+        let offset = if self.backend.capabilities().server_time {
+            self.backend.clock_offset()
+        } else {
+            0
+        };
+        let now = self.clock.now().plus_millis(offset);
         Moment {
             now,
             elapsed: self.clock.elapsed(),

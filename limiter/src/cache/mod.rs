@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use zae_limiter_schema::{ConfigLevel, EntityId, Item, OnUnavailable, Resource};
 
-use crate::backend::Backend;
+use crate::backend::ConfigSource;
 use crate::resolution::{self, Defaults, Resolved, Source};
 use crate::{Clock, Result};
 
@@ -72,7 +72,7 @@ pub(crate) struct CacheLimits {
 /// Resolved configuration by entity and resource.
 #[derive(Debug)]
 pub(crate) struct ConfigCache {
-    backend: Arc<dyn Backend>,
+    source: Arc<dyn ConfigSource>,
     clock: Arc<dyn Clock>,
     defaults: Defaults,
     ttl: Duration,
@@ -94,7 +94,7 @@ struct State {
 
 impl ConfigCache {
     pub(crate) fn new(
-        backend: Arc<dyn Backend>,
+        source: Arc<dyn ConfigSource>,
         clock: Arc<dyn Clock>,
         defaults: Defaults,
         limits: CacheLimits,
@@ -107,7 +107,7 @@ impl ConfigCache {
             consistent_until: Duration::ZERO,
         };
         Self {
-            backend,
+            source,
             clock,
             defaults,
             ttl: limits.ttl,
@@ -137,10 +137,10 @@ impl ConfigCache {
             });
         }
         self.misses.fetch_add(1, Ordering::Relaxed);
-        if self.ttl.is_zero() {
-            return self.load(&key, false).await;
-        }
         let consistent = now < self.state().consistent_until;
+        if self.ttl.is_zero() {
+            return self.load(&key, consistent).await;
+        }
         self.join_load(key, consistent).await
     }
 
@@ -156,7 +156,7 @@ impl ConfigCache {
 
     async fn load(&self, key: &CacheKey, consistent: bool) -> Result<Lookup> {
         let loaded = self
-            .backend
+            .source
             .load_config(&key.entity, &key.resource, consistent)
             .await?;
         let resolved = Arc::new(resolution::resolve(&loaded, &self.defaults));

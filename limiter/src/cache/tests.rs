@@ -7,7 +7,7 @@ use zae_limiter_schema::{ConfigRecord, Limit, LimitSet, Timestamp};
 
 use super::*;
 use crate::ManualClock;
-use crate::backend::{Capabilities, LoadedConfig, Pending};
+use crate::backend::{LoadedConfig, Pending};
 
 /// Answers every load with the same resource limits, counts loads, and can be held up.
 #[derive(Debug, Default)]
@@ -18,14 +18,7 @@ struct Fake {
     fails: bool,
 }
 
-impl Backend for Fake {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            server_time: false,
-            shared: false,
-        }
-    }
-
+impl ConfigSource for Fake {
     fn load_config<'a>(
         &'a self,
         _: &'a EntityId,

@@ -83,6 +83,21 @@ impl Availability {
 
 impl Repository {
     /// The buckets that an acquire would use, as they are now. One read, if the configuration is in memory.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 60)?]).await?;
+    /// let now = limiter.availability("user-1", "gpt-4").await?;
+    /// assert_eq!(now.tokens()["rpm"], 60);
+    /// assert_eq!(now.time_until([("rpm", 60)])?, Some(Duration::ZERO));
+    /// assert_eq!(now.time_until([("rpm", 61)])?, None, "more than a burst is never there");
+    /// # Ok(()) }
+    /// ```
     pub async fn availability(
         &self,
         entity: impl AsRef<str>,
@@ -144,6 +159,18 @@ impl Repository {
 
     /// How long until so much of each limit is there, the parents' included where the entity cascades. Nothing if it
     /// never will be.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 60)?]).await?;
+    /// let wait = limiter.time_until_available("user-1", "gpt-4", [("rpm", 10)]).await?;
+    /// assert_eq!(wait, Some(std::time::Duration::ZERO));
+    /// # Ok(()) }
+    /// ```
     pub async fn time_until_available<N: AsRef<str>>(
         &self,
         entity: impl AsRef<str>,

@@ -70,6 +70,17 @@ pub enum CapacityScope {
 
 impl Repository {
     /// How much of one limit of a resource is in use, over all buckets of the resource.
+    ///
+    /// ```
+    /// use zae_limiter::CapacityScope;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let capacity = limiter.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
+    /// assert!(capacity.entities.is_empty(), "nobody has used it yet");
+    /// # Ok(()) }
+    /// ```
     pub async fn resource_capacity(
         &self,
         resource: impl AsRef<str>,

@@ -20,6 +20,18 @@ pub(super) const MOST_ATTEMPTS: u32 = 10;
 
 impl Repository {
     /// The configuration of one level; nothing if the level has none.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Limit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?, None);
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?.unwrap().limits.len(), 1);
+    /// # Ok(()) }
+    /// ```
     pub async fn get_config(&self, level: &ConfigLevel) -> Result<Option<ConfigRecord>> {
         let item = self.inner.table.get(&keys::config(level), true).await?;
         Ok(item.map(|item| ConfigRecord::from_item(&item)).transpose()?)
@@ -83,6 +95,19 @@ impl Repository {
     /// Deletes the configuration of one level. False if it had none.
     ///
     /// At system level limits and policy go; how long audit events are kept, `auto_update` and `strict_version` stay.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Limit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
+    /// assert!(limiter.delete_config(&level).await?);
+    /// assert!(!limiter.delete_config(&level).await?, "it had none any more");
+    /// # Ok(()) }
+    /// ```
     pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
         self.ready().await?;
         for attempt in 1..=MOST_ATTEMPTS {
@@ -263,6 +288,17 @@ impl Repository {
     }
 
     /// The resources that have defaults, sorted.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(limiter.list_resources_with_defaults().await?, ["gpt-4"]);
+    /// # Ok(()) }
+    /// ```
     pub async fn list_resources_with_defaults(&self) -> Result<Vec<String>> {
         let item = self.inner.table.get(&keys::resource_registry(), true).await?;
         let registry = item
@@ -273,6 +309,18 @@ impl Repository {
 
     /// The resources for which entities have limits of their own, sorted. `_default_` stands for limits that an
     /// entity has on every resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// limiter.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
+    /// assert_eq!(limiter.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
+    /// # Ok(()) }
+    /// ```
     pub async fn list_resources_with_entity_configs(&self) -> Result<Vec<String>> {
         let item = self
             .inner

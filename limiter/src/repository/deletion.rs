@@ -31,6 +31,19 @@ impl Records {
 impl Repository {
     /// Deletes an entity with its buckets, configurations and usage, and returns how many records that were. Its audit
     /// events stay. An entity with children is not deleted.
+    ///
+    /// ```
+    /// use zae_limiter::{Error, Limit, NewEntity};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.create_entity(NewEntity::new("user-1")).await?;
+    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(limiter.delete_entity("user-1").await?, 2);
+    /// assert!(matches!(limiter.delete_entity("user-1").await, Err(Error::EntityNotFound { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {
         let id = EntityId::parse(entity)?;
         self.ready().await?;

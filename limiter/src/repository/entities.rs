@@ -63,6 +63,19 @@ impl Repository {
     }
 
     /// The entity; nothing if it does not exist.
+    ///
+    /// ```
+    /// use zae_limiter::NewEntity;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.create_entity(NewEntity::new("user-1").metadata([("tier", "gold")])).await?;
+    /// let user = limiter.get_entity("user-1").await?.unwrap();
+    /// assert_eq!(zae_limiter::to_json(&user.metadata["tier"]), "gold");
+    /// assert_eq!(limiter.get_entity("user-2").await?, None);
+    /// # Ok(()) }
+    /// ```
     pub async fn get_entity(&self, entity: impl AsRef<str>) -> Result<Option<EntityRecord>> {
         self.read_entity(&EntityId::parse(entity)?).await
     }
@@ -75,6 +88,23 @@ impl Repository {
     /// Changes name, notes, parent or cascade flag, and returns the entity as it is now.
     ///
     /// A new parent must exist and must not be below the entity, and the tree may not become deeper than allowed.
+    ///
+    /// ```
+    /// use zae_limiter::{EntityChange, Error, NewEntity};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// for id in ["project-1", "key-1"] {
+    ///     limiter.create_entity(NewEntity::new(id)).await?;
+    /// }
+    /// let change = EntityChange::new().parent("project-1").cascade(true);
+    /// let key = limiter.update_entity("key-1", change).await?;
+    /// assert_eq!(key.parent.unwrap().as_str(), "project-1");
+    /// let circle = limiter.update_entity("project-1", EntityChange::new().parent("key-1")).await;
+    /// assert!(matches!(circle, Err(Error::ParentCycle { .. })));
+    /// # Ok(()) }
+    /// ```
     pub async fn update_entity(&self, entity: impl AsRef<str>, change: EntityChange) -> Result<EntityRecord> {
         let id = EntityId::parse(entity)?;
         if change == EntityChange::default() {
@@ -124,6 +154,20 @@ impl Repository {
     }
 
     /// The children of an entity, in order of their ids.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.create_entity(NewEntity::new("project-1")).await?;
+    /// limiter.create_entity(NewEntity::new("key-1").parent("project-1")).await?;
+    /// let page = limiter.children("project-1", &PageRequest::default()).await?;
+    /// assert_eq!(page.items[0].id.as_str(), "key-1");
+    /// assert_eq!(page.next, None);
+    /// # Ok(()) }
+    /// ```
     pub async fn children(&self, parent: impl AsRef<str>, page: &PageRequest) -> Result<Page<EntityRecord>> {
         let query = children_of(&EntityId::parse(parent)?);
         self.page_of(&query, Rows::AsTheyAre, page, |item| {
@@ -133,6 +177,27 @@ impl Repository {
     }
 
     /// All entities, in no particular order. Reads the whole table, page by page.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// for id in ["user-1", "user-2", "user-3"] {
+    ///     limiter.create_entity(NewEntity::new(id)).await?;
+    /// }
+    /// let mut request = PageRequest::of(2);
+    /// let mut found = vec![];
+    /// loop {
+    ///     let page = limiter.list_entities(&request).await?;
+    ///     found.extend(page.items);
+    ///     let Some(cursor) = page.next else { break };
+    ///     request = request.after(cursor);
+    /// }
+    /// assert_eq!(found.len(), 3);
+    /// # Ok(()) }
+    /// ```
     pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
         self.page_of_scan("#META", page, |item| Ok(Some(EntityRecord::from_item(item)?)))
             .await

@@ -1,9 +1,10 @@
 //! What callers say about entities: a new one, or a change of one.
 
 use serde_json::Value;
-use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Metadata, Timestamp, Unknown};
+use zae_limiter_schema::{EntityId, EntityRecord, Metadata, Timestamp, Unknown};
 
 use super::setting::Setting;
+use crate::plain::from_json;
 use crate::{Error, Result};
 
 /// An entity that is to be created.
@@ -189,22 +190,7 @@ fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
             if key.is_empty() {
                 return Err(Error::invalid("metadata key", key, "it must not be empty"));
             }
-            Ok((key, to_attribute(value)))
+            Ok((key, from_json(value)))
         })
         .collect()
-}
-
-fn to_attribute(value: Value) -> AttributeValue {
-    match value {
-        Value::Null => AttributeValue::Null(true),
-        Value::Bool(flag) => AttributeValue::Bool(flag),
-        Value::Number(number) => AttributeValue::N(number.to_string()),
-        Value::String(text) => AttributeValue::S(text),
-        Value::Array(values) => AttributeValue::L(values.into_iter().map(to_attribute).collect()),
-        Value::Object(map) => AttributeValue::M(
-            map.into_iter()
-                .map(|(key, value)| (key, to_attribute(value)))
-                .collect(),
-        ),
-    }
 }

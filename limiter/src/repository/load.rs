@@ -12,7 +12,7 @@ use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Resource, VersionRecord};
 
 use crate::admission::DateWatch;
-use crate::backend::{Backend, Capabilities, LoadedConfig, Pending, WriteOutcome};
+use crate::backend::{Backend, Capabilities, ConfigSource, LoadedConfig, Pending, WriteOutcome};
 use crate::dynamo::{Budget, Table};
 use crate::{Clock, Result, versions};
 
@@ -93,14 +93,7 @@ impl TableBackend {
     }
 }
 
-impl Backend for TableBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            server_time: !self.embedded,
-            shared: true,
-        }
-    }
-
+impl ConfigSource for TableBackend {
     fn load_config<'a>(
         &'a self,
         entity: &'a EntityId,
@@ -108,6 +101,15 @@ impl Backend for TableBackend {
         consistent: bool,
     ) -> Pending<'a, LoadedConfig> {
         Box::pin(self.load(entity, resource, consistent))
+    }
+}
+
+impl Backend for TableBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            server_time: !self.embedded,
+            shared: true,
+        }
     }
 
     fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {

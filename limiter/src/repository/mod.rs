@@ -125,6 +125,19 @@ impl Repository {
     }
 
     /// The same repository, whose changes are noted in audit events as this principal's.
+    ///
+    /// ```
+    /// use zae_limiter::{AuditSubject, Limit, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let ops = limiter.acting_as("ops@example.com")?;
+    /// ops.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// let events = limiter.audit_events(&AuditSubject::System, &PageRequest::of(1)).await?;
+    /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
+    /// # Ok(()) }
+    /// ```
     pub fn acting_as(&self, principal: impl AsRef<str>) -> Result<Self> {
         Ok(Self {
             inner: self.inner.clone(),
@@ -136,6 +149,19 @@ impl Repository {
     ///
     /// The most specific level that has limits decides: entity and resource, entity, resource, system, then the
     /// builder's defaults. From memory if known for less than the cache's time to live, otherwise by one read.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, Source};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
+    /// assert_eq!(limiter.resolve_limits("user-1", "gpt-4").await?.limits_from, Some(Source::Entity));
+    /// assert_eq!(limiter.resolve_limits("user-2", "gpt-4").await?.limits_from, Some(Source::System));
+    /// # Ok(()) }
+    /// ```
     pub async fn resolve_limits(
         &self,
         entity: impl AsRef<str>,
@@ -146,6 +172,16 @@ impl Repository {
     }
 
     /// Forgets all resolved configuration, so that the next calls read it anew.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// limiter.invalidate_config_cache();
+    /// assert_eq!(limiter.cache_stats().entries, 0);
+    /// # Ok(()) }
+    /// ```
     pub fn invalidate_config_cache(&self) {
         self.inner.cache.invalidate_all();
     }
@@ -159,6 +195,17 @@ impl Repository {
     }
 
     /// How well the configuration cache works.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// let stats = limiter.cache_stats();
+    /// assert_eq!((stats.hits, stats.misses, stats.entries), (1, 1, 1));
+    /// # Ok(()) }
+    /// ```
     pub fn cache_stats(&self) -> CacheStats {
         self.inner.cache.stats()
     }

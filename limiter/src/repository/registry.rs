@@ -32,6 +32,19 @@ pub(crate) fn count_entity_configs<'a>(resources: impl IntoIterator<Item = &'a s
 impl Repository {
     /// The entities that have limits of their own for a resource, in order of their ids. No resource means those with
     /// limits on every resource.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let resource = "gpt-4".parse()?;
+    /// let page = limiter.list_entities_with_custom_limits(Some(&resource), &PageRequest::of(100)).await?;
+    /// assert_eq!(page.items[0].as_str(), "user-1");
+    /// # Ok(()) }
+    /// ```
     pub async fn list_entities_with_custom_limits(
         &self,
         resource: Option<&Resource>,

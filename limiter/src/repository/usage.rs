@@ -225,6 +225,20 @@ impl UsageSummary {
 impl Repository {
     /// Usage snapshots, a full page at a time, newest first (by resource, if an entity's usage of several resources is
     /// asked for).
+    ///
+    /// ```
+    /// use zae_limiter::{PageRequest, UsageQuery, WindowKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let query = UsageQuery::of_resource("gpt-4")?.window(WindowKind::Hourly);
+    /// let page = limiter.usage_snapshots(&query, &PageRequest::of(24)).await?;
+    /// for snapshot in page.items {
+    ///     println!("{} {}: {:?}", snapshot.window.start(), snapshot.entity, snapshot.counters);
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn usage_snapshots(
         &self,
         query: &UsageQuery,
@@ -239,6 +253,18 @@ impl Repository {
     }
 
     /// The sum over all snapshots of one length of window, however many there are. Hours are never added to days.
+    ///
+    /// ```
+    /// use zae_limiter::{UsageQuery, WindowKind};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let query = UsageQuery::of_entity("user-1")?.resource("gpt-4")?;
+    /// let summary = limiter.usage_summary(&query, WindowKind::Daily).await?;
+    /// assert_eq!(summary.snapshots, 0, "nothing was used yet");
+    /// # Ok(()) }
+    /// ```
     pub async fn usage_summary(&self, query: &UsageQuery, window: WindowKind) -> Result<UsageSummary> {
         let query = query.clone().window(window);
         let mut summary = UsageSummary::of(window);

@@ -9,12 +9,29 @@ use crate::{Repository, Result};
 
 impl Repository {
     /// What the table says about its format; nothing if nobody has written it yet.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let record = limiter.version().await?.expect("an embedded table has one");
+    /// assert_eq!(record.schema_version, "0.8.0");
+    /// # Ok(()) }
+    /// ```
     pub async fn version(&self) -> Result<Option<VersionRecord>> {
         let item = self.inner.table.get(&keys::version(), true).await?;
         Ok(item.map(|item| VersionRecord::from_item(&item)).transpose()?)
     }
 
     /// Whether the table and this client fit together; nothing if the table has no version record.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// assert_eq!(limiter.compatibility().await?, Some(zae_limiter::Compatibility::Compatible));
+    /// # Ok(()) }
+    /// ```
     pub async fn compatibility(&self) -> Result<Option<Compatibility>> {
         Ok(self.version().await?.as_ref().map(Compatibility::of))
     }

@@ -1,8 +1,46 @@
-//! A deterministic simulation of admission.
+//! A deterministic simulation of admission: several limiters over one table that loses, delays, throttles and conflicts.
+//!
+//! The limiters are the real ones; the table is the schema crate's interpreter of bucket writes ([`world`]). Every write
+//! that is applied is checked against an exact bucket ([`oracle`]): nothing is admitted that is not there, no level is
+//! ever above or below what it should be, every call is booked exactly once. The same seed gives the same run; a
+//! failing one prints how to repeat it. That the checks can fail is shown by breaking the protocol's rules one by one
+//! ([`Mutation`]).
+#![allow(clippy::panic)]
+
+mod clock;
+mod expiry;
+mod faults;
+mod oracle;
+mod peer;
+mod run;
+mod tests;
+mod traffic;
+mod world;
 
 /// A rule of the protocol, broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mutation {
+    /// A touch books refill that would overflow: no upper bound on the level.
+    TouchWithoutCeiling,
+    /// The item remembers the last write of anybody instead of one per client.
+    LastWriterInsteadOfSlots,
+    /// Refill is cut to what fitted under the burst when the image was taken.
+    RefillAgainstStaleLevel,
+    /// Parameters are written from the cache, without reading the configuration again.
     ParametersFromCache,
+    /// Credits are added without a ceiling.
+    CreditsWithoutClamp,
+    /// A conflict with a transaction counts as "limit exceeded".
     ConflictsAreRefusals,
+}
+
+impl Mutation {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::TouchWithoutCeiling,
+        Self::LastWriterInsteadOfSlots,
+        Self::RefillAgainstStaleLevel,
+        Self::ParametersFromCache,
+        Self::CreditsWithoutClamp,
+        Self::ConflictsAreRefusals,
+    ];
 }

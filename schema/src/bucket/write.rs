@@ -1,6 +1,6 @@
 //! The typed bucket write.
 
-use super::{Action, Attr, ClientId, Condition, Etag, Row, Scalar, Slot, SlotBefore, Statement};
+use super::{Action, Attr, Batch, ClientId, Condition, Etag, Row, Scalar, Slot, SlotBefore, Statement};
 use crate::{EntityId, LimitName, Resource, Timestamp, keys};
 
 /// Which bucket.
@@ -107,6 +107,8 @@ pub struct BucketWrite {
     pub key: BucketKey,
     /// Which kind.
     pub shape: Shape,
+    /// The one reading of the clock that it was decided by.
+    pub decided_at: Timestamp,
     /// The client's slot: what makes it happen exactly once.
     pub slot: Slot,
     /// The etag.
@@ -119,8 +121,8 @@ pub struct BucketWrite {
     pub place: Option<Place>,
     /// What happens to each limit.
     pub rows: Vec<Row>,
-    /// How many acquires it counts as.
-    pub events: u32,
+    /// What it books: the sum of the calls that it carries.
+    pub batch: Batch,
     /// Slots of other clients that are old enough to be removed, as seen.
     pub prune: Vec<(ClientId, i128)>,
 }
@@ -238,8 +240,8 @@ impl BucketWrite {
         for row in &self.rows {
             row.actions(&mut actions);
         }
-        if self.events > 0 {
-            actions.push(Action::Add(Attr::Events, i128::from(self.events)));
+        if self.batch.acquires > 0 {
+            actions.push(Action::Add(Attr::Events, i128::from(self.batch.acquires)));
         }
         actions.extend(
             self.prune

@@ -1,6 +1,7 @@
 //! Folding the queue into the next write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Batch, Footing, Image, Terms};
 
@@ -8,6 +9,9 @@ use super::super::status::LimitStatus;
 use super::super::ticket::{Reply, Ticket, Work};
 use super::{Completion, Current, Desk, Moment, Sight, Step};
 use crate::Error;
+
+/// A configuration that was read longer ago is read again before it is written to a bucket.
+const READ_A_MOMENT_AGO: Duration = Duration::from_secs(1);
 
 /// At most so many calls are folded into one write, so that no answer waits for a huge one.
 const MOST_FOLDED: usize = 1_000;
@@ -64,7 +68,7 @@ impl Desk {
         let agrees = terms.match_image(image);
         // Changes alone take the bucket as it is; acquires and buckets that only the peer has written do not.
         let rewrites = !agrees && (given.is_some() || image.etag.is_none());
-        if rewrites && given != Some(true) && !self.may_rewrite(image) {
+        if rewrites && given != Some(true) && !self.may_rewrite(image, &terms, moment) {
             return (Step::Reload, Vec::new());
         }
         let footing = if rewrites {
@@ -88,12 +92,17 @@ impl Desk {
         }
     }
 
-    fn may_rewrite(&self, image: &Image) -> bool {
+    fn may_rewrite(&self, image: &Image, terms: &Terms, moment: Moment) -> bool {
         #[cfg(test)]
         if self.mutation == Some(crate::simulation::Mutation::ParametersFromCache) {
             return true;
         }
-        self.reloaded_for == super::Reloaded::For(image.etag.clone())
+        // Parameters come from a consistent read of a moment ago that has seen this very etag, never from a cache.
+        self.reloaded.as_ref().is_some_and(|read| {
+            read.etag == image.etag
+                && read.terms.as_ref() == terms
+                && moment.elapsed.saturating_sub(read.at) <= READ_A_MOMENT_AGO
+        })
     }
 
     /// The terms of the first acquire in the queue.

@@ -98,12 +98,14 @@ struct Entry {
     incarnation_before: Arc<str>,
 }
 
-/// For which bucket the configuration was read last.
-#[derive(Debug, PartialEq, Eq)]
-enum Reloaded {
-    Never,
-    /// A bucket with this etag, or one that only the peer has written.
-    For(Option<Etag>),
+/// The last consistent read of the configuration.
+#[derive(Debug)]
+struct Reloaded {
+    /// The etag of the bucket that it was read for; none on a bucket that only the peer has written.
+    etag: Option<Etag>,
+    terms: Arc<Terms>,
+    /// On the clock's time scale.
+    at: Duration,
 }
 
 /// The state of one bucket at one client.
@@ -120,8 +122,8 @@ pub(crate) struct Desk {
     queue: VecDeque<Ticket>,
     current: Option<Current>,
     unresolved: Vec<Unresolved>,
-    /// For which bucket the configuration was read last, so that it is read once per etag.
-    reloaded_for: Reloaded,
+    /// The last consistent read of the configuration, so that it is read once per etag.
+    reloaded: Option<Reloaded>,
     next_ticket: u64,
     /// How long an image that is proven may refuse.
     memory: Duration,
@@ -141,7 +143,7 @@ impl Desk {
             queue: VecDeque::new(),
             current: None,
             unresolved: Vec::new(),
-            reloaded_for: Reloaded::Never,
+            reloaded: None,
             next_ticket: 0,
             memory,
             #[cfg(test)]
@@ -214,7 +216,7 @@ impl Desk {
     }
 
     /// The configuration as just read: it replaces what queued calls came with, except given limits.
-    pub(crate) fn reloaded(&mut self, terms: &Arc<Terms>, found: Known, moment: Moment) -> Vec<Completion> {
+    pub(crate) fn reloaded(&mut self, terms: &Arc<Terms>, found: &Known, moment: Moment) -> Vec<Completion> {
         self.terms = Some(terms.clone());
         for ticket in &mut self.queue {
             if let super::ticket::Work::Acquire {
@@ -226,9 +228,13 @@ impl Desk {
                 *held = terms.clone();
             }
         }
-        let completions = self.reread(&found, moment);
+        let completions = self.reread(found, moment);
         if let Known::Live(image, _) = &self.known {
-            self.reloaded_for = Reloaded::For(image.etag.clone());
+            self.reloaded = Some(Reloaded {
+                etag: image.etag.clone(),
+                terms: terms.clone(),
+                at: moment.elapsed,
+            });
         }
         completions
     }

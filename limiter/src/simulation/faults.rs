@@ -1,0 +1,84 @@
+//! What goes wrong between a limiter and the table, and how often.
+
+use std::time::Duration;
+
+use super::Mutation;
+
+/// How hostile a run is. Probabilities are in thousandths.
+#[derive(Debug, Clone)]
+pub(super) struct Scenario {
+    pub(super) seed: u64,
+    pub(super) limiters: usize,
+    pub(super) callers_per_limiter: usize,
+    pub(super) peers: usize,
+    pub(super) duration: Duration,
+    /// Answers that never arrive, though the write happened.
+    pub(super) lost_answers: u32,
+    /// Requests that never arrive.
+    pub(super) lost_requests: u32,
+    /// Requests that arrive after the client has stopped waiting.
+    pub(super) late: u32,
+    pub(super) throttled: u32,
+    pub(super) conflicts: u32,
+    /// Chance for a limiter to crash between two calls of a caller.
+    pub(super) crashes: u32,
+    /// Calls that are cancelled while they wait.
+    pub(super) cancelled: u32,
+    /// Configurations that change while traffic runs.
+    pub(super) config_changes: bool,
+    /// Buckets that expire and are deleted.
+    pub(super) expiry: bool,
+    pub(super) cascade: bool,
+    /// Clocks are off by up to this, either way.
+    pub(super) skew: i64,
+    pub(super) mutation: Option<Mutation>,
+}
+
+impl Scenario {
+    /// No faults at all.
+    pub(super) fn calm(seed: u64) -> Self {
+        Self {
+            seed,
+            limiters: 4,
+            callers_per_limiter: 3,
+            peers: 0,
+            duration: Duration::from_secs(20),
+            lost_answers: 0,
+            lost_requests: 0,
+            late: 0,
+            throttled: 0,
+            conflicts: 0,
+            crashes: 0,
+            cancelled: 0,
+            config_changes: false,
+            expiry: false,
+            cascade: false,
+            skew: 0,
+            mutation: None,
+        }
+    }
+
+    /// Everything at once: a fifth of the answers lost, three in a hundred requests late.
+    pub(super) fn hostile(seed: u64) -> Self {
+        Self {
+            lost_answers: 200,
+            lost_requests: 60,
+            late: 30,
+            throttled: 20,
+            conflicts: 20,
+            cancelled: 50,
+            config_changes: seed.is_multiple_of(2),
+            expiry: seed.is_multiple_of(3),
+            cascade: seed % 4 < 2,
+            crashes: if seed.is_multiple_of(5) { 5 } else { 0 },
+            ..Self::calm(seed)
+        }
+    }
+
+    pub(super) fn breaking(self, mutation: Mutation) -> Self {
+        Self {
+            mutation: Some(mutation),
+            ..self
+        }
+    }
+}

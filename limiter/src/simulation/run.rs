@@ -1,0 +1,273 @@
+//! One run of the simulation.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable, Resource};
+
+use super::clock::SimClock;
+use super::expiry::forget_expired;
+use super::faults::Scenario;
+use super::oracle::Violation;
+use super::peer::Peer;
+use super::traffic::{Caller, RESOURCE, SharedTally, Tally};
+use super::world::{Port, Shared, World, lock};
+use crate::admission::Lanes;
+use crate::builder::Settings;
+use crate::cache::{CacheLimits, ConfigCache};
+use crate::entropy::Entropy;
+use crate::resolution::Defaults;
+
+/// What a run came to.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) acquires: u64,
+    pub(super) granted: u64,
+    pub(super) refused: u64,
+    pub(super) unavailable: u64,
+    pub(super) writes: u64,
+    pub(super) parameters: u64,
+    pub(super) violations: Vec<Violation>,
+    pub(super) trace: u64,
+}
+
+/// Runs a scenario from start to end, on one thread and in simulated time.
+pub(super) fn run(scenario: Scenario) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(simulate(scenario)),
+        Err(error) => panic!("no runtime: {error}"),
+    }
+}
+
+/// Configurations between which a run changes.
+fn variant(index: usize) -> LimitSet {
+    let limit = |name: &str, burst, amount, seconds| Limit::custom(name, 1, burst, amount, seconds);
+    let limits = match index % 4 {
+        0 => vec![limit("rpm", 10, 10, 1), limit("tpm", 50, 30, 1)],
+        1 => vec![
+            limit("rpm", 5, 10, 1),
+            limit("tpm", 50, 30, 1),
+            limit("tpd", 20, 7, 3),
+        ],
+        2 => vec![limit("rpm", 20, 11, 1), limit("tpm", 80, 91, 3)],
+        _ => vec![
+            limit("rpm", 10, 20, 2),
+            limit("tpm", 30, 30, 1),
+            limit("tpd", 10, 7, 3),
+        ],
+    };
+    let limits: Vec<Limit> = limits.into_iter().flatten().collect();
+    LimitSet::new(limits).unwrap_or_default()
+}
+
+fn entity(name: &str) -> EntityId {
+    match EntityId::parse(name) {
+        Ok(entity) => entity,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+struct Limiter {
+    port: Arc<Port>,
+    lanes: Arc<Lanes>,
+    callers: JoinSet<()>,
+}
+
+struct Run {
+    scenario: Scenario,
+    world: Shared,
+    tally: SharedTally,
+    random: fastrand::Rng,
+    clock: SimClock,
+    made: u64,
+    crashed: bool,
+}
+
+impl Run {
+    fn limiter(&mut self) -> Limiter {
+        self.made += 1;
+        let seed = self.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.made);
+        let port = Arc::new(Port {
+            world: self.world.clone(),
+            alive: AtomicBool::new(true),
+        });
+        let skew = match self.scenario.skew {
+            0 => 0,
+            most => self.random.i64(-most..=most),
+        };
+        let clock: Arc<dyn crate::Clock> = Arc::new(SimClock { skew, ..self.clock });
+        let defaults = Defaults {
+            limits: LimitSet::default(),
+            on_unavailable: OnUnavailable::Block,
+        };
+        let kept = CacheLimits {
+            ttl: Duration::from_secs(10),
+            entries: 100,
+        };
+        let cache = Arc::new(ConfigCache::new(port.clone(), clock.clone(), defaults, kept));
+        let settings = Settings {
+            time_budget: Duration::from_millis(200),
+            settle_budget: Duration::from_secs(600),
+            mutation: self.scenario.mutation,
+            ..Settings::default()
+        };
+        let entropy = Arc::new(Entropy::seeded(seed));
+        let lanes = Lanes::new(
+            port.clone(),
+            cache,
+            clock,
+            entropy,
+            settings,
+            "simulated".to_owned(),
+        );
+        let lanes = Arc::new(lanes);
+        let mut callers = JoinSet::new();
+        for index in 0..self.scenario.callers_per_limiter {
+            let caller = Caller {
+                world: self.world.clone(),
+                lanes: lanes.clone(),
+                tally: self.tally.clone(),
+                entities: vec![entity("a"), entity("b")],
+                random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
+                cancelled: self.scenario.cancelled,
+            };
+            callers.spawn(caller.run());
+        }
+        Limiter { port, lanes, callers }
+    }
+}
+
+async fn simulate(scenario: Scenario) -> Report {
+    let clock = SimClock {
+        start: Instant::now(),
+        skew: 0,
+    };
+    let mut world = World::new(scenario.clone(), clock, variant(0));
+    if scenario.cascade {
+        world.parents.insert(entity("a"), entity("p"));
+        world.parents.insert(entity("b"), entity("p"));
+        world.parents.insert(entity("p"), entity("g"));
+    }
+    let world = Arc::new(Mutex::new(world));
+    let mut run = Run {
+        random: fastrand::Rng::with_seed(scenario.seed),
+        scenario,
+        world: world.clone(),
+        tally: Arc::new(Mutex::new(Tally::default())),
+        clock,
+        made: 0,
+        crashed: false,
+    };
+    let mut limiters: Vec<Limiter> = (0..run.scenario.limiters).map(|_| run.limiter()).collect();
+    let mut others = JoinSet::new();
+    if run.scenario.expiry {
+        others.spawn(forget_expired(world.clone()));
+    }
+    for index in 0..run.scenario.peers {
+        let Ok(resource) = Resource::parse(RESOURCE) else {
+            continue;
+        };
+        let key = BucketKey {
+            entity: entity("a"),
+            resource,
+        };
+        let random = fastrand::Rng::with_seed(run.scenario.seed.wrapping_add(77 + index as u64));
+        others.spawn(
+            Peer {
+                world: world.clone(),
+                key,
+                random,
+            }
+            .run(),
+        );
+    }
+    let end = Instant::now() + run.scenario.duration;
+    let mut next_change = 1;
+    while Instant::now() < end {
+        let pause = run.random.u64(200..=3_000);
+        sleep(Duration::from_millis(pause)).await;
+        if run.scenario.config_changes {
+            lock(&world).change_limits(variant(next_change));
+            next_change += 1;
+        }
+        if run.scenario.crashes > 0 && run.random.u32(0..100) < 10 {
+            crash(&mut run, &mut limiters);
+        }
+    }
+    finish(run, limiters, others).await
+}
+
+/// A limiter dies with everything that it holds; another one takes its place.
+fn crash(run: &mut Run, limiters: &mut Vec<Limiter>) {
+    let victim = run.random.usize(..limiters.len());
+    let dead = limiters.swap_remove(victim);
+    dead.port.alive.store(false, Ordering::Relaxed);
+    let mut callers = dead.callers;
+    callers.abort_all();
+    // Its leases must not be given back: a dead process does nothing.
+    std::mem::forget(callers);
+    run.crashed = true;
+    let replacement = run.limiter();
+    limiters.push(replacement);
+}
+
+/// Stops the callers, lets everything that is under way be written, and adds up.
+async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -> Report {
+    for limiter in &mut limiters {
+        limiter.callers.shutdown().await;
+    }
+    others.shutdown().await;
+    lock(&run.world).calm = true;
+    for limiter in &limiters {
+        limiter.lanes.settled().await;
+    }
+    sleep(Duration::from_secs(2)).await;
+    let mut world = lock(&run.world);
+    let tally = run
+        .tally
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut expected = tally.expected.clone();
+    for unwritten in limiters
+        .iter()
+        .flat_map(|limiter| limiter.lanes.report().unwritten)
+    {
+        let key = BucketKey {
+            entity: unwritten.entity,
+            resource: unwritten.resource,
+        };
+        for (limit, change) in unwritten.changes {
+            *expected.entry((key.clone(), limit)).or_default() -= change;
+        }
+    }
+    // Callers that were stopped in the middle of a call have told nobody what they used, and the dead keep theirs.
+    let exact = !run.crashed && run.scenario.peers == 0;
+    if exact {
+        let booked = world.oracle.booked.clone();
+        for ((key, limit), amount) in &booked {
+            let should = expected.get(&(key.clone(), limit.clone())).copied().unwrap_or(0);
+            if should != *amount {
+                let what = format!("{} {limit}: booked {amount}, used {should}", key.entity);
+                world.oracle.violations.push(Violation { at: 0, what });
+            }
+        }
+    }
+    Report {
+        acquires: tally.acquires,
+        granted: tally.granted,
+        refused: tally.refused,
+        unavailable: tally.unavailable,
+        writes: world.oracle.writes,
+        parameters: world.oracle.parameters,
+        violations: world.oracle.violations.clone(),
+        trace: world.trace_hash(),
+    }
+}

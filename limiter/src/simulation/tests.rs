@@ -1,0 +1,111 @@
+//! The runs. `ZAE_SIMULATION=long` makes them long, `ZAE_SIMULATION_SEED=n` repeats one seed.
+
+use super::Mutation;
+use super::faults::Scenario;
+use super::run::{Report, run};
+
+fn seeds(short: u64, long: u64) -> std::ops::Range<u64> {
+    if let Some(seed) = std::env::var("ZAE_SIMULATION_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+    {
+        return seed..seed + 1;
+    }
+    if std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long") {
+        0..long
+    } else {
+        0..short
+    }
+}
+
+fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<u64>) {
+    let (mut acquires, mut granted, mut refused, mut unavailable, mut writes, mut parameters) =
+        (0, 0, 0, 0, 0, 0);
+    for seed in seeds {
+        let report = run(scenario(seed));
+        if !report.violations.is_empty() {
+            for violation in &report.violations {
+                eprintln!("  at {} ms: {}", violation.at, violation.what);
+            }
+            panic!(
+                "{name} is broken by seed {seed}; repeat it with ZAE_SIMULATION_SEED={seed} cargo test -p zae-limiter --lib {name}"
+            );
+        }
+        acquires += report.acquires;
+        granted += report.granted;
+        refused += report.refused;
+        unavailable += report.unavailable;
+        writes += report.writes;
+        parameters += report.parameters;
+    }
+    eprintln!(
+        "{name}: {acquires} acquires, {granted} granted, {refused} refused, {unavailable} unavailable, {writes} writes, \
+         {parameters} changes of parameters"
+    );
+    assert!(granted > 0, "nothing happened");
+}
+
+#[test]
+fn calm_traffic_is_exact() {
+    check("calm_traffic_is_exact", Scenario::calm, seeds(10, 200));
+}
+
+#[test]
+fn hostile_traffic_is_exact() {
+    check("hostile_traffic_is_exact", Scenario::hostile, seeds(30, 400));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let report = |_| -> Report { run(Scenario::hostile(6)) };
+    assert_eq!(report(0).trace, report(1).trace);
+}
+
+#[test]
+fn wrong_clocks_cost_no_more_than_their_spread() {
+    check(
+        "wrong_clocks",
+        |seed| Scenario {
+            skew: 30,
+            ..Scenario::hostile(seed * 4 + 3)
+        },
+        seeds(10, 100),
+    );
+}
+
+#[test]
+fn beside_the_peer_none_of_our_admissions_exceeds_burst_and_refill() {
+    let scenario = |seed| Scenario {
+        peers: 2,
+        expiry: false,
+        config_changes: false,
+        ..Scenario::hostile(seed)
+    };
+    check("beside_the_peer", scenario, seeds(10, 100));
+}
+
+#[test]
+fn every_broken_rule_is_noticed() {
+    for mutation in Mutation::ALL {
+        let noticed = (0..40).filter(|seed| !seed.is_multiple_of(5)).find(|seed| {
+            let hostile = Scenario {
+                config_changes: true,
+                crashes: 0,
+                ..Scenario::hostile(*seed)
+            };
+            let scenario = if seed.is_multiple_of(2) {
+                hostile
+            } else {
+                Scenario {
+                    config_changes: true,
+                    ..Scenario::calm(*seed)
+                }
+            };
+            let noticed = !run(scenario.clone().breaking(mutation)).violations.is_empty();
+            // What the same run without the broken rule violates proves nothing.
+            noticed && run(scenario).violations.is_empty()
+        });
+        assert!(noticed.is_some(), "{mutation:?} went unnoticed");
+        eprintln!("{mutation:?} is noticed by seed {noticed:?}");
+    }
+}

@@ -1,0 +1,341 @@
+//! The table of the simulation: bucket writes are interpreted, and the way to it is unreliable.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::future::Future;
+use std::hash::{Hash, Hasher};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use zae_limiter_schema::bucket::{
+    Action, Attr, Attributes, BucketKey, BucketWrite, Condition, Field, Params, Refused, RowForm, Scalar,
+    Shape, Statement,
+};
+use zae_limiter_schema::{
+    ConfigLevel, ConfigRecord, EntityId, EntityRecord, LimitSet, Metadata, Resource, Timestamp,
+};
+
+use super::Mutation;
+use super::clock::SimClock;
+use super::faults::Scenario;
+use super::oracle::Oracle;
+use crate::backend::{Backend, Capabilities, ConfigSource, LoadedConfig, Pending, WriteOutcome};
+
+/// How long after it was read a configuration may be written to a bucket, in milliseconds.
+const PARAMETERS_FRESH: i64 = 3_000;
+
+/// The table, and everything that is known about what happened to it.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) scenario: Scenario,
+    pub(super) items: BTreeMap<BucketKey, Attributes>,
+    pub(super) oracle: Oracle,
+    pub(super) clock: SimClock,
+    /// The limits of the resource, and since when.
+    configs: Vec<(i64, LimitSet)>,
+    pub(super) parents: BTreeMap<EntityId, EntityId>,
+    random: fastrand::Rng,
+    /// Faults are over: whatever is left is written now.
+    pub(super) calm: bool,
+    /// The last write of anybody on an item, for the rule that is broken.
+    last_writer: BTreeMap<BucketKey, i128>,
+    trace: DefaultHasher,
+}
+
+pub(super) type Shared = Arc<Mutex<World>>;
+
+pub(super) fn lock(world: &Shared) -> MutexGuard<'_, World> {
+    world.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl World {
+    pub(super) fn new(scenario: Scenario, clock: SimClock, limits: LimitSet) -> Self {
+        let oracle = Oracle::new(scenario.skew * 2, scenario.peers > 0);
+        Self {
+            random: fastrand::Rng::with_seed(scenario.seed ^ 0x5EED),
+            scenario,
+            items: BTreeMap::new(),
+            oracle,
+            clock,
+            configs: vec![(clock.millis(), limits)],
+            parents: BTreeMap::new(),
+            calm: false,
+            last_writer: BTreeMap::new(),
+            trace: DefaultHasher::new(),
+        }
+    }
+
+    pub(super) fn chance(&mut self, thousandths: u32) -> bool {
+        !self.calm && self.random.u32(0..1000) < thousandths
+    }
+
+    pub(super) fn between(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
+        self.random.u64(range)
+    }
+
+    /// A number that stands for everything that happened, in order.
+    pub(super) fn trace_hash(&self) -> u64 {
+        self.trace.finish()
+    }
+
+    pub(super) fn limits(&self) -> &LimitSet {
+        &self.configs[self.configs.len() - 1].1
+    }
+
+    pub(super) fn change_limits(&mut self, limits: LimitSet) {
+        self.configs.push((self.clock.millis(), limits));
+    }
+
+    fn load(&self, entity: &EntityId, resource: &Resource) -> LoadedConfig {
+        let parent = self.parents.get(entity).cloned();
+        let key = BucketKey {
+            entity: entity.clone(),
+            resource: resource.clone(),
+        };
+        LoadedConfig {
+            resource: Some(ConfigRecord::new(
+                ConfigLevel::Resource(resource.clone()),
+                self.limits().clone(),
+            )),
+            meta: parent.map(|parent| EntityRecord {
+                id: entity.clone(),
+                name: entity.to_string(),
+                parent: Some(parent),
+                cascade: true,
+                metadata: Metadata::new(),
+                created_at: Timestamp::MIN,
+                unknown: BTreeMap::new(),
+            }),
+            bucket: self.items.get(&key).map(Attributes::to_item),
+            ..LoadedConfig::default()
+        }
+    }
+
+    /// A write arrives: it is applied whole or refused with the item.
+    fn arrive(&mut self, write: &BucketWrite) -> WriteOutcome {
+        let at = self.clock.millis();
+        let before = self.items.get(&write.key).cloned().unwrap_or_default();
+        let statement = self.broken(write, &before);
+        (at, write.slot.number, write.key.entity.as_str()).hash(&mut self.trace);
+        if self.scenario.mutation == Some(Mutation::LastWriterInsteadOfSlots)
+            && self.last_writer.get(&write.key) == Some(&write.slot.number)
+        {
+            return WriteOutcome::Refused(Some(before));
+        }
+        match before.apply(&statement) {
+            Ok(after) => {
+                1u8.hash(&mut self.trace);
+                self.check_parameters(write, at);
+                self.oracle.applied(write, &after, at);
+                self.last_writer.insert(write.key.clone(), write.slot.number);
+                self.items.insert(write.key.clone(), after.clone());
+                WriteOutcome::Done(after)
+            }
+            Err(Refused::Condition) => WriteOutcome::Refused(self.items.get(&write.key).cloned()),
+            Err(Refused::NotANumber) => unreachable!("every attribute of a bucket is a number"),
+        }
+    }
+
+    /// Parameters must be those of a configuration that was in force when the writer read it, a moment ago.
+    fn check_parameters(&mut self, write: &BucketWrite, at: i64) {
+        if write.shape != Shape::Parameters {
+            return;
+        }
+        let written: BTreeMap<_, _> = write
+            .rows
+            .iter()
+            .filter_map(|row| row.params.map(|params| (row.limit.clone(), params)))
+            .collect();
+        let in_force = self.configs.iter().enumerate().any(|(index, (_, limits))| {
+            let until = self.configs.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
+            let expected: BTreeMap<_, _> = limits
+                .iter()
+                .map(|limit| (limit.name().clone(), Params::from(limit)))
+                .collect();
+            until >= at - PARAMETERS_FRESH && expected == written
+        });
+        if !in_force {
+            let what = format!(
+                "{}: parameters of an old configuration were written",
+                write.key.entity
+            );
+            self.oracle.violations.push(super::oracle::Violation {
+                at: at - super::clock::START,
+                what,
+            });
+        }
+    }
+
+    /// The write as it is, or as it would be without one of the rules.
+    fn broken(&self, write: &BucketWrite, before: &Attributes) -> Statement {
+        let mut statement = write.statement();
+        let is_tokens = |attr: &Attr| matches!(attr, Attr::Limit(_, Field::Tokens));
+        match self.scenario.mutation {
+            Some(Mutation::TouchWithoutCeiling) if write.shape == Shape::Touch => {
+                statement
+                    .conditions
+                    .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
+            }
+            Some(Mutation::LastWriterInsteadOfSlots) => {
+                let slot = Attr::Slot(write.slot.client);
+                statement.conditions.retain(|condition| match condition {
+                    Condition::Missing(attr) | Condition::Is(attr, _) => *attr != slot,
+                    Condition::AnyOf(alternatives) => !alternatives
+                        .iter()
+                        .flatten()
+                        .any(|c| matches!(c, Condition::Is(attr, _) if *attr == slot)),
+                    _ => true,
+                });
+            }
+            Some(Mutation::RefillAgainstStaleLevel) if write.shape == Shape::Settle => {
+                statement
+                    .conditions
+                    .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
+            }
+            Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
+            _ => {}
+        }
+        statement
+    }
+}
+
+/// Adds credits to the level as it is, instead of setting it to the burst.
+fn unclamp(statement: &mut Statement, write: &BucketWrite, before: &Attributes) {
+    for row in write
+        .rows
+        .iter()
+        .filter(|row| matches!(row.form, RowForm::Full { .. }))
+    {
+        let demand = write.batch.demand(&row.limit);
+        let tokens = Attr::Limit(row.limit.clone(), Field::Tokens);
+        let Some(level) = before.number(&tokens) else {
+            continue;
+        };
+        if demand.credit == 0 {
+            continue;
+        }
+        let after = level + demand.credit - demand.adjust - demand.debit;
+        for action in &mut statement.actions {
+            if matches!(action, Action::Set(attr, _) if *attr == tokens) {
+                *action = Action::Set(tokens.clone(), Scalar::Number(after));
+            }
+        }
+    }
+}
+
+/// One limiter's way to the table.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) world: Shared,
+    /// A crashed limiter neither sends nor hears anything.
+    pub(super) alive: AtomicBool,
+}
+
+impl Port {
+    async fn wait_for_latency(&self) {
+        let millis = lock(&self.world).between(1..=4);
+        sleep(Duration::from_millis(millis)).await;
+    }
+
+    async fn send(&self, write: &BucketWrite) -> WriteOutcome {
+        if !self.alive.load(Ordering::Relaxed) {
+            return std::future::pending().await;
+        }
+        let (lost_request, lost_answer, late, throttled, conflict, there, back) = {
+            let mut world = lock(&self.world);
+            let scenario = world.scenario.clone();
+            (
+                world.chance(scenario.lost_requests),
+                world.chance(scenario.lost_answers),
+                world.chance(scenario.late),
+                world.chance(scenario.throttled),
+                world.chance(scenario.conflicts),
+                world.between(1..=4),
+                world.between(1..=3),
+            )
+        };
+        if throttled || conflict {
+            sleep(Duration::from_millis(there + back)).await;
+            let reason = "simulated".to_owned();
+            return if throttled {
+                WriteOutcome::Throttled(reason)
+            } else {
+                WriteOutcome::Conflict(reason)
+            };
+        }
+        if lost_request {
+            return std::future::pending().await;
+        }
+        let there = if late {
+            lock(&self.world).between(80..=600)
+        } else {
+            there
+        };
+        let (answer, answered) = oneshot::channel();
+        let (world, write) = (self.world.clone(), write.clone());
+        // The request is on its way, whether its sender waits or not.
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(there)).await;
+            let outcome = lock(&world).arrive(&write);
+            if lost_answer {
+                // Nobody hears anything, not even that the connection is gone.
+                return std::mem::forget(answer);
+            }
+            sleep(Duration::from_millis(back)).await;
+            drop(answer.send(outcome));
+        });
+        match answered.await {
+            Ok(outcome) => outcome,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl ConfigSource for Port {
+    fn load_config<'a>(
+        &'a self,
+        entity: &'a EntityId,
+        resource: &'a Resource,
+        _: bool,
+    ) -> Pending<'a, LoadedConfig> {
+        Box::pin(async move {
+            self.wait_for_latency().await;
+            let loaded = lock(&self.world).load(entity, resource);
+            self.wait_for_latency().await;
+            Ok(loaded)
+        })
+    }
+}
+
+impl Backend for Port {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            server_time: false,
+            shared: true,
+        }
+    }
+
+    fn read_bucket<'a>(&'a self, key: &'a BucketKey, _: bool) -> Pending<'a, Option<Attributes>> {
+        Box::pin(async move {
+            self.wait_for_latency().await;
+            let found = lock(&self.world).items.get(key).cloned();
+            self.wait_for_latency().await;
+            Ok(found)
+        })
+    }
+
+    fn write_bucket<'a>(
+        &'a self,
+        write: &'a BucketWrite,
+    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
+        Box::pin(self.send(write))
+    }
+
+    fn ping(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
