@@ -11,6 +11,19 @@ use crate::admission::RateLimitExceeded;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that an operation can fail with.
+///
+/// ```
+/// use zae_limiter::{Error, NewEntity};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+/// match limiter.create_entity(NewEntity::new("user#1")).await {
+///     Err(Error::Name(invalid)) => assert_eq!(invalid.field(), "entity id"),
+///     other => panic!("unexpected: {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -15,6 +15,7 @@ mod failure;
 mod limiter;
 mod migrations;
 mod page;
+mod plain;
 mod repository;
 mod resolution;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use error::{Error, Result};
 pub use limiter::RateLimiter;
 pub use migrations::{Migrate, MigrationReport, MigrationStep};
 pub use page::{Cursor, Page, PageRequest};
+pub use plain::to_json;
 pub use repository::{
     Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_PARENTS, NewEntity,
     Repository, ResourceCapacity, UsageQuery, UsageSummary,

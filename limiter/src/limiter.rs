@@ -53,6 +53,21 @@ impl RateLimiter {
     }
 
     /// A limiter whose table is a file that survives restarts. Several processes on one machine may share it.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("limiter.db");
+    /// let limiter = RateLimiter::embedded_at(&path).await?;
+    /// limiter.create_entity(NewEntity::new("user-1")).await?;
+    /// drop(limiter);
+    /// let limiter = RateLimiter::embedded_at(&path).await?;
+    /// assert!(limiter.get_entity("user-1").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "embedded")]
     pub fn embedded_at(path: impl AsRef<std::path::Path>) -> Builder {
         Builder::new(
@@ -62,6 +77,18 @@ impl RateLimiter {
     }
 
     /// A limiter on a store that is already open, so that several limiters can share one in memory.
+    ///
+    /// ```
+    /// use zae_limiter::{EmbeddedStore, NewEntity, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let store = EmbeddedStore::memory()?;
+    /// let (one, other) = (RateLimiter::embedded_in(&store).await?, RateLimiter::embedded_in(&store).await?);
+    /// one.create_entity(NewEntity::new("user-1")).await?;
+    /// assert!(other.get_entity("user-1").await?.is_some());
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "embedded")]
     pub fn embedded_in(store: &crate::EmbeddedStore) -> Builder {
         Builder::new(EMBEDDED_NAME.to_owned(), Connection::Store(store.clone()))

@@ -87,7 +87,7 @@ fn beside_the_peer_none_of_our_admissions_exceeds_burst_and_refill() {
 #[test]
 fn every_broken_rule_is_noticed() {
     for mutation in Mutation::ALL {
-        let noticed = (0..40).filter(|seed| !seed.is_multiple_of(5)).find(|seed| {
+        let noticed = (0..40_u64).filter(|seed| !seed.is_multiple_of(5)).find(|seed| {
             let hostile = Scenario {
                 config_changes: true,
                 crashes: 0,
