@@ -95,16 +95,19 @@ impl Table {
         Sent: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
     {
         let mut attempts = 0;
+        let mut told = None;
         loop {
             let (failure, answer) = match tokio::time::timeout_at(budget.attempt_deadline(), request()).await
             {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => (classify(&error), error.into_service_error_if_any()),
-                Err(_) => (Failure::Unavailable("no answer in time".to_owned()), None),
+                // Silence tells less than what an earlier attempt was told.
+                Err(_) => (told.take().unwrap_or_else(silence), None),
             };
             attempts += 1;
             if failure.is_transient() && budget.pause(self, attempts).await {
                 tracing::debug!(operation, attempts, ?failure, "sending again");
+                told = Some(failure);
                 continue;
             }
             let error =
@@ -118,6 +121,10 @@ impl Table {
             });
         }
     }
+}
+
+fn silence() -> Failure {
+    Failure::Unavailable("no answer in time".to_owned())
 }
 
 trait IntoServiceError<E> {
