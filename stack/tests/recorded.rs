@@ -1,0 +1,69 @@
+//! The reconciler against recorded answers: what no local cloud does.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+#[path = "recorded/artifacts.rs"]
+mod artifacts;
+#[path = "recorded/change_sets.rs"]
+mod change_sets;
+#[path = "recorded/drift.rs"]
+mod drift;
+#[path = "recorded/errors.rs"]
+mod errors;
+#[path = "recorded/preflight.rs"]
+mod preflight;
+#[path = "recorded/rollbacks.rs"]
+mod rollbacks;
+#[path = "recorded/states.rs"]
+mod states;
+#[path = "recorded/tape.rs"]
+mod tape;
+
+use std::collections::BTreeMap;
+
+use support::calls::Calls;
+use tape::Tape;
+use zae_limiter_stack::{Stack, StackOptions};
+use zae_limiter_template::FunctionCode;
+
+const NAME: &str = "demo";
+const ID: &str = "arn:aws:cloudformation:us-east-1:123456789012:stack/demo/1";
+const CHANGE_SET: &str = "arn:aws:cloudformation:us-east-1:123456789012:changeSet/zl/1";
+
+/// What the options without functions render to.
+fn body(options: &StackOptions) -> serde_json::Value {
+    let template =
+        zae_limiter_template::render(&support::name(NAME), options, &FunctionCode::none()).unwrap();
+    template.to_value().clone()
+}
+
+fn tags(options: &StackOptions) -> BTreeMap<String, String> {
+    let tags = zae_limiter_template::stack_tags(&support::name(NAME), options);
+    tags.into_iter().map(|tag| (tag.key, tag.value)).collect()
+}
+
+/// Options that differ from [`support::bare`] by a property that is changed in place.
+fn changed() -> StackOptions {
+    support::bare()
+        .to_builder()
+        .enable_deletion_protection(true)
+        .build()
+        .unwrap()
+}
+
+/// A stack that hears the tape, and the calls that it makes.
+fn stack(options: &StackOptions, tape: &Tape) -> (Stack, Calls) {
+    let calls = Calls::default();
+    let clients = calls.counted(&tape.clients());
+    (
+        Stack::with_clients(support::name(NAME), options.clone(), clients),
+        calls,
+    )
+}
+
+/// How often an operation was called.
+fn count(calls: &Calls, operation: &str) -> usize {
+    calls.names().iter().filter(|name| *name == operation).count()
+}

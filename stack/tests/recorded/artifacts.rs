@@ -1,0 +1,259 @@
+//! The bucket with the functions' code.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
+use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
+use aws_sdk_s3::Client as S3;
+use aws_sdk_s3::operation::create_bucket::{CreateBucketError, CreateBucketOutput};
+use aws_sdk_s3::operation::get_bucket_versioning::GetBucketVersioningOutput;
+use aws_sdk_s3::operation::head_bucket::HeadBucketOutput;
+use aws_sdk_s3::operation::head_object::{HeadObjectError, HeadObjectOutput};
+use aws_sdk_s3::operation::put_bucket_encryption::PutBucketEncryptionOutput;
+use aws_sdk_s3::operation::put_bucket_policy::PutBucketPolicyOutput;
+use aws_sdk_s3::operation::put_bucket_versioning::PutBucketVersioningOutput;
+use aws_sdk_s3::operation::put_object::PutObjectOutput;
+use aws_sdk_s3::operation::put_public_access_block::PutPublicAccessBlockOutput;
+use aws_sdk_s3::types::BucketVersioningStatus;
+use aws_smithy_mocks::{Rule, mock};
+use aws_smithy_runtime_api::http::{Response, StatusCode};
+use aws_smithy_types::body::SdkBody;
+use zae_limiter_stack::{Change, Error, StackOptions};
+
+use super::support::{bare, code};
+use super::tape::{Tape, history, looks, refusal};
+use super::{ID, NAME, count, stack, tags};
+
+const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
+const OWNER: Option<&str> = Some("123456789012");
+
+fn options() -> StackOptions {
+    StackOptions::builder()
+        .enable_audit_archival(false)
+        .enable_alarms(false)
+        .build()
+        .unwrap()
+}
+
+fn tape(s3: Vec<Rule>) -> Tape {
+    let created = mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build());
+    let events = history(&[(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")], "x");
+    let mut tape =
+        Tape::of([looks(&["", "CREATE_COMPLETE"], tags(&bare())), created, events]).with_free_site();
+    tape.logs.push(
+        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+            .then_output(|| DescribeLogGroupsOutput::builder().build()),
+    );
+    tape.s3 = s3;
+    tape
+}
+
+fn answer(status: u16) -> impl Fn() -> Response {
+    move || Response::new(StatusCode::try_from(status).unwrap(), SdkBody::empty())
+}
+
+/// Our bucket, asked for in the name of our account.
+fn bucket() -> Vec<Rule> {
+    let ours = mock!(S3::head_bucket)
+        .match_requests(|input| input.bucket() == Some(BUCKET) && input.expected_bucket_owner() == OWNER)
+        .then_output(|| HeadBucketOutput::builder().build());
+    let versioned = mock!(S3::get_bucket_versioning).then_output(|| {
+        GetBucketVersioningOutput::builder()
+            .status(BucketVersioningStatus::Enabled)
+            .build()
+    });
+    vec![ours, versioned]
+}
+
+fn no_object() -> Rule {
+    mock!(S3::head_object)
+        .match_requests(|input| input.expected_bucket_owner() == OWNER)
+        .then_error(|| HeadObjectError::generic(refusal("NotFound", "not found")))
+}
+
+fn upload() -> Rule {
+    mock!(S3::put_object)
+        .match_requests(|input| {
+            let named = input.key().is_some_and(|key| {
+                key.len() == 68 && key.split_once('.').is_some_and(|(_, end)| end == "zip")
+            });
+            let checked = input.checksum_sha256().is_some() && input.if_none_match() == Some("*");
+            named && checked && input.expected_bucket_owner() == OWNER
+        })
+        .then_output(|| PutObjectOutput::builder().build())
+}
+
+fn hardening() -> Vec<Rule> {
+    vec![
+        mock!(S3::put_public_access_block)
+            .match_requests(|input| {
+                let closed = input.public_access_block_configuration().unwrap();
+                let all = [
+                    closed.block_public_acls(),
+                    closed.block_public_policy(),
+                    closed.ignore_public_acls(),
+                    closed.restrict_public_buckets(),
+                ];
+                all == [Some(true); 4] && input.expected_bucket_owner() == OWNER
+            })
+            .then_output(|| PutPublicAccessBlockOutput::builder().build()),
+        mock!(S3::put_bucket_encryption)
+            .match_requests(|input| input.expected_bucket_owner() == OWNER)
+            .then_output(|| PutBucketEncryptionOutput::builder().build()),
+        mock!(S3::put_bucket_policy)
+            .match_requests(|input| {
+                input
+                    .policy()
+                    .is_some_and(|policy| policy.contains("aws:SecureTransport"))
+                    && input.expected_bucket_owner() == OWNER
+            })
+            .then_output(|| PutBucketPolicyOutput::builder().build()),
+        mock!(S3::put_bucket_versioning)
+            .match_requests(|input| input.expected_bucket_owner() == OWNER)
+            .then_output(|| PutBucketVersioningOutput::builder().build()),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_that_is_not_there_is_made_hardened() {
+    let mut rules = vec![mock!(S3::head_bucket).then_http_response(answer(404))];
+    rules.push(mock!(S3::create_bucket).then_output(|| CreateBucketOutput::builder().build()));
+    rules.extend(hardening());
+    rules.extend([no_object(), upload()]);
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert_eq!(stack.code(code()).ensure().await.unwrap().change, Change::Created);
+    let order = [
+        "CreateBucket",
+        "PutPublicAccessBlock",
+        "PutBucketEncryption",
+        "PutBucketPolicy",
+        "PutBucketVersioning",
+        "PutObject",
+    ];
+    let made: Vec<_> = calls
+        .names()
+        .into_iter()
+        .filter(|name| order.contains(&name.as_str()))
+        .collect();
+    assert_eq!(made, order);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c8_a_bucket_of_another_account_is_refused_before_anything_is_made() {
+    let (squatted, calls) = stack(
+        &options(),
+        &tape(vec![mock!(S3::head_bucket).then_http_response(answer(403))]),
+    );
+    let error = squatted.code(code()).ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::BucketTaken { bucket, .. } if bucket == BUCKET),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateStack"), 0);
+
+    let taken = mock!(S3::create_bucket)
+        .then_error(|| CreateBucketError::generic(refusal("BucketAlreadyExists", "taken")));
+    let rules = vec![mock!(S3::head_bucket).then_http_response(answer(404)), taken];
+    let (raced, calls) = stack(&options(), &tape(rules));
+    assert!(matches!(
+        raced.code(code()).ensure().await,
+        Err(Error::BucketTaken { .. })
+    ));
+    assert_eq!((count(&calls, "PutObject"), count(&calls, "CreateStack")), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c8_an_object_that_is_not_what_its_name_says_is_refused() {
+    let mut rules = bucket();
+    let other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    rules.push(
+        mock!(S3::head_object)
+            .then_output(move || HeadObjectOutput::builder().checksum_sha256(other).build()),
+    );
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert!(matches!(
+        stack.code(code()).ensure().await,
+        Err(Error::ArtifactDiffers { .. })
+    ));
+    assert_eq!(count(&calls, "CreateStack"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c8_an_object_without_a_checksum_is_written_again() {
+    let mut rules = bucket();
+    rules.push(mock!(S3::head_object).then_output(|| HeadObjectOutput::builder().build()));
+    rules.push(
+        mock!(S3::put_object)
+            .match_requests(|input| input.if_none_match().is_none() && input.checksum_sha256().is_some())
+            .then_output(|| PutObjectOutput::builder().build()),
+    );
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert_eq!(stack.code(code()).ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "PutObject"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_is_there_is_not_uploaded_again() {
+    use base64::Engine;
+    use sha2::Digest;
+    let archive = super::support::archive::zip("bootstrap", b"#!/bin/sh\nsleep 1\n");
+    let checksum = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&archive));
+    let mut rules = bucket();
+    rules.push(
+        mock!(S3::head_object)
+            .then_output(move || HeadObjectOutput::builder().checksum_sha256(&checksum).build()),
+    );
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert_eq!(stack.code(code()).ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "PutObject"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_whose_making_was_interrupted_is_hardened() {
+    let mut rules =
+        vec![mock!(S3::get_bucket_versioning).then_output(|| GetBucketVersioningOutput::builder().build())];
+    rules.extend(bucket());
+    rules.extend(hardening());
+    rules.extend([no_object(), upload()]);
+    let (stack, calls) = stack(&options(), &tape(rules));
+    stack.code(code()).ensure().await.unwrap();
+    assert_eq!(count(&calls, "PutBucketVersioning"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_request_for_the_same_bucket_is_waited_for() {
+    let busy = mock!(S3::create_bucket)
+        .sequence()
+        .error(|| {
+            CreateBucketError::generic(refusal(
+                "OperationAborted",
+                "A conflicting operation is in progress",
+            ))
+        })
+        .error(|| CreateBucketError::generic(refusal("BucketAlreadyOwnedByYou", "yours")))
+        .build();
+    let mut rules = vec![mock!(S3::head_bucket).then_http_response(answer(404)), busy];
+    rules.extend(hardening());
+    rules.extend([no_object(), upload()]);
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert_eq!(stack.code(code()).ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "CreateBucket"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_named_bucket_is_never_made() {
+    let options = options()
+        .to_builder()
+        .code_bucket("our-archives")
+        .build()
+        .unwrap();
+    let (stack, calls) = stack(
+        &options,
+        &tape(vec![mock!(S3::head_bucket).then_http_response(answer(404))]),
+    );
+    let error = stack.code(code()).ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::BucketMissing { bucket } if bucket == "our-archives"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateBucket"), 0);
+}

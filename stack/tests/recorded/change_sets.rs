@@ -1,0 +1,404 @@
+//! What change sets say, and what is done about it.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::describe_change_set::{
+    DescribeChangeSetError, DescribeChangeSetOutput,
+};
+use aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetError;
+use aws_sdk_cloudformation::operation::update_stack::{UpdateStackError, UpdateStackOutput};
+use aws_sdk_cloudformation::types::{
+    Change as CfnChange, ChangeAction, ChangeSetStatus, PolicyAction, Replacement, RequiresRecreation,
+    ResourceAttribute, ResourceChange, ResourceChangeDetail, ResourceTargetDefinition,
+};
+use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+use aws_sdk_dynamodb::types as ddb;
+use aws_smithy_mocks::{Rule, mock};
+use zae_limiter_stack::{Change, Error, Kind};
+
+use super::support::bare;
+use super::tape::{
+    Tape, caller, change_set, deletion, discarded, executed, history, looks, made, refusal, template,
+};
+use super::{CHANGE_SET, ID, NAME, body, changed, count, stack, tags};
+
+fn change(
+    id: &str,
+    action: ChangeAction,
+    replacement: Option<Replacement>,
+    policy: Option<PolicyAction>,
+) -> ResourceChange {
+    let change = ResourceChange::builder()
+        .logical_resource_id(id)
+        .action(action)
+        .resource_type("AWS::DynamoDB::Table");
+    change
+        .set_replacement(replacement)
+        .set_policy_action(policy)
+        .build()
+}
+
+fn tape(statuses: &'static [&'static str], rules: Vec<Rule>) -> Tape {
+    let events = history(&[(NAME, "", "UPDATE_IN_PROGRESS", "User Initiated")], "x");
+    let mut tape = Tape::of(rules);
+    tape.cloudformation
+        .extend([looks(statuses, tags(&bare())), template(&body(&bare())), events]);
+    tape.with_free_names()
+}
+
+const UPDATED: &[&str] = &["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
+
+#[tokio::test(start_paused = true)]
+async fn a_change_set_that_replaces_or_removes_the_table_is_refused_unless_named() {
+    let dangerous = [
+        change(
+            "RateLimitsTable",
+            ChangeAction::Modify,
+            Some(Replacement::True),
+            None,
+        ),
+        change(
+            "RateLimitsTable",
+            ChangeAction::Modify,
+            Some(Replacement::Conditional),
+            None,
+        ),
+        change(
+            "RateLimitsTable",
+            ChangeAction::Remove,
+            None,
+            Some(PolicyAction::Retain),
+        ),
+        change(
+            "RateLimitsTable",
+            ChangeAction::Remove,
+            None,
+            Some(PolicyAction::Delete),
+        ),
+        change(
+            "RateLimitsTable",
+            ChangeAction::Modify,
+            Some(Replacement::False),
+            Some(PolicyAction::ReplaceAndRetain),
+        ),
+        change(
+            "RateLimitsTable",
+            ChangeAction::Modify,
+            None,
+            Some(PolicyAction::ReplaceAndDelete),
+        ),
+        change("RateLimitsTable", ChangeAction::Dynamic, None, None),
+        change(
+            "AuditArchiveBucket",
+            ChangeAction::Remove,
+            None,
+            Some(PolicyAction::Retain),
+        ),
+    ];
+    // A change that only the change set tells as dangerous: stream settings may be anything.
+    let options = bare()
+        .to_builder()
+        .tags([("team".to_owned(), "blue".to_owned())].into())
+        .build()
+        .unwrap();
+    for change in dangerous {
+        let id = change.logical_resource_id().unwrap().to_owned();
+        let shown = format!("{change:?}");
+        let (careful, calls) = stack(&options, &tape(UPDATED, change_set(vec![change.clone()])));
+        let error = careful.ensure().await.unwrap_err();
+        assert!(
+            matches!(&error, Error::Guarded { refusals } if refusals[0].what == id),
+            "{shown}: {error}"
+        );
+        assert_eq!(
+            (
+                count(&calls, "ExecuteChangeSet"),
+                count(&calls, "DeleteChangeSet")
+            ),
+            (0, 1),
+            "{shown}"
+        );
+
+        let (planned, _) = stack(&options, &tape(UPDATED, change_set(vec![change.clone()])));
+        assert!(planned.plan().await.unwrap().is_refused(), "{shown}");
+
+        let (bold, calls) = stack(&options, &tape(UPDATED, change_set(vec![change])));
+        assert_eq!(
+            bold.allow_loss([id]).ensure().await.unwrap().change,
+            Change::Updated,
+            "{shown}"
+        );
+        assert_eq!(count(&calls, "ExecuteChangeSet"), 1, "{shown}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_danger_may_be_on_the_last_page() {
+    let page = |id: &'static str, replacement: Replacement, next: Option<&str>| {
+        let change = change(id, ChangeAction::Modify, Some(replacement), None);
+        let output = DescribeChangeSetOutput::builder()
+            .status(ChangeSetStatus::CreateComplete)
+            .stack_id(ID);
+        let output = output
+            .change_set_id(CHANGE_SET)
+            .changes(CfnChange::builder().resource_change(change).build());
+        output.set_next_token(next.map(str::to_owned)).build()
+    };
+    let first = mock!(Cfn::describe_change_set)
+        .match_requests(|input| input.next_token().is_none())
+        .then_output(move || page("AggregatorFunction", Replacement::False, Some("more")));
+    let last = mock!(Cfn::describe_change_set)
+        .match_requests(|input| input.next_token() == Some("more"))
+        .then_output(move || page("RateLimitsTable", Replacement::True, None));
+    let (stack, calls) = stack(
+        &changed(),
+        &tape(UPDATED, vec![made(), first, last, executed(), discarded()]),
+    );
+    assert!(matches!(stack.ensure().await, Err(Error::Guarded { .. })));
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_always_made_in_place_is_not_refused_as_conditional() {
+    let target = ResourceTargetDefinition::builder().attribute(ResourceAttribute::Properties);
+    let target = target
+        .name("DeletionProtectionEnabled")
+        .requires_recreation(RequiresRecreation::Conditionally)
+        .build();
+    let detail = ResourceChangeDetail::builder().target(target).build();
+    let change = ResourceChange::builder()
+        .logical_resource_id("RateLimitsTable")
+        .action(ChangeAction::Modify);
+    let change = change
+        .resource_type("AWS::DynamoDB::Table")
+        .replacement(Replacement::Conditional)
+        .details(detail)
+        .build();
+    let (stack, _) = stack(&changed(), &tape(UPDATED, change_set(vec![change])));
+    let plan = stack.plan().await.unwrap();
+    assert_eq!(plan.changes[0].kind, Kind::Change);
+    assert!(!plan.is_refused());
+}
+
+fn failed(reason: &'static str) -> Vec<Rule> {
+    let failed = mock!(Cfn::describe_change_set).then_output(move || {
+        let output = DescribeChangeSetOutput::builder()
+            .status(ChangeSetStatus::Failed)
+            .status_reason(reason);
+        output.change_set_id(CHANGE_SET).stack_id(ID).build()
+    });
+    vec![made(), failed, discarded()]
+}
+
+#[tokio::test(start_paused = true)]
+async fn m3_what_change_sets_do_not_see_is_updated_without_one() {
+    let nothing = "The submitted information didn't contain changes. Submit different information to create a change set.";
+    let mut rules = failed(nothing);
+    rules.push(mock!(Cfn::update_stack).then_output(|| UpdateStackOutput::builder().stack_id(ID).build()));
+    let (seen, calls) = stack(&changed(), &tape(UPDATED, rules));
+    assert_eq!(seen.ensure().await.unwrap().change, Change::Updated);
+    assert_eq!(
+        (count(&calls, "UpdateStack"), count(&calls, "DeleteChangeSet")),
+        (1, 1)
+    );
+
+    let mut rules = failed("No updates are to be performed.");
+    rules.push(mock!(Cfn::update_stack).then_error(|| {
+        UpdateStackError::generic(refusal("ValidationError", "No updates are to be performed."))
+    }));
+    let (same, _) = stack(&changed(), &tape(&["CREATE_COMPLETE"], rules));
+    assert_eq!(same.ensure().await.unwrap().change, Change::None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_set_that_cannot_be_made_is_an_error_with_its_reason() {
+    let reason = "Template format error: Unresolved resource dependencies [X]";
+    let (stack, calls) = stack(&changed(), &tape(UPDATED, failed(reason)));
+    let error = stack.ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::ChangeSet { reason: said } if said == reason),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_somebody_overtakes_is_compared_again() {
+    for (code, message) in [
+        ("InvalidChangeSetStatus", "ChangeSet is in OBSOLETE status"),
+        ("ChangeSetNotFound", "ChangeSet does not exist"),
+        (
+            "ValidationError",
+            "Stack:arn is in UPDATE_IN_PROGRESS state and can not be updated.",
+        ),
+    ] {
+        let late = mock!(Cfn::execute_change_set)
+            .then_error(move || ExecuteChangeSetError::generic(refusal(code, message)));
+        let mut rules = vec![late];
+        rules.extend(change_set(vec![]));
+        // Our change is refused because the other process makes the same one.
+        let first = mock!(Cfn::get_template).sequence();
+        let (old, new) = (body(&bare()).to_string(), body(&changed()).to_string());
+        let output = |body: String| {
+            move || {
+                aws_sdk_cloudformation::operation::get_template::GetTemplateOutput::builder()
+                    .template_body(&body)
+                    .build()
+            }
+        };
+        rules.push(first.output(output(old)).output(output(new)).repeatedly().build());
+        let statuses: &[_] = &["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
+        let (stack, _) = stack(&changed(), &tape(statuses, rules));
+        assert_eq!(stack.ensure().await.unwrap().change, Change::Awaited, "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_whose_change_set_is_gone_is_obsolete() {
+    let gone = || {
+        mock!(Cfn::describe_change_set).then_error(|| {
+            DescribeChangeSetError::generic(refusal("ChangeSetNotFound", "ChangeSet does not exist"))
+        })
+    };
+    let (planner, _) = stack(&changed(), &tape(&["CREATE_COMPLETE"], change_set(vec![])));
+    let plan = planner.plan().await.unwrap();
+    let (applier, calls) = stack(&changed(), &tape(&["CREATE_COMPLETE"], vec![gone()]));
+    let error = applier.apply(&plan).await.unwrap_err();
+    assert!(matches!(error, Error::PlanObsolete { .. }), "{error}");
+    assert_eq!(
+        count(&calls, "CreateChangeSet"),
+        0,
+        "what was planned is done, and nothing else"
+    );
+}
+
+/// A table as a stack of ours makes it.
+fn table() -> ddb::TableDescription {
+    let key = |pk: &str, sk: &str| {
+        let part = |name: &str, kind| {
+            ddb::KeySchemaElement::builder()
+                .attribute_name(name)
+                .key_type(kind)
+                .build()
+                .unwrap()
+        };
+        vec![part(pk, ddb::KeyType::Hash), part(sk, ddb::KeyType::Range)]
+    };
+    let index = |name: &str, kind: ddb::ProjectionType| {
+        let projection = ddb::Projection::builder().projection_type(kind).build();
+        let index = ddb::GlobalSecondaryIndexDescription::builder()
+            .index_name(name)
+            .projection(projection);
+        index
+            .set_key_schema(Some(key(&format!("{name}PK"), &format!("{name}SK"))))
+            .build()
+    };
+    let stream = ddb::StreamSpecification::builder()
+        .stream_enabled(true)
+        .stream_view_type(ddb::StreamViewType::NewAndOldImages);
+    ddb::TableDescription::builder()
+        .table_name(NAME)
+        .set_key_schema(Some(key("PK", "SK")))
+        .global_secondary_indexes(index("GSI1", ddb::ProjectionType::All))
+        .global_secondary_indexes(index("GSI2", ddb::ProjectionType::KeysOnly))
+        .global_secondary_indexes(index("GSI3", ddb::ProjectionType::KeysOnly))
+        .stream_specification(stream.build().unwrap())
+        .build()
+}
+
+fn found_table() -> Rule {
+    mock!(aws_sdk_dynamodb::Client::describe_table)
+        .then_output(|| DescribeTableOutput::builder().table(table()).build())
+}
+
+fn owned_by(stack: Option<&'static str>) -> Rule {
+    use aws_sdk_cloudformation::operation::describe_stack_resources::{
+        DescribeStackResourcesError, DescribeStackResourcesOutput,
+    };
+    use aws_sdk_cloudformation::types::{ResourceStatus, StackResource};
+    use aws_smithy_mocks::MockResponse;
+    mock!(Cfn::describe_stack_resources).then_compute_response(move |_| {
+        if let Some(name) = stack {
+            let resource = StackResource::builder()
+                .stack_name(name)
+                .physical_resource_id(NAME);
+            let resource = resource.resource_status(ResourceStatus::CreateComplete).build();
+            let found = DescribeStackResourcesOutput::builder().stack_resources(resource);
+            return MockResponse::Output(found.build());
+        }
+        let message = "Stack for demo does not exist";
+        MockResponse::Error(DescribeStackResourcesError::generic(refusal(
+            "ValidationError",
+            message,
+        )))
+    })
+}
+
+fn around_a_table(
+    statuses: &'static [&'static str],
+    change: ResourceChange,
+    owner: Option<&'static str>,
+) -> Tape {
+    let events = history(&[(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")], "x");
+    let mut tape = Tape::of(change_set(vec![change]));
+    tape.cloudformation.extend([
+        looks(statuses, tags(&bare())),
+        events,
+        owned_by(owner),
+        deletion(),
+    ]);
+    tape.dynamodb.push(found_table());
+    tape.sts.push(caller());
+    tape.with_free_names()
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_table_that_is_there_is_imported_and_never_made_again() {
+    use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftOutput;
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
+    let mut tape = around_a_table(statuses, import, None);
+    let asked = mock!(Cfn::create_change_set)
+        .match_requests(|input| input.import_existing_resources() == Some(true))
+        .then_output(|| {
+            let output =
+                aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput::builder();
+            output.id(CHANGE_SET).stack_id(ID).build()
+        });
+    tape.cloudformation.insert(0, asked);
+    tape.cloudformation.push(
+        mock!(Cfn::detect_stack_resource_drift)
+            .then_output(|| DetectStackResourceDriftOutput::builder().build()),
+    );
+    let (stack, calls) = stack(&bare(), &tape);
+    assert_eq!(stack.ensure().await.unwrap().change, Change::Imported);
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "ExecuteChangeSet")),
+        (0, 1)
+    );
+    assert_eq!(count(&calls, "DetectStackResourceDrift"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_change_set_that_would_make_the_table_anew_is_thrown_away_with_its_empty_stack() {
+    let add = change("RateLimitsTable", ChangeAction::Add, None, None);
+    let (stack, calls) = stack(&bare(), &around_a_table(&[""], add, None));
+    let error = stack.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::NotImported { .. }), "{error}");
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+    assert_eq!(
+        (count(&calls, "DeleteChangeSet"), count(&calls, "DeleteStack")),
+        (1, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_table_of_another_stack_is_refused() {
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let (stack, calls) = stack(&bare(), &around_a_table(&[""], import, Some("other")));
+    let error = stack.ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::TableOwned { owner, .. } if owner == "other"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
+}

@@ -1,0 +1,260 @@
+//! Operations of our own that fail.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;
+use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
+use aws_smithy_mocks::{Rule, mock};
+use zae_limiter_stack::{Change, Error, Event};
+
+use super::support::{Diary, bare};
+use super::tape::{Tape, change_set, deletion, history, looks, template};
+use super::{ID, NAME, body, changed, count, stack, tags};
+
+fn created() -> Rule {
+    mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_is_rolled_back_tells_the_first_cause_with_advice() {
+    let cases = [
+        (
+            "AggregatorRole",
+            "AWS::IAM::Role",
+            "demo-aggr already exists in stack arn:x",
+            "regional_iam_names",
+        ),
+        (
+            "AggregatorLogGroup",
+            "AWS::Logs::LogGroup",
+            "/aws/lambda/demo-aggregator already exists",
+            "delete it",
+        ),
+        (
+            "AggregatorFunction",
+            "AWS::Lambda::Function",
+            "Error occurred while GetObject. S3 Error Code: NoSuchKey.",
+            "archives",
+        ),
+        (
+            "AcquireOnlyPolicy",
+            "AWS::IAM::ManagedPolicy",
+            "User: arn:aws:iam::1:user/x is not authorized to perform: iam:CreatePolicy on resource: policy demo-acq",
+            "allow iam:CreatePolicy",
+        ),
+    ];
+    for (id, kind, reason, advised) in cases {
+        let events = [
+            (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
+            (id, kind, "CREATE_FAILED", reason),
+            (
+                "FullAccessPolicy",
+                "AWS::IAM::ManagedPolicy",
+                "CREATE_FAILED",
+                "Resource creation cancelled",
+            ),
+            (
+                NAME,
+                "",
+                "ROLLBACK_IN_PROGRESS",
+                "The following resource(s) failed to create: [FullAccessPolicy].",
+            ),
+            (NAME, "", "ROLLBACK_COMPLETE", ""),
+        ];
+        let statuses: &[_] = &[
+            "",
+            "CREATE_IN_PROGRESS",
+            "ROLLBACK_IN_PROGRESS",
+            "ROLLBACK_COMPLETE",
+        ];
+        let tape =
+            Tape::of([looks(statuses, tags(&bare())), created(), history(&events, "zl")]).with_free_site();
+        let diary = Diary::default();
+        let error = stack(&bare(), &tape)
+            .0
+            .observer(diary.clone())
+            .ensure()
+            .await
+            .unwrap_err();
+        let Error::Failed {
+            cause: Some(cause),
+            status,
+            ..
+        } = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!(
+            (cause.logical_id.as_str(), status.as_str()),
+            (id, "ROLLBACK_COMPLETE")
+        );
+        assert!(
+            cause.advice.as_deref().unwrap_or_default().contains(advised),
+            "{error}"
+        );
+        let told = diary
+            .events()
+            .iter()
+            .filter(|event| matches!(event, Event::Resource(_)))
+            .count();
+        assert_eq!(told, events.len(), "each event is told once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_that_is_rolled_back_says_that_the_stack_is_as_before() {
+    let events = [
+        (NAME, "", "UPDATE_IN_PROGRESS", "User Initiated"),
+        (
+            "RateLimitsTable",
+            "AWS::DynamoDB::Table",
+            "UPDATE_FAILED",
+            "Subscriber limit exceeded: Only 1 online index",
+        ),
+        (
+            NAME,
+            "",
+            "UPDATE_ROLLBACK_IN_PROGRESS",
+            "The following resource(s) failed to update: [RateLimitsTable].",
+        ),
+    ];
+    let statuses: &[_] = &[
+        "CREATE_COMPLETE",
+        "UPDATE_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE",
+    ];
+    let mut tape = Tape::of([
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        history(&events, "zl"),
+    ]);
+    tape.cloudformation.extend(change_set(vec![]));
+    let error = stack(&changed(), &tape.with_free_names())
+        .0
+        .ensure()
+        .await
+        .unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("Subscriber limit exceeded") && said.contains("as it was before"),
+        "{said}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
+    let events = [
+        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
+        (
+            "AggregatorDLQ",
+            "AWS::SQS::Queue",
+            "CREATE_FAILED",
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+        ),
+    ];
+    let heals: &[_] = &[
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "",
+        "CREATE_COMPLETE",
+    ];
+    let rules = |statuses| {
+        [
+            looks(statuses, tags(&bare())),
+            template(&body(&bare())),
+            created(),
+            deletion(),
+            history(&events, "zl"),
+        ]
+    };
+    let diary = Diary::default();
+    let (once, calls) = stack(&bare(), &Tape::of(rules(heals)).with_free_site());
+    assert_eq!(
+        once.observer(diary.clone()).ensure().await.unwrap().change,
+        Change::Created
+    );
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "DeleteStack")),
+        (2, 1)
+    );
+    let waited = diary.events().iter().any(|event| {
+        matches!(
+            event,
+            Event::TryingAgain {
+                after_seconds: 60,
+                ..
+            }
+        )
+    });
+    assert!(waited);
+
+    let never: &[_] = &[
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "",
+        "ROLLBACK_COMPLETE",
+    ];
+    let (twice, calls) = stack(&bare(), &Tape::of(rules(never)).with_free_site());
+    let error = twice.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Failed { .. }), "{error}");
+    assert_eq!(count(&calls, "CreateStack"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_rollback_is_continued_with_what_is_skipped_named() {
+    let go_on = mock!(Cfn::continue_update_rollback)
+        .match_requests(|input| input.resources_to_skip() == ["AggregatorDLQ"])
+        .then_output(|| ContinueUpdateRollbackOutput::builder().build());
+    let statuses: &[_] = &[
+        "UPDATE_ROLLBACK_FAILED",
+        "UPDATE_ROLLBACK_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE",
+    ];
+    let tape = Tape::of([
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        go_on,
+        history(&[], "x"),
+    ]);
+    let status = stack(&bare(), &tape)
+        .0
+        .continue_rollback(&["AggregatorDLQ".to_owned()])
+        .await
+        .unwrap();
+    assert_eq!(status.status, "UPDATE_ROLLBACK_COMPLETE");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_fails_is_an_error_and_purges_nothing() {
+    let events = [
+        (NAME, "", "DELETE_IN_PROGRESS", "User Initiated"),
+        (
+            "AppRole",
+            "AWS::IAM::Role",
+            "DELETE_FAILED",
+            "must detach all policies first",
+        ),
+    ];
+    let resources = mock!(Cfn::describe_stack_resources).then_output(|| {
+        aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput::builder().build()
+    });
+    let statuses: &[_] = &["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED"];
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        deletion(),
+        resources,
+        history(&events, "x"),
+    ];
+    let (stack, calls) = stack(&bare(), &Tape::of(rules));
+    let purge = zae_limiter_stack::Deletion {
+        purge: true,
+        ..Default::default()
+    };
+    let error = stack.delete_with(&purge).await.unwrap_err();
+    assert!(error.to_string().contains("detach"), "{error}");
+    assert_eq!(count(&calls, "DeleteTable"), 0);
+}
