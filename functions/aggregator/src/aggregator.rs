@@ -61,6 +61,11 @@ impl<T, D> Aggregator<T, D> {
         }
     }
 
+    /// The table it writes to.
+    pub fn table(&self) -> &T {
+        &self.table
+    }
+
     /// The same with rules broken.
     #[doc(hidden)]
     #[must_use]

@@ -91,7 +91,9 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
                 Err(reason) => letters.push((place, reason)),
             }
         }
-        objects.iter().for_each(|(_, object)| report.made_at(object.at));
+        for (_, object) in &objects {
+            report.made_at(object.at);
+        }
 
         let mut failures = Failures::default();
         let jobs = objects.iter().map(|(place, object)| {

@@ -1,0 +1,88 @@
+//! The aggregator's binary over Lambda's runtime API, in processes that may end at any time.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use zae_limiter_stream_driver::{Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, bucket_changes};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-aggregator");
+const VARIABLES: [(&str, &str); 3] = [
+    ("TABLE_NAME", Database::TABLE),
+    ("SNAPSHOT_WINDOWS", "hourly,daily,monthly"),
+    ("SNAPSHOT_TTL_DAYS", "90"),
+];
+
+#[tokio::test]
+async fn totals_equal_consumption_through_crashes_outages_and_lost_answers() {
+    let workload = bucket_changes(3, 4_000, 60);
+    let cloud = Cloud::start(Chaos::new(3, 40));
+    let lambda = Lambda::new(BINARY, &cloud, &VARIABLES);
+    for stream in &workload.streams {
+        let options = Options {
+            rewinds: 10,
+            replays: 1,
+            batch_size: 300,
+            ..Options::aggregator()
+        };
+        let mut mapping = Mapping::new(stream, options, 3);
+        cloud.begin_outage(3);
+        mapping.run(&lambda).await;
+        assert_eq!(mapping.discarded, []);
+        lambda.recycle();
+    }
+    // Longer than any write that is still under way.
+    std::thread::sleep(Duration::from_millis(400));
+    let found = Ledger::of(cloud.database().snapshots());
+    assert_eq!(workload.ledger.differences(&found), [] as [String; 0]);
+    let letters: BTreeSet<_> = cloud.letters().into_iter().collect();
+    assert_eq!(letters.len(), workload.malformed);
+    assert!(
+        cloud.faults() > 50 && lambda.starts().len() > 3,
+        "{} {}",
+        cloud.faults(),
+        lambda.starts().len()
+    );
+}
+
+#[tokio::test]
+async fn an_invocation_prints_json_lines_with_its_request_id_and_metrics_and_no_debug() {
+    let workload = bucket_changes(5, 200, 10);
+    let cloud = Cloud::start(Chaos::new(5, 0));
+    let lambda = Lambda::new(BINARY, &cloud, &VARIABLES);
+    Mapping::new(&workload.streams[0], Options::aggregator(), 5)
+        .run(&lambda)
+        .await;
+    lambda.recycle();
+    std::thread::sleep(Duration::from_millis(50));
+    let lines: Vec<Value> = lambda
+        .log()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = lines
+        .iter()
+        .find(|line| line["message"] == "batch processed")
+        .unwrap();
+    assert_eq!(last["requestId"], "request-1");
+    assert_eq!(last["FunctionName"], "function-under-test");
+    assert_eq!(last["_aws"]["CloudWatchMetrics"][0]["Namespace"], "ZaeLimiter");
+    assert!(last["Deltas"].as_u64().unwrap() > 0 && last["Lag"].as_u64().is_some());
+    assert!(lines.iter().all(|line| line["level"] != "DEBUG"));
+}
+
+#[tokio::test]
+async fn a_wrong_setting_ends_the_process_with_a_line_that_names_it() {
+    let cloud = Cloud::start(Chaos::new(5, 0));
+    let lambda = Lambda::new(
+        BINARY,
+        &cloud,
+        &[("TABLE_NAME", "t"), ("SNAPSHOT_WINDOWS", "weekly")],
+    );
+    assert!(!lambda.ends_well());
+    std::thread::sleep(Duration::from_millis(50));
+    let log = lambda.log();
+    assert!(log[0].contains(r#"SNAPSHOT_WINDOWS is \"weekly\""#), "{log:?}");
+}

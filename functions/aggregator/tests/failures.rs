@@ -1,0 +1,247 @@
+//! What the aggregator does when something cannot be done.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use zae_limiter_aggregator::{Aggregator, Answer, Seen, SnapshotUpdate, Table, metric};
+use zae_limiter_function::{
+    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+};
+use zae_limiter_schema::WindowKind;
+
+const STREAM: &str = "arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-31T12:00:00.000";
+
+fn record(number: u64, entity: &str, at: i64, consumed: &Json) -> Json {
+    json!({
+        "eventID": "1", "eventName": "INSERT", "awsRegion": "us-east-1", "eventSourceARN": STREAM,
+        "dynamodb": {
+            "ApproximateCreationDateTime": at, "SequenceNumber": number.to_string(), "SizeBytes": 1,
+            "Keys": {"PK": {"S": format!("ENTITY#{entity}")}, "SK": {"S": "#BUCKET#gpt-4"}},
+            "NewImage": {"b_rpm_tc": consumed, "ev": {"N": "1"}},
+        },
+    })
+}
+
+fn good(number: u64, entity: &str) -> Json {
+    record(number, entity, 1_769_903_998, &json!({"N": "1000"}))
+}
+
+fn batch(records: &[Json]) -> Batch {
+    serde_json::from_value(json!({ "Records": records })).unwrap()
+}
+
+/// A table that answers by entity, and remembers what it was asked.
+#[derive(Default)]
+struct Script {
+    answers: BTreeMap<&'static str, Result<Answer, CallFailure>>,
+    asked: RefCell<Vec<String>>,
+}
+
+impl Table for Script {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+        let entity = update.key.pk.trim_start_matches("ENTITY#");
+        self.asked.borrow_mut().push(entity.to_owned());
+        self.answers.get(entity).cloned().unwrap_or(Ok(Answer::Done))
+    }
+}
+
+#[derive(Default)]
+struct Letters {
+    full: bool,
+    kept: RefCell<Vec<Json>>,
+}
+
+impl DeadLetters for &Letters {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+        if self.full {
+            return Err(CallFailure::Denied("the queue is gone".to_owned()));
+        }
+        self.kept
+            .borrow_mut()
+            .push(serde_json::from_str(&letter.to_message()).unwrap());
+        Ok(())
+    }
+}
+
+struct Outcome {
+    failed: Vec<String>,
+    report: Report,
+    asked: Vec<String>,
+}
+
+async fn process(table: Script, letters: &Letters, records: &[Json]) -> Result<Outcome, String> {
+    let aggregator = Aggregator::new(table, letters, vec![WindowKind::Daily], 30);
+    let mut report = Report::new(Level::Info, &[]);
+    let budget = Budget::of(Duration::from_secs(20));
+    let response = aggregator
+        .handle(&batch(records), budget, &mut report)
+        .await
+        .map_err(|error| error.to_string())?;
+    let failed = response
+        .batch_item_failures
+        .into_iter()
+        .map(|item| item.item_identifier.unwrap());
+    let asked = aggregator.table().asked.borrow().clone();
+    Ok(Outcome {
+        failed: failed.collect(),
+        report,
+        asked,
+    })
+}
+
+fn answering(entity: &'static str, answer: Result<Answer, CallFailure>) -> Script {
+    Script {
+        answers: [(entity, answer)].into(),
+        ..Script::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_snapshot_reports_its_first_record_and_the_others_go_on() {
+    let table = answering("b", Err(CallFailure::Transient("slow down".to_owned())));
+    let letters = Letters::default();
+    let records = [good(1, "a"), good(2, "b"), good(3, "c"), good(4, "b")];
+    let outcome = process(table, &letters, &records).await.unwrap();
+    assert_eq!(outcome.failed, ["2"]);
+    assert_eq!(outcome.report.counted(metric::SNAPSHOTS), 2);
+    assert!(
+        outcome.asked.iter().filter(|entity| *entity == "b").count() > 5,
+        "retried while there was time"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_permission_holds_the_whole_batch_back() {
+    let table = answering("c", Err(CallFailure::Denied("AccessDeniedException".to_owned())));
+    let letters = Letters::default();
+    let records: Vec<_> = (1..40)
+        .map(|number| good(number, if number == 9 { "c" } else { "a" }))
+        .collect();
+    let outcome = process(table, &letters, &records).await.unwrap();
+    assert_eq!(outcome.failed, ["1"]);
+    assert!(
+        letters.kept.borrow().is_empty(),
+        "nothing is passed over for want of a permission"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_record_goes_whole_to_the_dead_letters_and_blocks_nobody() {
+    let letters = Letters::default();
+    let bad = record(2, "b", 1_769_903_998, &json!({"N": "1500"}));
+    let outcome = process(
+        Script::default(),
+        &letters,
+        &[good(1, "a"), bad.clone(), json!({"x": 1})],
+    )
+    .await
+    .unwrap();
+    assert_eq!(outcome.failed, [] as [&str; 0]);
+    assert_eq!(outcome.report.counted(metric::DEAD_LETTERS), 2);
+    let kept = letters.kept.borrow();
+    assert_eq!(kept[0]["record"], bad);
+    assert_eq!(kept[0]["sequenceNumber"], "2");
+    assert!(kept[0]["reason"].as_str().unwrap().contains("whole tokens"));
+    assert_eq!(kept[1]["record"], json!({"x": 1}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_record_that_cannot_be_kept_is_reported_as_failed() {
+    let letters = Letters {
+        full: true,
+        ..Letters::default()
+    };
+    let bad = record(2, "b", 1_769_903_998, &json!({"S": "x"}));
+    let outcome = process(Script::default(), &letters, &[good(1, "a"), bad])
+        .await
+        .unwrap();
+    assert_eq!(outcome.failed, ["2"]);
+    let nameless = process(Script::default(), &letters, &[good(1, "a"), json!({"x": 1})]).await;
+    assert!(nameless.err().unwrap().contains("no sequence number"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_can_never_take_its_update_makes_dead_letters_of_its_records_only() {
+    let letters = Letters::default();
+    for answer in [
+        Err(CallFailure::Rejected("ValidationException".to_owned())),
+        Ok(Answer::Refused(None)),
+    ] {
+        letters.kept.borrow_mut().clear();
+        let records = [good(1, "a"), good(2, "b"), good(3, "b")];
+        let outcome = process(answering("b", answer), &letters, &records).await.unwrap();
+        assert_eq!(outcome.failed, [] as [&str; 0]);
+        let kept = letters.kept.borrow();
+        let numbers: Vec<_> = kept.iter().map(|letter| &letter["sequenceNumber"]).collect();
+        assert_eq!(numbers, ["2", "3"]);
+        assert!(
+            kept[0]["reason"]
+                .as_str()
+                .unwrap()
+                .contains("daily usage of b on gpt-4")
+        );
+    }
+}
+
+fn counted_to(number: u64, newest: i64) -> Script {
+    let label = STREAM.rsplit('/').next().unwrap();
+    let seen = Seen {
+        sequence: format!("{label}/{number:040}"),
+        newest: Some(newest),
+    };
+    answering("a", Ok(Answer::Refused(Some(seen))))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_counted_group_is_a_duplicate_and_no_failure() {
+    let letters = Letters::default();
+    let records = [good(1, "a"), good(2, "a")];
+    let outcome = process(counted_to(2, 1_769_903_998), &letters, &records)
+        .await
+        .unwrap();
+    assert_eq!(outcome.failed, [] as [&str; 0]);
+    assert_eq!(
+        (outcome.report.counted(metric::DUPLICATES), outcome.asked.len()),
+        (2, 1)
+    );
+    assert_eq!(outcome.report.counted(metric::SEQUENCE_REGRESSIONS), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_that_go_back_raise_an_alarm_and_are_kept() {
+    let letters = Letters::default();
+    let records = [good(1, "a"), record(2, "a", 1_769_904_000, &json!({"N": "5000"}))];
+    let outcome = process(counted_to(70, 1_769_903_999), &letters, &records)
+        .await
+        .unwrap();
+    assert_eq!(outcome.failed, [] as [&str; 0]);
+    assert_eq!(outcome.report.counted(metric::SEQUENCE_REGRESSIONS), 1);
+    assert_eq!(outcome.report.counted(metric::DUPLICATES), 1);
+    assert_eq!(letters.kept.borrow()[0]["sequenceNumber"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_never_stands_still_is_left_to_the_next_delivery() {
+    let letters = Letters::default();
+    let records = [good(1, "a"), good(2, "a")];
+    let outcome = process(counted_to(1, 1_769_903_998), &letters, &records)
+        .await
+        .unwrap();
+    assert_eq!(outcome.failed, ["1"]);
+    assert_eq!(outcome.asked.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_batch_and_one_of_other_items_succeed_without_a_call() {
+    let letters = Letters::default();
+    let mut own = good(1, "a");
+    own["dynamodb"]["Keys"]["SK"] = json!({"S": "#USAGE#gpt-4#2026-01"});
+    for records in [vec![], vec![own]] {
+        let outcome = process(Script::default(), &letters, &records).await.unwrap();
+        assert!(outcome.failed.is_empty() && outcome.asked.is_empty());
+    }
+}

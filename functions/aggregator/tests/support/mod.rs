@@ -1,0 +1,165 @@
+//! The aggregator in the process, over tables that misbehave.
+
+mod memory;
+mod table;
+
+pub(crate) use memory::Memory;
+use table::Unreliable;
+pub(crate) use table::{Backend, Dynoxide};
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use zae_limiter_aggregator::{Aggregator, Rules};
+use zae_limiter_function::{
+    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+};
+use zae_limiter_schema::WindowKind;
+use zae_limiter_stream_driver::{Chaos, Failed, Fault, Function, Ledger, Mapping, Options, Workload};
+
+/// The aggregator as Lambda would run it, but in the process: invocations end at their time limit or when a call crashes.
+pub(crate) struct InProcess<B> {
+    aggregator: Aggregator<Unreliable<B>, Letters>,
+    pub(crate) chaos: Rc<Chaos>,
+    crash: Rc<Notify>,
+    pub(crate) letters: Letters,
+    pub(crate) report: RefCell<Report>,
+}
+
+impl<B: Backend> InProcess<B> {
+    pub(crate) fn new(backend: B, chaos: Chaos, rules: Rules) -> Self {
+        let (chaos, crash) = (Rc::new(chaos), Rc::new(Notify::new()));
+        let letters = Letters {
+            chaos: Rc::clone(&chaos),
+            crash: Rc::clone(&crash),
+            kept: Rc::default(),
+        };
+        let table = Unreliable::new(backend, Rc::clone(&chaos), Rc::clone(&crash));
+        let aggregator =
+            Aggregator::new(table, letters.clone(), WindowKind::ALL.to_vec(), 90).with_rules(rules);
+        let report = RefCell::new(Report::new(Level::Info, &[]));
+        Self {
+            aggregator,
+            chaos,
+            crash,
+            letters,
+            report,
+        }
+    }
+
+    /// Rows that are not what was consumed, after every write that was still under way has arrived.
+    pub(crate) fn differences(&self, ledger: &Ledger) -> Vec<String> {
+        let table = self.aggregator.table();
+        table.settle();
+        ledger.differences(&Ledger::of(table.backend.snapshots()))
+    }
+}
+
+impl<B: Backend> Function for InProcess<B> {
+    async fn invoke(&self, event: &str) -> Result<String, Failed> {
+        self.chaos.begin_invocation();
+        let batch: Batch = serde_json::from_str(event).map_err(|error| Failed(error.to_string()))?;
+        let seconds = [4, 10, 60][self.chaos.below(3)];
+        let mut report = self.report.borrow().clone();
+        let budget = Budget::of(Duration::from_secs(seconds));
+        let answer = tokio::select! {
+            biased;
+            () = self.crash.notified() => return Err(Failed("the process was killed".to_owned())),
+            answer = self.aggregator.handle(&batch, budget, &mut report) => answer,
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => return Err(Failed("timed out".to_owned())),
+        };
+        self.report.replace(report);
+        let answer = answer.map_err(|error| Failed(error.to_string()))?;
+        Ok(serde_json::to_string(&answer).unwrap())
+    }
+}
+
+/// Dead letters that are kept, unless sending them goes wrong.
+#[derive(Clone)]
+pub(crate) struct Letters {
+    chaos: Rc<Chaos>,
+    crash: Rc<Notify>,
+    pub(crate) kept: Rc<RefCell<Vec<String>>>,
+}
+
+impl DeadLetters for Letters {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+        let message = letter.to_message();
+        let fault = self.chaos.fault(&message);
+        if matches!(fault, Fault::None | Fault::LostAnswer | Fault::Late) {
+            self.kept.borrow_mut().push(message);
+        }
+        match fault {
+            Fault::None => Ok(()),
+            Fault::Crash => {
+                self.crash.notify_one();
+                std::future::pending().await
+            }
+            _ => Err(CallFailure::Transient("no answer".to_owned())),
+        }
+    }
+}
+
+/// What came of a run.
+pub(crate) struct Outcome {
+    pub(crate) differences: Vec<String>,
+    pub(crate) discarded: usize,
+    pub(crate) letters: Vec<String>,
+    pub(crate) faults: u64,
+    pub(crate) deliveries: usize,
+    pub(crate) duplicates: u64,
+}
+
+/// How a run is made difficult.
+pub(crate) struct Trial {
+    pub(crate) seed: u64,
+    pub(crate) rules: Rules,
+    pub(crate) options: Options,
+    /// Trouble in so many percent of the invocations.
+    pub(crate) trouble: u8,
+}
+
+impl Trial {
+    pub(crate) fn new(seed: u64) -> Self {
+        let options = Options {
+            rewinds: 8,
+            overlaps: 5,
+            replays: 1,
+            ..Options::aggregator()
+        };
+        Self {
+            seed,
+            rules: Rules::default(),
+            options,
+            trouble: 30,
+        }
+    }
+
+    /// Runs the workload through the aggregator, stream by stream, with an outage of a dozen invocations in each.
+    pub(crate) async fn run<B: Backend>(&self, backend: B, workload: &Workload) -> Outcome {
+        let function = InProcess::new(backend, Chaos::new(self.seed, self.trouble), self.rules);
+        let (mut discarded, mut deliveries) = (0, 0);
+        for stream in &workload.streams {
+            let mut mapping = Mapping::new(stream, self.options.clone(), self.seed);
+            if self.trouble > 0 {
+                function.chaos.begin_outage(12);
+            }
+            mapping.run(&function).await;
+            discarded += mapping.discarded.len();
+            deliveries += mapping.deliveries;
+        }
+        Outcome {
+            differences: function.differences(&workload.ledger),
+            discarded,
+            letters: function.letters.kept.borrow().clone(),
+            faults: function.chaos.faults.get(),
+            deliveries,
+            duplicates: function
+                .report
+                .borrow()
+                .counted(zae_limiter_aggregator::metric::DUPLICATES),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Tables that misbehave.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use dynoxide::actions::update_item::UpdateItemRequest;
+use dynoxide::{AttributeValue, DynoxideError};
+use tokio::sync::Notify;
+use zae_limiter_aggregator::{Answer, Expression, Seen, SnapshotUpdate, Table, Value};
+use zae_limiter_function::CallFailure;
+use zae_limiter_schema::UsageSnapshot;
+use zae_limiter_stream_driver::{Chaos, Database, Fault};
+
+/// Something that performs updates.
+pub(crate) trait Backend {
+    fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure>;
+    fn snapshots(&self) -> Vec<UsageSnapshot>;
+}
+
+/// A table whose calls are refused, lost, late or cut off.
+pub(crate) struct Unreliable<B> {
+    pub(crate) backend: B,
+    chaos: Rc<Chaos>,
+    crash: Rc<Notify>,
+    late: RefCell<Vec<(u64, SnapshotUpdate)>>,
+    calls: Cell<u64>,
+}
+
+impl<B: Backend> Unreliable<B> {
+    pub(crate) fn new(backend: B, chaos: Rc<Chaos>, crash: Rc<Notify>) -> Self {
+        Self {
+            backend,
+            chaos,
+            crash,
+            late: RefCell::default(),
+            calls: Cell::new(0),
+        }
+    }
+
+    /// Whatever is still under way arrives.
+    pub(crate) fn settle(&self) {
+        self.arrive(u64::MAX);
+    }
+
+    fn arrive(&self, now: u64) {
+        let due: Vec<_> = self
+            .late
+            .borrow_mut()
+            .extract_if(.., |(due, _)| *due <= now)
+            .collect();
+        for (_, update) in due {
+            // Nobody waits for the answer any more.
+            let _ = self.backend.update(&update);
+        }
+    }
+}
+
+impl<B: Backend> Table for Unreliable<B> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+        self.calls.set(self.calls.get() + 1);
+        self.arrive(self.calls.get());
+        // Others get their turn, so that calls of one batch and of two invocations interleave.
+        for _ in 0..self.chaos.below(3) {
+            tokio::task::yield_now().await;
+        }
+        let lost = Err(CallFailure::Transient("no answer".to_owned()));
+        match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
+            Fault::None => self.backend.update(update),
+            Fault::Refused => Err(CallFailure::Transient("slow down".to_owned())),
+            Fault::LostAnswer => self.backend.update(update).and(lost),
+            Fault::Late => {
+                let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
+                self.late.borrow_mut().push((due, update.clone()));
+                lost
+            }
+            Fault::Crash => {
+                self.crash.notify_one();
+                std::future::pending().await
+            }
+        }
+    }
+}
+
+/// The updates as DynamoDB's expressions, on a real interpreter of them.
+pub(crate) struct Dynoxide(pub(crate) Database);
+
+impl Backend for Dynoxide {
+    fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+        let expression = Expression::from(update);
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let value = |value: Value| match value {
+            Value::Text(text) => AttributeValue::S(text),
+            Value::Number(number) => AttributeValue::N(number.to_string()),
+        };
+        let request = UpdateItemRequest {
+            table_name: Database::TABLE.to_owned(),
+            key: HashMap::from([
+                ("PK".to_owned(), s(&update.key.pk)),
+                ("SK".to_owned(), s(&update.key.sk)),
+            ]),
+            update_expression: Some(expression.update),
+            condition_expression: expression.condition,
+            expression_attribute_names: Some(expression.names.into_iter().collect()),
+            expression_attribute_values: Some(
+                expression
+                    .values
+                    .into_iter()
+                    .map(|(name, v)| (name, value(v)))
+                    .collect(),
+            ),
+            return_values_on_condition_check_failure: Some("ALL_OLD".to_owned()),
+            ..UpdateItemRequest::default()
+        };
+        match self.0.update_item(request) {
+            Ok(_) => Ok(Answer::Done),
+            Err(DynoxideError::ConditionalCheckFailedException(_, item)) => {
+                let text = |name| match item.as_ref()?.get(name)? {
+                    AttributeValue::S(text) => Some(text.clone()),
+                    _ => None,
+                };
+                Ok(Answer::Refused(text("_sq").map(|sequence| Seen {
+                    sequence,
+                    newest: text("_sa").and_then(|seconds| seconds.parse().ok()),
+                })))
+            }
+            Err(error) => Err(CallFailure::Rejected(error.to_string())),
+        }
+    }
+
+    fn snapshots(&self) -> Vec<UsageSnapshot> {
+        self.0.snapshots()
+    }
+}

@@ -1,0 +1,128 @@
+//! What goes wrong between a function and the services it calls.
+
+use std::cell::{Cell, RefCell};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+
+use fastrand::Rng;
+
+/// What happens to one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: it is performed and answered.
+    None,
+    /// It is refused and not performed.
+    Refused,
+    /// It is performed, and the answer is lost.
+    LostAnswer,
+    /// There is no answer, and it is performed at some later time.
+    Late,
+    /// The function's process ends here, and the call is not performed.
+    Crash,
+}
+
+/// How calls fare during one invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weather {
+    /// Nothing happens.
+    Calm,
+    /// Some calls of every kind go wrong.
+    Rough,
+    /// Calls on some of the keys are refused throughout.
+    Patchy(u64),
+    /// Every call is refused.
+    Outage,
+    /// All is well until the process ends after so many calls.
+    Crash(u32),
+}
+
+/// A source of trouble that a seed determines.
+#[derive(Debug)]
+pub struct Chaos {
+    random: RefCell<Rng>,
+    weather: Cell<Weather>,
+    outage: Cell<u32>,
+    bad: u8,
+    /// How many calls were refused, lost, late or cut off.
+    pub faults: Cell<u64>,
+}
+
+impl Chaos {
+    /// Trouble in so many percent of the invocations.
+    pub fn new(seed: u64, percent: u8) -> Self {
+        Self {
+            random: RefCell::new(Rng::with_seed(seed)),
+            weather: Cell::new(Weather::Calm),
+            outage: Cell::new(0),
+            bad: percent,
+            faults: Cell::new(0),
+        }
+    }
+
+    /// From now on every call of so many invocations is refused.
+    pub fn begin_outage(&self, invocations: u32) {
+        self.outage.set(invocations);
+    }
+
+    /// An invocation begins; what it will be like.
+    pub fn begin_invocation(&self) -> Weather {
+        let mut random = self.random.borrow_mut();
+        let weather = if self.outage.get() > 0 {
+            self.outage.set(self.outage.get() - 1);
+            Weather::Outage
+        } else if random.u8(..100) >= self.bad {
+            Weather::Calm
+        } else {
+            match random.u8(..10) {
+                0..4 => Weather::Rough,
+                4..7 => Weather::Patchy(random.u64(..)),
+                7 => Weather::Outage,
+                _ => Weather::Crash(random.u32(1..60)),
+            }
+        };
+        self.weather.set(weather);
+        weather
+    }
+
+    /// What happens to a call on something with this name.
+    pub fn fault(&self, name: &str) -> Fault {
+        let fault = self.draw(name);
+        if fault != Fault::None {
+            self.faults.set(self.faults.get() + 1);
+        }
+        fault
+    }
+
+    fn draw(&self, name: &str) -> Fault {
+        let mut random = self.random.borrow_mut();
+        match self.weather.get() {
+            Weather::Calm => Fault::None,
+            Weather::Outage => Fault::Refused,
+            Weather::Patchy(seed) => {
+                let mut hasher = DefaultHasher::new();
+                (seed, name).hash(&mut hasher);
+                if hasher.finish().is_multiple_of(6) {
+                    Fault::Refused
+                } else {
+                    Fault::None
+                }
+            }
+            Weather::Crash(0) => Fault::Crash,
+            Weather::Crash(left) => {
+                self.weather.set(Weather::Crash(left - 1));
+                Fault::None
+            }
+            Weather::Rough => match random.u8(..100) {
+                0..8 => Fault::Refused,
+                8..14 => Fault::LostAnswer,
+                14..18 => Fault::Late,
+                _ => Fault::None,
+            },
+        }
+    }
+
+    /// A number below `end`.
+    pub fn below(&self, end: usize) -> usize {
+        self.random.borrow_mut().usize(..end)
+    }
+}
