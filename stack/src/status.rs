@@ -87,20 +87,4 @@ impl Stack {
                 .collect(),
         }))
     }
-
-    /// Goes on with a rollback that has failed, skipping some resources by logical id, and waits for its end.
-    pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
-        let missing = || Error::NoSuchStack {
-            stack: self.name.to_string(),
-        };
-        let before = self.status().await?.ok_or_else(missing)?;
-        if before.owner != Owner::Ours {
-            return Err(Error::NotOurs {
-                stack: self.name.to_string(),
-                owner: before.owner,
-            });
-        }
-        self.rolled_back(&before.stack_id, skip).await?;
-        self.status().await?.ok_or_else(missing)
-    }
 }

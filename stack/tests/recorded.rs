@@ -12,8 +12,14 @@ mod change_sets;
 mod drift;
 #[path = "recorded/errors.rs"]
 mod errors;
+#[path = "recorded/failed_states.rs"]
+mod failed_states;
+#[path = "recorded/imports.rs"]
+mod imports;
 #[path = "recorded/preflight.rs"]
 mod preflight;
+#[path = "recorded/retries.rs"]
+mod retries;
 #[path = "recorded/rollbacks.rs"]
 mod rollbacks;
 #[path = "recorded/states.rs"]

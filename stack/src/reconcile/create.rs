@@ -44,15 +44,18 @@ impl Stack {
             if self.moved(review).await? {
                 return Ok(None);
             }
-            match self.cloud.owner_of(name).await? {
-                Some(owner) if owner == name => return Ok(None),
-                Some(owner) => {
+            match self.cloud.owner_of(name).await {
+                Ok(Some(owner)) if owner == name => return Ok(None),
+                Ok(Some(owner)) => {
                     return Err(Error::TableOwned {
                         table: name.to_owned(),
                         owner,
                     });
                 }
-                None => {}
+                Ok(None) => {}
+                // CloudFormation imports nothing that another stack has, so this only makes for a clearer message.
+                Err(failure) if failure.denied() => {}
+                Err(failure) => return Err(failure.into()),
             }
             let misfits = misfits(table, &desired.template);
             if !misfits.is_empty() {
@@ -124,7 +127,7 @@ impl Stack {
         let Some(id) = started else {
             return Ok(Attempt::Overtaken);
         };
-        let made = self.settled(&id, deadline, true).await?;
+        let made = self.finished(&id, None, deadline).await?;
         self.made(made, change).await
     }
 

@@ -74,7 +74,8 @@ impl Stack {
         let kept = self.kept(&deployed).await?;
         self.cloud.delete_stack(&deployed.stack.id, &how.retain).await?;
         self.tell(&Event::Started { operation: "delete" });
-        if let Some(stack) = self.settled(&deployed.stack.id, &deadline, false).await? {
+        let before = &deployed.stack;
+        if let Some(stack) = self.finished(&before.id, Some(before), &deadline).await? {
             return Err(self.failure(&stack).await);
         }
         if !how.purge {
@@ -114,7 +115,7 @@ impl Stack {
             self.tell(&Event::Awaiting {
                 status: deployed.stack.status.clone(),
             });
-            self.settled(&deployed.stack.id, deadline, false).await?;
+            self.settled(&deployed.stack.id, deadline).await?;
         }
     }
 

@@ -103,7 +103,7 @@ impl Stack {
         self.tell(&Event::Awaiting {
             status: stack.status.clone(),
         });
-        self.settled(&stack.id, deadline, false).await?;
+        self.settled(&stack.id, deadline).await?;
         Ok(Round::Again)
     }
 
@@ -137,7 +137,7 @@ impl Stack {
     pub(super) async fn clear(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
         self.tell(&Event::Started { operation: "delete" });
         self.cloud.delete_stack(&stack.id, &[]).await?;
-        match self.settled(&stack.id, deadline, false).await? {
+        match self.finished(&stack.id, Some(stack), deadline).await? {
             None => Ok(()),
             Some(stack) => Err(self.failure(&stack).await),
         }

@@ -44,7 +44,7 @@ impl Stack {
                     self.tell(&Event::Awaiting {
                         status: deployed.stack.status.clone(),
                     });
-                    self.settled(&deployed.stack.id, &deadline, false).await?;
+                    self.settled(&deployed.stack.id, &deadline).await?;
                 }
                 Situation::Review => {
                     let plan = self.plan_creation(Some(&deployed), Action::Create, &loaded, exact);

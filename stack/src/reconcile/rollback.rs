@@ -1,17 +1,24 @@
 //! Going on with a rollback that has failed.
 
 use crate::situation::Situation;
-use crate::{Error, Stack};
+use crate::{Error, Stack, Status};
 
 impl Stack {
-    pub(crate) async fn rolled_back(&self, id: &str, skip: &[String]) -> Result<(), Error> {
-        self.cloud.continue_rollback(id, skip).await?;
-        match self.settled(id, &self.deadline(), false).await? {
-            Some(stack) if stack.situation() == Situation::RolledBack => Ok(()),
+    /// Goes on with a rollback that has failed, skipping some resources by logical id, and waits for its end.
+    pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
+        let missing = || Error::NoSuchStack {
+            stack: self.name.to_string(),
+        };
+        let deployed = self.observe().await?.ok_or_else(missing)?;
+        self.own(&deployed)?;
+        let before = &deployed.stack;
+        self.cloud.continue_rollback(&before.id, skip).await?;
+        match self.finished(&before.id, Some(before), &self.deadline()).await? {
+            Some(stack) if stack.situation() == Situation::RolledBack => {
+                self.status().await?.ok_or_else(missing)
+            }
             Some(stack) => Err(self.failure(&stack).await),
-            None => Err(Error::NoSuchStack {
-                stack: self.name.to_string(),
-            }),
+            None => Err(missing()),
         }
     }
 }

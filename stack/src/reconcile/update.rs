@@ -133,7 +133,8 @@ impl Stack {
     }
 
     async fn updated(&self, deployed: &Deployed, deadline: &Deadline) -> Result<Attempt, Error> {
-        let Some(stack) = self.settled(&deployed.stack.id, deadline, true).await? else {
+        let before = &deployed.stack;
+        let Some(stack) = self.finished(&before.id, Some(before), deadline).await? else {
             return Ok(Attempt::Overtaken);
         };
         if !stack.situation().succeeded() {

@@ -14,6 +14,9 @@ use crate::{Error, Stack};
 /// Shortest and longest time between two looks.
 const PACE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
+/// Time after which an operation that was started shows in the stack's status at the latest.
+const LATENESS: Duration = Duration::from_secs(30);
+
 /// When patience ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
@@ -56,14 +59,7 @@ impl Stack {
     }
 
     /// Waits until nothing is going on with the stack of this ARN, and returns it; nothing if it is no more.
-    ///
-    /// With `until_effective`, an update is over when it has taken effect and only its leftovers are being removed.
-    pub(super) async fn settled(
-        &self,
-        id: &str,
-        deadline: &Deadline,
-        until_effective: bool,
-    ) -> Result<Option<Described>, Error> {
+    pub(super) async fn settled(&self, id: &str, deadline: &Deadline) -> Result<Option<Described>, Error> {
         let (mut pace, mut watch) = (Pace::new(), Watch::default());
         loop {
             let Some(stack) = self.cloud.describe(id).await? else {
@@ -72,8 +68,37 @@ impl Stack {
             watch.tell(self, id).await;
             match stack.situation() {
                 Situation::Gone => return Ok(None),
-                Situation::CleaningUp if until_effective => return Ok(Some(stack)),
                 Situation::Busy | Situation::CleaningUp => self.in_time(deadline, &stack.status)?,
+                _ => return Ok(Some(stack)),
+            }
+            pace.pause().await;
+        }
+    }
+
+    /// Waits for the end of an operation that was just started on a stack that was like `before`. An update is over when it
+    /// has taken effect, though its leftovers are still being removed.
+    pub(super) async fn finished(
+        &self,
+        id: &str,
+        before: Option<&Described>,
+        deadline: &Deadline,
+    ) -> Result<Option<Described>, Error> {
+        let (mut pace, mut watch) = (Pace::new(), Watch::default());
+        let shown_by = Instant::now() + LATENESS;
+        loop {
+            let Some(stack) = self.cloud.describe(id).await? else {
+                return Ok(None);
+            };
+            watch.tell(self, id).await;
+            // What was started may not show yet, and the last operation must not be taken for this one.
+            let unmoved = before.is_some_and(|before| {
+                (&before.status, before.changed_at()) == (&stack.status, stack.changed_at())
+            });
+            let late = (unmoved || stack.situation() == Situation::Review) && Instant::now() < shown_by;
+            match stack.situation() {
+                Situation::Gone => return Ok(None),
+                _ if late => {}
+                Situation::Busy => self.in_time(deadline, &stack.status)?,
                 _ => return Ok(Some(stack)),
             }
             pace.pause().await;

@@ -1,7 +1,5 @@
 //! Every state that a stack can be found in.
 
-use std::sync::{Arc, Mutex};
-
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::create_stack::{CreateStackError, CreateStackOutput};
 use aws_sdk_cloudformation::types::{Capability, ChangeAction, Replacement, ResourceChange};
@@ -12,7 +10,7 @@ use super::support::{Diary, bare};
 use super::tape::{Tape, change_set, deletion, history, looks, refusal, template};
 use super::{ID, NAME, body, changed, count, stack, tags};
 
-fn in_place() -> ResourceChange {
+pub(crate) fn in_place() -> ResourceChange {
     let change = ResourceChange::builder()
         .logical_resource_id("RateLimitsTable")
         .action(ChangeAction::Modify);
@@ -23,7 +21,7 @@ fn in_place() -> ResourceChange {
 }
 
 /// What a stack that is as it should be answers.
-fn converged(statuses: &'static [&'static str]) -> Tape {
+pub(crate) fn converged(statuses: &'static [&'static str]) -> Tape {
     let started = history(
         &[(NAME, "", "UPDATE_IN_PROGRESS", "User Initiated")],
         "somebody-elses",
@@ -32,7 +30,7 @@ fn converged(statuses: &'static [&'static str]) -> Tape {
 }
 
 /// The same, with a change set that changes the table in place.
-fn changeable(statuses: &'static [&'static str], token: &str) -> Tape {
+pub(crate) fn changeable(statuses: &'static [&'static str], token: &str) -> Tape {
     let events = [
         (NAME, "", "UPDATE_IN_PROGRESS", "User Initiated"),
         (
@@ -52,7 +50,7 @@ fn changeable(statuses: &'static [&'static str], token: &str) -> Tape {
     tape.with_free_names()
 }
 
-fn created() -> aws_smithy_mocks::Rule {
+pub(crate) fn created() -> aws_smithy_mocks::Rule {
     mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
 }
 
@@ -160,77 +158,6 @@ async fn a_different_stack_is_changed_by_a_change_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h8_the_same_change_is_not_tried_again_after_its_rollback() {
-    for statuses in [&["UPDATE_ROLLBACK_COMPLETE"], &["IMPORT_ROLLBACK_COMPLETE"]] as [&'static [_]; 2] {
-        // The token that a deployment of the same options sends.
-        let token = token_of(statuses).await;
-        let (first, calls) = stack(&changed(), &changeable(statuses, &token));
-        let error = first.ensure().await.unwrap_err();
-        let Error::RolledBackBefore {
-            cause: Some(cause), ..
-        } = &error
-        else {
-            panic!("{error}")
-        };
-        assert_eq!(cause.reason, "Table is being updated");
-        assert_eq!(
-            calls.names(),
-            ["DescribeStacks", "GetTemplate", "DescribeStackEvents"]
-        );
-
-        let plan = stack(&changed(), &changeable(statuses, &token))
-            .0
-            .plan()
-            .await
-            .unwrap();
-        assert!(plan.warnings[0].contains("rolled back before"), "{plan}");
-    }
-}
-
-async fn token_of(statuses: &'static [&'static str]) -> String {
-    let sent = Arc::new(Mutex::new(String::new()));
-    let seen = Arc::clone(&sent);
-    let mut tape = changeable(statuses, "somebody-elses");
-    let execute = mock!(Cfn::execute_change_set).then_compute_output(move |input| {
-        seen.lock()
-            .unwrap()
-            .push_str(input.client_request_token().unwrap());
-        aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetOutput::builder().build()
-    });
-    tape.cloudformation.insert(0, execute);
-    let (stack, _) = stack(&changed(), &tape);
-    // The stack stays rolled back, which is what a rollback of our own change looks like.
-    let error = stack.ensure().await.unwrap_err();
-    assert!(matches!(error, Error::Failed { .. }), "{error}");
-    let token = sent.lock().unwrap().clone();
-    assert!(token.starts_with("zl-"), "{token}");
-    token
-}
-
-#[tokio::test(start_paused = true)]
-async fn h8_another_change_or_an_explicit_retry_is_tried_after_a_rollback() {
-    let statuses: &[_] = &[
-        "UPDATE_ROLLBACK_COMPLETE",
-        "UPDATE_IN_PROGRESS",
-        "UPDATE_COMPLETE",
-    ];
-    let (other, calls) = stack(
-        &changed(),
-        &changeable(statuses, "zl-00000000000000000000000000000000-1"),
-    );
-    assert_eq!(other.ensure().await.unwrap().change, Change::Updated);
-    assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
-
-    let token = token_of(&["UPDATE_ROLLBACK_COMPLETE"]).await;
-    let (retried, calls) = stack(&changed(), &changeable(statuses, &token));
-    assert_eq!(
-        retried.retry_rolled_back(true).ensure().await.unwrap().change,
-        Change::Updated
-    );
-    assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_absent_stack_is_created_with_named_iam_our_tags_and_a_token() {
     let create = mock!(Cfn::create_stack)
         .match_requests(|input| {
@@ -326,168 +253,6 @@ async fn an_empty_stack_in_review_gets_a_change_set_of_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_creation_tells_its_cause_and_is_made_again_only_when_asked() {
-    let failed = [
-        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
-        (
-            "AcquireOnlyPolicy",
-            "AWS::IAM::ManagedPolicy",
-            "CREATE_FAILED",
-            "Policy demo-acq already exists",
-        ),
-        (
-            "RateLimitsTable",
-            "AWS::DynamoDB::Table",
-            "CREATE_FAILED",
-            "Resource creation cancelled",
-        ),
-        (NAME, "", "ROLLBACK_COMPLETE", ""),
-    ];
-    for status in ["CREATE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"] {
-        let once: &'static [&'static str] = vec![status].leak();
-        let tape = Tape::of([
-            looks(once, tags(&bare())),
-            template(&body(&bare())),
-            history(&failed, "x"),
-        ]);
-        let (careful, _) = stack(&bare(), &tape);
-        let error = careful.ensure().await.unwrap_err();
-        let Error::Failed {
-            cause: Some(cause),
-            advice,
-            ..
-        } = &error
-        else {
-            panic!("{error}")
-        };
-        assert_eq!(cause.logical_id, "AcquireOnlyPolicy", "{error}");
-        assert!(advice.contains("--recreate"), "{error}");
-
-        let again: &'static [&'static str] = vec![
-            status,
-            "DELETE_IN_PROGRESS",
-            "DELETE_COMPLETE",
-            "",
-            "CREATE_COMPLETE",
-        ]
-        .leak();
-        let rules = [
-            looks(again, tags(&bare())),
-            template(&body(&bare())),
-            history(&failed, "x"),
-            deletion(),
-            created(),
-        ];
-        let (bold, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
-        assert_eq!(
-            bold.recreate_failed(true).ensure().await.unwrap().change,
-            Change::Created
-        );
-        assert_eq!(count(&calls, "DeleteStack"), 1);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_stack_that_is_stuck_is_left_alone_and_named() {
-    let stuck = [
-        (NAME, "", "UPDATE_IN_PROGRESS", "User Initiated"),
-        (
-            "AggregatorFunction",
-            "AWS::Lambda::Function",
-            "UPDATE_FAILED",
-            "S3 Error Code: NoSuchKey",
-        ),
-        (
-            NAME,
-            "",
-            "UPDATE_ROLLBACK_IN_PROGRESS",
-            "The following resource(s) failed to update: [AggregatorFunction].",
-        ),
-        (
-            "AggregatorDLQ",
-            "AWS::SQS::Queue",
-            "UPDATE_FAILED",
-            "Queue does not exist",
-        ),
-        (NAME, "", "UPDATE_ROLLBACK_FAILED", ""),
-    ];
-    let cases: [(&'static [_], &str); 3] = [
-        (&["UPDATE_ROLLBACK_FAILED"], "ContinueUpdateRollback"),
-        (&["IMPORT_ROLLBACK_FAILED"], "ContinueUpdateRollback"),
-        (&["UPDATE_FAILED"], "RollbackStack"),
-    ];
-    for (statuses, advised) in cases {
-        let tape = Tape::of([
-            looks(statuses, tags(&bare())),
-            template(&body(&bare())),
-            history(&stuck, "x"),
-        ]);
-        let error = stack(&changed(), &tape)
-            .0
-            .recreate_failed(true)
-            .ensure()
-            .await
-            .unwrap_err();
-        let Error::Failed {
-            cause: Some(cause),
-            advice,
-            ..
-        } = &error
-        else {
-            panic!("{error}")
-        };
-        assert_eq!(
-            cause.logical_id, "AggregatorFunction",
-            "the first failure, not the last: {error}"
-        );
-        assert!(advice.contains(advised), "{error}");
-        if advised == "ContinueUpdateRollback" {
-            assert!(
-                advice.contains("AggregatorDLQ"),
-                "what has to be repaired or skipped: {error}"
-            );
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_failed_deletion_names_what_stands_in_its_way() {
-    let events = [
-        (NAME, "", "DELETE_IN_PROGRESS", "User Initiated"),
-        (
-            "AppRole",
-            "AWS::IAM::Role",
-            "DELETE_FAILED",
-            "Cannot delete entity, must detach all policies first.",
-        ),
-        (
-            NAME,
-            "",
-            "DELETE_FAILED",
-            "The following resource(s) failed to delete: [AppRole].",
-        ),
-    ];
-    let tape = Tape::of([
-        looks(&["DELETE_FAILED"], tags(&bare())),
-        template(&body(&bare())),
-        history(&events, "x"),
-    ]);
-    let error = stack(&bare(), &tape).0.ensure().await.unwrap_err();
-    let Error::Failed {
-        cause: Some(cause),
-        advice,
-        ..
-    } = &error
-    else {
-        panic!("{error}")
-    };
-    assert!(
-        cause.reason.contains("detach") && advice.contains("--retain AppRole"),
-        "{error}"
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn h7_an_app_of_an_older_release_leaves_the_stack_as_it_is() {
     let mut newer = body(&changed());
     newer["Metadata"]["zae-limiter"]["version"] = "0.2.0".into();
@@ -501,4 +266,53 @@ async fn h7_an_app_of_an_older_release_leaves_the_stack_as_it_is() {
         (Change::None, "0.2.0", 1)
     );
     assert_eq!(calls.names().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_shows_late_is_not_mistaken_for_the_one_before() {
+    let late: &[_] = &[
+        "CREATE_COMPLETE",
+        "CREATE_COMPLETE",
+        "CREATE_COMPLETE",
+        "UPDATE_IN_PROGRESS",
+        "UPDATE_COMPLETE",
+    ];
+    let (updated, calls) = stack(&changed(), &changeable(late, "x"));
+    assert_eq!(updated.ensure().await.unwrap().change, Change::Updated);
+    assert_eq!(count(&calls, "DescribeStacks"), late.len());
+
+    let late: &[_] = &[
+        "REVIEW_IN_PROGRESS",
+        "REVIEW_IN_PROGRESS",
+        "CREATE_IN_PROGRESS",
+        "CREATE_COMPLETE",
+    ];
+    let mut tape = Tape::of([
+        looks(late, tags(&bare())),
+        history(&[(NAME, "", "CREATE_IN_PROGRESS", "")], "x"),
+    ]);
+    tape.cloudformation.extend(change_set(vec![]));
+    let (reviewed, _) = stack(&bare(), &tape.with_free_site());
+    assert_eq!(reviewed.ensure().await.unwrap().change, Change::Created);
+
+    let late: &[_] = &[
+        "CREATE_COMPLETE",
+        "CREATE_COMPLETE",
+        "DELETE_IN_PROGRESS",
+        "DELETE_COMPLETE",
+    ];
+    let resources = mock!(Cfn::describe_stack_resources).then_output(|| {
+        aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput::builder().build()
+    });
+    let events = history(&[(NAME, "", "DELETE_IN_PROGRESS", "")], "x");
+    let rules = [
+        looks(late, tags(&bare())),
+        template(&body(&bare())),
+        deletion(),
+        resources,
+        events,
+    ];
+    let (deleted, calls) = stack(&bare(), &Tape::of(rules));
+    assert!(deleted.delete().await.unwrap().existed);
+    assert_eq!(count(&calls, "DescribeStacks"), late.len());
 }

@@ -1,0 +1,145 @@
+//! Stacks around a table that is there already.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::types::{ChangeAction, ResourceChange};
+use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+use aws_sdk_dynamodb::types as ddb;
+use aws_smithy_mocks::{Rule, mock};
+use zae_limiter_stack::{Change, Error};
+
+use super::change_sets::change;
+use super::support::bare;
+use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal};
+use super::{CHANGE_SET, ID, NAME, count, stack, tags};
+
+/// A table as a stack of ours makes it.
+fn table() -> ddb::TableDescription {
+    let key = |pk: &str, sk: &str| {
+        let part = |name: &str, kind| {
+            ddb::KeySchemaElement::builder()
+                .attribute_name(name)
+                .key_type(kind)
+                .build()
+                .unwrap()
+        };
+        vec![part(pk, ddb::KeyType::Hash), part(sk, ddb::KeyType::Range)]
+    };
+    let index = |name: &str, kind: ddb::ProjectionType| {
+        let projection = ddb::Projection::builder().projection_type(kind).build();
+        let index = ddb::GlobalSecondaryIndexDescription::builder()
+            .index_name(name)
+            .projection(projection);
+        index
+            .set_key_schema(Some(key(&format!("{name}PK"), &format!("{name}SK"))))
+            .build()
+    };
+    let stream = ddb::StreamSpecification::builder()
+        .stream_enabled(true)
+        .stream_view_type(ddb::StreamViewType::NewAndOldImages);
+    ddb::TableDescription::builder()
+        .table_name(NAME)
+        .set_key_schema(Some(key("PK", "SK")))
+        .global_secondary_indexes(index("GSI1", ddb::ProjectionType::All))
+        .global_secondary_indexes(index("GSI2", ddb::ProjectionType::KeysOnly))
+        .global_secondary_indexes(index("GSI3", ddb::ProjectionType::KeysOnly))
+        .stream_specification(stream.build().unwrap())
+        .build()
+}
+
+fn found_table() -> Rule {
+    mock!(aws_sdk_dynamodb::Client::describe_table)
+        .then_output(|| DescribeTableOutput::builder().table(table()).build())
+}
+
+fn owned_by(stack: Option<&'static str>) -> Rule {
+    use aws_sdk_cloudformation::operation::describe_stack_resources::{
+        DescribeStackResourcesError, DescribeStackResourcesOutput,
+    };
+    use aws_sdk_cloudformation::types::{ResourceStatus, StackResource};
+    use aws_smithy_mocks::MockResponse;
+    mock!(Cfn::describe_stack_resources).then_compute_response(move |_| {
+        if let Some(name) = stack {
+            let resource = StackResource::builder()
+                .stack_name(name)
+                .physical_resource_id(NAME);
+            let resource = resource.resource_status(ResourceStatus::CreateComplete).build();
+            let found = DescribeStackResourcesOutput::builder().stack_resources(resource);
+            return MockResponse::Output(found.build());
+        }
+        let message = "Stack for demo does not exist";
+        MockResponse::Error(DescribeStackResourcesError::generic(refusal(
+            "ValidationError",
+            message,
+        )))
+    })
+}
+
+fn around_a_table(
+    statuses: &'static [&'static str],
+    change: ResourceChange,
+    owner: Option<&'static str>,
+) -> Tape {
+    let events = history(&[(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")], "x");
+    let mut tape = Tape::of(change_set(vec![change]));
+    tape.cloudformation.extend([
+        looks(statuses, tags(&bare())),
+        events,
+        owned_by(owner),
+        deletion(),
+    ]);
+    tape.dynamodb.push(found_table());
+    tape.sts.push(caller());
+    tape.with_free_names()
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_table_that_is_there_is_imported_and_never_made_again() {
+    use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftOutput;
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
+    let mut tape = around_a_table(statuses, import, None);
+    let asked = mock!(Cfn::create_change_set)
+        .match_requests(|input| input.import_existing_resources() == Some(true))
+        .then_output(|| {
+            let output =
+                aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput::builder();
+            output.id(CHANGE_SET).stack_id(ID).build()
+        });
+    tape.cloudformation.insert(0, asked);
+    tape.cloudformation.push(
+        mock!(Cfn::detect_stack_resource_drift)
+            .then_output(|| DetectStackResourceDriftOutput::builder().build()),
+    );
+    let (stack, calls) = stack(&bare(), &tape);
+    assert_eq!(stack.ensure().await.unwrap().change, Change::Imported);
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "ExecuteChangeSet")),
+        (0, 1)
+    );
+    assert_eq!(count(&calls, "DetectStackResourceDrift"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_change_set_that_would_make_the_table_anew_is_thrown_away_with_its_empty_stack() {
+    let add = change("RateLimitsTable", ChangeAction::Add, None, None);
+    let (stack, calls) = stack(&bare(), &around_a_table(&[""], add, None));
+    let error = stack.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::NotImported { .. }), "{error}");
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+    assert_eq!(
+        (count(&calls, "DeleteChangeSet"), count(&calls, "DeleteStack")),
+        (1, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_table_of_another_stack_is_refused() {
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let (stack, calls) = stack(&bare(), &around_a_table(&[""], import, Some("other")));
+    let error = stack.ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::TableOwned { owner, .. } if owner == "other"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
+}
