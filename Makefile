@@ -34,7 +34,7 @@ demo: machine ## Show what works so far: exact bucket arithmetic
 	@echo "the two Lambda functions and the zae-limiter command, all running on a local cloud."
 
 .PHONY: test
-test: lint venv-ministack venv-peer ## Everything that must hold: lint, then all tests and doctests
+test: lint venv-ministack venv-peer functions ## Everything that must hold: lint, then all tests and doctests
 	cargo test --workspace --locked
 
 .PHONY: lint
