@@ -19,6 +19,9 @@ use super::ticket::Changes;
 use super::{Lanes, cascade};
 use crate::{Error, Result};
 
+/// More patience than this is no different from it, and a moment that far ahead can still be told.
+const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
+
 /// A call that is about to be limited. Nothing happens until it is awaited, [run](Acquire::run) or
 /// [peeked](Acquire::peek).
 ///
@@ -108,7 +111,9 @@ impl Acquire {
         Peek::look(&levels).await
     }
 
-    /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails.
+    /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has
+    /// made is returned even if its adjustments cannot be written yet: they go on in the background, and
+    /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) reports those that had to be given up.
     ///
     /// ```
     /// # use zae_limiter::{Error, Limit, RateLimiter};
@@ -135,10 +140,11 @@ impl Acquire {
     ) -> Result<T, E> {
         let mut lease = self.await?;
         match body(&mut lease).await {
-            Ok(value) => {
-                lease.commit().await?;
-                Ok(value)
-            }
+            Ok(value) => match lease.commit().await {
+                // The call was made and is paid for. What is not written yet is not lost.
+                Err(error) if !error.is_unavailable() => Err(error.into()),
+                _ => Ok(value),
+            },
             Err(error) => {
                 // What cannot be given back now goes on in the background; the body's error is the news.
                 let _ = lease.rollback().await;
@@ -247,7 +253,7 @@ impl Lanes {
 
     /// Tries again when the tokens should be there, first come first served among those who wait.
     async fn acquire_within(self: &Arc<Self>, checked: &Checked, patience: Duration) -> Result<Lease> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
         let lane = self.levels(checked).await?.first().map(|own| own.lane.clone());
         let _turn = match &lane {
             Some(lane) => tokio::time::timeout_at(deadline, lane.patience.lock()).await.ok(),

@@ -1,5 +1,6 @@
 //! Carrying out what a lane's desk decides, until nothing is left to do.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 const RESENDS_WHEN_LOST: u32 = 1;
 
 /// Works on a lane until its queue is empty and every write has been accounted for.
-pub(super) async fn drive(lane: Arc<Lane>) {
+pub(super) fn drive(lane: Arc<Lane>) -> impl Future<Output = ()> + Send + 'static {
+    // Made before the first poll: a task that a runtime drops unpolled must give up the lane too.
     let mut driver = Driver {
         lane,
         refusals: 0,
@@ -29,8 +31,10 @@ pub(super) async fn drive(lane: Arc<Lane>) {
         outage_since: None,
         idle: false,
     };
-    while !driver.idle {
-        driver.step().await;
+    async move {
+        while !driver.idle {
+            driver.step().await;
+        }
     }
 }
 
@@ -103,6 +107,7 @@ impl Driver {
     /// Sends a write until it is answered, or nobody waits for it any more.
     async fn send(&mut self, write: &BucketWrite) {
         let mut lost = 0;
+        let started = self.lane.hub().clock.elapsed();
         loop {
             let hub = self.lane.hub().clone();
             let sent = tokio::time::timeout(hub.attempt_timeout(), hub.backend.write_bucket(write)).await;
@@ -121,7 +126,9 @@ impl Driver {
                     if self.counts_conflicts_as_refusals(write) {
                         return;
                     }
-                    (reason, self.lane.with_desk(|desk| desk.wants_resend()))
+                    // After that whoever waited is gone; changes go back to the queue, where they expire.
+                    let in_time = hub.clock.elapsed().saturating_sub(started) < hub.settings.time_budget;
+                    (reason, in_time && self.lane.with_desk(|desk| desk.wants_resend()))
                 }
             };
             let error = hub.unavailable(&reason);

@@ -194,8 +194,13 @@ impl Lane {
                 Completion::Answer(ticket, reply) => self.answer(ticket, reply),
                 Completion::Booked(ticket) => booked(ticket, Ok(())),
                 Completion::Unwritten(ticket, error) => {
-                    self.hub.unwritten(&self.key, &ticket, &error);
+                    self.hub.unwritten(&self.key, &ticket, &error.to_string());
                     booked(ticket, Err(error));
+                }
+                Completion::Gone(ticket) => {
+                    self.hub
+                        .unwritten(&self.key, &ticket, "the bucket no longer exists");
+                    booked(ticket, Ok(()));
                 }
             }
         }

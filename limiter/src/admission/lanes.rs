@@ -161,12 +161,12 @@ impl Hub {
         });
     }
 
-    pub(super) fn unwritten(&self, key: &BucketKey, ticket: &Ticket, error: &Error) {
+    pub(super) fn unwritten(&self, key: &BucketKey, ticket: &Ticket, reason: &str) {
         let Work::Settle { changes, .. } = &ticket.work else {
             return;
         };
         self.counters.unwritten.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(entity = %key.entity, resource = %key.resource, %error, "a change could not be written");
+        tracing::warn!(entity = %key.entity, resource = %key.resource, reason, "a change could not be written");
         let mut list = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
         if list.len() >= MOST_REPORTED {
             list.remove(0);
@@ -175,7 +175,7 @@ impl Hub {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
             changes: changes.clone(),
-            reason: error.to_string(),
+            reason: reason.to_owned(),
         });
     }
 

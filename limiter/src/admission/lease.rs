@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
+use zae_limiter_schema::{EntityId, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
 use super::Lanes;
 use super::acquire::Checked;
@@ -42,6 +42,9 @@ pub struct Lease {
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
     admission: Admission,
+    /// What the call came with, for whatever is taken later.
+    limits: Option<LimitSet>,
+    policy: Option<OnUnavailable>,
 }
 
 #[derive(Debug)]
@@ -81,6 +84,8 @@ impl Lease {
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
+            limits: checked.limits.clone(),
+            policy: checked.policy,
         }
     }
 
@@ -123,14 +128,13 @@ impl Lease {
     pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
         let limit = limit.as_ref();
         match LimitName::from_stored(limit) {
-            Ok(name) if self.knows(&name) => {
+            Ok(name) if self.admission != Admission::Counted || self.knows(&name) => {
                 let taken = self.taken.get(&name).copied().unwrap_or(0);
                 let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
                 let delta = self.adjusted.entry(name).or_default();
                 *delta = delta.saturating_add(tokens).clamp(-taken, most);
             }
-            _ if self.admission == Admission::Counted => self.unknown.push(limit.chars().take(50).collect()),
-            _ => {}
+            _ => self.unknown.push(limit.chars().take(50).collect()),
         }
         self
     }
@@ -147,7 +151,8 @@ impl Lease {
             .any(|held| held.level.terms.limits().get(limit).is_some())
     }
 
-    /// Takes more tokens, if they are there: a real conditional write, at every level.
+    /// Takes more tokens, if they are there: a real conditional write, at every level, under the limits and the policy
+    /// that the call came with. What a policy lets pass while the table cannot be reached is not counted.
     pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
         let name = LimitName::from_stored(limit.as_ref())?;
         let amount = Tokens::new(tokens)
@@ -160,13 +165,29 @@ impl Lease {
                 "at least one token must be consumed",
             ));
         }
-        if self.admission != Admission::Counted {
-            return Ok(());
+        if self.admission == Admission::Counted {
+            match self.take_more(&name, amount).await {
+                Err(error) if error.is_unavailable() && self.policy() == OnUnavailable::Allow => {
+                    return Ok(());
+                }
+                result => result?,
+            }
         }
+        *self.taken.entry(name).or_default() += whole(amount);
+        Ok(())
+    }
+
+    fn policy(&self) -> OnUnavailable {
+        let stored = || self.lanes.hub().cache.policy(&self.entity, &self.resource).0;
+        self.policy.unwrap_or_else(stored)
+    }
+
+    async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
         let amounts: Changes = vec![(name.clone(), amount)];
         let budget = self.lanes.hub().settings.time_budget;
         let admitted = async {
-            let levels = level::levels(&self.lanes, &self.entity, &self.resource, &amounts, None).await?;
+            let limits = self.limits.as_ref();
+            let levels = level::levels(&self.lanes, &self.entity, &self.resource, &amounts, limits).await?;
             let grants = cascade::admit(&levels).await?;
             Ok::<_, Error>((levels, grants))
         };
@@ -176,7 +197,6 @@ impl Lease {
         for (level, grant) in levels.into_iter().zip(grants) {
             self.hold(level, grant);
         }
-        *self.taken.entry(name).or_default() += whole(amount);
         Ok(())
     }
 

@@ -8,7 +8,6 @@ use zae_limiter_schema::bucket::{Batch, Footing, Image, Terms};
 use super::super::status::LimitStatus;
 use super::super::ticket::{Reply, Ticket, Work};
 use super::{Completion, Current, Desk, Moment, Sight, Step};
-use crate::Error;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const READ_A_MOMENT_AGO: Duration = Duration::from_secs(1);
@@ -36,10 +35,7 @@ impl Desk {
         self.previous = None;
         let mut completions = Vec::new();
         let changes = self.take_out(|ticket| !ticket.is_acquire());
-        completions.extend(changes.into_iter().map(|ticket| {
-            let error = Error::invalid("bucket", self.key.entity.as_str(), "it no longer exists");
-            Completion::Unwritten(ticket, error)
-        }));
+        completions.extend(changes.into_iter().map(Completion::Gone));
         let Some(terms) = self.front_terms() else {
             return (Step::Again, completions);
         };

@@ -72,6 +72,8 @@ pub(crate) enum Completion {
     Booked(Ticket),
     /// A change could not be booked and never will be.
     Unwritten(Ticket, Error),
+    /// There is no bucket left to book a change on. Its next incarnation owes nothing, so this is no failure.
+    Gone(Ticket),
 }
 
 /// A write that was sent.
@@ -125,6 +127,8 @@ pub(crate) struct Desk {
     /// The last consistent read of the configuration, so that it is read once per etag.
     reloaded: Option<Reloaded>,
     next_ticket: u64,
+    /// The table refuses us: writes in doubt are looked for when somebody asks for the bucket again.
+    turned_away: bool,
     /// How long an image that is proven may refuse.
     memory: Duration,
     #[cfg(test)]
@@ -145,6 +149,7 @@ impl Desk {
             unresolved: Vec::new(),
             reloaded: None,
             next_ticket: 0,
+            turned_away: false,
             memory,
             #[cfg(test)]
             mutation: None,
@@ -177,6 +182,7 @@ impl Desk {
             self.terms = Some(terms.clone());
         }
         self.next_ticket += 1;
+        self.turned_away = false;
         self.queue.push_back(Ticket {
             id: self.next_ticket,
             work,
@@ -197,7 +203,7 @@ impl Desk {
     pub(crate) fn next(&mut self, moment: Moment) -> (Step, Vec<Completion>) {
         debug_assert!(self.current.is_none(), "one write at a time");
         self.queue.retain(Ticket::is_wanted);
-        if self.queue.is_empty() && self.unresolved.is_empty() {
+        if self.queue.is_empty() && (self.unresolved.is_empty() || self.turned_away) {
             return (Step::Idle, Vec::new());
         }
         match self.known.clone() {

@@ -126,7 +126,10 @@ impl Desk {
     /// The write can never be carried out, nor can any other: everybody gets the error.
     pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
         let current = self.current.take();
-        self.unresolved.clear();
+        if let Some(current) = current.as_ref().filter(|current| current.lost) {
+            self.remember(current);
+        }
+        self.turned_away = true;
         let tickets = current
             .into_iter()
             .flat_map(|current| current.tickets)

@@ -1,0 +1,157 @@
+//! Every debit, credit and adjustment of a living process happens exactly once, with several of them on one bucket and
+//! a connection that loses answers and delivers requests late.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use zae_limiter::RateLimiter;
+
+use crate::support::*;
+
+const BAD: Weather = Weather {
+    lost_answers: 20,
+    late: 3,
+    throttled: 3,
+    conflicts: 2,
+};
+
+async fn processes(
+    stage: &Stage,
+    seed: u64,
+    count: u64,
+    limit: zae_limiter::Limit,
+) -> Vec<(Wire, RateLimiter)> {
+    let mut limiters = Vec::new();
+    for number in 0..count {
+        let wire = stage.another_wire();
+        let builder = stage.builder_on(&wire).default_limits([limit.clone()]);
+        let limiter = builder.seed(seed * 100 + number).await.unwrap();
+        wire.latency(millis(2 + number));
+        wire.weather(seed * 1000 + number, BAD);
+        limiters.push((wire, limiter));
+    }
+    limiters
+}
+
+/// One caller: acquires, and then commits, adjusts, gives back or drops. Adds what it has really used.
+async fn caller(limiter: RateLimiter, mut chance: fastrand::Rng, used: Arc<AtomicI64>) {
+    for _ in 0..12 {
+        tokio::time::sleep(millis(chance.u64(0..30))).await;
+        let amount = chance.u64(1..20);
+        let Ok(mut lease) = lease(&limiter, "user-1", "tokens", amount).await else {
+            continue;
+        };
+        let mut total = i64::try_from(amount).unwrap();
+        match chance.u8(0..6) {
+            0 => {
+                drop(lease);
+                continue;
+            }
+            1 => {
+                // Whether it is written now or later in the background, it is written once.
+                let _ = lease.rollback().await;
+                continue;
+            }
+            2 => total += adjust(&mut lease, chance.i64(1..40)),
+            3 => total += adjust(&mut lease, -chance.i64(1..=total)),
+            4 if lease.consume("tokens", 5).await.is_ok() => total += 5,
+            _ => {}
+        }
+        let _ = lease.commit().await;
+        used.fetch_add(total, Ordering::Relaxed);
+    }
+}
+
+fn adjust(lease: &mut zae_limiter::Lease, delta: i64) -> i64 {
+    lease.adjust("tokens", delta);
+    delta
+}
+
+async fn account(seed: u64, burst: u64) {
+    let stage = Stage::new();
+    let limiters = processes(&stage, seed, 4, hoard("tokens", burst)).await;
+    let used = Arc::new(AtomicI64::new(0));
+    let callers: Vec<_> = limiters
+        .iter()
+        .enumerate()
+        .flat_map(|(process, (_, limiter))| (0..6).map(move |number| (process, number, limiter)))
+        .map(|(process, number, limiter)| {
+            let chance = fastrand::Rng::with_seed(seed * 10_000 + process as u64 * 100 + number);
+            tokio::spawn(caller(limiter.clone(), chance, used.clone()))
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    // Requests that are under way arrive; then everything that is in doubt is found out.
+    tokio::time::sleep(secs(2)).await;
+    for (wire, limiter) in &limiters {
+        wire.heal();
+        let report = limiter.shutdown().await;
+        assert_eq!(report.unwritten_total, 0, "seed {seed}: {report:?}");
+    }
+    let bucket = stage.bucket("user-1").await.unwrap();
+    let used = used.load(Ordering::Relaxed) * 1000;
+    assert_eq!(
+        bucket.consumed("tokens"),
+        used,
+        "seed {seed}: what is counted is what was used"
+    );
+    // What is pending is rounded up once when a full bucket is touched.
+    let missing = i64::try_from(burst).unwrap() * 1000 - used - bucket.level("tokens");
+    assert!(
+        (0..=1).contains(&missing),
+        "seed {seed}: and the level agrees, but for {missing}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_counted_is_what_was_used() {
+    for seed in 1..=8 {
+        account(seed, 1_000_000).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn also_when_most_calls_are_refused() {
+    for seed in 101..=112 {
+        account(seed, 300).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_more_than_the_burst_is_admitted() {
+    for seed in 1..=8 {
+        let stage = Stage::new();
+        let limiters = processes(&stage, seed, 3, hoard("tokens", 50)).await;
+        let calls: Vec<_> = limiters
+            .iter()
+            .flat_map(|(_, limiter)| std::iter::repeat_n(limiter, 40))
+            .enumerate()
+            .map(|(number, limiter)| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(millis(number as u64 % 17 * 9)).await;
+                    take(&limiter, "user-1", "tokens", 1).await
+                })
+            })
+            .collect();
+        let mut admitted = 0;
+        for call in calls {
+            match call.await.unwrap() {
+                Ok(()) => admitted += 1,
+                Err(error) if error.is_unavailable() => {}
+                Err(error) => drop(exceeded(error)),
+            }
+        }
+        tokio::time::sleep(secs(2)).await;
+        for (wire, limiter) in &limiters {
+            wire.heal();
+            limiter.shutdown().await;
+        }
+        assert!(admitted <= 50, "seed {seed}: {admitted}");
+        let bucket = stage.bucket("user-1").await.unwrap();
+        let missing = (50 - admitted) * 1000 - bucket.level("tokens");
+        assert!((0..=1).contains(&missing), "seed {seed}: {missing}");
+    }
+}

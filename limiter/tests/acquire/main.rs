@@ -1,0 +1,24 @@
+//! What `acquire` must do, through the public API, on a store in memory behind a connection that can fail.
+//!
+//! Time is tokio's paused time: it passes only when a test says so or when everything waits, so nothing here depends on
+//! how fast the machine is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+mod admission;
+mod cascade;
+mod clock;
+mod config_changes;
+mod counts;
+mod exactly_once;
+mod expiry;
+mod faults;
+mod leases;
+mod limits_of_a_call;
+mod mistakes;
+mod peer_items;
+mod refill;
+mod refusals;
+mod unavailable;
+mod wait;

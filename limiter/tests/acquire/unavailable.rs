@@ -1,0 +1,360 @@
+//! What happens while the table cannot be reached.
+
+use tokio::time::Instant;
+use zae_limiter::{Admission, ConfigChange, ConfigLevel, Error, OnUnavailable, RateLimiter};
+
+use crate::support::*;
+
+use OnUnavailable::{Allow, Block};
+
+/// Everything that counts as unavailability.
+const OUTAGES: [Fault; 6] = [
+    Fault::LostRequest,
+    Fault::LostAnswer,
+    Fault::Silence,
+    Fault::ServerError,
+    Fault::Throttled,
+    Fault::Conflict,
+];
+
+async fn admission(limiter: &RateLimiter, entity: &str, resource: &str) -> Result<Admission, Error> {
+    let lease = limiter.acquire(entity, resource).consume("rpm", 1).await?;
+    let admission = lease.admission();
+    lease.commit().await?;
+    Ok(admission)
+}
+
+fn allowed(result: Result<Admission, Error>) -> bool {
+    match result {
+        Ok(Admission::AllowedWhileUnavailable) => true,
+        Err(error) if error.is_unavailable() => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_outage_follows_the_policy_within_the_budget() {
+    for warm in [false, true] {
+        for outage in OUTAGES {
+            for policy in [Allow, Block] {
+                let stage = Stage::new();
+                let builder = stage.builder().default_limits(limits(&["rpm:10"]));
+                let limiter = builder.on_unavailable(policy).await.unwrap();
+                if warm {
+                    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+                }
+                stage.wire.always(outage);
+                let before = Instant::now();
+                let result = admission(&limiter, "user-1", GPT).await;
+                let took = before.elapsed();
+                assert_eq!(allowed(result), policy == Allow, "{outage:?}, warm {warm}");
+                assert!(took <= millis(1001), "{outage:?}, warm {warm}: {took:?}");
+                assert_eq!(limiter.stats().unavailable, 1);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_outage_is_waited_out_and_counted() {
+    for outage in OUTAGES {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:10"]).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        stage.wire.plan("UpdateItem", [outage]);
+        assert_eq!(
+            admission(&limiter, "user-1", GPT).await.unwrap(),
+            Admission::Counted,
+            "{outage:?}"
+        );
+        assert_eq!(
+            stage.bucket("user-1").await.unwrap().consumed("rpm"),
+            2_000,
+            "{outage:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_most_specific_policy_decides_without_the_network() {
+    let stage = Stage::new();
+    let admin = stage.limiter(&[]).await;
+    let system = ConfigChange::new()
+        .limits(limits(&["rpm:10"]))
+        .on_unavailable(Block);
+    admin.set_config(&ConfigLevel::System, system).await.unwrap();
+    let resource = ConfigLevel::Resource("open".parse().unwrap());
+    admin
+        .set_config(&resource, ConfigChange::new().on_unavailable(Allow))
+        .await
+        .unwrap();
+    let blocked = ConfigLevel::Entity("user-1".parse().unwrap(), "open".parse().unwrap());
+    let limited = ConfigChange::new().limits(limits(&["rpm:10"]));
+    admin
+        .set_config(&blocked, limited.on_unavailable(Block))
+        .await
+        .unwrap();
+    let friend = ConfigLevel::EntityDefault("friend".parse().unwrap());
+    let limited = ConfigChange::new().limits(limits(&["rpm:10"]));
+    admin
+        .set_config(&friend, limited.on_unavailable(Allow))
+        .await
+        .unwrap();
+
+    let limiter = stage.builder().on_unavailable(Allow).await.unwrap();
+    let cases = [
+        ("user-1", "open", false, "entity and resource"),
+        ("friend", "closed", true, "entity"),
+        ("user-2", "open", true, "resource"),
+        ("user-2", "closed", false, "system"),
+    ];
+    for (entity, resource, _, _) in cases {
+        admission(&limiter, entity, resource).await.unwrap();
+    }
+    stage.wire.always(Fault::LostRequest);
+    for (entity, resource, expected, level) in cases {
+        let result = admission(&limiter, entity, resource).await;
+        assert_eq!(allowed(result), expected, "{level}");
+    }
+    // However old it is.
+    advance(secs(3600)).await;
+    for (entity, resource, expected, level) in cases {
+        let result = admission(&limiter, entity, resource).await;
+        assert_eq!(allowed(result), expected, "{level}, an hour later");
+    }
+    // Entities that were never seen: by what is known of the resource and the system.
+    assert!(allowed(admission(&limiter, "stranger", "open").await));
+    assert!(!allowed(admission(&limiter, "stranger", "closed").await));
+    // The call stands above all.
+    let call = |policy| {
+        limiter
+            .acquire("user-1", "open")
+            .consume("rpm", 1)
+            .on_unavailable(policy)
+    };
+    assert!(call(Allow).await.is_ok());
+    assert!(call(Block).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limiter_that_has_seen_nothing_follows_its_builder() {
+    for policy in [Allow, Block] {
+        let stage = Stage::new();
+        let builder = stage.builder().default_limits(limits(&["rpm:10"]));
+        let limiter = builder.on_unavailable(policy).await.unwrap();
+        stage.wire.always(Fault::Silence);
+        assert_eq!(allowed(admission(&limiter, "user-1", GPT).await), policy == Allow);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn denials_missing_tables_and_malformed_requests_never_fail_open() {
+    for warm in [false, true] {
+        for fault in [Fault::Denied, Fault::NoTable, Fault::Invalid] {
+            let stage = Stage::new();
+            let builder = stage.builder().default_limits(limits(&["rpm:10"]));
+            let limiter = builder.on_unavailable(Allow).await.unwrap();
+            if warm {
+                take(&limiter, "user-1", "rpm", 1).await.unwrap();
+            }
+            stage.wire.always(fault);
+            let call = limiter.acquire("user-1", GPT).consume("rpm", 1);
+            let error = call.on_unavailable(Allow).await.unwrap_err();
+            assert!(!error.is_unavailable(), "{fault:?}, warm {warm}: {error}");
+            let fits = match fault {
+                Fault::Denied => matches!(error, Error::PermissionDenied { .. }),
+                Fault::NoTable => matches!(error, Error::TableMissing { .. }),
+                _ => matches!(error, Error::Refused { .. }),
+            };
+            assert!(fits, "{fault:?}, warm {warm}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn throttling_and_conflicts_are_never_reported_as_an_exceeded_limit() {
+    for fault in [Fault::Throttled, Fault::Conflict, Fault::ServerError] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:10"]).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        stage.wire.always_for("UpdateItem", fault);
+        let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
+        assert!(error.is_unavailable(), "{fault:?}: {error}");
+        assert_eq!(limiter.stats().refused, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_allowed_while_unavailable_is_not_counted_later() {
+    let stage = Stage::new();
+    let builder = stage.builder().default_limits(limits(&["rpm:10"]));
+    let limiter = builder.on_unavailable(Allow).await.unwrap();
+    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    stage.wire.always(Fault::LostRequest);
+    let mut lease = lease(&limiter, "user-1", "rpm", 3).await.unwrap();
+    assert_eq!(lease.admission(), Admission::AllowedWhileUnavailable);
+    assert!(lease.statuses().is_empty());
+    lease.adjust("rpm", 2);
+    lease.consume("rpm", 1).await.unwrap();
+    assert_eq!(lease.consumed().values().copied().collect::<Vec<_>>(), [6]);
+    stage.wire.heal();
+    lease.commit().await.unwrap();
+    limiter.settled().await;
+    assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpm"), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_of_a_lease_follows_the_policy_too() {
+    for (policy, allowed) in [(Allow, true), (Block, false)] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:10"]).await;
+        let call = limiter.acquire("user-1", GPT).consume("rpm", 2);
+        let mut lease = call.on_unavailable(policy).await.unwrap();
+        stage.wire.always(Fault::LostRequest);
+        assert_eq!(lease.consume("rpm", 1).await.is_ok(), allowed);
+        stage.wire.heal();
+        lease.commit().await.unwrap();
+        limiter.settled().await;
+        assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpm"), 2_000);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_debit_whose_caller_was_sent_away_is_given_back() {
+    for outage in [Fault::LostAnswer, Fault::SilentAnswer] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:10"]).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        stage.wire.always(outage);
+        let error = take(&limiter, "user-1", "rpm", 3).await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+        assert_eq!(
+            stage.bucket("user-1").await.unwrap().consumed("rpm"),
+            4_000,
+            "it was carried out"
+        );
+        stage.wire.heal();
+        limiter.settled().await;
+        assert_eq!(
+            stage.bucket("user-1").await.unwrap().consumed("rpm"),
+            1_000,
+            "{outage:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adjustments_are_written_when_the_table_is_back() {
+    for outage in OUTAGES {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["tpm:1000"]).await;
+        let mut lease = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
+        stage.wire.always(outage);
+        lease.adjust("tpm", 50);
+        let error = lease.commit().await.unwrap_err();
+        assert!(error.is_unavailable(), "{outage:?}: {error}");
+        advance(secs(5)).await;
+        stage.wire.heal();
+        let report = limiter.shutdown().await;
+        assert_eq!(report.unwritten_total, 0, "{outage:?}");
+        assert_eq!(
+            stage.bucket("user-1").await.unwrap().consumed("tpm"),
+            150_000,
+            "{outage:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adjustments_that_cannot_be_written_are_reported_and_shutdown_ends() {
+    for outage in OUTAGES {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["tpm:1000"]).await;
+        let mut held = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
+        let dropped = lease(&limiter, "user-1", "tpm", 200).await.unwrap();
+        stage.wire.always(outage);
+        held.adjust("tpm", 50);
+        held.commit().await.unwrap_err();
+        drop(dropped);
+        let before = Instant::now();
+        let report = limiter.shutdown().await;
+        assert!(before.elapsed() < secs(120), "{outage:?}: {:?}", before.elapsed());
+        assert_eq!(report.unwritten_total, 2, "{outage:?}");
+        let mut changes: Vec<_> = report.unwritten.iter().map(|one| one.changes[0].1).collect();
+        changes.sort_unstable();
+        assert_eq!(changes, [-200_000, 50_000], "{outage:?}");
+        assert_eq!(limiter.stats().unwritten, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn adjustments_that_are_denied_are_reported() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["tpm:1000"]).await;
+    let mut lease = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
+    stage.wire.always(Fault::Denied);
+    lease.adjust("tpm", 50);
+    assert!(matches!(
+        lease.commit().await.unwrap_err(),
+        Error::PermissionDenied { .. }
+    ));
+    assert_eq!(limiter.shutdown().await.unwritten_total, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_debit_without_an_answer_is_found_after_a_denial_too() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rpd:10/day"]).await;
+    take(&limiter, "user-1", "rpd", 1).await.unwrap();
+    stage.wire.plan("UpdateItem", [Fault::LostAnswer, Fault::Denied]);
+    take(&limiter, "user-1", "rpd", 3).await.unwrap_err();
+    limiter.settled().await;
+    take(&limiter, "user-1", "rpd", 1).await.unwrap();
+    limiter.settled().await;
+    assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpd"), 2_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn is_available_tells_and_never_fails() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rpm:10"]).await;
+    assert!(limiter.is_available().await);
+    for outage in OUTAGES {
+        stage.wire.always(outage);
+        let before = Instant::now();
+        assert!(!limiter.is_available().await, "{outage:?}");
+        assert!(before.elapsed() <= millis(1001));
+    }
+    stage.wire.heal();
+    assert!(limiter.is_available().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_callers_of_a_dead_bucket_are_all_answered_in_time() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rpm:1000"]).await;
+    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    stage.wire.always(Fault::Silence);
+    let before = Instant::now();
+    let calls: Vec<_> = (0..200)
+        .map(|number| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(millis(number * 20)).await;
+                let started = Instant::now();
+                let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
+                (error, started.elapsed())
+            })
+        })
+        .collect();
+    for call in calls {
+        let (error, took) = call.await.unwrap();
+        assert!(
+            error.is_unavailable() && took <= millis(1001),
+            "{took:?}: {error}"
+        );
+    }
+    assert!(before.elapsed() <= secs(6));
+    stage.wire.heal();
+    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+}
