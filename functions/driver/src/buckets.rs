@@ -57,7 +57,7 @@ pub fn bucket_changes(seed: u64, changes: usize, buckets: usize) -> Workload {
         }
         // Some buckets are hot for a while, the rest is hit now and then.
         let hot = change * buckets / changes.max(1) + writer.random.usize(..20);
-        let place = if writer.random.u8(..10) < 9 {
+        let place = if writer.random.u8(..20) < 19 {
             hot % buckets
         } else {
             writer.random.usize(..buckets)

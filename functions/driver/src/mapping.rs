@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use fastrand::Rng;
+use futures::future::join;
 
 use crate::stream::{Record, Shard, event};
 use crate::{Function, Stream, Verdict};
@@ -177,7 +178,7 @@ impl<'s> Mapping<'s> {
         match Verdict::of(&answer, &numbers) {
             Verdict::Done => self.succeed(at),
             Verdict::From(failed) if self.options.report_batch_item_failures => {
-                self.retry_from(at, &range, places[failed])
+                self.retry_from(at, &range, places[failed]);
             }
             _ => self.retry_all(at, &range),
         }
@@ -210,7 +211,7 @@ impl<'s> Mapping<'s> {
         self.deliveries += records.len();
         if self.random.u8(..100) < self.options.overlaps {
             // Two invocations of one batch at once; Lambda listens to either.
-            let (first, second) = futures::join!(function.invoke(&event), function.invoke(&event));
+            let (first, second) = join(function.invoke(&event), function.invoke(&event)).await;
             return if self.random.bool() { first } else { second };
         }
         function.invoke(&event).await
