@@ -122,6 +122,10 @@ async fn many_writers_at_once_lose_nothing(stage: Stage) {
     const WRITERS: u64 = 5;
     let limiter = stage.limiter().await;
     let level = levels()[0].clone();
+    limiter
+        .set_config(&level, ConfigChange::new().limits([rpm(1)]))
+        .await
+        .unwrap();
     let writers: Vec<_> = (1..=WRITERS)
         .map(|number| {
             let (limiter, level) = (limiter.clone(), level.clone());
@@ -136,7 +140,7 @@ async fn many_writers_at_once_lose_nothing(stage: Stage) {
         writer.await.unwrap().unwrap();
     }
     let config = limiter.get_config(&level).await.unwrap().unwrap();
-    assert_eq!(config.config_version, WRITERS);
+    assert_eq!(config.config_version, WRITERS + 1);
     assert_eq!(config.limits.len(), 1, "one writer's limits, not a mixture");
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
