@@ -10,7 +10,12 @@ use std::time::{Duration, Instant};
 use zae_limiter_schema::Timestamp;
 use zae_limiter_stream_driver::{Change, Chaos, Cloud, Database, Function as _, Lambda, Stream};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-aggregator");
+/// The binary of this build, or another, such as the one that `make functions` packs.
+fn binary() -> String {
+    std::env::var("AGGREGATOR_BINARY")
+        .unwrap_or_else(|_| env!("CARGO_BIN_EXE_zae-limiter-aggregator").to_owned())
+}
+
 const VARIABLES: [(&str, &str); 3] = [
     ("TABLE_NAME", Database::TABLE),
     ("SNAPSHOT_WINDOWS", "hourly,daily,monthly"),
@@ -84,7 +89,7 @@ const ROUNDS: u32 = 10;
 
 async fn throughput(buckets: u64) {
     let cloud = Cloud::start(Chaos::new(0, 0));
-    let lambda = Lambda::new(BINARY, &cloud, &VARIABLES).with_time_limit(Duration::from_mins(1));
+    let lambda = Lambda::new(binary(), &cloud, &VARIABLES).with_time_limit(Duration::from_mins(1));
     lambda.invoke(r#"{"Records":[]}"#).await.unwrap();
     let events: Vec<_> = (0..ROUNDS).map(|round| event(buckets, round.into())).collect();
     let started = Instant::now();
@@ -109,7 +114,7 @@ async fn throughput(buckets: u64) {
 
 async fn start() {
     let cloud = Cloud::start(Chaos::new(0, 0));
-    let lambda = Lambda::new(BINARY, &cloud, &VARIABLES);
+    let lambda = Lambda::new(binary(), &cloud, &VARIABLES);
     for _ in 0..10 {
         lambda.invoke(r#"{"Records":[]}"#).await.unwrap();
         lambda.recycle();
