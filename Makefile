@@ -85,11 +85,14 @@ local-up: machine venv-ministack ## Start the local cloud, no Docker needed (POR
 local-down: ## End the local cloud that local-up started (PORT=4566)
 	@scripts/local-cloud down $(PORT)
 
-.PHONY: deploy
-deploy: machine ## Deploy a stack (NAME=, ENDPOINT= or PROFILE=, OPTIONS_FILE=)
-	@scripts/require deploy "the zae-limiter command" cli/src/main.rs
-	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' \
-	    scripts/deploy '$(NAME)'
+.PHONY: plan deploy destroy
+plan: functions ## Show what deploy would do (NAME=, ENDPOINT= or PROFILE=, REGION=, OPTIONS_FILE=)
+deploy: functions ## Deploy a stack (the same)
+destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 to be asked nothing)
+plan deploy destroy:
+	@scripts/require $@ "the zae-limiter command" cli/src/main.rs
+	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' YES='$(YES)' \
+	    scripts/deploy $@ '$(NAME)'
 
 ##@ Housekeeping
 

@@ -42,6 +42,8 @@ pub struct Builder {
     on_unavailable: OnUnavailable,
     principal: Option<String>,
     settings: Settings,
+    #[cfg(feature = "stack")]
+    stack: Option<crate::StackSetup>,
     admin_budget: Duration,
     cache: CacheLimits,
     clock: Arc<dyn Clock>,
@@ -90,6 +92,8 @@ impl Builder {
             on_unavailable: OnUnavailable::Block,
             principal: None,
             settings: Settings::default(),
+            #[cfg(feature = "stack")]
+            stack: None,
             admin_budget: Duration::from_secs(10),
             cache: CacheLimits {
                 ttl: Duration::from_mins(1),
@@ -226,6 +230,23 @@ impl Builder {
         self
     }
 
+    /// Declares the stack of this limiter, which [`RateLimiter::ensure_infrastructure`] brings about.
+    ///
+    /// ```no_run
+    /// use zae_limiter::RateLimiter;
+    /// use zae_limiter::stack::StackOptions;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limiter = RateLimiter::builder("my-app").stack(StackOptions::builder().lambda_memory(512).build()?).await?;
+    /// limiter.ensure_infrastructure().await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "stack")]
+    pub fn stack(mut self, setup: impl Into<crate::StackSetup>) -> Self {
+        self.stack = Some(setup.into());
+        self
+    }
+
     /// Another clock than the machine's.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -272,6 +293,9 @@ impl Builder {
         if self.create_table {
             repository.create_table().await?;
         }
+        #[cfg(feature = "stack")]
+        return Ok(RateLimiter::over(repository, self.settings, self.stack));
+        #[cfg(not(feature = "stack"))]
         Ok(RateLimiter::over(repository, self.settings))
     }
 }

@@ -191,6 +191,11 @@ pub enum Error {
         message: String,
     },
 
+    /// The stack could not be brought to what its options say.
+    #[cfg(feature = "stack")]
+    #[error(transparent)]
+    Stack(std::sync::Arc<zae_limiter_stack::Error>),
+
     /// An item of the table is not what it should be.
     #[error(transparent)]
     Malformed(#[from] Malformed),

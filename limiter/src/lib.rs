@@ -2,6 +2,8 @@
 
 mod admission;
 mod backend;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod builder;
 mod cache;
 mod clock;
@@ -12,6 +14,8 @@ mod embedded;
 mod entropy;
 mod error;
 mod failure;
+#[cfg(feature = "stack")]
+mod infrastructure;
 mod limiter;
 mod migrations;
 mod page;
@@ -32,6 +36,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use error::{Error, Result};
+#[cfg(feature = "stack")]
+pub use infrastructure::StackSetup;
 pub use limiter::RateLimiter;
 pub use migrations::{Migrate, MigrationReport, MigrationStep};
 pub use page::{Cursor, Page, PageRequest};
@@ -42,6 +48,9 @@ pub use repository::{
 };
 pub use resolution::{Resolved, Source};
 pub use versions::{CLIENT_VERSION, Compatibility};
+/// The reconciler behind [`RateLimiter::ensure_infrastructure`].
+#[cfg(feature = "stack")]
+pub use zae_limiter_stack as stack;
 
 pub use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, EntityRecord,

@@ -32,6 +32,8 @@ pub struct RateLimiter {
 pub(crate) struct Inner {
     pub(crate) repository: Repository,
     pub(crate) lanes: Arc<Lanes>,
+    #[cfg(feature = "stack")]
+    pub(crate) stack: Option<crate::StackSetup>,
 }
 
 impl RateLimiter {
@@ -94,7 +96,11 @@ impl RateLimiter {
         Builder::new(EMBEDDED_NAME.to_owned(), Connection::Store(store.clone()))
     }
 
-    pub(crate) fn over(repository: Repository, settings: Settings) -> Self {
+    pub(crate) fn over(
+        repository: Repository,
+        settings: Settings,
+        #[cfg(feature = "stack")] stack: Option<crate::StackSetup>,
+    ) -> Self {
         let inner = &repository.inner;
         let lanes = Arc::new(Lanes::new(
             inner.backend.clone(),
@@ -105,7 +111,12 @@ impl RateLimiter {
             repository.name().to_string(),
         ));
         Self {
-            inner: Arc::new(Inner { repository, lanes }),
+            inner: Arc::new(Inner {
+                repository,
+                lanes,
+                #[cfg(feature = "stack")]
+                stack,
+            }),
         }
     }
 

@@ -86,6 +86,7 @@ fn administrators_and_readers_have_the_actions_of_their_work() {
     let everything = [
         "BatchGetItem",
         "BatchWriteItem",
+        "ConditionCheckItem",
         "DeleteItem",
         "DescribeTable",
         "GetItem",

@@ -104,14 +104,23 @@ impl<'a> Writer<'a> {
             Condition::AtLeast(attr, bound) => format!("{} >= {}", self.name(attr), self.number(*bound)),
             Condition::AtMost(attr, bound) => format!("{} <= {}", self.name(attr), self.number(*bound)),
             Condition::Above(attr, bound) => format!("{} > {}", self.name(attr), self.number(*bound)),
-            Condition::AnyOf(alternatives) => {
-                let parts: Vec<_> = alternatives
-                    .iter()
-                    .map(|all| format!("({})", self.all(all)))
-                    .collect();
-                format!("({})", parts.join(" OR "))
-            }
+            Condition::AnyOf(alternatives) => self.any(alternatives),
         }
+    }
+
+    /// DynamoDB refuses parentheses that are not needed.
+    fn any(&mut self, alternatives: &'a [Vec<Condition>]) -> String {
+        if let [only] = alternatives {
+            return self.all(only);
+        }
+        let parts: Vec<_> = alternatives
+            .iter()
+            .map(|all| match all.as_slice() {
+                [one] => self.condition(one),
+                several => format!("({})", self.all(several)),
+            })
+            .collect();
+        format!("({})", parts.join(" OR "))
     }
 
     fn names_map(&self) -> HashMap<String, String> {
@@ -122,3 +131,6 @@ impl<'a> Writer<'a> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,9 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     principal: PrincipalSource,
     audit: AuditState,
+    /// For other services; none for a table in the process.
+    #[cfg(feature = "stack")]
+    pub(crate) aws: Option<aws_config::SdkConfig>,
     /// Set once the table's version was found to fit.
     ready: OnceCell<()>,
 }
@@ -103,6 +106,8 @@ impl Repository {
             setup.defaults,
             setup.cache,
         ));
+        #[cfg(feature = "stack")]
+        let aws = setup.connected.aws.clone();
         let principal = PrincipalSource::new(setup.principal, setup.connected.aws);
         let inner = Inner {
             table,
@@ -111,6 +116,8 @@ impl Repository {
             clock: setup.clock,
             principal,
             audit: AuditState::default(),
+            #[cfg(feature = "stack")]
+            aws,
             ready: OnceCell::new(),
         };
         Self {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::Params;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, Meter, RowForm, Shape};
+use zae_limiter_schema::bucket::{
+    Attributes, BucketKey, BucketWrite, Decoded, Image, Meter, Params, RowForm, Shape,
+};
 
 use super::clock::START;
 
@@ -33,6 +34,8 @@ struct Exact {
     behind: i64,
     /// How far the last change of parameters, decided before a write that arrived first, may be off.
     slack: i128,
+    /// What such a write left on top of the burst, where it cannot be seen until something is taken.
+    latent: i128,
 }
 
 #[derive(Debug, Default)]
@@ -146,6 +149,7 @@ impl Oracle {
                 latest: at,
                 behind: 0,
                 slack: 0,
+                latent: 0,
             });
             exact.latest = exact.latest.max(at);
             let was = before
@@ -234,6 +238,7 @@ impl Account {
                     latest: created,
                     behind: 0,
                     slack: 0,
+                    latent: 0,
                 },
             );
         }
@@ -251,6 +256,7 @@ impl Account {
                 latest: now,
                 behind: 0,
                 slack: 0,
+                latent: 0,
             });
             let behind = i128::from(exact.at - now).max(0);
             let earned = |params: Params| behind * params.amount() / params.period() + 1;
@@ -357,7 +363,8 @@ impl Account {
             } else {
                 0
             };
-            let (up, down) = (1 + kept.max(exact.slack), 2 + exact.slack);
+            exact.latent = exact.latent.max(kept);
+            let (up, down) = (1 + exact.latent.max(exact.slack), 2 + exact.slack);
             if difference < -down || difference > up {
                 found.push(format!(
                     "{name}: stored level {stored}, exact level {right} ({difference})"
@@ -366,6 +373,9 @@ impl Account {
             let rounds = write.shape == Shape::Parameters || has_full_touch(write, name);
             if (0..=up).contains(&difference) || (rounds && (-down..=0).contains(&difference)) {
                 exact.meter.tokens = stored;
+            }
+            if write.shape != Shape::Touch && exact.behind == 0 {
+                exact.latent = 0;
             }
             exact.slack = 0;
         }

@@ -229,7 +229,9 @@ async fn buckets_do_not_wait_for_each_other() {
     stage.wire.latency(millis(10));
     let one = |user| take(&limiter, user, "rpm", 1);
     let (a, b, c) = tokio::join!(one("user-1"), one("user-2"), one("user-3"));
-    (a.unwrap(), b.unwrap(), c.unwrap());
+    for taken in [a, b, c] {
+        taken.unwrap();
+    }
     assert_eq!(stage.wire.most_in_flight(), 3);
 }
 

@@ -10,6 +10,7 @@ mod admission;
 mod cascade;
 mod clock;
 mod config_changes;
+mod costs;
 mod counts;
 mod exactly_once;
 mod expiry;

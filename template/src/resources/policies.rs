@@ -67,6 +67,7 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
             let operations = [
                 "BatchGetItem",
                 "BatchWriteItem",
+                "ConditionCheckItem",
                 "DeleteItem",
                 "DescribeTable",
                 "GetItem",

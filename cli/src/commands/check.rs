@@ -1,0 +1,75 @@
+//! `check`: whether this command and the table fit together.
+
+use clap::Args;
+use serde::Serialize;
+use zae_limiter::{CLIENT_VERSION, Compatibility, VersionRecord};
+
+use crate::answer::{Answer, Text};
+use crate::context::Context;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::output::View;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Ends with 0 if they fit and with 1 if not.
+
+Examples:
+  zae-limiter -n my-app check")]
+pub(crate) struct Arguments {}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    name: String,
+    compatible: bool,
+    state: &'static str,
+    client_version: &'static str,
+    schema_version: Option<String>,
+    client_min_version: Option<String>,
+    problem: Option<String>,
+}
+
+impl Text for Checked {
+    fn text(&self, view: &View) -> String {
+        let name = &self.name;
+        match &self.problem {
+            None => view.paint.good(&format!("table {name} is compatible")),
+            Some(problem) => format!(
+                "{} {problem}",
+                view.paint.bad(&format!("table {name} is not compatible:"))
+            ),
+        }
+    }
+}
+
+fn state(compatibility: &Compatibility) -> &'static str {
+    match compatibility {
+        Compatibility::Compatible => "compatible",
+        Compatibility::NeedsMigration { .. } => "needs_migration",
+        Compatibility::SchemaTooNew { .. } => "schema_too_new",
+        Compatibility::ClientTooOld { .. } => "client_too_old",
+        _ => "unreadable",
+    }
+}
+
+pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
+    let limiter = context.limiter().await?;
+    let record: Option<VersionRecord> = limiter.version().await?;
+    let (state, problem) = match record.as_ref().map(Compatibility::of) {
+        Some(found) => (state(&found), found.problem()),
+        None => (
+            "not_initialized",
+            Some("it has no version record; the first change or `zae-limiter migrate` writes it".to_owned()),
+        ),
+    };
+    let compatible = problem.is_none();
+    let checked = Checked {
+        name: limiter.name().to_string(),
+        compatible,
+        state,
+        client_version: CLIENT_VERSION,
+        schema_version: record.as_ref().map(|record| record.schema_version.clone()),
+        client_min_version: record.map(|record| record.client_min_version),
+        problem,
+    };
+    Ok(Answer::of(checked).with_exit(if compatible { Exit::Success } else { Exit::Error }))
+}

@@ -1,0 +1,250 @@
+//! The file: what it wants, level by level.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
+
+use super::form;
+pub(super) use super::form::Mistake;
+
+/// What a level should have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Wanted {
+    pub(super) limits: LimitSet,
+    pub(super) on_unavailable: Option<OnUnavailable>,
+    /// Only at system level; what is not said is left as it is.
+    pub(super) system: SystemSettings,
+}
+
+/// A checked file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Manifest {
+    pub(super) levels: BTreeMap<ConfigLevel, Wanted>,
+}
+
+const SYSTEM_FIELDS: [&str; 3] = ["audit_retention_days", "auto_update", "strict_version"];
+
+impl Manifest {
+    pub(super) fn parse(text: &str) -> Result<Self, Mistake> {
+        // Through YAML's own values, which refuse a key that stands twice.
+        let value: serde_yaml::Value = serde_yaml::from_str(text)
+            .map_err(|error| Mistake::new("file", format!("it is no YAML: {error}")))?;
+        let value = serde_json::to_value(value)
+            .map_err(|error| Mistake::new("file", format!("its keys must be text: {error}")))?;
+        let mut manifest = Self::default();
+        if value.is_null() {
+            return Ok(manifest);
+        }
+        let file = map("file", &value, &["system", "resources", "entities"])?;
+        if let Some(system) = file.get("system") {
+            manifest.add(&ConfigLevel::System, "system", system, &SYSTEM_FIELDS)?;
+        }
+        for (name, value) in children("resources", file.get("resources"))? {
+            let at = format!("resources.{name}");
+            let resource = Resource::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+            manifest.add(&ConfigLevel::Resource(resource), &at, value, &[])?;
+        }
+        for (name, value) in children("entities", file.get("entities"))? {
+            manifest.add_entity(name, value)?;
+        }
+        Ok(manifest)
+    }
+
+    fn add_entity(&mut self, name: &str, value: &Value) -> Result<(), Mistake> {
+        let at = format!("entities.{name}");
+        let entity = EntityId::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+        let fields = map(&at, value, &["limits", "on_unavailable", "resources"])?;
+        if fields.contains_key("limits") || fields.contains_key("on_unavailable") {
+            self.add(
+                &ConfigLevel::EntityDefault(entity.clone()),
+                &at,
+                value,
+                &["resources"],
+            )?;
+        } else if !fields.contains_key("resources") {
+            return Err(Mistake::new(&at, "it has neither limits nor resources"));
+        }
+        for (name, value) in children(&format!("{at}.resources"), fields.get("resources"))? {
+            let at = format!("{at}.resources.{name}");
+            let level = if name == ConfigLevel::DEFAULT_RESOURCE {
+                ConfigLevel::EntityDefault(entity.clone())
+            } else {
+                let resource = Resource::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+                ConfigLevel::Entity(entity.clone(), resource)
+            };
+            self.add(&level, &at, value, &[])?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, level: &ConfigLevel, at: &str, value: &Value, more: &[&str]) -> Result<(), Mistake> {
+        let known: Vec<&str> = ["limits", "on_unavailable"].iter().chain(more).copied().collect();
+        let fields = map(at, value, &known)?;
+        let wanted = Wanted {
+            limits: match fields.get("limits") {
+                Some(limits) => form::limits(&format!("{at}.limits"), limits)?,
+                None => LimitSet::default(),
+            },
+            on_unavailable: fields
+                .get("on_unavailable")
+                .map(|policy| {
+                    let text = policy.as_str().unwrap_or_default();
+                    text.parse().map_err(|_| {
+                        Mistake::new(
+                            &format!("{at}.on_unavailable"),
+                            format!("{policy} must be allow or block"),
+                        )
+                    })
+                })
+                .transpose()?,
+            system: if more == SYSTEM_FIELDS {
+                system_settings(at, fields)?
+            } else {
+                SystemSettings::default()
+            },
+        };
+        if wanted == Wanted::default() {
+            return Err(Mistake::new(at, "it says nothing; give limits, or leave it out"));
+        }
+        if self.levels.insert(level.clone(), wanted).is_some() {
+            return Err(Mistake::new(at, format!("{level} stands in the file twice")));
+        }
+        Ok(())
+    }
+}
+
+fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettings, Mistake> {
+    let flag = |field: &str| match fields.get(field) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(other) => Err(Mistake::new(
+            &format!("{at}.{field}"),
+            format!("{other} must be true or false"),
+        )),
+    };
+    let days = match fields.get("audit_retention_days") {
+        None => None,
+        Some(value) => {
+            let days = value
+                .as_u64()
+                .and_then(|days| u32::try_from(days).ok())
+                .filter(|days| (1..=36_500).contains(days));
+            let at = format!("{at}.audit_retention_days");
+            Some(days.ok_or_else(|| Mistake::new(&at, format!("{value} must be 1 to 36500 days")))?)
+        }
+    };
+    Ok(SystemSettings {
+        audit_retention_days: days,
+        auto_update: flag("auto_update")?,
+        strict_version: flag("strict_version")?,
+    })
+}
+
+fn map<'a>(at: &str, value: &'a Value, known: &[&str]) -> Result<&'a Map<String, Value>, Mistake> {
+    let Value::Object(map) = value else {
+        return Err(Mistake::new(
+            at,
+            format!("it must be a map with {}", known.join(", ")),
+        ));
+    };
+    match map.keys().find(|field| !known.contains(&field.as_str())) {
+        Some(unknown) => Err(Mistake::new(
+            at,
+            format!("it has no field {unknown:?}; the fields are {}", known.join(", ")),
+        )),
+        None => Ok(map),
+    }
+}
+
+fn children<'a>(at: &str, value: Option<&'a Value>) -> Result<Vec<(&'a String, &'a Value)>, Mistake> {
+    match value {
+        None | Some(Value::Null) => Ok(vec![]),
+        Some(Value::Object(map)) => Ok(map.iter().collect()),
+        Some(_) => Err(Mistake::new(at, "it must be a map by name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "
+system:
+  on_unavailable: block
+  audit_retention_days: 30
+  limits: ['rpm:100', 'tpm:10000/min:15000']
+resources:
+  gpt-4:
+    limits: {rpm: 500, tpd: {capacity: 1000000, period: day}}
+entities:
+  user-1:
+    limits: ['rpm:1000']
+    resources:
+      gpt-4: {limits: {rpm: 2000}, on_unavailable: allow}
+  user-2:
+    resources:
+      _default_: {limits: {rpm: 5}}
+";
+
+    #[test]
+    fn each_level_of_the_file_is_a_level_of_the_table() {
+        let manifest = Manifest::parse(WHOLE).unwrap();
+        let levels: Vec<String> = manifest.levels.keys().map(ToString::to_string).collect();
+        assert_eq!(
+            levels,
+            [
+                "entity user-1 on gpt-4",
+                "entity user-1",
+                "entity user-2",
+                "resource gpt-4",
+                "system"
+            ]
+        );
+        let system = &manifest.levels[&ConfigLevel::System];
+        assert_eq!(system.system.audit_retention_days, Some(30));
+        assert_eq!(system.limits.len(), 2);
+    }
+
+    #[test]
+    fn a_file_with_nothing_in_it_manages_nothing() {
+        assert_eq!(Manifest::parse("").unwrap(), Manifest::default());
+        assert_eq!(Manifest::parse("resources:\n").unwrap(), Manifest::default());
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        for (text, place) in [
+            ("[]", "file"),
+            ("a: [", "no YAML"),
+            ("sistem: {}", "sistem"),
+            ("system: {}", "says nothing"),
+            ("system: {limit: []}", "\"limit\""),
+            ("system: {on_unavailable: maybe}", "system.on_unavailable"),
+            ("system: {audit_retention_days: 0}", "system.audit_retention_days"),
+            ("system: {auto_update: 1}", "system.auto_update"),
+            ("resources: {9: {limits: {rpm: 1}}}", "resources.9"),
+            (
+                "resources: {gpt-4: {limits: {rpm: x}}}",
+                "resources.gpt-4.limits.rpm",
+            ),
+            (
+                "resources: {gpt-4: {audit_retention_days: 5}}",
+                "audit_retention_days",
+            ),
+            ("entities: {user-1: {}}", "neither limits nor resources"),
+            (
+                "entities: {user-1: {limits: {rpm: 1}, resources: {_default_: {limits: {rpm: 2}}}}}",
+                "twice",
+            ),
+            (
+                "resources: {a: {limits: {rpm: 1}}, a: {limits: {rpm: 2}}}",
+                "no YAML",
+            ),
+        ] {
+            let mistake = Manifest::parse(text).unwrap_err();
+            let told = format!("{}: {}", mistake.at, mistake.problem);
+            assert!(told.contains(place), "{text}: {told}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The record of what a file manages, so that a level that it no longer names can be deleted.
+//!
+//! It is an item of the table that the limiter and the Python peer never read.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::types::AttributeValue;
+use sha2::{Digest, Sha256};
+use zae_limiter::{ConfigLevel, EntityId, Resource, Timestamp};
+
+use crate::connect;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+const PK: &str = "SYSTEM#";
+const SK: &str = "#PROVISIONER";
+
+type Attributes = HashMap<String, AttributeValue>;
+
+/// What was applied last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct State {
+    pub(super) managed: BTreeSet<ConfigLevel>,
+    /// SHA-256 of the file.
+    pub(super) hash: String,
+    pub(super) applied: Option<Timestamp>,
+}
+
+/// The state and its place in the table.
+pub(super) struct Record {
+    client: Client,
+    table: String,
+    revision: u64,
+    pub(super) state: State,
+}
+
+impl Record {
+    pub(super) async fn read(context: &Context) -> Result<Self> {
+        let client = connect::dynamo(&context.place).await?;
+        let table = context.name()?.to_string();
+        let sent = client
+            .get_item()
+            .table_name(&table)
+            .set_key(Some(key()))
+            .consistent_read(true)
+            .send();
+        let item = sent
+            .await
+            .map_err(|error| failed("GetItem", &table, error))?
+            .item
+            .unwrap_or_default();
+        Ok(Self {
+            revision: number(&item, "revision"),
+            state: State::from_item(&item),
+            client,
+            table,
+        })
+    }
+
+    /// Writes the state, unless somebody else has applied a file since it was read.
+    pub(super) async fn write(&mut self, state: State) -> Result<()> {
+        let mut item = state.to_item();
+        item.extend(key());
+        item.insert(
+            "revision".to_owned(),
+            AttributeValue::N((self.revision + 1).to_string()),
+        );
+        let sent = self
+            .client
+            .put_item()
+            .table_name(&self.table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(#a0) OR #a0 = :v0")
+            .expression_attribute_names("#a0", "revision")
+            .expression_attribute_values(":v0", AttributeValue::N(self.revision.to_string()))
+            .send();
+        sent.await.map_err(|error| {
+            if error.code() == Some("ConditionalCheckFailedException") {
+                return Error::usage(
+                    "somebody else is applying a file to this table; look again with limits plan",
+                );
+            }
+            failed("PutItem", &self.table, error)
+        })?;
+        self.revision += 1;
+        self.state = state;
+        Ok(())
+    }
+}
+
+fn failed<E>(operation: &'static str, table: &str, error: SdkError<E>) -> Error
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    let problem = match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => error.to_string(),
+    };
+    Error::Table {
+        operation,
+        table: table.to_owned(),
+        problem,
+        source: error.into(),
+    }
+}
+
+fn key() -> Attributes {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    HashMap::from([("PK".to_owned(), text(PK)), ("SK".to_owned(), text(SK))])
+}
+
+fn number(item: &Attributes, name: &str) -> u64 {
+    let digits = item.get(name).and_then(|value| value.as_n().ok());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+impl State {
+    /// The attributes are those of the Python system's own provisioner, for whoever looks.
+    fn to_item(&self) -> Attributes {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let mut entities: BTreeMap<&EntityId, Vec<AttributeValue>> = BTreeMap::new();
+        let mut resources = vec![];
+        for level in &self.managed {
+            match (level, level.entity(), level.resource_key()) {
+                (ConfigLevel::Resource(resource), ..) => resources.push(text(resource.as_str())),
+                (_, Some(entity), Some(resource)) => entities.entry(entity).or_default().push(text(resource)),
+                _ => {}
+            }
+        }
+        let entities = entities
+            .into_iter()
+            .map(|(entity, resources)| (entity.to_string(), AttributeValue::L(resources)));
+        let system = self.managed.contains(&ConfigLevel::System);
+        let applied = self.applied.map(|moment| moment.to_string()).unwrap_or_default();
+        HashMap::from([
+            ("managed_system".to_owned(), AttributeValue::Bool(system)),
+            ("managed_resources".to_owned(), AttributeValue::L(resources)),
+            (
+                "managed_entities".to_owned(),
+                AttributeValue::M(entities.collect()),
+            ),
+            ("applied_hash".to_owned(), text(&self.hash)),
+            ("last_applied".to_owned(), text(&applied)),
+        ])
+    }
+
+    /// What cannot be read is not managed: it is never deleted by mistake.
+    fn from_item(item: &Attributes) -> Self {
+        let texts = |value: &AttributeValue| -> Vec<String> {
+            let list = value.as_l().map(Vec::as_slice).unwrap_or_default();
+            list.iter()
+                .filter_map(|entry| entry.as_s().ok().cloned())
+                .collect()
+        };
+        let text = |name: &str| {
+            item.get(name)
+                .and_then(|value| value.as_s().ok())
+                .cloned()
+                .unwrap_or_default()
+        };
+        let mut managed = BTreeSet::new();
+        if let Some(AttributeValue::Bool(true)) = item.get("managed_system") {
+            managed.insert(ConfigLevel::System);
+        }
+        let resources = item.get("managed_resources").map(texts).unwrap_or_default();
+        managed.extend(
+            resources
+                .iter()
+                .filter_map(|name| Some(ConfigLevel::Resource(Resource::parse(name).ok()?))),
+        );
+        if let Some(AttributeValue::M(entities)) = item.get("managed_entities") {
+            for (entity, names) in entities {
+                let Ok(entity) = EntityId::parse(entity) else {
+                    continue;
+                };
+                managed.extend(texts(names).iter().filter_map(|name| {
+                    if name == ConfigLevel::DEFAULT_RESOURCE {
+                        return Some(ConfigLevel::EntityDefault(entity.clone()));
+                    }
+                    Some(ConfigLevel::Entity(entity.clone(), Resource::parse(name).ok()?))
+                }));
+            }
+        }
+        Self {
+            managed,
+            hash: text("applied_hash"),
+            applied: Timestamp::parse(&text("last_applied")).ok(),
+        }
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub(super) fn hash(text: &str) -> String {
+    use std::fmt::Write as _;
+    let mut digits = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_survives_as_an_item() {
+        let entity = EntityId::parse("user-1").unwrap();
+        let resource = Resource::parse("openai/gpt-4").unwrap();
+        let state = State {
+            managed: BTreeSet::from([
+                ConfigLevel::System,
+                ConfigLevel::Resource(resource.clone()),
+                ConfigLevel::EntityDefault(entity.clone()),
+                ConfigLevel::Entity(entity, resource),
+            ]),
+            hash: hash("file"),
+            applied: Some(Timestamp::from_seconds(1_704_067_200)),
+        };
+        assert_eq!(State::from_item(&state.to_item()), state);
+        assert_eq!(State::from_item(&HashMap::new()), State::default());
+    }
+}

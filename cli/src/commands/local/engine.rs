@@ -1,0 +1,34 @@
+//! What can be a local cloud.
+
+use std::fmt;
+
+use clap::ValueEnum;
+
+/// A program that behaves like AWS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Engine {
+    /// A process of this machine, from a Python package
+    Ministack,
+    /// A Docker container
+    Localstack,
+}
+
+impl Engine {
+    /// What answers with 200 once all is ready.
+    pub(super) const fn ready_path(self) -> &'static str {
+        match self {
+            Self::Ministack => "/_ministack/ready",
+            Self::Localstack => "/_localstack/health",
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ministack => "MiniStack",
+            Self::Localstack => "LocalStack",
+        })
+    }
+}

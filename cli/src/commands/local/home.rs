@@ -1,0 +1,119 @@
+//! Where a local cloud keeps its things, and which one is running.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::engine::Engine;
+use super::localstack;
+use super::process::Process;
+use crate::error::{Error, Result};
+
+/// A local cloud that `local up` started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Running {
+    pub(super) engine: Engine,
+    /// The process, if it is one.
+    pub(super) process: Option<Process>,
+    /// The container, if it is one.
+    pub(super) container: Option<String>,
+    /// Where Docker is, if not where it usually is.
+    pub(super) docker_host: Option<String>,
+    pub(super) log: Option<PathBuf>,
+}
+
+/// The files of the local cloud on one port.
+#[derive(Debug, Clone)]
+pub(super) struct Home {
+    pub(super) port: u16,
+    /// Data, temporary files and the log, which go with the cloud.
+    pub(super) directory: PathBuf,
+    /// Says what is running.
+    state: PathBuf,
+}
+
+impl Home {
+    pub(super) fn at(port: u16) -> Result<Self> {
+        let root = state_directory()?;
+        Ok(Self {
+            port,
+            directory: root.join(format!("local-{port}")),
+            state: root.join(format!("local-{port}.json")),
+        })
+    }
+
+    pub(super) fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What is running, if it still is.
+    pub(super) fn running(&self) -> Result<Option<Running>> {
+        let text = match std::fs::read_to_string(&self.state) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::reading(self.state.display().to_string())(error)),
+        };
+        let running: Running = serde_json::from_str(&text).map_err(|error| {
+            Error::local(format!(
+                "{} cannot be read: {error}; delete it and end the cloud by hand",
+                self.state.display()
+            ))
+        })?;
+        let alive = match (&running.process, &running.container) {
+            (Some(process), _) => process.is_alive(),
+            (None, Some(_)) => localstack::is_alive(&running)?,
+            (None, None) => false,
+        };
+        Ok(alive.then_some(running))
+    }
+
+    /// Makes place for a new one.
+    pub(super) fn prepare(&self) -> Result<()> {
+        self.forget()?;
+        create(&self.directory.join("tmp"))
+    }
+
+    pub(super) fn remember(&self, running: &Running) -> Result<()> {
+        let text = serde_json::to_string_pretty(running).map_err(|error| Error::Bug {
+            what: "the state of the local cloud is no JSON".to_owned(),
+            source: error.into(),
+        })?;
+        if let Some(parent) = self.state.parent() {
+            create(parent)?;
+        }
+        std::fs::write(&self.state, text).map_err(Error::writing(self.state.display().to_string()))
+    }
+
+    /// Removes everything of the one that was here.
+    pub(super) fn forget(&self) -> Result<()> {
+        let gone = |removed: std::io::Result<()>, path: &Path| match removed {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Io {
+                what: path.display().to_string(),
+                doing: "removed",
+                source: error,
+            }),
+            _ => Ok(()),
+        };
+        gone(std::fs::remove_file(&self.state), &self.state)?;
+        gone(std::fs::remove_dir_all(&self.directory), &self.directory)
+    }
+}
+
+fn create(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(Error::writing(directory.display().to_string()))
+}
+
+/// `ZAE_LIMITER_STATE_DIR`, or the user's directory for state.
+fn state_directory() -> Result<PathBuf> {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    set("ZAE_LIMITER_STATE_DIR")
+        .or_else(|| Some(set("XDG_STATE_HOME")?.join("zae-limiter")))
+        .or_else(|| Some(set("HOME")?.join(".local/state/zae-limiter")))
+        .ok_or_else(|| {
+            Error::local("there is no place for the local cloud's files; set HOME or ZAE_LIMITER_STATE_DIR")
+        })
+}

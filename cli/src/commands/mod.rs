@@ -1,0 +1,70 @@
+//! One module a group of commands.
+
+pub(crate) mod acquire;
+pub(crate) mod audit;
+pub(crate) mod available;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod entity;
+pub(crate) mod limits;
+pub(crate) mod local;
+pub(crate) mod man;
+pub(crate) mod migrate;
+pub(crate) mod pages;
+pub(crate) mod resource;
+pub(crate) mod shown;
+pub(crate) mod stack;
+pub(crate) mod system;
+pub(crate) mod usage;
+pub(crate) mod version;
+
+use std::future::Future;
+
+use crate::answer::Answer;
+use crate::args::Command;
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Runs a command. Those that stay on this machine get no runtime.
+pub(crate) fn run(command: Command, context: &Context) -> Result<Answer> {
+    match command {
+        Command::Acquire(arguments) => block_on(acquire::run(arguments, context)),
+        Command::Available(arguments) => block_on(available::run(arguments, context)),
+        Command::Entity(command) => block_on(entity::run(command, context)),
+        Command::Resource(command) => block_on(resource::run(command, context)),
+        Command::System(command) => block_on(system::run(command, context)),
+        Command::Config(command) => block_on(config::run(command, context)),
+        Command::Limits(command) => block_on(limits::run(command, context)),
+        Command::Audit(command) => block_on(audit::run(command, context)),
+        Command::Usage(command) => block_on(usage::run(command, context)),
+        Command::Plan(arguments) => block_on(stack::plan::run(*arguments, context)),
+        Command::Deploy(arguments) => block_on(stack::deploy::run(*arguments, context)),
+        Command::Upgrade(arguments) => block_on(stack::upgrade::run(*arguments, context)),
+        Command::Status(arguments) => block_on(stack::status::run(arguments, context)),
+        Command::List(arguments) => block_on(stack::list::run(arguments, context)),
+        Command::Drift(arguments) => block_on(stack::drift::run(arguments, context)),
+        Command::Delete(arguments) => block_on(stack::delete::run(arguments, context)),
+        Command::CfnTemplate(arguments) => stack::template::run(&arguments, context),
+        Command::LambdaExport(arguments) => stack::lambda_export::run(&arguments, context),
+        Command::Version(arguments) => block_on(version::run(arguments, context)),
+        Command::Check(arguments) => block_on(check::run(arguments, context)),
+        Command::Migrate(arguments) => block_on(migrate::run(arguments, context)),
+        Command::Local(command) => local::run(command, context),
+        Command::Completions(arguments) => Ok(completions::run(&arguments)),
+        Command::Man(arguments) => man::run(&arguments),
+    }
+}
+
+/// One thread is enough: the work is waiting for answers.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Io {
+            what: "the runtime".to_owned(),
+            doing: "started",
+            source,
+        })?;
+    runtime.block_on(work)
+}

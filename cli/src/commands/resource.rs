@@ -1,0 +1,234 @@
+//! `resource`: limits for everybody on one resource, and how much of it is in use.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use zae_limiter::{CapacityScope, ConfigLevel, EntityId, LimitName, RateLimiter, Resource, ResourceCapacity};
+
+use super::config::{LimitArguments, deleted, show, store};
+use super::pages::total;
+use crate::answer::{Answer, Text};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Align, Table, View, decimal, grouped};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Set the limits of a resource, in place of those it has
+    #[command(after_help = "Examples:
+  zae-limiter resource set-defaults gpt-4 -l rpm:500 -l tpm:50000
+  zae-limiter resource set-defaults openai/gpt-4 -l tpd:1000000/day --on-unavailable block")]
+    SetDefaults(Set),
+    /// Show the limits of a resource
+    GetDefaults(One),
+    /// Delete the limits of a resource, so that the system's count
+    DeleteDefaults(Delete),
+    /// List the resources that have limits
+    List,
+    /// Show how much of a resource is in use, by entity
+    #[command(after_help = "Examples:
+  zae-limiter resource capacity gpt-4
+  zae-limiter resource capacity gpt-4 --limit tpm --roots-only")]
+    Capacity(Capacity),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// The resource
+    #[arg(value_name = "RESOURCE")]
+    resource: Resource,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// The resource
+    #[arg(value_name = "RESOURCE")]
+    resource: Resource,
+    #[command(flatten)]
+    limits: LimitArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The resource
+    #[arg(value_name = "RESOURCE")]
+    resource: Resource,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Capacity {
+    /// The resource
+    #[arg(value_name = "RESOURCE")]
+    resource: Resource,
+    /// Only this limit (repeatable) [default: the limits of the resource, or else of the system]
+    #[arg(short, long = "limit", value_name = "NAME")]
+    limits: Vec<LimitName>,
+    /// Only entities without a parent
+    #[arg(long)]
+    roots_only: bool,
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+    match command {
+        Command::SetDefaults(arguments) => {
+            let (limits, policy) = arguments.limits.parts();
+            let level = ConfigLevel::Resource(arguments.resource);
+            store(&context.limiter().await?, &level, limits, policy).await
+        }
+        Command::GetDefaults(One { resource }) => {
+            show(&context.limiter().await?, &ConfigLevel::Resource(resource)).await
+        }
+        Command::DeleteDefaults(arguments) => {
+            let name = arguments.resource.to_string();
+            deleted(
+                context,
+                &ConfigLevel::Resource(arguments.resource),
+                &name,
+                arguments.yes,
+            )
+            .await
+        }
+        Command::List => {
+            let resources = context.limiter().await?.list_resources_with_defaults().await?;
+            Ok(Answer::of(Resources {
+                count: resources.len(),
+                resources,
+            }))
+        }
+        Command::Capacity(arguments) => capacity(arguments, &context.limiter().await?).await,
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Resources {
+    resources: Vec<String>,
+    count: usize,
+}
+
+impl Text for Resources {
+    fn text(&self, _: &View) -> String {
+        let mut lines = self.resources.clone();
+        lines.push(total(self.count, "resource", "resources", false));
+        lines.join("\n")
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Usage {
+    resource: Resource,
+    limits: Vec<LimitUsage>,
+}
+
+#[derive(Debug, Serialize)]
+struct LimitUsage {
+    limit_name: LimitName,
+    total_capacity: i128,
+    total_available: i128,
+    utilization_pct: f64,
+    entities: Vec<EntityUsage>,
+}
+
+#[derive(Debug, Serialize)]
+struct EntityUsage {
+    entity_id: EntityId,
+    capacity: i128,
+    available: i128,
+    utilization_pct: f64,
+}
+
+impl From<ResourceCapacity> for LimitUsage {
+    fn from(capacity: ResourceCapacity) -> Self {
+        Self {
+            utilization_pct: capacity.utilization_percent(),
+            limit_name: capacity.limit,
+            total_capacity: capacity.total_capacity,
+            total_available: capacity.total_available,
+            entities: capacity
+                .entities
+                .into_iter()
+                .map(|entity| EntityUsage {
+                    utilization_pct: entity.utilization_percent(),
+                    entity_id: entity.entity,
+                    capacity: entity.capacity,
+                    available: entity.available,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Text for Usage {
+    fn text(&self, view: &View) -> String {
+        let mut table = Table::new([
+            ("Limit", Align::Left),
+            ("Entity", Align::Left),
+            ("Capacity", Align::Right),
+            ("Available", Align::Right),
+            ("In use", Align::Right),
+        ]);
+        for limit in &self.limits {
+            let mut row = |entity: &str, capacity, available, percent| {
+                table.row([
+                    limit.limit_name.to_string(),
+                    entity.to_owned(),
+                    grouped(capacity),
+                    grouped(available),
+                    format!("{} %", decimal(percent, 1)),
+                ]);
+            };
+            for entity in &limit.entities {
+                row(
+                    entity.entity_id.as_str(),
+                    entity.capacity,
+                    entity.available,
+                    entity.utilization_pct,
+                );
+            }
+            row(
+                "(all)",
+                limit.total_capacity,
+                limit.total_available,
+                limit.utilization_pct,
+            );
+        }
+        table.render(view)
+    }
+}
+
+async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<Answer> {
+    let resource = arguments.resource;
+    let names = if arguments.limits.is_empty() {
+        stored_names(limiter, &resource).await?
+    } else {
+        arguments.limits
+    };
+    let scope = if arguments.roots_only {
+        CapacityScope::RootsOnly
+    } else {
+        CapacityScope::Everyone
+    };
+    let mut limits = vec![];
+    for name in names {
+        limits.push(LimitUsage::from(
+            limiter.resource_capacity(&resource, &name, scope).await?,
+        ));
+    }
+    Ok(Answer::of(Usage { resource, limits }))
+}
+
+async fn stored_names(limiter: &RateLimiter, resource: &Resource) -> Result<Vec<LimitName>> {
+    for level in [ConfigLevel::Resource(resource.clone()), ConfigLevel::System] {
+        let names: Vec<_> = match limiter.get_config(&level).await? {
+            Some(record) => record.limits.names().cloned().collect(),
+            None => vec![],
+        };
+        if !names.is_empty() {
+            return Ok(names);
+        }
+    }
+    Err(Error::usage(format!(
+        "neither resource {resource} nor the system has limits; name the ones to look at with --limit"
+    )))
+}

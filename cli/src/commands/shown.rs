@@ -1,0 +1,173 @@
+//! Records of the table in the form in which they are shown.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use zae_limiter::{
+    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, LevelKind, Limit, OnUnavailable,
+    Timestamp, to_json,
+};
+
+use crate::answer::Text;
+use crate::output::{Align, Table, View, grouped};
+
+/// The configuration of one level.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Config {
+    pub(crate) level: LevelKind,
+    pub(crate) entity_id: Option<EntityId>,
+    /// The resource, or `_default_`.
+    pub(crate) resource: Option<String>,
+    /// Whether anything is stored.
+    pub(crate) configured: bool,
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) on_unavailable: Option<OnUnavailable>,
+    /// How often it was written.
+    pub(crate) config_version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) audit_retention_days: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auto_update: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) strict_version: Option<bool>,
+}
+
+impl Config {
+    pub(crate) fn of(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
+        let system = record.map(|record| record.system).unwrap_or_default();
+        Self {
+            level: level.kind(),
+            entity_id: level.entity().cloned(),
+            resource: level.resource_key().map(str::to_owned),
+            configured: record
+                .is_some_and(|record| !record.limits.is_empty() || record.on_unavailable.is_some()),
+            limits: record
+                .map(|record| record.limits.iter().cloned().collect())
+                .unwrap_or_default(),
+            on_unavailable: record.and_then(|record| record.on_unavailable),
+            config_version: record.map(|record| record.config_version),
+            audit_retention_days: system.audit_retention_days,
+            auto_update: system.auto_update,
+            strict_version: system.strict_version,
+        }
+    }
+}
+
+impl Text for Config {
+    fn text(&self, view: &View) -> String {
+        let mut lines = vec![];
+        if self.limits.is_empty() {
+            lines.push("no limits are stored here".to_owned());
+        } else {
+            lines.push(limit_table(&self.limits).render(view));
+        }
+        let settings = [
+            (
+                "on_unavailable",
+                self.on_unavailable.map(|policy| policy.to_string()),
+            ),
+            (
+                "audit_retention_days",
+                self.audit_retention_days.map(|days| days.to_string()),
+            ),
+            ("auto_update", self.auto_update.map(|flag| flag.to_string())),
+            ("strict_version", self.strict_version.map(|flag| flag.to_string())),
+        ];
+        lines.extend(
+            settings
+                .into_iter()
+                .filter_map(|(name, value)| Some(format!("{name}: {}", value?))),
+        );
+        lines.join("\n")
+    }
+}
+
+/// Limits as rows.
+pub(crate) fn limit_table(limits: &[Limit]) -> Table {
+    let mut table = Table::new([
+        ("Limit", Align::Left),
+        ("Capacity", Align::Right),
+        ("Burst", Align::Right),
+        ("Refill", Align::Left),
+    ]);
+    for limit in limits {
+        table.row([
+            limit.name().to_string(),
+            grouped(limit.capacity().get()),
+            grouped(limit.burst().get()),
+            format!(
+                "{} {}",
+                grouped(limit.refill_amount().get()),
+                per(limit.refill_period_seconds())
+            ),
+        ]);
+    }
+    table
+}
+
+fn per(seconds: u64) -> String {
+    match seconds {
+        1 => "a second".to_owned(),
+        60 => "a minute".to_owned(),
+        3600 => "an hour".to_owned(),
+        86_400 => "a day".to_owned(),
+        other => format!("every {} s", grouped(other)),
+    }
+}
+
+/// An entity's record.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Entity {
+    pub(crate) entity_id: EntityId,
+    pub(crate) name: String,
+    pub(crate) parent_id: Option<EntityId>,
+    pub(crate) cascade: bool,
+    pub(crate) metadata: BTreeMap<String, Value>,
+    pub(crate) created_at: Timestamp,
+}
+
+impl From<EntityRecord> for Entity {
+    fn from(record: EntityRecord) -> Self {
+        Self {
+            entity_id: record.id,
+            name: record.name,
+            parent_id: record.parent,
+            cascade: record.cascade,
+            metadata: json_map(&record.metadata),
+            created_at: record.created_at,
+        }
+    }
+}
+
+impl Text for Entity {
+    fn text(&self, view: &View) -> String {
+        let mut lines = vec![
+            format!("Entity:   {}", self.entity_id),
+            format!("Name:     {}", self.name),
+            format!(
+                "Parent:   {}",
+                self.parent_id.as_ref().map_or("-", |parent| parent.as_str())
+            ),
+            format!("Cascade:  {}", if self.cascade { "yes" } else { "no" }),
+            format!("Created:  {}", view.zone.show(self.created_at)),
+        ];
+        for (key, value) in &self.metadata {
+            lines.push(format!("Metadata: {key}={}", plain(value)));
+        }
+        lines.join("\n")
+    }
+}
+
+/// A value without the quotes around a text.
+pub(crate) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Attributes as plain JSON.
+pub(crate) fn json_map(attributes: &BTreeMap<String, AttributeValue>) -> BTreeMap<String, Value> {
+    attributes
+        .iter()
+        .map(|(name, value)| (name.clone(), to_json(value)))
+        .collect()
+}

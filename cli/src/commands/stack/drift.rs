@@ -1,0 +1,76 @@
+//! `drift`: whether somebody has changed resources behind the stack's back.
+
+use clap::Args;
+use serde::Serialize;
+use zae_limiter::stack::{Drift, StackOptions, Verdict};
+
+use crate::answer::{Answer, Text};
+use crate::context::Context;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::output::View;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Ends with 0, or with --detailed-exitcode with 2 if something has drifted.
+
+Examples:
+  zae-limiter drift -n my-app --detailed-exitcode"
+)]
+pub(crate) struct Arguments {
+    /// End with 2 if something has drifted
+    #[arg(long)]
+    detailed_exitcode: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    name: String,
+    #[serde(flatten)]
+    drift: Drift,
+}
+
+impl Text for Found {
+    fn text(&self, view: &View) -> String {
+        let mut lines = vec![match self.drift.verdict {
+            Verdict::InSync => view
+                .paint
+                .good(&format!("stack {} is as its template says", self.name)),
+            Verdict::Drifted => view.paint.bad(&format!("stack {} has drifted", self.name)),
+            Verdict::Unknown => format!("whether stack {} has drifted could not be found out", self.name),
+        }];
+        lines.extend(self.drift.reason.iter().map(|reason| format!("  {reason}")));
+        for resource in &self.drift.drifted {
+            let what = if resource.deleted { "is gone" } else { "differs" };
+            lines.push(format!(
+                "  {} ({}) {what}",
+                resource.logical_id, resource.resource_type
+            ));
+            for property in &resource.properties {
+                lines.push(format!(
+                    "    {}: {} instead of {}",
+                    property.path, property.actual, property.expected
+                ));
+            }
+        }
+        lines.extend(
+            self.drift
+                .unknown
+                .iter()
+                .map(|id| format!("  {id} could not be looked at")),
+        );
+        lines.join("\n")
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+    let stack = super::stack(context, StackOptions::default()).await?;
+    let drift = stack.drift().await?;
+    let exit = match drift.verdict {
+        Verdict::Unknown => Exit::Error,
+        Verdict::Drifted if arguments.detailed_exitcode => Exit::CHANGES,
+        _ => Exit::Success,
+    };
+    let name = stack.name().to_string();
+    Ok(Answer::of(Found { name, drift }).with_exit(exit))
+}

@@ -1,0 +1,142 @@
+//! `lambda-export`: the functions' archives for those who deploy with other tools.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::template::write;
+use crate::answer::{Answer, Text};
+use crate::args::Output;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{View, grouped};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  zae-limiter lambda-export --output lambda.zip
+  zae-limiter lambda-export --function archiver --architecture arm64
+  zae-limiter lambda-export --info")]
+pub(crate) struct Arguments {
+    /// Which function
+    #[arg(long, default_value = "aggregator")]
+    function: Function,
+    /// For which processor
+    #[arg(long, value_name = "x86_64|arm64", default_value = "x86_64")]
+    architecture: String,
+    /// Where the archives are
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/functions")]
+    code_directory: PathBuf,
+    /// The file to write [default: the function's name and .zip]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "table",
+        hide_default_value = true
+    )]
+    output: Output,
+    /// Only tell about it
+    #[arg(long)]
+    info: bool,
+    /// Write over a file that exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Function {
+    /// Counts usage
+    Aggregator,
+    /// Archives audit events
+    Archiver,
+}
+
+impl Function {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Aggregator => "aggregator",
+            Self::Archiver => "archiver",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Exported {
+    function: Function,
+    architecture: String,
+    source: PathBuf,
+    bytes: usize,
+    sha256: String,
+    /// Where it was written; nothing with --info.
+    written: Option<PathBuf>,
+}
+
+impl Text for Exported {
+    fn text(&self, _: &View) -> String {
+        let size = grouped(i128::try_from(self.bytes).unwrap_or(i128::MAX));
+        let what = format!(
+            "{} for {}: {size} bytes, sha256 {}",
+            self.function.name(),
+            self.architecture,
+            self.sha256
+        );
+        match &self.written {
+            Some(file) => format!("{what}\nwrote {}", file.display()),
+            None => what,
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
+    let source = find(arguments)?;
+    let archive = std::fs::read(&source).map_err(Error::reading(source.display().to_string()))?;
+    let written = if arguments.info {
+        None
+    } else {
+        let default = || PathBuf::from(format!("{}.zip", arguments.function.name()));
+        let file = context.file.clone().unwrap_or_else(default);
+        if file.exists() && !arguments.force {
+            return Err(Error::usage(format!(
+                "{} exists; pass --force to write over it",
+                file.display()
+            )));
+        }
+        write(&file, &archive)?;
+        Some(file)
+    };
+    Ok(Answer::of(Exported {
+        function: arguments.function,
+        architecture: arguments.architecture.clone(),
+        bytes: archive.len(),
+        sha256: hexadecimal(&Sha256::digest(&archive)),
+        source,
+        written,
+    }))
+}
+
+fn find(arguments: &Arguments) -> Result<PathBuf> {
+    let file = format!("{}.zip", arguments.function.name());
+    let directory: &Path = &arguments.code_directory;
+    let places = [
+        directory.join(&arguments.architecture).join(&file),
+        directory.join(&file),
+    ];
+    places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
+        Error::usage(format!(
+            "there is no archive of the {} in {}; build it with `make functions`, or name its directory with --code-directory",
+            arguments.function.name(),
+            directory.display()
+        ))
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,58 @@
+//! `list`: every stack of ours in the account and region.
+
+use clap::Args;
+use serde::Serialize;
+use zae_limiter::stack::{Discovered, Stack};
+
+use crate::answer::{Answer, Text};
+use crate::commands::pages::total;
+use crate::context::Context;
+use crate::error::Result;
+use crate::output::{Align, Table, View};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  zae-limiter list --region eu-west-1")]
+pub(crate) struct Arguments {}
+
+#[derive(Debug, Serialize)]
+struct Stacks {
+    stacks: Vec<Discovered>,
+    count: usize,
+}
+
+impl Text for Stacks {
+    fn text(&self, view: &View) -> String {
+        let total = total(self.count, "stack", "stacks", false);
+        if self.count == 0 {
+            return total;
+        }
+        let mut table = Table::new([
+            ("Name", Align::Left),
+            ("Status", Align::Left),
+            ("Made by", Align::Left),
+            ("Release", Align::Left),
+            ("Region", Align::Left),
+            ("Created", Align::Left),
+        ]);
+        for stack in &self.stacks {
+            table.row([
+                stack.user_name.clone(),
+                stack.status.clone(),
+                stack.owner.to_string(),
+                stack.version.clone().unwrap_or_else(|| "-".to_owned()),
+                stack.region.clone(),
+                stack.created.clone(),
+            ]);
+        }
+        format!("{}\n{total}", table.render(view))
+    }
+}
+
+pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
+    let stacks = Stack::discover(&context.place.aws().await?).await?;
+    Ok(Answer::of(Stacks {
+        count: stacks.len(),
+        stacks,
+    }))
+}

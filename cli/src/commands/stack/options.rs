@@ -1,0 +1,295 @@
+//! What a stack should be: a file, flags, or both.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, Value};
+use zae_limiter_template::StackOptions;
+
+use crate::error::{Error, Result};
+
+const HEADING: &str = "Stack options";
+
+/// What the stack should be. Flags stand above the file.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = HEADING)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct Wanted {
+    /// A file with stack options, YAML or JSON
+    #[arg(help_heading = "Arguments")]
+    file: Option<PathBuf>,
+    /// Any stack option by its name in the file (repeatable)
+    #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
+    set: Vec<(String, Value)>,
+    /// Usage windows: hourly, daily, monthly
+    #[arg(long, value_name = "LIST")]
+    snapshot_windows: Option<String>,
+    /// Days that usage is kept
+    #[arg(long, value_name = "DAYS")]
+    usage_retention_days: Option<i64>,
+    /// Days that audit events stay in the table
+    #[arg(long, value_name = "DAYS")]
+    audit_retention_days: Option<i64>,
+    /// With the function that counts usage (the default)
+    #[arg(long, overrides_with = "no_aggregator")]
+    enable_aggregator: bool,
+    /// Without it
+    #[arg(long)]
+    no_aggregator: bool,
+    /// Days that the table can be set back to
+    #[arg(long, value_name = "DAYS")]
+    pitr_recovery_days: Option<i64>,
+    /// Days that logs are kept
+    #[arg(long, value_name = "DAYS")]
+    log_retention_days: Option<i64>,
+    /// Seconds that a call of a function may take
+    #[arg(long, value_name = "SECONDS")]
+    lambda_timeout: Option<i64>,
+    /// Megabytes of memory of a function
+    #[arg(long, value_name = "MB")]
+    lambda_memory: Option<i64>,
+    /// With alarms (the default)
+    #[arg(long, overrides_with = "no_alarms")]
+    enable_alarms: bool,
+    /// Without alarms
+    #[arg(long)]
+    no_alarms: bool,
+    /// The SNS topic that alarms tell
+    #[arg(long, value_name = "ARN")]
+    alarm_sns_topic: Option<String>,
+    /// Percentage of the timeout above which there is an alarm
+    #[arg(long, value_name = "PERCENT")]
+    lambda_duration_threshold_pct: Option<i64>,
+    /// The managed policy that bounds every role
+    #[arg(long, value_name = "NAME|ARN")]
+    permission_boundary: Option<String>,
+    /// How role names are made, such as pb-{}-PowerUser
+    #[arg(long, value_name = "FORMAT")]
+    role_name_format: Option<String>,
+    /// How policy names are made
+    #[arg(long, value_name = "FORMAT")]
+    policy_name_format: Option<String>,
+    /// With the archive of audit events (the default)
+    #[arg(long, overrides_with = "no_audit_archival")]
+    enable_audit_archival: bool,
+    /// Without it
+    #[arg(long)]
+    no_audit_archival: bool,
+    /// Days until archived events move to Glacier Instant Retrieval
+    #[arg(long, value_name = "DAYS")]
+    audit_archive_glacier_days: Option<i64>,
+    /// Trace the functions with X-Ray
+    #[arg(long, overrides_with = "no_tracing")]
+    enable_tracing: bool,
+    /// Do not (the default)
+    #[arg(long)]
+    no_tracing: bool,
+    /// With roles for applications, administrators and readers
+    #[arg(long, overrides_with = "no_create_iam_roles")]
+    create_iam_roles: bool,
+    /// Without them (the default)
+    #[arg(long)]
+    no_create_iam_roles: bool,
+    /// With policies, and roles for the functions (the default)
+    #[arg(long, overrides_with = "no_iam")]
+    iam: bool,
+    /// Without anything of IAM
+    #[arg(long)]
+    no_iam: bool,
+    /// A role for the aggregator that exists
+    #[arg(long, value_name = "ARN")]
+    aggregator_role_arn: Option<String>,
+    /// Let the table refuse to be deleted
+    #[arg(long, overrides_with = "no_deletion_protection")]
+    enable_deletion_protection: bool,
+    /// Do not (the default)
+    #[arg(long)]
+    no_deletion_protection: bool,
+    /// Where the functions' archives are [default: target/functions here]
+    #[arg(long, value_name = "DIRECTORY")]
+    code_directory: Option<String>,
+    /// A tag for everything in the stack (repeatable)
+    #[arg(short, long, value_name = "KEY=VALUE", value_parser = tag)]
+    tag: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write OPTION=VALUE, such as lambda_architecture=arm64")?;
+    let value = serde_yaml::from_str(value).map_err(|error| error.to_string())?;
+    Ok((name.to_owned(), value))
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("write KEY=VALUE, such as team=search")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+impl Wanted {
+    /// The options, checked; every mistake at once otherwise.
+    pub(super) fn options(&self) -> Result<StackOptions> {
+        let mut fields = self.given_by_file()?;
+        self.overlay(&mut fields);
+        let text = Value::Object(fields).to_string();
+        Ok(StackOptions::from_file(&text)?)
+    }
+
+    fn given_by_file(&self) -> Result<Map<String, Value>> {
+        let Some(file) = &self.file else {
+            return Ok(Map::new());
+        };
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(Error::reading(name.clone()))?;
+        let parsed: Option<Map<String, Value>> = serde_yaml::from_str(&text)
+            .map_err(|error| Error::usage(format!("{name} is no file of stack options: {error}")))?;
+        Ok(parsed.unwrap_or_default())
+    }
+
+    fn overlay(&self, fields: &mut Map<String, Value>) {
+        let texts = [
+            ("snapshot_windows", &self.snapshot_windows),
+            ("alarm_sns_topic", &self.alarm_sns_topic),
+            ("permission_boundary", &self.permission_boundary),
+            ("role_name_format", &self.role_name_format),
+            ("policy_name_format", &self.policy_name_format),
+            ("aggregator_role_arn", &self.aggregator_role_arn),
+            ("code_directory", &self.code_directory),
+        ];
+        let numbers = [
+            ("usage_retention_days", self.usage_retention_days),
+            ("audit_retention_days", self.audit_retention_days),
+            ("pitr_recovery_days", self.pitr_recovery_days),
+            ("log_retention_days", self.log_retention_days),
+            ("lambda_timeout", self.lambda_timeout),
+            ("lambda_memory", self.lambda_memory),
+            (
+                "lambda_duration_threshold_pct",
+                self.lambda_duration_threshold_pct,
+            ),
+            ("audit_archive_glacier_days", self.audit_archive_glacier_days),
+        ];
+        let switches = [
+            ("enable_aggregator", self.enable_aggregator, self.no_aggregator),
+            ("enable_alarms", self.enable_alarms, self.no_alarms),
+            (
+                "enable_audit_archival",
+                self.enable_audit_archival,
+                self.no_audit_archival,
+            ),
+            ("enable_tracing", self.enable_tracing, self.no_tracing),
+            (
+                "create_iam_roles",
+                self.create_iam_roles,
+                self.no_create_iam_roles,
+            ),
+            ("create_iam", self.iam, self.no_iam),
+            (
+                "enable_deletion_protection",
+                self.enable_deletion_protection,
+                self.no_deletion_protection,
+            ),
+        ];
+        let mut put = |name: &str, value: Value| {
+            fields.insert(name.to_owned(), value);
+        };
+        for (name, value) in &self.set {
+            put(name, value.clone());
+        }
+        for (name, text) in texts {
+            if let Some(text) = text {
+                put(name, text.as_str().into());
+            }
+        }
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                put(name, number.into());
+            }
+        }
+        for (name, on, off) in switches {
+            if on || off {
+                put(name, on.into());
+            }
+        }
+        if !self.tag.is_empty() {
+            let tags = fields.entry("tags").or_insert_with(|| Map::new().into());
+            for (key, value) in &self.tag {
+                tags[key] = value.as_str().into();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        wanted: Wanted,
+    }
+
+    fn options(arguments: &[&str]) -> Result<StackOptions> {
+        let line = Line::try_parse_from(std::iter::once("test").chain(arguments.iter().copied())).unwrap();
+        line.wanted.options()
+    }
+
+    #[test]
+    fn flags_stand_above_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("options.yaml");
+        std::fs::write(
+            &file,
+            "lambda_memory: 512\nlambda_timeout: 30\ntags: {team: search}\n",
+        )
+        .unwrap();
+        let file = file.to_str().unwrap();
+        let options = options(&[file, "--lambda-memory", "1024", "--no-alarms", "-t", "stage=dev"]).unwrap();
+        assert_eq!((options.lambda_memory, options.lambda_timeout), (1024, 30));
+        assert!(!options.enable_alarms);
+        assert_eq!(options.tags.len(), 2);
+    }
+
+    #[test]
+    fn the_last_of_a_flag_and_its_opposite_counts() {
+        assert!(
+            options(&["--no-aggregator", "--enable-aggregator"])
+                .unwrap()
+                .enable_aggregator
+        );
+        assert!(
+            !options(&["--enable-aggregator", "--no-aggregator"])
+                .unwrap()
+                .enable_aggregator
+        );
+    }
+
+    #[test]
+    fn every_option_can_be_set_by_name() {
+        let options = options(&[
+            "--set",
+            "lambda_architecture=arm64",
+            "--set",
+            "snapshot_windows=[hourly, monthly]",
+        ]);
+        assert_eq!(options.unwrap().snapshot_windows.len(), 2);
+    }
+
+    #[test]
+    fn mistakes_are_told_together() {
+        let error = options(&["--lambda-memory", "64", "--log-retention-days", "2"])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("lambda_memory") && error.contains("log_retention_days"),
+            "{error}"
+        );
+        assert!(options(&["--set", "lambda_memroy=64"]).is_err());
+        assert!(options(&["no-such-file.yaml"]).is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! `plan`: what a deployment would do.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use zae_limiter::stack::Plan;
+
+use super::options::Wanted;
+use crate::answer::{Answer, Text};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::View;
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Ends with 0, or with --detailed-exitcode with 2 if there is something to change; 1 if the deployment would be refused.
+
+Examples:
+  zae-limiter plan -n my-app --lambda-memory 512
+  zae-limiter plan -n my-app options.yaml --detailed-exitcode
+  zae-limiter plan -n my-app options.yaml --out my-app.plan && zae-limiter deploy -n my-app --plan my-app.plan"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// End with 2 if there are changes
+    #[arg(long, help_heading = "Options")]
+    detailed_exitcode: bool,
+    /// Print the plan as JSON, as --output json does
+    #[arg(long, help_heading = "Options")]
+    json: bool,
+    /// Store the plan for `deploy --plan`
+    #[arg(long, value_name = "FILE", help_heading = "Options")]
+    out: Option<PathBuf>,
+    /// Compare templates instead of asking CloudFormation for a change set
+    #[arg(long, help_heading = "Options")]
+    offline: bool,
+    #[command(flatten)]
+    allowed: Allowed,
+}
+
+/// What one may do beyond the ordinary.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Permissions")]
+pub(super) struct Allowed {
+    /// Something that holds data and may be lost, such as AuditArchiveBucket or RateLimitsTable/GSI3 (repeatable)
+    #[arg(long, value_name = "NAME")]
+    allow_loss: Vec<String>,
+    /// Set a stack of a later release back to this one
+    #[arg(long)]
+    allow_downgrade: bool,
+    /// Try a change again that was rolled back
+    #[arg(long)]
+    retry_rolled_back: bool,
+    /// Delete a stack whose creation failed, and create it again
+    #[arg(long)]
+    recreate_failed: bool,
+}
+
+impl Allowed {
+    pub(super) fn on(&self, stack: zae_limiter::stack::Stack) -> zae_limiter::stack::Stack {
+        stack
+            .allow_loss(self.allow_loss.iter().cloned())
+            .allow_downgrade(self.allow_downgrade)
+            .retry_rolled_back(self.retry_rolled_back)
+            .recreate_failed(self.recreate_failed)
+    }
+}
+
+/// The plan as the library serialises it, which `deploy --plan` reads.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+struct Shown(Plan);
+
+impl Text for Shown {
+    fn text(&self, _: &View) -> String {
+        self.0.to_string()
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+    let stack = super::stack(context, arguments.wanted.options()?).await?;
+    let stack = arguments.allowed.on(stack);
+    let plan = if arguments.offline {
+        stack.plan_offline().await?
+    } else {
+        stack.plan().await?
+    };
+    if let Some(file) = &arguments.out {
+        std::fs::write(file, plan.to_json()).map_err(Error::writing(file.display().to_string()))?;
+    }
+    let exit = if plan.is_refused() {
+        Exit::Error
+    } else if arguments.detailed_exitcode && !plan.is_empty() {
+        Exit::CHANGES
+    } else {
+        Exit::Success
+    };
+    let answer = if arguments.json {
+        Answer::document(plan.to_json())
+    } else {
+        Answer::of(Shown(plan))
+    };
+    Ok(answer.with_exit(exit))
+}

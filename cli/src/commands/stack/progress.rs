@@ -1,0 +1,222 @@
+//! What is shown while CloudFormation works: a bar and rows on a terminal, timed lines in CI, JSON lines for programs.
+
+mod bar;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use zae_limiter::stack::{Event, Plan, ResourceEvent};
+
+use crate::output::{Format, Paint, Terminal};
+
+/// Shows events as they come. Clones show together.
+#[derive(Clone)]
+pub(super) struct Progress {
+    inner: Arc<Mutex<Shown>>,
+}
+
+struct Shown {
+    style: Style,
+    paint: Paint,
+    started: Instant,
+    /// How many resources change.
+    total: usize,
+    /// Resources by their latest status.
+    latest: BTreeMap<String, ResourceEvent>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// A terminal on which the last line is drawn anew.
+    Live,
+    /// A line for each event.
+    Lines,
+    /// An object for each event, on standard output.
+    Json,
+}
+
+impl Progress {
+    pub(super) fn new(terminal: &Terminal) -> Self {
+        let style = match (terminal.format, terminal.live) {
+            (Format::Json, _) => Style::Json,
+            (Format::Table, true) => Style::Live,
+            (Format::Table, false) => Style::Lines,
+        };
+        let shown = Shown {
+            style,
+            paint: terminal.errors,
+            started: Instant::now(),
+            total: 0,
+            latest: BTreeMap::new(),
+        };
+        Self {
+            inner: Arc::new(Mutex::new(shown)),
+        }
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Shown)) {
+        change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Tells what is going to be done.
+    pub(super) fn plan(&self, plan: &Plan) {
+        self.with(|shown| {
+            shown.total = plan.changes.len();
+            match shown.style {
+                Style::Json => line(
+                    &json!({ "event": "plan", "action": plan.action, "changes": plan.changes,
+                    "refusals": plan.refusals, "warnings": plan.warnings }),
+                ),
+                Style::Live | Style::Lines => print(&plan.to_string()),
+            }
+        });
+    }
+
+    /// Tells how many resources there are to wait for.
+    pub(super) fn expect(&self, total: usize) {
+        self.with(|shown| shown.total = total);
+    }
+
+    pub(super) fn event(&self, event: &Event) {
+        self.with(|shown| shown.event(event));
+    }
+
+    /// Tells the end, as an object for programs; people read the answer.
+    pub(super) fn result(&self, result: &Value) {
+        self.with(|shown| {
+            if shown.style == Style::Json {
+                line(result);
+            }
+        });
+    }
+
+    /// Draws the clock anew.
+    pub(super) fn tick(&self) {
+        self.with(|shown| {
+            if shown.style == Style::Live {
+                shown.draw();
+            }
+        });
+    }
+
+    /// Leaves the terminal as it should be.
+    pub(super) fn finish(&self) {
+        self.with(|shown| {
+            if shown.style == Style::Live {
+                print(bar::CLEAR);
+            }
+        });
+    }
+
+    pub(super) fn is_json(&self) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).style == Style::Json
+    }
+}
+
+impl Shown {
+    fn event(&mut self, event: &Event) {
+        if let Event::Resource(resource) = event {
+            self.latest.insert(resource.logical_id.clone(), resource.clone());
+        }
+        match self.style {
+            Style::Json => line(&as_json(event)),
+            Style::Lines => print(&format!(
+                "{} {}\n",
+                bar::clock(self.started.elapsed()),
+                as_line(event)
+            )),
+            Style::Live => {
+                let settled = match event {
+                    Event::Resource(resource) => !resource.status.ends_with("_IN_PROGRESS"),
+                    _ => true,
+                };
+                // What is settled stays on the terminal; what goes on is in the bar.
+                if settled {
+                    let row = self.row(event);
+                    print(&format!("{}{row}\n", bar::CLEAR));
+                }
+                self.draw();
+            }
+        }
+    }
+
+    fn row(&self, event: &Event) -> String {
+        let Event::Resource(resource) = event else {
+            return format!("  {event}");
+        };
+        let (sign, status) = if bar::failed(&resource.status) {
+            (self.paint.bad("✗"), self.paint.bad(&resource.status))
+        } else {
+            (self.paint.good("✓"), self.paint.good(&resource.status))
+        };
+        let reason = resource.reason.as_ref().filter(|_| bar::failed(&resource.status));
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!(
+            "{sign} {} {} {status}{reason}",
+            resource.logical_id,
+            self.paint.faint(&resource.resource_type)
+        )
+    }
+
+    fn draw(&self) {
+        let width =
+            terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
+        let line = bar::line(&self.latest, self.total, self.started.elapsed(), width);
+        print(&format!("{}{line}", bar::CLEAR));
+    }
+}
+
+/// A terminal that is gone does not stop the work.
+fn print(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+fn line(object: &Value) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{object}").and_then(|()| stdout.flush());
+}
+
+fn as_line(event: &Event) -> String {
+    match event {
+        Event::Resource(resource) => {
+            let reason = resource
+                .reason
+                .as_ref()
+                .map(|reason| format!(": {reason}"))
+                .unwrap_or_default();
+            format!(
+                "{} {} ({}){reason}",
+                resource.status, resource.logical_id, resource.resource_type
+            )
+        }
+        other => other.to_string(),
+    }
+}
+
+fn as_json(event: &Event) -> Value {
+    let mut object = match event {
+        Event::Resource(resource) => {
+            let mut object = serde_json::to_value(resource).unwrap_or_default();
+            object["event"] = "resource".into();
+            return object;
+        }
+        Event::BucketCreated { bucket } => json!({ "event": "bucket_created", "bucket": bucket }),
+        Event::Uploaded { function, key, bytes } => {
+            json!({ "event": "uploaded", "function": function.as_str(), "key": key, "bytes": bytes })
+        }
+        Event::Started { operation } => json!({ "event": "started", "operation": operation }),
+        Event::Awaiting { status } => json!({ "event": "awaiting", "status": status }),
+        Event::TryingAgain { after_seconds, .. } => {
+            json!({ "event": "trying_again", "after_seconds": after_seconds })
+        }
+        Event::NotChecked { what, .. } => json!({ "event": "not_checked", "what": what }),
+        Event::Purged { what } => json!({ "event": "purged", "what": what }),
+        _ => json!({ "event": "other" }),
+    };
+    object["message"] = event.to_string().into();
+    object
+}

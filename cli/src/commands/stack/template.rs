@@ -1,0 +1,103 @@
+//! `cfn-template`: the stack for those who deploy with other tools.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use zae_limiter_template::export;
+
+use super::options::Wanted;
+use crate::answer::{Answer, Text};
+use crate::args::Output;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::View;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  zae-limiter cfn-template > template.yaml
+  zae-limiter cfn-template options.yaml --format json --output template.json
+  zae-limiter cfn-template --format terraform --output modules/zae-limiter")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// The form: a template, or a Terraform module around it
+    #[arg(long, default_value = "yaml", help_heading = "Options")]
+    format: Form,
+    /// The file to write, or the directory of a Terraform module [default: standard output]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "table",
+        hide_default_value = true,
+        help_heading = "Options"
+    )]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// CloudFormation, for people
+    Yaml,
+    /// CloudFormation, for programs
+    Json,
+    /// A Terraform module
+    Terraform,
+}
+
+#[derive(Debug, Serialize)]
+struct Written {
+    files: Vec<PathBuf>,
+}
+
+impl Text for Written {
+    fn text(&self, _: &View) -> String {
+        let lines = self.files.iter().map(|file| format!("wrote {}", file.display()));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
+    let options = arguments.wanted.options()?;
+    let text = match arguments.format {
+        Form::Yaml => export::cloudformation(&options)?.to_yaml(),
+        Form::Json => pretty(export::cloudformation(&options)?.to_value()),
+        Form::Terraform => {
+            let directory = context.file.as_deref().ok_or_else(|| {
+                Error::usage("a Terraform module is several files; name a directory with --output")
+            })?;
+            return module(&export::terraform(&options)?, directory);
+        }
+    };
+    let Some(file) = &context.file else {
+        return Ok(Answer::document(text));
+    };
+    write(file, text.as_bytes())?;
+    Ok(Answer::of(Written {
+        files: vec![file.clone()],
+    }))
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn module(files: &[export::File], directory: &Path) -> Result<Answer> {
+    let mut written = vec![];
+    for file in files {
+        let path = directory.join(&file.path);
+        write(&path, file.contents.as_bytes())?;
+        written.push(path);
+    }
+    Ok(Answer::of(Written { files: written }))
+}
+
+/// Writes a file, and the directories above it.
+pub(super) fn write(path: &Path, contents: &[u8]) -> Result<()> {
+    let name = path.display().to_string();
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::writing(name.clone()))?;
+    }
+    std::fs::write(path, contents).map_err(Error::writing(name))
+}

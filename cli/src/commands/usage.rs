@@ -1,0 +1,73 @@
+//! `usage`: what was used, by hour, day and month.
+
+mod list;
+mod summary;
+
+use clap::{Args, Subcommand};
+use zae_limiter::{EntityId, Resource, Timestamp, UsageQuery, WindowKind};
+
+use crate::answer::Answer;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::parse;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List usage by window, newest first
+    #[command(after_help = "Examples:
+  zae-limiter usage list --entity-id user-1 --window daily --start 7d
+  zae-limiter usage list --resource gpt-4 --window hourly --start 2026-01-31 --end 2026-02-01
+  zae-limiter usage list -e user-1 -r gpt-4 -w hourly --plot")]
+    List(list::List),
+    /// Add up usage
+    #[command(after_help = "Examples:
+  zae-limiter usage summary --entity-id user-1 --start 30d
+  zae-limiter usage summary --resource gpt-4 --window monthly --output json")]
+    Summary(summary::Summary),
+}
+
+/// Whose usage, of what, and when.
+#[derive(Debug, Args)]
+#[group(id = "whose", required = true, multiple = true, args = ["entity_id", "resource"])]
+struct Filter {
+    /// Of this entity
+    #[arg(short, long, value_name = "ENTITY")]
+    entity_id: Option<EntityId>,
+    /// Of this resource
+    #[arg(short, long)]
+    resource: Option<Resource>,
+    /// Windows that start at this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 24h
+    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    start: Option<Timestamp>,
+    /// Windows that start at this time or earlier
+    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    end: Option<Timestamp>,
+}
+
+impl Filter {
+    fn query(&self, window: Option<WindowKind>) -> Result<UsageQuery> {
+        let mut query = match (&self.entity_id, &self.resource) {
+            (Some(entity), Some(resource)) => UsageQuery::of_entity(entity)?.resource(resource)?,
+            (Some(entity), None) => UsageQuery::of_entity(entity)?,
+            (None, Some(resource)) => UsageQuery::of_resource(resource)?,
+            (None, None) => return Err(Error::usage("name an entity or a resource")),
+        };
+        if let Some(window) = window {
+            query = query.window(window);
+        }
+        if let Some(start) = self.start {
+            query = query.from(start);
+        }
+        if let Some(end) = self.end {
+            query = query.until(end);
+        }
+        Ok(query)
+    }
+}
+
+pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+    match command {
+        Command::List(arguments) => list::run(arguments, &context.limiter().await?).await,
+        Command::Summary(arguments) => summary::run(arguments, &context.limiter().await?).await,
+    }
+}

@@ -1,0 +1,158 @@
+//! Getting to the table: on AWS, on another endpoint, or in a file.
+
+mod explain;
+mod meter;
+
+pub(crate) use explain::{explain, explain_stack, is_unavailable, is_unreachable, plain};
+pub(crate) use meter::{Meter, Spent};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aws_config::meta::region::ProvideRegion;
+use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use zae_limiter::{EmbeddedStore, Principal, RateLimiter, StackName};
+
+use crate::error::{Error, Result};
+
+/// What a person waits for at most. A first call may have to sign in and to shake hands.
+const ACQUIRE_BUDGET: Duration = Duration::from_secs(5);
+const ADMIN_BUDGET: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Local clouds take any region; this is the one that their users expect.
+const USUAL_REGION: &str = "us-east-1";
+
+/// Where the table is.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) embedded: Option<PathBuf>,
+    pub(crate) region: Option<String>,
+    pub(crate) endpoint: Option<String>,
+    pub(crate) profile: Option<String>,
+    /// Credentials that any local cloud takes, in place of the user's own.
+    pub(crate) local_credentials: bool,
+}
+
+impl Place {
+    /// The configuration for AWS's services, with the region settled.
+    pub(crate) async fn aws(&self) -> Result<SdkConfig> {
+        if let Some(file) = &self.embedded {
+            return Err(Error::usage(format!(
+                "this works on a stack, and --embedded {} is only a table; leave --embedded out",
+                file.display()
+            )));
+        }
+        let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12());
+        if let Some(profile) = &self.profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(url) = self.endpoint() {
+            loader = loader.endpoint_url(url);
+            if let Some(region) = self.local_region().await {
+                loader = loader.region(region);
+            }
+        }
+        if let Some(region) = &self.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if self.local_credentials {
+            loader = loader.credentials_provider(Credentials::from_keys("test", "test", None));
+        }
+        let config = loader.load().await;
+        if config.region().is_none() {
+            return Err(Error::NoRegion);
+        }
+        Ok(config)
+    }
+
+    /// The endpoint that was given or is set for all of AWS.
+    fn endpoint(&self) -> Option<String> {
+        let set = || {
+            std::env::var("AWS_ENDPOINT_URL")
+                .ok()
+                .filter(|url| !url.is_empty())
+        };
+        self.endpoint.clone().or_else(set)
+    }
+
+    /// The region for an endpoint that is not AWS's. The instance's metadata service is not asked: there is none.
+    async fn local_region(&self) -> Option<Region> {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if set("AWS_REGION") || set("AWS_DEFAULT_REGION") {
+            return None;
+        }
+        let mut profile = ProfileFileRegionProvider::builder();
+        if let Some(name) = &self.profile {
+            profile = profile.profile_name(name);
+        }
+        let found = profile.build().region().await;
+        Some(found.unwrap_or_else(|| Region::from_static(USUAL_REGION)))
+    }
+}
+
+/// A limiter on the table.
+pub(crate) async fn limiter(place: &Place, name: &StackName) -> Result<RateLimiter> {
+    let builder = match &place.embedded {
+        Some(file) => RateLimiter::embedded_at(file).name(name.as_str()),
+        None => RateLimiter::builder(name.as_str()).sdk_config(place.aws().await?),
+    };
+    finish(place, builder).await
+}
+
+/// A limiter whose calls and capacity are counted.
+pub(crate) async fn metered_limiter(place: &Place, name: &StackName) -> Result<(RateLimiter, Meter)> {
+    let builder = RateLimiter::builder(name.as_str());
+    let (builder, meter) = if let Some(file) = &place.embedded {
+        let meter = Meter::unsigned(EmbeddedStore::file(file).await?);
+        // Nobody checks who asks, and nobody is asked who it is.
+        let builder = builder
+            .region(USUAL_REGION)
+            .endpoint_url("http://embedded.invalid")
+            .credentials(Credentials::from_keys("embedded", "embedded", None))
+            .create_table(true);
+        (builder, meter)
+    } else {
+        let config = place.aws().await?;
+        let meter = Meter::of_endpoint(place.endpoint().as_deref());
+        (builder.sdk_config(config), meter)
+    };
+    Ok((finish(place, builder.http_client(meter.clone())).await?, meter))
+}
+
+async fn finish(place: &Place, builder: zae_limiter::Builder) -> Result<RateLimiter> {
+    let mut builder = builder
+        .time_budget(ACQUIRE_BUDGET)
+        .admin_time_budget(ADMIN_BUDGET)
+        .connect_timeout(CONNECT_TIMEOUT);
+    if place.embedded.is_some() {
+        builder = builder.principal(local_user());
+    }
+    Ok(builder.await?)
+}
+
+/// A client for records that the limiter does not know.
+pub(crate) async fn dynamo(place: &Place) -> Result<aws_sdk_dynamodb::Client> {
+    let Some(file) = &place.embedded else {
+        return Ok(aws_sdk_dynamodb::Client::new(&place.aws().await?));
+    };
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::v2026_01_12())
+        .region(Region::from_static(USUAL_REGION))
+        .endpoint_url("http://embedded.invalid")
+        .credentials_provider(Credentials::from_keys("embedded", "embedded", None))
+        .http_client(EmbeddedStore::file(file).await?)
+        .build();
+    Ok(aws_sdk_dynamodb::Client::from_conf(config))
+}
+
+/// Who changes a file of this machine.
+fn local_user() -> String {
+    let named = ["USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok());
+    named
+        .filter(|user| Principal::parse(user).is_ok())
+        .unwrap_or_else(|| "local".to_owned())
+}

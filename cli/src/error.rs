@@ -1,0 +1,211 @@
+//! What a command can fail with: one line that says what happened, why, and what to do next.
+
+use std::error::Error as StdError;
+
+use crate::exit::Exit;
+use crate::output::{Format, Terminal};
+
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Error {
+    #[error("{}", crate::connect::explain(source))]
+    Limiter {
+        #[from]
+        source: zae_limiter::Error,
+    },
+
+    #[error("{}", crate::connect::explain_stack(source))]
+    Stack {
+        #[from]
+        source: zae_limiter::stack::Error,
+    },
+
+    #[error(transparent)]
+    Template {
+        #[from]
+        source: zae_limiter_template::Error,
+    },
+
+    #[error("{message}")]
+    Usage { message: String },
+
+    #[error("{what} could not be {doing}: {source}")]
+    Io {
+        what: String,
+        doing: &'static str,
+        source: std::io::Error,
+    },
+
+    #[error("{} cannot be used: {at}: {problem}", file.display())]
+    Manifest {
+        file: std::path::PathBuf,
+        at: String,
+        problem: String,
+    },
+
+    #[error("no AWS region is set; pass --region, or set AWS_REGION or a region in the AWS profile")]
+    NoRegion,
+
+    #[error("{operation} on table {table} failed: {problem}")]
+    Table {
+        operation: &'static str,
+        table: String,
+        problem: String,
+        source: Box<dyn StdError + Send + Sync>,
+    },
+
+    #[error("{message}")]
+    Local { message: String },
+
+    #[error("not confirmed: nothing was done")]
+    NotConfirmed,
+
+    #[error("{left} of the adjustments and refunds could not be written: {reason}")]
+    Unwritten { left: u64, reason: String },
+
+    #[error("{what}; this is a bug, please report it")]
+    Bug {
+        what: String,
+        source: Box<dyn StdError + Send + Sync>,
+    },
+}
+
+impl Error {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Usage {
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn local(message: impl Into<String>) -> Self {
+        Self::Local {
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn reading(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io {
+            what,
+            doing: "read",
+            source,
+        }
+    }
+
+    pub(crate) fn writing(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io {
+            what,
+            doing: "written",
+            source,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        use zae_limiter::Error as Limiter;
+        match self {
+            Self::Limiter { source } if crate::connect::is_unavailable(source) => Exit::Unavailable,
+            Self::Limiter { source } => match source {
+                Limiter::RateLimitExceeded(_) => Exit::Limited,
+                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => Exit::Usage,
+                _ => Exit::Error,
+            },
+            Self::Stack { source } => match source {
+                zae_limiter::stack::Error::Template(_) => Exit::Usage,
+                source if crate::connect::is_unreachable(source) => Exit::Unavailable,
+                _ => Exit::Error,
+            },
+            Self::Usage { .. } | Self::Manifest { .. } | Self::NoRegion | Self::Template { .. } => {
+                Exit::Usage
+            }
+            _ => Exit::Error,
+        }
+    }
+
+    /// A word for programs.
+    pub(crate) fn kind(&self) -> &'static str {
+        use zae_limiter::Error as Limiter;
+        use zae_limiter::stack::Error as Stack;
+        match self {
+            Self::Limiter { source } => match source {
+                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => "invalid_argument",
+                Limiter::RateLimitExceeded(_) => "rate_limit_exceeded",
+                Limiter::EntityExists { .. } => "entity_exists",
+                Limiter::EntityNotFound { .. } | Limiter::ParentNotFound { .. } => "entity_not_found",
+                Limiter::ParentCycle { .. } | Limiter::TooDeep { .. } | Limiter::HasChildren { .. } => {
+                    "hierarchy"
+                }
+                Limiter::NoLimits { .. } => "no_limits",
+                Limiter::TableMissing { .. } => "table_missing",
+                Limiter::PermissionDenied { .. } => "denied",
+                source if crate::connect::is_unavailable(source) => "unavailable",
+                Limiter::IncompatibleSchema { .. } => "incompatible_schema",
+                _ => "failed",
+            },
+            Self::Stack { source } => match source {
+                Stack::Template(_) => "invalid_options",
+                Stack::Denied { .. } => "denied",
+                Stack::NoSuchStack { .. } => "stack_missing",
+                Stack::Guarded { .. }
+                | Stack::NotOurs { .. }
+                | Stack::Downgrade { .. }
+                | Stack::Preflight { .. } => "refused",
+                Stack::PlanObsolete { .. } | Stack::PlanUnreadable { .. } => "plan_obsolete",
+                Stack::CodeMissing { .. } | Stack::ArchiveMissing { .. } => "code_missing",
+                source if crate::connect::is_unreachable(source) => "unavailable",
+                _ => "stack_failed",
+            },
+            Self::Template { .. } => "invalid_options",
+            Self::Usage { .. } | Self::NoRegion => "invalid_argument",
+            Self::Manifest { .. } => "invalid_manifest",
+            Self::NotConfirmed => "not_confirmed",
+            Self::Io { .. } => "io",
+            Self::Bug { .. } => "internal",
+            Self::Table { .. } | Self::Local { .. } | Self::Unwritten { .. } => "failed",
+        }
+    }
+
+    /// The error as it is printed: a line for people, an object for programs, and with `-v` what caused it.
+    pub(crate) fn show(&self, terminal: &Terminal) -> String {
+        let message = one_line(&self.to_string());
+        let causes = if terminal.verbose { causes(self) } else { vec![] };
+        if terminal.format == Format::Json {
+            let mut object = serde_json::json!({ "error": self.kind(), "message": message });
+            if terminal.verbose {
+                object["causes"] = causes.into();
+            }
+            return object.to_string();
+        }
+        let mut text = format!("{} {message}", terminal.errors.bad("error:"));
+        for cause in causes {
+            text.push_str("\n  caused by: ");
+            text.push_str(&cause);
+        }
+        text
+    }
+}
+
+fn causes(error: &Error) -> Vec<String> {
+    let mut found = vec![];
+    let mut next = error.source();
+    while let Some(cause) = next {
+        found.push(one_line(crate::connect::plain(&cause.to_string())));
+        next = cause.source();
+    }
+    found
+}
+
+/// A list of mistakes keeps its lines; everything else becomes one.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(part);
+    }
+    line
+}

@@ -1,0 +1,171 @@
+//! Tables that fit the width of the terminal.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::View;
+
+const GAP: &str = "  ";
+/// What is left of a column that had to give way.
+const NARROWEST: usize = 6;
+
+/// On which side a column's cells stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    /// For numbers, which are never cut.
+    Right,
+}
+
+/// Rows under headings.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    columns: Vec<(&'static str, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
+        Self {
+            columns: columns.into_iter().collect(),
+            rows: vec![],
+        }
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table as text, one line a row.
+    pub(crate) fn render(&self, view: &View) -> String {
+        let widths = self.widths(view.width);
+        let heading = self
+            .columns
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect::<Vec<_>>();
+        let mut lines = vec![view.paint.strong(&self.line(&heading, &widths))];
+        lines.extend(self.rows.iter().map(|row| self.line(row, &widths)));
+        lines.join("\n")
+    }
+
+    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+        let cell = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.width());
+        let mut widths: Vec<usize> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(column, (name, _))| {
+                let widest = self.rows.iter().map(|row| cell(row, column)).max().unwrap_or(0);
+                widest.max(name.width())
+            })
+            .collect();
+        let Some(most) = most else { return widths };
+        let gaps = GAP.len() * widths.len().saturating_sub(1);
+        // The widest column of text gives way, a character at a time.
+        while widths.iter().sum::<usize>() + gaps > most {
+            let widest = widths
+                .iter_mut()
+                .zip(&self.columns)
+                .filter(|(width, (_, align))| *align == Align::Left && **width > NARROWEST)
+                .map(|(width, _)| width)
+                .max();
+            match widest {
+                Some(width) => *width -= 1,
+                None => break,
+            }
+        }
+        widths
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for ((cell, width), (_, align)) in cells.iter().zip(widths).zip(&self.columns) {
+            if !line.is_empty() {
+                line.push_str(GAP);
+            }
+            let cell = cut(cell, *width);
+            let padding = " ".repeat(width.saturating_sub(cell.width()));
+            match align {
+                Align::Left => line.extend([cell, padding]),
+                Align::Right => line.extend([padding, cell]),
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+fn cut(text: &str, width: usize) -> String {
+    // A line break in a cell would break the table.
+    let text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if text.width() <= width {
+        return text;
+    }
+    let mut kept = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used >= width {
+            break;
+        }
+        kept.push(c);
+    }
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Color, Paint, Zone};
+    use super::*;
+
+    fn view(width: Option<usize>) -> View {
+        View {
+            width,
+            paint: Paint::new(Color::Never, false),
+            zone: Zone::Utc,
+        }
+    }
+
+    fn table() -> Table {
+        let mut table = Table::new([
+            ("Entity", Align::Left),
+            ("Note", Align::Left),
+            ("Tokens", Align::Right),
+        ]);
+        table.row([
+            "user-1".to_owned(),
+            "a long note about the user".to_owned(),
+            "1,000".to_owned(),
+        ]);
+        table.row(["ключ".to_owned(), "line\nbreak".to_owned(), "-5".to_owned()]);
+        table
+    }
+
+    #[test]
+    fn columns_line_up_and_numbers_stand_right() {
+        assert_eq!(
+            table().render(&view(None)),
+            "Entity  Note                        Tokens\n\
+             user-1  a long note about the user   1,000\n\
+             ключ    line break                      -5"
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_numbers_are_whole() {
+        for width in 24..60 {
+            let text = table().render(&view(Some(width)));
+            assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
+            assert!(text.contains("1,000"), "{width}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert!(table().render(&view(Some(30))).contains('…'));
+    }
+}

@@ -1,0 +1,49 @@
+//! Times for people: in UTC, or in the machine's zone.
+
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{OffsetDateTime, UtcOffset};
+use zae_limiter::Timestamp;
+
+const UTC: &[BorrowedFormatItem<'static>] =
+    format_description!("[year]-[month]-[day] [hour]:[minute]:[second]Z");
+const LOCAL: &[BorrowedFormatItem<'static>] = format_description!(
+    "[year]-[month]-[day] [hour]:[minute]:[second][offset_hour sign:mandatory]:[offset_minute]"
+);
+
+/// The zone in which times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Zone {
+    Utc,
+    /// The machine's.
+    Local,
+}
+
+impl Zone {
+    /// The moment, to the second.
+    pub(crate) fn show(self, moment: Timestamp) -> String {
+        let Ok(utc) = OffsetDateTime::from_unix_timestamp(moment.seconds()) else {
+            return moment.to_string();
+        };
+        let shown = match self {
+            Self::Utc => utc.format(UTC),
+            Self::Local => UtcOffset::local_offset_at(utc)
+                .map_or_else(|_| utc.format(UTC), |offset| utc.to_offset(offset).format(LOCAL)),
+        };
+        shown.unwrap_or_else(|_| moment.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utc_says_so() {
+        assert_eq!(
+            Zone::Utc.show(Timestamp::from_seconds(1_704_067_200)),
+            "2024-01-01 00:00:00Z"
+        );
+        assert_eq!(Zone::Utc.show(Timestamp::MAX), "9999-12-31 23:59:59Z");
+    }
+}

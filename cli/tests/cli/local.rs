@@ -1,0 +1,267 @@
+//! `local`: a cloud of this machine's own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+
+use crate::tool::{Bench, Said, command, said};
+
+/// A port that nobody uses right now.
+pub(crate) fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string()
+}
+
+/// MiniStack, where the tests' environment or the project has it.
+pub(crate) fn ministack() -> PathBuf {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/ministack/bin/ministack");
+    let given = std::env::var_os("ZAE_TEST_MINISTACK").map_or(project, PathBuf::from);
+    assert!(
+        given.exists(),
+        "{} is not there: run make venv-ministack",
+        given.display()
+    );
+    given
+}
+
+/// A local cloud that ends with the test.
+pub(crate) struct Cloud {
+    pub(crate) bench: Bench,
+    pub(crate) port: String,
+}
+
+impl Cloud {
+    pub(crate) fn new() -> Self {
+        Self {
+            bench: Bench::new(),
+            port: free_port(),
+        }
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command();
+        command
+            .env("ZAE_LIMITER_STATE_DIR", self.bench.path("state"))
+            .args(arguments);
+        command
+    }
+
+    pub(crate) fn local(&self, arguments: &[&str]) -> Said {
+        let mut command = self.command(&["local"]);
+        command.args(arguments).args(["--port", &self.port]);
+        said(command)
+    }
+
+    pub(crate) fn up(&self) -> Said {
+        let ministack = ministack();
+        self.local(&["up", "--ministack", ministack.to_str().unwrap()])
+    }
+
+    /// A command against the cloud.
+    pub(crate) fn on(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(arguments);
+        command
+            .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port))
+            .env("AWS_ACCESS_KEY_ID", "test")
+            .env("AWS_SECRET_ACCESS_KEY", "test")
+            .env("AWS_REGION", "us-east-1");
+        command
+    }
+}
+
+impl Drop for Cloud {
+    fn drop(&mut self) {
+        self.local(&["down"]);
+    }
+}
+
+#[test]
+fn a_cloud_comes_up_tells_about_itself_and_goes_down() {
+    let cloud = Cloud::new();
+    let status = cloud.local(&["status"]).ended(1);
+    assert!(status.stdout.contains("no local cloud"), "{status:?}");
+    let up = cloud.up().ended(0);
+    assert!(
+        up.stdout
+            .contains(&format!("is up on http://127.0.0.1:{}", cloud.port)),
+        "{up:?}"
+    );
+    assert!(cloud.up().ended(0).stdout.contains("is already up"));
+    let status = cloud.local(&["status", "--output", "json"]).ended(0).json();
+    assert_eq!(
+        (status["up"].clone(), status["engine"].clone()),
+        (true.into(), "ministack".into())
+    );
+    let logs = cloud
+        .local(&["logs", "--tail", "5", "--output", "json"])
+        .ended(0)
+        .json();
+    assert!(logs["lines"].as_array().unwrap().len() <= 5);
+    let down = cloud.local(&["down"]).ended(0);
+    assert!(down.stdout.contains("is down"), "{down:?}");
+    cloud.local(&["status"]).ended(1);
+    cloud.local(&["logs"]).ended(1);
+    assert!(cloud.local(&["down"]).ended(0).stdout.contains("no local cloud"));
+}
+
+#[test]
+fn a_stack_with_functions_needs_their_archives() {
+    let cloud = Cloud::new();
+    let ministack = ministack();
+    let mut up = cloud.command(&[
+        "local",
+        "up",
+        "--name",
+        "demo",
+        "--port",
+        &cloud.port,
+        "--output",
+        "json",
+    ]);
+    up.arg("--ministack")
+        .arg(ministack)
+        .current_dir(cloud.bench.path(""));
+    let told = said(up).ended(1);
+    assert_eq!(told.error()["error"], "code_missing");
+    assert!(told.stderr.contains("make functions"), "{told:?}");
+}
+
+#[test]
+fn a_port_that_somebody_else_uses_is_left_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let cloud = Cloud {
+        bench: Bench::new(),
+        port: listener.local_addr().unwrap().port().to_string(),
+    };
+    let said = cloud.up().ended(1);
+    assert!(
+        said.stderr
+            .contains("taken by something that `local up` did not start"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_cloud_that_ends_while_starting_is_told_with_its_log() {
+    let cloud = Cloud::new();
+    let script = cloud
+        .bench
+        .write("broken", "#!/bin/sh\necho no such luck >&2\nexit 3\n");
+    make_executable(&script);
+    let said = cloud.local(&["up", "--ministack", &script]).ended(1);
+    assert!(
+        said.stderr.contains("ended while it was starting") && said.stderr.contains("no such luck"),
+        "{said:?}"
+    );
+    cloud.local(&["status"]).ended(1);
+}
+
+#[test]
+fn a_missing_engine_is_told_with_how_to_get_it() {
+    let cloud = Cloud::new();
+    let mut without = cloud.command(&["local", "up", "--port", &cloud.port]);
+    without.env("PATH", "/nonexistent").current_dir("/");
+    let told = said(without).ended(1);
+    assert!(told.stderr.contains("pip install ministack=="), "{told:?}");
+    let mut docker = cloud.command(&["local", "up", "--engine", "localstack", "--port", &cloud.port]);
+    docker.env("PATH", "/nonexistent");
+    let told = said(docker).ended(1);
+    assert!(told.stderr.contains("docker was not found"), "{told:?}");
+}
+
+/// Docker's part is played by a script that notes what it is asked.
+#[test]
+fn localstack_is_a_container_that_is_removed_by_its_id() {
+    let cloud = Cloud::new();
+    let bench = &cloud.bench;
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    let (asked, server) = (bench.path("asked"), bench.path("server.py"));
+    bench.write(
+        "server.py",
+        "import http.server,sys\nclass H(http.server.BaseHTTPRequestHandler):\n  def do_GET(s): s.send_response(200); s.send_header('Content-Length','0'); s.end_headers()\n  def log_message(s,*a): pass\nhttp.server.HTTPServer(('127.0.0.1',int(sys.argv[1])),H).serve_forever()\n",
+    );
+    let pid = bench.path("pid");
+    let script = format!(
+        "#!/bin/sh\necho \"$DOCKER_HOST $*\" >> {asked}\ncase $1 in\nrun) python3 {server} {port} </dev/null >/dev/null 2>&1 & echo $! > {pid}; echo c0ffee;;\n\
+         inspect) if [ -f {pid} ]; then echo true; else echo 'No such container' >&2; exit 1; fi;;\nrm) kill $(cat {pid}); rm {pid};;\nlogs) echo a line;;\nesac\n",
+        asked = asked.display(),
+        server = server.display(),
+        port = cloud.port,
+        pid = pid.display(),
+    );
+    make_executable(&bench.write("bin/docker", &script));
+    let path = format!(
+        "{}:{}",
+        bench.path("bin").display(),
+        std::env::var("PATH").unwrap()
+    );
+    let local = |arguments: &[&str]| {
+        let mut command = cloud.command(&["local"]);
+        command
+            .env("PATH", &path)
+            .args(arguments)
+            .args(["--port", &cloud.port]);
+        said(command)
+    };
+    let up = local(&[
+        "up",
+        "--engine",
+        "localstack",
+        "--docker-host",
+        "unix:///there.sock",
+        "--output",
+        "json",
+    ])
+    .ended(0);
+    assert_eq!(
+        (up.json()["engine"].clone(), up.json()["container"].clone()),
+        ("localstack".into(), "c0ffee".into())
+    );
+    assert_eq!(local(&["logs"]).ended(0).stdout, "a line\n");
+    local(&["status"]).ended(0);
+    local(&["down"]).ended(0);
+    local(&["status"]).ended(1);
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert!(
+        asked.lines().all(|line| line.starts_with("unix:///there.sock ")),
+        "{asked}"
+    );
+    assert!(asked.contains("rm --force --volumes c0ffee"), "{asked}");
+    assert!(
+        asked.contains(&format!("--publish 127.0.0.1:{}:4566", cloud.port)),
+        "{asked}"
+    );
+}
+
+#[test]
+fn the_environment_is_printed_for_every_shell() {
+    let cloud = Cloud {
+        bench: Bench::new(),
+        port: "4570".to_owned(),
+    };
+    let eval = cloud.local(&["env"]).ended(0).stdout;
+    assert!(
+        eval.contains("export AWS_ENDPOINT_URL=http://127.0.0.1:4570\n"),
+        "{eval}"
+    );
+    assert_eq!(cloud.local(&["env", "--format", "direnv"]).ended(0).stdout, eval);
+    let powershell = cloud.local(&["env", "--format", "powershell"]).ended(0).stdout;
+    assert!(
+        powershell.contains("$env:AWS_REGION = \"us-east-1\""),
+        "{powershell}"
+    );
+    assert_eq!(
+        cloud.local(&["env", "--output", "json"]).ended(0).json()["AWS_ACCESS_KEY_ID"],
+        "test"
+    );
+}
+
+fn make_executable(path: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}

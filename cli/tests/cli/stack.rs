@@ -1,0 +1,202 @@
+//! The stack's whole life on a local cloud, and the data commands over a real connection.
+
+use serde_json::{Value, json};
+
+use crate::local::Cloud;
+use crate::tool::{Said, said};
+
+/// Without functions, whose archives need a build of their own.
+const OPTIONS: [&str; 2] = ["--no-aggregator", "--no-audit-archival"];
+
+fn on(cloud: &Cloud, arguments: &[&str]) -> Said {
+    said(cloud.on(arguments))
+}
+
+/// A command on the stack `demo` with the options of these tests.
+fn demo(cloud: &Cloud, command: &str, more: &[&str]) -> Said {
+    on(cloud, &[&[command, "-n", "demo"], &OPTIONS[..], more].concat())
+}
+
+/// One cloud for all of it: each step is the ground of the next.
+#[test]
+fn a_stack_is_planned_deployed_used_watched_and_deleted() {
+    let cloud = Cloud::new();
+    cloud.up().ended(0);
+    what_is_not_there_is_told(&cloud);
+    a_plan_is_stored_and_deployed_as_it_is(&cloud);
+    a_change_is_told_in_json_lines(&cloud);
+    the_stack_tells_how_it_is(&cloud);
+    data_commands_work_over_a_connection(&cloud);
+    it_is_deleted_with_its_data_if_asked(&cloud);
+    nobody_has_to_wait(&cloud);
+}
+
+fn what_is_not_there_is_told(cloud: &Cloud) {
+    let none = on(cloud, &["list", "--output", "json"]).ended(0).json();
+    assert_eq!(none, json!({ "stacks": [], "count": 0 }));
+    let missing = on(cloud, &["status", "-n", "demo"]).ended(1);
+    assert!(missing.stdout.contains("there is no stack demo"), "{missing:?}");
+    for command in [&["drift"][..], &["upgrade", "--yes"]] {
+        let missing = on(cloud, &[command, &["-n", "demo", "--output", "json"]].concat()).ended(1);
+        assert_eq!(missing.error()["error"], "stack_missing");
+    }
+}
+
+fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
+    let plan = demo(cloud, "plan", &["--detailed-exitcode"]).ended(2);
+    assert!(
+        plan.stdout.contains("create the stack") && plan.stdout.contains("+ RateLimitsTable"),
+        "{plan:?}"
+    );
+    let file = cloud.bench.path("demo.plan");
+    let file = file.to_str().unwrap();
+    let json = demo(cloud, "plan", &["--json", "--out", file]).ended(0).json();
+    assert_eq!(json["action"], "create");
+
+    let refused = demo(cloud, "deploy", &[]).ended(2);
+    assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
+    let deployed = on(cloud, &["deploy", "-n", "demo", "--plan", file, "--yes"]).ended(0);
+    assert!(deployed.stdout.contains("stack demo was created"), "{deployed:?}");
+    assert!(deployed.stdout.contains("TableName: demo"), "{deployed:?}");
+    assert!(
+        deployed.stderr.contains("CREATE_COMPLETE"),
+        "timed lines where there is no terminal: {deployed:?}"
+    );
+    assert!(
+        demo(cloud, "plan", &["--detailed-exitcode"])
+            .ended(0)
+            .stdout
+            .contains("no changes")
+    );
+    let obsolete = on(
+        cloud,
+        &[
+            "deploy", "-n", "demo", "--plan", file, "--yes", "--output", "json",
+        ],
+    )
+    .ended(1);
+    assert_eq!(obsolete.error()["error"], "plan_obsolete");
+}
+
+fn a_change_is_told_in_json_lines(cloud: &Cloud) {
+    let lines = demo(
+        cloud,
+        "deploy",
+        &["--set", "pitr_recovery_days=7", "--yes", "--output", "json"],
+    )
+    .ended(0);
+    let events: Vec<Value> = lines
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(events.first().unwrap()["event"], "plan");
+    assert!(
+        events
+            .iter()
+            .any(|event| event["event"] == "resource" && event["status"] == "UPDATE_COMPLETE"),
+        "{lines:?}"
+    );
+    assert_eq!(events.last().unwrap()["event"], "done");
+    assert_eq!(events.last().unwrap()["change"], "updated");
+}
+
+fn the_stack_tells_how_it_is(cloud: &Cloud) {
+    let status = on(cloud, &["status", "-n", "demo", "--output", "json"])
+        .ended(0)
+        .json();
+    assert_eq!(
+        (
+            status["stack"]["health"].clone(),
+            status["table"]["compatible"].clone()
+        ),
+        (json!("healthy"), json!(true))
+    );
+    let text = on(cloud, &["status", "-n", "demo"]).ended(0).stdout;
+    assert!(text.contains("Table:    answers (format 0.8.0)"), "{text}");
+    let listed = on(cloud, &["list"]).ended(0);
+    assert!(
+        listed.stdout.contains("demo") && listed.stdout.contains("1 stack"),
+        "{listed:?}"
+    );
+    let drift = on(
+        cloud,
+        &["drift", "-n", "demo", "--detailed-exitcode", "--output", "json"],
+    )
+    .ended(0)
+    .json();
+    assert_eq!(drift["verdict"], "in_sync", "{drift}");
+    let system = on(
+        cloud,
+        &[
+            "config", "get", "-n", "demo", "--level", "system", "--output", "json",
+        ],
+    )
+    .ended(0)
+    .json();
+    assert_eq!(
+        system["audit_retention_days"], 90,
+        "what no resource holds is written into the table"
+    );
+}
+
+fn data_commands_work_over_a_connection(cloud: &Cloud) {
+    on(
+        cloud,
+        &["system", "set-defaults", "-n", "demo", "-l", "rpm:5/day"],
+    )
+    .ended(0);
+    let many = [
+        "acquire", "user-1", "gpt-4", "-n", "demo", "-c", "rpm:1", "--count", "8", "--output", "json",
+    ];
+    let summary = on(cloud, &many).ended(0).json();
+    assert_eq!(
+        (summary["admitted"].clone(), summary["limited"].clone()),
+        (json!(5), json!(3))
+    );
+    assert!(
+        summary["capacity_per_acquire"]["write"].as_f64().unwrap() > 0.0,
+        "{summary}"
+    );
+    on(
+        cloud,
+        &["acquire", "user-1", "gpt-4", "-n", "demo", "-c", "rpm:1"],
+    )
+    .ended(75);
+    let audit = on(
+        cloud,
+        &["audit", "list", "-n", "demo", "-e", "$SYSTEM", "--output", "json"],
+    )
+    .ended(0)
+    .json();
+    assert_eq!(audit["count"], 2);
+    let text = "system: {limits: {rpm: 5/day}}\nresources: {gpt-4: {limits: {rpm: 9}}}\n";
+    let file = cloud.bench.write("limits.yaml", text);
+    on(cloud, &["limits", "apply", "-n", "demo", &file, "--yes"]).ended(0);
+    let plan = on(cloud, &["limits", "plan", "-n", "demo", &file]).ended(0);
+    assert!(plan.stdout.starts_with("no changes"), "{plan:?}");
+}
+
+fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
+    let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).ended(0);
+    assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
+    assert!(gone.stdout.contains("deleted with its data: demo"), "{gone:?}");
+    let none = on(cloud, &["delete", "-n", "demo", "--yes"]).ended(0);
+    assert!(none.stdout.contains("there was no stack demo"), "{none:?}");
+}
+
+fn nobody_has_to_wait(cloud: &Cloud) {
+    let arguments = [&["deploy", "-n", "other", "--yes", "--no-wait"], &OPTIONS[..]].concat();
+    let left = on(cloud, &arguments).ended(0);
+    assert!(
+        left.stdout
+            .contains("`zae-limiter deploy -n other` attaches to it again"),
+        "{left:?}"
+    );
+    let attached = on(
+        cloud,
+        &[&["deploy", "-n", "other", "--yes"], &OPTIONS[..]].concat(),
+    )
+    .ended(0);
+    assert!(attached.stdout.contains("TableName: other"), "{attached:?}");
+}

@@ -1,0 +1,298 @@
+//! The limiter for code without async: the same types, which block the thread that calls them.
+//!
+//! The work is done by the async limiter on a thread of its own, which starts with the limiter and ends when the
+//! limiter and all its leases are gone and what they gave back is written.
+//!
+//! ```
+//! use zae_limiter::{Limit, RateLimiter};
+//!
+//! # fn main() -> zae_limiter::Result<()> {
+//! let limiter = RateLimiter::embedded()
+//!     .default_limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
+//!     .build_blocking()?;
+//! let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).lease()?;
+//! lease.adjust("tpm", 120); // the answer was longer than estimated
+//! lease.commit()?;
+//! limiter.shutdown();
+//! # Ok(()) }
+//! ```
+//!
+//! Inside an async runtime use the async API: a call from there is refused with an error.
+
+use std::collections::BTreeMap;
+use std::future::{Future, IntoFuture};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use zae_limiter_schema::{EntityId, Limit, LimitName, OnUnavailable, Resource};
+
+use crate::{Admission, Builder, Error, LimitStatus, LimiterStats, Peek, Result, Shutdown};
+
+/// A distributed rate limiter whose calls block. Cheap to clone; clones share everything.
+#[derive(Debug, Clone)]
+pub struct RateLimiter {
+    limiter: crate::RateLimiter,
+    background: Arc<Background>,
+}
+
+/// The thread that does the work. It is told to end when nobody needs it any more.
+#[derive(Debug)]
+struct Background {
+    runtime: Handle,
+    _told_by_dropping: oneshot::Sender<()>,
+}
+
+impl Background {
+    /// Blocks this thread until the work is done.
+    fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        if Handle::try_current().is_ok() {
+            return Err(Error::invalid(
+                "call",
+                "blocking",
+                "it was made inside an async runtime; use the async API there",
+            ));
+        }
+        self.runtime.block_on(work)
+    }
+
+    /// Blocks this thread until the work is done, wherever it is called from.
+    fn wait_anywhere<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (done, made) = mpsc::channel();
+        self.runtime.spawn(async move { done.send(work.await) });
+        made.recv().ok()
+    }
+}
+
+impl Builder {
+    /// Checks the settings and connects, for code without async.
+    pub fn build_blocking(self) -> Result<RateLimiter> {
+        let (ready, made) = mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let started = std::thread::Builder::new()
+            .name("zae-limiter".to_owned())
+            .spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = match runtime {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(ready.send(Err(no_thread(&error)))),
+                };
+                runtime.block_on(async move {
+                    let limiter = match Box::pin(self.build()).await {
+                        Ok(limiter) => limiter,
+                        Err(error) => return drop(ready.send(Err(error))),
+                    };
+                    drop(ready.send(Ok((limiter.clone(), Handle::current()))));
+                    // Ends with an error, when the last one who could call is gone.
+                    let _ = stopped.await;
+                    limiter.settled().await;
+                });
+            });
+        started.map_err(|error| no_thread(&error))?;
+        let ended = |_| {
+            Err(Error::invalid(
+                "runtime",
+                "thread",
+                "it ended before the limiter was made",
+            ))
+        };
+        let (limiter, runtime) = made.recv().unwrap_or_else(ended)?;
+        let background = Arc::new(Background {
+            runtime,
+            _told_by_dropping: stop,
+        });
+        Ok(RateLimiter { limiter, background })
+    }
+}
+
+fn no_thread(error: &std::io::Error) -> Error {
+    Error::invalid("runtime", "thread", format!("it cannot be started: {error}"))
+}
+
+impl RateLimiter {
+    /// Limits a call of an entity on a resource: say what it [consumes](Acquire::consume), then take the
+    /// [lease](Acquire::lease).
+    pub fn acquire(&self, entity: impl Into<String>, resource: impl Into<String>) -> Acquire {
+        Acquire {
+            acquire: self.limiter.acquire(entity, resource),
+            background: self.background.clone(),
+        }
+    }
+
+    /// The async limiter that does the work. Everything that is stored besides admission is reached through it, with
+    /// [`wait`](Self::wait).
+    pub fn as_async(&self) -> &crate::RateLimiter {
+        &self.limiter
+    }
+
+    /// Blocks until work of the async API is done.
+    ///
+    /// ```
+    /// # use zae_limiter::{Limit, RateLimiter};
+    /// # fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().build_blocking()?;
+    /// let limits = [Limit::per_minute("rpm", 100)?];
+    /// limiter.wait(limiter.as_async().set_resource_defaults("gpt-4", limits))?;
+    /// # Ok(()) }
+    /// ```
+    pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.background.wait(work)
+    }
+
+    /// True if the table answers within the time budget. Never an error.
+    pub fn is_available(&self) -> bool {
+        let limiter = self.limiter.clone();
+        let asked = self
+            .background
+            .wait_anywhere(async move { limiter.is_available().await });
+        asked.unwrap_or(false)
+    }
+
+    /// What this limiter has done so far.
+    pub fn stats(&self) -> LimiterStats {
+        self.limiter.stats()
+    }
+
+    /// Refuses further acquires, waits until every adjustment and refund is written or given up, and tells what was
+    /// given up.
+    pub fn shutdown(&self) -> Shutdown {
+        let limiter = self.limiter.clone();
+        let report = self
+            .background
+            .wait_anywhere(async move { limiter.shutdown().await });
+        report.unwrap_or_default()
+    }
+}
+
+/// A call that is about to be limited. Nothing happens until its [lease](Self::lease) is taken, or it is
+/// [run](Self::run) or [peeked](Self::peek).
+#[derive(Debug, Clone)]
+#[must_use = "an acquire does nothing until its lease is taken"]
+pub struct Acquire {
+    acquire: crate::Acquire,
+    background: Arc<Background>,
+}
+
+impl Acquire {
+    fn with(self, change: impl FnOnce(crate::Acquire) -> crate::Acquire) -> Self {
+        Self {
+            acquire: change(self.acquire),
+            background: self.background,
+        }
+    }
+
+    /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
+    pub fn consume(self, limit: impl Into<String>, tokens: u64) -> Self {
+        self.with(|acquire| acquire.consume(limit, tokens))
+    }
+
+    /// Uses these limits instead of the stored ones: see [`Acquire::limits`](crate::Acquire::limits).
+    pub fn limits(self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.with(|acquire| acquire.limits(limits))
+    }
+
+    /// What happens if the table cannot be reached, whatever is stored about it.
+    pub fn on_unavailable(self, policy: OnUnavailable) -> Self {
+        self.with(|acquire| acquire.on_unavailable(policy))
+    }
+
+    /// Waits for tokens up to this time instead of being refused at once.
+    pub fn wait_up_to(self, time: Duration) -> Self {
+        self.with(|acquire| acquire.wait_up_to(time))
+    }
+
+    /// How every limit stands, without taking anything and without a write.
+    pub fn peek(self) -> Result<Peek> {
+        self.background.wait(self.acquire.peek())
+    }
+
+    /// Takes the tokens.
+    pub fn lease(self) -> Result<Lease> {
+        let lease = self.background.wait(self.acquire.into_future())?;
+        Ok(Lease {
+            lease,
+            background: self.background,
+        })
+    }
+
+    /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has made
+    /// is returned even if its adjustments cannot be written yet: they go on in the background.
+    pub fn run<T, E: From<Error>>(self, body: impl FnOnce(&mut Lease) -> Result<T, E>) -> Result<T, E> {
+        let mut lease = self.lease()?;
+        match body(&mut lease) {
+            Ok(value) => match lease.commit() {
+                Err(error) if !error.is_unavailable() => Err(error.into()),
+                _ => Ok(value),
+            },
+            Err(error) => {
+                // What cannot be given back now goes on in the background; the body's error is the news.
+                let _ = lease.rollback();
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Tokens that a call has taken. Dropped without a [commit](Self::commit) it is rolled back whole in the background:
+/// see [`Lease`](crate::Lease).
+#[derive(Debug)]
+#[must_use = "a lease that is dropped gives its tokens back"]
+pub struct Lease {
+    lease: crate::Lease,
+    background: Arc<Background>,
+}
+
+impl Lease {
+    /// Whether the lease is really counted.
+    pub fn admission(&self) -> Admission {
+        self.lease.admission()
+    }
+
+    /// Who uses it.
+    pub fn entity(&self) -> &EntityId {
+        self.lease.entity()
+    }
+
+    /// For what.
+    pub fn resource(&self) -> &Resource {
+        self.lease.resource()
+    }
+
+    /// What the entity itself has used so far, adjustments included, in tokens.
+    pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
+        self.lease.consumed()
+    }
+
+    /// How every limit stood after the lease was taken, the entity's own first, then its parents'.
+    pub fn statuses(&self) -> Vec<LimitStatus> {
+        self.lease.statuses()
+    }
+
+    /// Corrects what was used: see [`Lease::adjust`](crate::Lease::adjust).
+    pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
+        self.lease.adjust(limit, tokens);
+        self
+    }
+
+    /// Gives tokens back: the same as adjusting by less.
+    pub fn release(&mut self, limit: impl AsRef<str>, tokens: u64) -> &mut Self {
+        self.lease.release(limit, tokens);
+        self
+    }
+
+    /// Takes more tokens, if they are there: a real conditional write, at every level.
+    pub fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
+        self.background.wait(self.lease.consume(limit, tokens))
+    }
+
+    /// Keeps the tokens and writes the adjustments: see [`Lease::commit`](crate::Lease::commit).
+    pub fn commit(self) -> Result<()> {
+        self.background.wait(self.lease.commit())
+    }
+
+    /// Gives everything back.
+    pub fn rollback(self) -> Result<()> {
+        self.background.wait(self.lease.rollback())
+    }
+}

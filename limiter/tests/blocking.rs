@@ -1,0 +1,197 @@
+//! The limiter for code without async.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use zae_limiter::blocking::{Lease, RateLimiter};
+use zae_limiter::{EmbeddedStore, Error, Limit, ManualClock, OnUnavailable, Timestamp};
+
+fn limiter_in(store: &EmbeddedStore) -> RateLimiter {
+    // A clock that stands still: nothing comes back while a test runs.
+    let clock = ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
+    zae_limiter::RateLimiter::embedded_in(store)
+        .clock(clock)
+        .default_limits([
+            Limit::per_day("rpd", 10).unwrap(),
+            Limit::per_day("tpd", 1000).unwrap(),
+        ])
+        .build_blocking()
+        .unwrap()
+}
+
+fn limiter() -> RateLimiter {
+    limiter_in(&EmbeddedStore::memory().unwrap())
+}
+
+fn available(limiter: &RateLimiter, limit: &str) -> i64 {
+    let peek = limiter.acquire("user-1", "gpt-4").peek().unwrap();
+    let status = peek
+        .statuses
+        .iter()
+        .find(|status| status.limit.name().as_str() == limit);
+    status.unwrap().available
+}
+
+#[test]
+fn tokens_are_taken_adjusted_and_refused() {
+    let limiter = limiter();
+    let call = || {
+        limiter
+            .acquire("user-1", "gpt-4")
+            .consume("rpd", 4)
+            .consume("tpd", 100)
+    };
+    let mut lease = call().lease().unwrap();
+    assert_eq!(
+        (lease.entity().as_str(), lease.resource().as_str()),
+        ("user-1", "gpt-4")
+    );
+    assert_eq!(lease.statuses()[0].available, 6);
+    lease.adjust("tpd", 50).release("tpd", 10);
+    lease.consume("rpd", 1).unwrap();
+    assert_eq!(lease.consumed().values().copied().collect::<Vec<_>>(), [5, 140]);
+    lease.commit().unwrap();
+    assert_eq!((available(&limiter, "rpd"), available(&limiter, "tpd")), (5, 860));
+    call().lease().unwrap().rollback().unwrap();
+    call().lease().unwrap().commit().unwrap();
+    let Err(Error::RateLimitExceeded(exceeded)) = call().lease() else {
+        panic!("not refused")
+    };
+    assert_eq!(exceeded.primary_violation().unwrap().limit.name().as_str(), "rpd");
+    let stats = limiter.stats();
+    assert_eq!((stats.granted, stats.refused), (3, 1));
+}
+
+#[test]
+fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
+    let limiter = limiter();
+    let run = |succeeds: bool| {
+        let call = limiter.acquire("user-1", "gpt-4").consume("tpd", 500);
+        call.run(|lease: &mut Lease| {
+            lease.adjust("tpd", -100);
+            if succeeds {
+                Ok("answer")
+            } else {
+                Err(Error::from("".parse::<zae_limiter::EntityId>().unwrap_err()))
+            }
+        })
+    };
+    run(false).unwrap_err();
+    assert_eq!(available(&limiter, "tpd"), 1000);
+    assert_eq!(run(true).unwrap(), "answer");
+    assert_eq!(available(&limiter, "tpd"), 600);
+}
+
+#[test]
+fn a_lease_that_is_dropped_goes_back_also_after_the_limiter_is_gone() {
+    let store = EmbeddedStore::memory().unwrap();
+    let limiter = limiter_in(&store);
+    let other = limiter_in(&store);
+    let lease = limiter
+        .acquire("user-1", "gpt-4")
+        .consume("rpd", 4)
+        .lease()
+        .unwrap();
+    assert_eq!(available(&other, "rpd"), 6);
+    drop(limiter);
+    drop(lease);
+    // It is done by a thread; nothing but looking tells when.
+    while available(&other, "rpd") != 10 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_panic_gives_the_tokens_back() {
+    let limiter = limiter();
+    let inside = limiter.clone();
+    let call = std::thread::spawn(move || {
+        let _lease = inside
+            .acquire("user-1", "gpt-4")
+            .consume("rpd", 4)
+            .lease()
+            .unwrap();
+        panic!("the call went wrong");
+    });
+    call.join().unwrap_err();
+    assert_eq!(limiter.shutdown().unwritten_total, 0);
+    assert_eq!(available(&limiter, "rpd"), 10);
+}
+
+#[test]
+fn many_threads_get_exactly_what_is_there() {
+    let limiter = limiter();
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let limiter = limiter.clone();
+            std::thread::spawn(move || {
+                let lease = limiter.acquire("user-1", "gpt-4").consume("rpd", 1).lease();
+                lease.and_then(Lease::commit).is_ok()
+            })
+        })
+        .collect();
+    let admitted = callers.into_iter().map(|caller| caller.join().unwrap());
+    assert_eq!(admitted.filter(|admitted| *admitted).count(), 10);
+}
+
+#[test]
+fn shutdown_refuses_what_comes_later_and_availability_is_told() {
+    let limiter = limiter();
+    assert!(limiter.is_available());
+    assert_eq!(limiter.shutdown().unwritten_total, 0);
+    let call = limiter
+        .acquire("user-1", "gpt-4")
+        .consume("rpd", 1)
+        .on_unavailable(OnUnavailable::Allow);
+    assert!(
+        call.wait_up_to(Duration::from_secs(1))
+            .lease()
+            .unwrap_err()
+            .to_string()
+            .contains("shut down")
+    );
+}
+
+#[test]
+fn the_stored_side_is_reached_by_waiting() {
+    let limiter = limiter();
+    let limits = [Limit::per_day("rpd", 2).unwrap()];
+    limiter
+        .wait(limiter.as_async().set_limits("user-1", "gpt-4", limits))
+        .unwrap();
+    let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 3);
+    assert!(matches!(call.lease(), Err(Error::RateLimitExceeded(_))));
+    let call = limiter.acquire("user-1", "gpt-4").consume("special", 1);
+    call.limits([Limit::per_day("special", 1).unwrap()])
+        .lease()
+        .unwrap()
+        .commit()
+        .unwrap();
+}
+
+#[test]
+fn inside_a_runtime_it_says_so_instead_of_panicking() {
+    let limiter = limiter();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let error = limiter
+            .acquire("user-1", "gpt-4")
+            .consume("rpd", 1)
+            .lease()
+            .unwrap_err();
+        assert!(error.to_string().contains("async"), "{error}");
+        assert!(limiter.is_available());
+        assert_eq!(limiter.shutdown().unwritten_total, 0);
+    });
+}
+
+#[test]
+fn settings_that_are_wrong_are_refused_as_ever() {
+    let built = zae_limiter::RateLimiter::embedded()
+        .time_budget(Duration::ZERO)
+        .build_blocking();
+    assert!(built.unwrap_err().to_string().contains("time_budget"));
+}

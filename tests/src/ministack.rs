@@ -1,0 +1,114 @@
+//! The local cloud: MiniStack, on a free port of this machine.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+
+/// Ends the server when its own input ends, which it does when the test process is gone for whatever reason.
+const GUARD: &str = r#""$1" >"$2" 2>&1 & read -r _; kill "$!"; wait"#;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+static SHARED: LazyLock<MiniStack> = LazyLock::new(MiniStack::start);
+
+/// A running local cloud. It ends when it is dropped, or with the test process.
+#[derive(Debug)]
+pub struct MiniStack {
+    port: u16,
+    /// Holds the pipe that keeps the server alive.
+    guard: Child,
+    /// Everything that the server writes.
+    files: tempfile::TempDir,
+}
+
+impl MiniStack {
+    /// The one that all tests of a binary share; started by the first that asks.
+    pub fn shared() -> &'static Self {
+        &SHARED
+    }
+
+    /// Starts one of its own.
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts one with further settings in its environment, such as `AUTH=true`.
+    pub fn start_with(settings: &[(&str, &str)]) -> Self {
+        let program = crate::installed("ZAE_TEST_MINISTACK", ".venv/ministack/bin/ministack");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = listener.local_addr().expect("it has an address").port();
+        drop(listener);
+        let files = tempfile::tempdir().expect("a temporary directory");
+        let guard = Command::new("sh")
+            .args(["-c", GUARD, "guard"])
+            .arg(&program)
+            .arg(files.path().join("log"))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", files.path())
+            .env("TMPDIR", files.path())
+            .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"))
+            .env("GATEWAY_PORT", port.to_string())
+            .env("BIND_HOST", "127.0.0.1")
+            .envs(settings.iter().copied())
+            .current_dir(files.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("sh can be started");
+        let started = Self { port, guard, files };
+        let deadline = Instant::now() + PATIENCE;
+        while !started.answers() {
+            assert!(
+                Instant::now() < deadline,
+                "the local cloud does not answer: {}",
+                started.log()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        started
+    }
+
+    /// Where it listens.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Configuration that leads to it.
+    pub fn aws(&self) -> SdkConfig {
+        let credentials = Credentials::from_keys("test", "test", None);
+        SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .endpoint_url(self.endpoint())
+            .build()
+    }
+
+    /// What it has printed.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.files.path().join("log")).unwrap_or_default()
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else {
+            return false;
+        };
+        let request = "GET /_ministack/health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+        let mut answer = String::new();
+        stream.write_all(request.as_bytes()).is_ok()
+            && stream.read_to_string(&mut answer).is_ok()
+            && answer.lines().next().is_some_and(|line| line.contains("200"))
+    }
+}
+
+impl Drop for MiniStack {
+    fn drop(&mut self) {
+        drop(self.guard.stdin.take());
+        let _ = self.guard.wait();
+    }
+}
