@@ -224,7 +224,7 @@ impl Lease {
         let answers: Vec<_> = self
             .held
             .drain(..)
-            .filter_map(|held| held.keep(&adjusted))
+            .flat_map(|held| held.keep(&adjusted))
             .collect();
         let written = self.wait_for(answers).await;
         match self.unknown.first() {
@@ -242,7 +242,8 @@ impl Lease {
         let answers: Vec<_> = self
             .held
             .drain(..)
-            .filter_map(|held| held.grant?.give_back())
+            .filter_map(|held| held.grant)
+            .flat_map(Grant::give_back)
             .collect();
         self.wait_for(answers).await
     }
@@ -271,7 +272,7 @@ impl Lease {
 
 impl Held {
     /// Keeps what was taken and books the adjustments of limits that this level has.
-    fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Option<oneshot::Receiver<Result<()>>> {
+    fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Vec<oneshot::Receiver<Result<()>>> {
         let own = adjusted
             .iter()
             .filter(|(limit, _)| self.level.terms.limits().get(limit).is_some());
@@ -280,11 +281,14 @@ impl Held {
             .collect();
 
         if let Some(grant) = self.grant {
-            return grant.keep(changes);
+            return grant.keep(&changes);
         }
         // Nothing was taken here, so there is nothing to give back.
         let debits: Changes = changes.into_iter().filter(|(_, change)| *change > 0).collect();
-        (!debits.is_empty()).then(|| self.level.lane.settle(debits, "".into()))
+        if debits.is_empty() {
+            return Vec::new();
+        }
+        vec![self.level.lane.settle(debits, "".into())]
     }
 }
 

@@ -337,6 +337,27 @@ async fn a_bucket_that_was_deleted_and_made_again_by_the_same_process_is_another
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_on_two_incarnations_gives_each_no_more_than_it_took_from_it() {
+    for rolls_back in [true, false] {
+        let (stage, limiter) = with(&["tpd:1000/day"]).await;
+        let mut held = lease(&limiter, "user-1", "tpd", 500).await.unwrap();
+        stage.delete_bucket("user-1").await;
+        advance(secs(2)).await;
+        held.consume("tpd", 100).await.unwrap();
+        take(&limiter, "user-1", "tpd", 600).await.unwrap();
+        if rolls_back {
+            held.rollback().await.unwrap();
+        } else {
+            held.release("tpd", 600);
+            held.commit().await.unwrap();
+        }
+        let bucket = stage.bucket("user-1").await.unwrap();
+        assert_eq!(bucket.level("tpd"), 400_000, "100 of the 600 came from this one");
+        assert_eq!(bucket.consumed("tpd"), 100_000, "700 taken, 600 given back");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_waits_for_what_is_under_way() {
     let (stage, limiter) = with(&["tpm:1000"]).await;
     let held = lease(&limiter, "user-1", "tpm", 500).await.unwrap();
