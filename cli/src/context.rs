@@ -7,7 +7,7 @@ use zae_limiter::{RateLimiter, StackName};
 use crate::args::Globals;
 use crate::connect::{self, Place};
 use crate::error::{Error, Result};
-use crate::output::Terminal;
+use crate::output::{Format, Terminal};
 
 /// The name of a stack that nobody named.
 pub(crate) const DEFAULT_NAME: &str = "limiter";
@@ -66,7 +66,11 @@ impl Context {
                 profile: None,
                 local_credentials: true,
             },
-            terminal: self.terminal,
+            // The answer is the caller's; what happens on the way is told to people.
+            terminal: Terminal {
+                format: Format::Table,
+                ..self.terminal
+            },
             file: None,
         }
     }
