@@ -26,12 +26,8 @@ setup: machine venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda ## Insta
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
-demo: machine ## Show what works so far: exact bucket arithmetic
-	@scripts/require demo "the example of bucket arithmetic" schema/examples/bucket_arithmetic.rs
-	@cargo run --quiet --locked -p zae-limiter-schema --example bucket_arithmetic
-	@echo
-	@echo "Still to come, and not part of this demo: the client with acquire, the CloudFormation stack,"
-	@echo "the two Lambda functions and the zae-limiter command, all running on a local cloud."
+demo: machine venv-ministack functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive
+	@cargo run --quiet --locked -p zae-limiter-tests --example demo
 
 .PHONY: test
 test: lint venv-ministack venv-peer functions ## Everything that must hold: lint, then all tests and doctests
