@@ -18,14 +18,15 @@ struct Round {
 
 /// Asks every level. When all images predict success they are asked at the same time; one that looks refused is
 /// asked first, alone. After a mixed result what was granted goes back and the levels are asked once more from the
-/// root down, one after the other, so that two calls that each hold what the other needs cannot both lose.
+/// root down, one after the other, so that two calls that each hold what the other needs cannot both lose. What the
+/// other gives back is not in any image yet, so that nobody is refused there without another look.
 pub(super) async fn admit(levels: &[Level]) -> Result<Grants> {
     let doubtful = levels
         .iter()
         .position(|level| !level.amounts.is_empty() && !level.looks_good());
     let mut round = Round::new(levels.len());
     if let Some(doubtful) = doubtful {
-        round.ask(levels, &[doubtful]).await?;
+        round.ask(levels, &[doubtful], false).await?;
         if !round.refusals.is_empty() {
             return Err(round.exceeded(levels));
         }
@@ -33,7 +34,7 @@ pub(super) async fn admit(levels: &[Level]) -> Result<Grants> {
     let others: Vec<usize> = (0..levels.len())
         .filter(|index| Some(*index) != doubtful)
         .collect();
-    round.ask(levels, &others).await?;
+    round.ask(levels, &others, false).await?;
     if round.refusals.is_empty() {
         return Ok(round.grants);
     }
@@ -47,7 +48,7 @@ pub(super) async fn admit(levels: &[Level]) -> Result<Grants> {
 async fn top_down(levels: &[Level]) -> Result<Grants> {
     let mut round = Round::new(levels.len());
     for index in (0..levels.len()).rev() {
-        round.ask(levels, &[index]).await?;
+        round.ask(levels, &[index], true).await?;
         if !round.refusals.is_empty() {
             return Err(round.exceeded(levels));
         }
@@ -65,10 +66,10 @@ impl Round {
 
     /// Asks these levels at the same time and waits for all of them. An error at one gives back what the others
     /// granted.
-    async fn ask(&mut self, levels: &[Level], wanted: &[usize]) -> Result<()> {
+    async fn ask(&mut self, levels: &[Level], wanted: &[usize], anew: bool) -> Result<()> {
         let mut answers = Vec::with_capacity(wanted.len());
         for &index in wanted.iter().filter(|index| !levels[**index].amounts.is_empty()) {
-            answers.push((index, levels[index].ask()?));
+            answers.push((index, levels[index].ask(anew)?));
         }
         let mut failure = None;
         for (index, answer) in answers {

@@ -102,6 +102,7 @@ impl Lane {
         amounts: Changes,
         terms: Arc<Terms>,
         given: bool,
+        anew: bool,
     ) -> Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
         if self.state().desk.waiting() >= MOST_WAITING {
@@ -113,6 +114,7 @@ impl Lane {
             amounts,
             terms,
             given,
+            anew,
             reply,
         });
         Ok(answer)

@@ -28,10 +28,10 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Queues what is asked.
-    pub(super) fn ask(&self) -> Result<oneshot::Receiver<Answer>> {
+    /// Queues what is asked. Asked `anew` it is refused only after another look at the bucket.
+    pub(super) fn ask(&self, anew: bool) -> Result<oneshot::Receiver<Answer>> {
         self.lane
-            .acquire(self.amounts.clone(), self.terms.clone(), self.given)
+            .acquire(self.amounts.clone(), self.terms.clone(), self.given, anew)
     }
 
     fn batch(&self) -> Batch {

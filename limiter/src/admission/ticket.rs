@@ -45,6 +45,8 @@ pub(crate) enum Work {
         terms: Arc<Terms>,
         /// The limits came with the call: nothing stored can correct them.
         given: bool,
+        /// Others were asked to give back what it needs: an image from before may not refuse it.
+        anew: bool,
         reply: oneshot::Sender<Answer>,
     },
     /// Books what an earlier grant used more or less, or gives it back.
@@ -73,6 +75,18 @@ impl Ticket {
         match &self.work {
             Work::Acquire { reply, .. } => !reply.is_closed(),
             Work::Settle { .. } => true,
+        }
+    }
+
+    /// True if the bucket must be looked at before it is refused.
+    pub(crate) fn needs_a_look(&self) -> bool {
+        matches!(self.work, Work::Acquire { anew: true, .. })
+    }
+
+    /// The bucket was just seen.
+    pub(crate) fn looked(&mut self) {
+        if let Work::Acquire { anew, .. } = &mut self.work {
+            *anew = false;
         }
     }
 

@@ -33,6 +33,7 @@ impl Desk {
         // What was under way can neither find the bucket nor be found on it.
         self.unresolved.clear();
         self.previous = None;
+        self.looked();
         let mut completions = Vec::new();
         let changes = self.take_out(|ticket| !ticket.is_acquire());
         completions.extend(changes.into_iter().map(Completion::Gone));
@@ -154,7 +155,7 @@ impl Desk {
             } else if !ticket.is_acquire() {
                 // Booking it now would take away what an earlier call was just given.
                 left.push_back(ticket);
-            } else if may_refuse {
+            } else if may_refuse && !ticket.needs_a_look() {
                 let statuses = refusal(footing, terms, &folded.batch, &ticket, &self.key);
                 folded
                     .completions

@@ -155,6 +155,7 @@ impl Desk {
 
     /// The bucket as just read, consistently.
     pub(crate) fn reread(&mut self, found: &Known, moment: Moment) -> Vec<Completion> {
+        self.looked();
         let first = self.knows_nothing() && self.unresolved.is_empty();
         self.known = found.clone();
         match found {
@@ -175,7 +176,13 @@ impl Desk {
         }
     }
 
+    /// Calls that wait have the bucket before them as it is now.
+    pub(super) fn looked(&mut self) {
+        self.queue.iter_mut().for_each(Ticket::looked);
+    }
+
     fn see(&mut self, decoded: Decoded, moment: Moment) {
+        self.looked();
         let sight = Sight {
             at: moment.elapsed,
             proven: true,
@@ -280,6 +287,7 @@ impl Desk {
         let mut completions = Vec::new();
         for mut ticket in current.tickets.into_iter().rev() {
             ticket.tries += 1;
+            ticket.looked();
             if ticket.is_acquire() && ticket.tries >= MOST_TRIES {
                 let error = contention(&self.key.entity, "too many others write the same bucket");
                 completions.push(fail(ticket, error));

@@ -88,6 +88,8 @@ struct State {
     weather: Weather,
     chance: fastrand::Rng,
     latency: Duration,
+    /// By the start of the partition key.
+    latencies: Vec<(String, Duration)>,
     date: Option<String>,
     calls: Vec<Call>,
     in_flight: usize,
@@ -108,6 +110,7 @@ impl Wire {
             weather: Weather::default(),
             chance: fastrand::Rng::with_seed(4),
             latency: Duration::ZERO,
+            latencies: vec![],
             date: None,
             calls: vec![],
             in_flight: 0,
@@ -157,6 +160,12 @@ impl Wire {
     /// Every call takes so long, half of it before it is carried out.
     pub(crate) fn latency(&self, latency: Duration) {
         self.state().latency = latency;
+    }
+
+    /// Calls on items of this entity take so long instead.
+    pub(crate) fn latency_of(&self, entity: &str, latency: Duration) {
+        let partition = format!("ENTITY#{entity}");
+        self.state().latencies.push((partition, latency));
     }
 
     /// Every answer carries this date.
@@ -215,8 +224,8 @@ impl Wire {
         self,
         request: HttpRequest,
         fault: Option<Fault>,
+        latency: Duration,
     ) -> Result<HttpResponse, ConnectorError> {
-        let latency = self.state().latency;
         pause(latency / 2).await;
         if let Some(answer) = fault.and_then(Fault::answer) {
             pause(latency / 2).await;
@@ -277,19 +286,22 @@ impl HttpConnector for Wire {
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
         let fault = self.next_fault(&operation);
-        let place = {
+        let partition = body["Key"]["PK"]["S"].as_str().unwrap_or_default().to_owned();
+        let (place, latency) = {
             let mut state = self.state();
+            let own = state.latencies.iter().find(|(name, _)| *name == partition);
+            let latency = own.map_or(state.latency, |(_, latency)| *latency);
             state.calls.push(Call {
                 operation,
-                partition: body["Key"]["PK"]["S"].as_str().unwrap_or_default().to_owned(),
+                partition,
                 status: 0,
             });
-            state.calls.len() - 1
+            (state.calls.len() - 1, latency)
         };
         let wire = self.clone();
         let under_way = UnderWay::new(self);
         HttpConnectorFuture::new(async move {
-            let mut answer = wire.clone().answer(request, fault).await?;
+            let mut answer = wire.clone().answer(request, fault, latency).await?;
             drop(under_way);
             let mut state = wire.state();
             if let Some(call) = state.calls.get_mut(place) {
