@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_credential_types::provider::error::CredentialsError;
-use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
 use crate::Error;
@@ -108,7 +108,7 @@ where
         }
         SdkError::TimeoutError(_) => Failure::Unavailable("no answer in time".to_owned()),
         SdkError::ResponseError(answer) if answer.raw().status().as_u16() < 500 => {
-            Failure::Unavailable(format!("unreadable answer: {}", DisplayErrorContext(error)))
+            Failure::Unavailable(format!("unreadable answer: {}", told(error)))
         }
         other => by_cause(other),
     }
@@ -153,11 +153,25 @@ fn by_code(code: &str, message: &str, status: u16) -> Failure {
     }
 }
 
+/// The error and its causes as people read them. The SDK's own form appends a dump of everything.
+fn told(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        let next = current.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = current.source();
+    }
+    text
+}
+
 fn by_cause<E>(error: &SdkError<E, HttpResponse>) -> Failure
 where
     E: StdError + 'static,
 {
-    let text = DisplayErrorContext(error).to_string();
+    let text = told(error);
     let mut cause = error.source();
     while let Some(current) = cause {
         #[cfg(feature = "embedded")]
@@ -187,6 +201,7 @@ where
 }
 
 #[cfg(test)]
+#[allow(clippy::panic)]
 mod tests {
     use super::*;
 
@@ -217,6 +232,20 @@ mod tests {
         ] {
             assert!(by_code(code, "", status).is_transient(), "{code} {status}");
         }
+    }
+
+    #[test]
+    fn a_message_is_told_with_its_causes_and_without_a_dump() {
+        let cause = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
+        let error: SdkError<aws_sdk_dynamodb::operation::get_item::GetItemError, HttpResponse> =
+            SdkError::dispatch_failure(aws_smithy_runtime_api::client::result::ConnectorError::io(
+                cause.into(),
+            ));
+        let Failure::Unavailable(text) = classify(&error) else {
+            panic!("not unavailable")
+        };
+        assert!(text.ends_with("connection refused"), "{text}");
+        assert!(!text.contains('{'), "{text}");
     }
 
     #[test]

@@ -143,7 +143,9 @@ impl Footing<'_> {
                 remainder: Remainder::Keep,
             });
         }
-        if may_settle && burst - pending.bound - debit - adjust < 0 {
+        // Setting a level for a moment that does not move rounds down where the refill is not whole; settling does not.
+        let rounds = pending.ceiling != pending.whole;
+        if may_settle && (rounds || burst - pending.bound - debit - adjust < 0) {
             return None;
         }
         let set = burst - pending.ceiling - debit - adjust;
