@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::Value;
 use zae_limiter_stream_driver::{Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, bucket_changes};
@@ -28,23 +27,21 @@ async fn totals_equal_consumption_through_crashes_outages_and_lost_answers() {
             ..Options::aggregator()
         };
         let mut mapping = Mapping::new(stream, options, 3);
+        // How the weather turns out depends on the timing of calls: what the test is about is arranged.
+        cloud.begin_crash(5);
         cloud.begin_outage(3);
         mapping.run(&lambda).await;
         assert_eq!(mapping.discarded, []);
         lambda.recycle();
     }
-    // Longer than any write that is still under way.
-    std::thread::sleep(Duration::from_millis(400));
+    cloud.settle();
     let found = Ledger::of(cloud.database().snapshots());
     assert_eq!(workload.ledger.differences(&found), [] as [String; 0]);
     let letters: BTreeSet<_> = cloud.letters().into_iter().collect();
     assert_eq!(letters.len(), workload.malformed);
-    assert!(
-        cloud.faults() > 50 && lambda.starts().len() > 3,
-        "{} {}",
-        cloud.faults(),
-        lambda.starts().len()
-    );
+    let (faults, starts, streams) = (cloud.faults(), lambda.starts().len(), workload.streams.len());
+    assert!(faults > 50, "{faults} faults");
+    assert!(starts >= 2 * streams, "{starts} processes for {streams} streams");
 }
 
 #[tokio::test]
@@ -56,7 +53,6 @@ async fn an_invocation_prints_json_lines_with_its_request_id_and_metrics_and_no_
         .run(&lambda)
         .await;
     lambda.recycle();
-    std::thread::sleep(Duration::from_millis(50));
     let lines: Vec<Value> = lambda
         .log()
         .iter()
@@ -82,7 +78,6 @@ async fn a_wrong_setting_ends_the_process_with_a_line_that_names_it() {
         &[("TABLE_NAME", "t"), ("SNAPSHOT_WINDOWS", "weekly")],
     );
     assert!(!lambda.ends_well());
-    std::thread::sleep(Duration::from_millis(50));
     let log = lambda.log();
     assert!(log[0].contains(r#"SNAPSHOT_WINDOWS is \"weekly\""#), "{log:?}");
 }

@@ -149,10 +149,12 @@ async fn the_binary_archives_every_event_exactly_once_through_crashes_and_lost_a
         ..Options::archiver()
     };
     let mut mapping = Mapping::new(&trail.stream, options, 9);
+    // How the weather turns out depends on the timing of calls: what the test is about is arranged.
+    cloud.begin_crash(5);
     cloud.begin_outage(3);
     mapping.run(&lambda).await;
     assert_eq!(mapping.discarded, []);
-    std::thread::sleep(Duration::from_millis(400));
+    cloud.settle();
     let objects = cloud.objects();
     assert!(
         objects
@@ -169,5 +171,5 @@ async fn the_binary_archives_every_event_exactly_once_through_crashes_and_lost_a
     );
     let letters: BTreeSet<_> = cloud.letters().into_iter().collect();
     assert_eq!(letters.len(), trail.malformed);
-    assert!(cloud.rewritten() > 100 && lambda.starts().len() > 2);
+    assert!(cloud.rewritten() > 100 && lambda.starts().len() >= 2);
 }

@@ -42,6 +42,7 @@ pub struct Chaos {
     random: RefCell<Rng>,
     weather: Cell<Weather>,
     outage: Cell<u32>,
+    crash: Cell<Option<u32>>,
     bad: u8,
     /// How many calls were refused, lost, late or cut off.
     pub faults: Cell<u64>,
@@ -54,6 +55,7 @@ impl Chaos {
             random: RefCell::new(Rng::with_seed(seed)),
             weather: Cell::new(Weather::Calm),
             outage: Cell::new(0),
+            crash: Cell::new(None),
             bad: percent,
             faults: Cell::new(0),
         }
@@ -64,10 +66,17 @@ impl Chaos {
         self.outage.set(invocations);
     }
 
+    /// The next invocation is well until its process ends, after so many calls.
+    pub fn begin_crash(&self, calls: u32) {
+        self.crash.set(Some(calls));
+    }
+
     /// An invocation begins; what it will be like.
     pub fn begin_invocation(&self) -> Weather {
         let mut random = self.random.borrow_mut();
-        let weather = if self.outage.get() > 0 {
+        let weather = if let Some(calls) = self.crash.take() {
+            Weather::Crash(calls)
+        } else if self.outage.get() > 0 {
             self.outage.set(self.outage.get() - 1);
             Weather::Outage
         } else if random.u8(..100) >= self.bad {

@@ -36,6 +36,7 @@ struct Services {
     rewritten: AtomicUsize,
     calls: AtomicUsize,
     crash: AtomicBool,
+    late: AtomicUsize,
 }
 
 impl Cloud {
@@ -49,6 +50,7 @@ impl Cloud {
             rewritten: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             crash: AtomicBool::new(false),
+            late: AtomicUsize::new(0),
         });
         let behind = Arc::clone(&services);
         let server = Server::start(move |request| behind.answer(request));
@@ -90,9 +92,21 @@ impl Cloud {
         self.services.chaos.lock().unwrap().faults.get()
     }
 
+    /// Waits until every call that was to be late has happened.
+    pub fn settle(&self) {
+        while self.services.late.load(Ordering::SeqCst) > 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// From now on every call of so many invocations is refused.
     pub fn begin_outage(&self, invocations: u32) {
         self.services.chaos.lock().unwrap().begin_outage(invocations);
+    }
+
+    /// The next invocation is well until its process ends, after so many calls.
+    pub fn begin_crash(&self, calls: u32) {
+        self.services.chaos.lock().unwrap().begin_crash(calls);
     }
 
     pub(crate) fn begin_invocation(&self) {
@@ -120,9 +134,11 @@ impl Services {
             }
             Fault::Late => {
                 let services = Arc::clone(self);
+                self.late.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
                     thread::sleep(Duration::from_millis(fastrand::u64(1..300)));
                     services.perform(&call);
+                    services.late.fetch_sub(1, Ordering::SeqCst);
                 });
                 Reply::HangUp
             }

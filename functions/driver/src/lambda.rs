@@ -120,6 +120,7 @@ struct Sandbox {
     child: Mutex<Child>,
     exchange: Arc<Exchange>,
     start_time: Arc<Mutex<Option<Duration>>>,
+    reader: Option<thread::JoinHandle<()>>,
     _api: Server,
 }
 
@@ -158,7 +159,7 @@ impl Sandbox {
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", lambda.binary.display()));
         let (output, log) = (child.stdout.take().unwrap(), Arc::clone(&lambda.log));
-        thread::spawn(move || {
+        let reader = thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 log.lock().unwrap().push(line);
             }
@@ -167,6 +168,7 @@ impl Sandbox {
             child: Mutex::new(child),
             exchange,
             start_time,
+            reader: Some(reader),
             _api: api,
         }
     }
@@ -216,6 +218,10 @@ impl Drop for Sandbox {
         let mut child = self.child.lock().unwrap();
         let _ = child.kill();
         let _ = child.wait();
+        // What it printed is complete from here on.
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
     }
 }
 
