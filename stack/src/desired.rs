@@ -71,6 +71,7 @@ impl Desired {
 
     /// Whether a stack is as it should be.
     pub(crate) fn is(&self, deployed: &Deployed) -> bool {
-        deployed.template.as_ref() == Some(&self.template) && deployed.stack.tags == self.tags
+        let same = |template: &Template| template.deploys_the_same_as(&self.template);
+        deployed.template.as_ref().is_some_and(same) && deployed.stack.tags == self.tags
     }
 }

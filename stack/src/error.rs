@@ -143,6 +143,17 @@ pub enum Error {
         owner: Owner,
     },
 
+    /// A stack that does not tell its options in a way that this release understands.
+    #[error(
+        "the options that stack {stack:?} was deployed with are not known: {reason}; deploy it with options that say all"
+    )]
+    OptionsUnknown {
+        /// Its name.
+        stack: String,
+        /// Why.
+        reason: String,
+    },
+
     /// There is no such stack.
     #[error("there is no stack {stack:?}")]
     NoSuchStack {

@@ -18,7 +18,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | what an application calls at its start | [`Stack::ensure`] |
-//! | what an operator calls | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::discover`] |
+//! | what an operator calls | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::discover`] |
 //! | where the functions' code comes from | [`Code`] |
 //! | what is told while something happens | [`Event`], [`Observer`] |
 //! | what goes wrong, and what to do then | [`Error`] |

@@ -30,7 +30,8 @@ pub struct Outcome {
     pub stack_id: String,
     /// What the stack tells about itself: `TableName`, `TableArn`, `StreamArn`, …
     pub outputs: BTreeMap<String, String>,
-    /// Days that audit events stay in the table. No resource has this setting: whoever deploys writes it into the table.
+    /// Days that audit events stay in the table. No resource has this setting, only an output: whoever deploys writes it
+    /// into the table.
     pub audit_retention_days: u32,
     /// The release that the stack is of.
     pub version: String,

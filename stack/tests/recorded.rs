@@ -16,6 +16,8 @@ mod errors;
 mod failed_states;
 #[path = "recorded/imports.rs"]
 mod imports;
+#[path = "recorded/options.rs"]
+mod options;
 #[path = "recorded/preflight.rs"]
 mod preflight;
 #[path = "recorded/retries.rs"]

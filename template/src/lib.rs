@@ -42,8 +42,8 @@ pub use options::{
 pub use render::Template;
 pub use resources::ids::{PolicyKind, RoleKind};
 pub use resources::{
-    CodeBucket, CodeLocation, FunctionCode, LambdaFunction, METADATA, function_policy_document,
-    policy_document, stack_tags,
+    AUDIT_RETENTION_DAYS, CodeBucket, CodeLocation, FunctionCode, LambdaFunction, METADATA,
+    function_policy_document, policy_document, stack_tags, tags_of_user,
 };
 pub use zae_limiter_schema::{StackName, WindowKind};
 

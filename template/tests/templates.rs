@@ -11,8 +11,8 @@ use std::path::Path;
 use serde_json::Value;
 use zae_limiter_template::model::ids;
 use zae_limiter_template::{
-    CodeBucket, CodeLocation, Error, FunctionCode, LambdaFunction, StackName, StackOptions, Template,
-    VERSION, export, render, stack_tags,
+    CodeBucket, CodeLocation, Error, FunctionCode, LambdaFunction, StackName, StackOptions,
+    StackOptionsBuilder, Template, VERSION, export, render, stack_tags, tags_of_user,
 };
 
 fn limiter() -> StackName {
@@ -63,6 +63,66 @@ fn everything_on_with_the_longest_name_fits_a_request() {
     for (name, template) in variants::all() {
         assert!(template.to_json().len() <= Template::LONGEST_BODY, "{name}");
     }
+}
+
+#[test]
+fn a_template_tells_the_options_that_it_was_rendered_from() {
+    for options in [
+        StackOptions::builder(),
+        variants::everything(),
+        variants::everything()
+            .snapshot_windows("monthly, hourly")
+            .code_directory("elsewhere")
+            .tags(BTreeMap::from([("team".to_owned(), "search".to_owned())])),
+    ] {
+        let options = options.build().unwrap();
+        let template = render(&limiter(), &options, &variants::code()).unwrap();
+        let parsed = Template::parse(&template.to_yaml()).unwrap();
+        let stored = parsed.options().unwrap().unwrap();
+        let text = serde_json::to_string(&template.to_value()["Metadata"]).unwrap();
+        assert!(!text.contains("null") && !text.contains("elsewhere") && !text.contains("search"));
+        let again = stored.tags(options.tags.clone()).build().unwrap();
+        assert_eq!(again.snapshot_windows, options.snapshot_windows);
+        assert_eq!(render(&limiter(), &again, &variants::code()).unwrap(), template);
+    }
+    assert!(
+        Template::parse("Resources: {}")
+            .unwrap()
+            .options()
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn stored_options_alone_make_no_other_stack() {
+    let rendered = |options: StackOptionsBuilder| {
+        let options = options.enable_aggregator(false).enable_audit_archival(false);
+        render(&limiter(), &options.build().unwrap(), &FunctionCode::none()).unwrap()
+    };
+    let bare = rendered(StackOptions::builder());
+    let unused = rendered(StackOptions::builder().lambda_memory(512));
+    assert_ne!(bare, unused);
+    assert!(bare.deploys_the_same_as(&unused));
+    let different = rendered(StackOptions::builder().enable_deletion_protection(true));
+    assert!(!bare.deploys_the_same_as(&different));
+    let retention = rendered(StackOptions::builder().audit_retention_days(7));
+    assert!(
+        !bare.deploys_the_same_as(&retention),
+        "what no resource has is an output"
+    );
+}
+
+#[test]
+fn the_tags_of_a_user_are_those_that_the_stack_does_not_set() {
+    let tags = BTreeMap::from([("team".to_owned(), "search".to_owned())]);
+    let options = StackOptions::builder().tags(tags.clone()).build().unwrap();
+    let mut all: BTreeMap<_, _> = stack_tags(&limiter(), &options)
+        .into_iter()
+        .map(|tag| (tag.key, tag.value))
+        .collect();
+    all.insert("aws:servicecatalog:portfolio".to_owned(), "1".to_owned());
+    assert_eq!(tags_of_user(&all), tags);
 }
 
 #[test]

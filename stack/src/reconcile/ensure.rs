@@ -1,7 +1,7 @@
 //! The reconciler.
 
 use tokio::time::sleep;
-use zae_limiter_template::VERSION;
+use zae_limiter_template::{AUDIT_RETENTION_DAYS, VERSION};
 
 use super::Attempt;
 use super::wait::{Deadline, Pace};
@@ -171,11 +171,14 @@ impl Stack {
         version: &str,
         warnings: Vec<String>,
     ) -> Outcome {
+        let retention = stack.outputs.get(AUDIT_RETENTION_DAYS);
+        // A plan may be of other options than these.
+        let retention = retention.and_then(|days| days.parse().ok());
         Outcome {
             change,
             stack_id: stack.id.clone(),
             outputs: stack.outputs.clone(),
-            audit_retention_days: self.options.audit_retention_days,
+            audit_retention_days: retention.unwrap_or(self.options.audit_retention_days),
             version: version.to_owned(),
             warnings,
         }

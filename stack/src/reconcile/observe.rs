@@ -1,6 +1,6 @@
 //! Looking: two calls, nothing else.
 
-use zae_limiter_template::VERSION;
+use zae_limiter_template::{StackOptions, Template, VERSION, tags_of_user};
 
 use crate::deployed::{Deployed, Described};
 use crate::owner::Owner;
@@ -24,6 +24,29 @@ impl Stack {
                 Err(failure) => Err(failure.into()),
             },
         }
+    }
+
+    /// The options that the stack was last changed with, whoever did it: where an upgrade starts. Two calls that only read.
+    ///
+    /// Options that make no difference to the stack, such as the memory of a function that it does not have, are those of the
+    /// last deployment that changed something. Where the functions' archives are is never among them.
+    pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
+        let stack = self.name.to_string();
+        let Some(deployed) = self.observe().await? else {
+            return Err(Error::NoSuchStack { stack });
+        };
+        self.own(&deployed)?;
+        let unknown = |reason: String| Error::OptionsUnknown {
+            stack: self.name.to_string(),
+            reason,
+        };
+        let template = deployed.template.as_ref();
+        let stored = template.map_or(Ok(None), Template::options);
+        let Some(stored) = stored.map_err(|error| unknown(error.to_string()))? else {
+            return Err(unknown("its template does not have them".to_owned()));
+        };
+        let options = stored.tags(tags_of_user(&deployed.stack.tags)).build();
+        options.map_err(|error| unknown(error.to_string()))
     }
 
     /// Whether somebody has been at work on the stack since it was looked at.

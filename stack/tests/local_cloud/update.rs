@@ -180,6 +180,24 @@ async fn m3_a_change_of_outputs_alone_is_made_although_change_sets_do_not_see_it
 }
 
 #[tokio::test]
+async fn the_retention_of_audit_events_is_a_change_although_no_resource_has_it() {
+    let days = |days| bare().to_builder().audit_retention_days(days).build().unwrap();
+    let outcome = stack("retention", &days(90)).ensure().await.unwrap();
+    assert_eq!(outcome.audit_retention_days, 90);
+    let plan = stack("retention", &days(7)).plan().await.unwrap();
+    assert!(plan.to_string().contains("AuditRetentionDays"), "{plan}");
+    // The plan's retention counts, whatever the options of the one who applies it.
+    let outcome = stack("retention", &bare()).apply(&plan).await.unwrap();
+    assert_eq!(
+        (outcome.change, outcome.audit_retention_days),
+        (Change::Updated, 7)
+    );
+    let again = stack("retention", &days(7));
+    assert_eq!(again.ensure().await.unwrap().change, Change::None);
+    assert_eq!(again.deployed_options().await.unwrap(), days(7));
+}
+
+#[tokio::test]
 async fn h7_a_stack_of_a_later_release_is_never_set_back() {
     stack("later", &bare()).ensure().await.unwrap();
     let mut newer = template("later").await;

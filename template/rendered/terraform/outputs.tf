@@ -13,6 +13,11 @@ output "stream_arn" {
   value       = aws_cloudformation_stack.limiter.outputs["StreamArn"]
 }
 
+output "audit_retention_days" {
+  description = "Days that audit events stay in the table, as whoever deploys the stack writes it there."
+  value       = aws_cloudformation_stack.limiter.outputs["AuditRetentionDays"]
+}
+
 output "aggregator_function_arn" {
   description = "ARN of the aggregator."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorFunctionArn"]

@@ -10,6 +10,7 @@ mod mistake;
 mod names;
 mod raw;
 mod rules;
+mod stored;
 
 pub use choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
 pub use fields::{Settings, StackOptionsBuilder};

@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::yaml;
 use crate::METADATA;
 use crate::model::LogicalId;
+use crate::resources::STORED_OPTIONS;
+use crate::{Error, StackOptionsBuilder};
 
 /// A CloudFormation template as a value. The order of everything in it is the order of the model.
 ///
@@ -59,6 +61,41 @@ impl Template {
     /// The release that rendered it, if it is ours.
     pub fn version(&self) -> Option<&str> {
         self.own_metadata()?.get("version")?.as_str()
+    }
+
+    /// The options that it was rendered from, if it tells: all but the tags, which the stack has, and `code_directory`.
+    ///
+    /// ```
+    /// use zae_limiter_template::{StackOptions, export};
+    ///
+    /// let options = StackOptions::builder().lambda_memory(512).build()?;
+    /// let template = export::cloudformation(&options)?;
+    /// let stored = template.options()?.map(|stored| stored.build()).transpose()?;
+    /// assert_eq!(stored.map(|stored| stored.lambda_memory), Some(512));
+    /// # Ok::<(), zae_limiter_template::Error>(())
+    /// ```
+    pub fn options(&self) -> Result<Option<StackOptionsBuilder>, Error> {
+        let stored = self
+            .own_metadata()
+            .and_then(|metadata| metadata.get(STORED_OPTIONS)?.as_str());
+        stored.map(StackOptionsBuilder::from_file).transpose()
+    }
+
+    /// Whether a stack of this template is the same as one of the other. The options that are stored in it do not count:
+    /// CloudFormation changes metadata only together with something else.
+    pub fn deploys_the_same_as(&self, other: &Self) -> bool {
+        self.without_options() == other.without_options()
+    }
+
+    fn without_options(&self) -> Value {
+        let mut value = self.value.clone();
+        let own = value
+            .get_mut("Metadata")
+            .and_then(|metadata| metadata.get_mut(METADATA)?.as_object_mut());
+        if let Some(own) = own {
+            own.remove(STORED_OPTIONS);
+        }
+        value
     }
 
     fn own_metadata(&self) -> Option<&Value> {

@@ -17,7 +17,8 @@ pub(crate) mod tags;
 pub use code::{CodeBucket, CodeLocation, FunctionCode};
 pub(crate) use context::Naming;
 pub use function::LambdaFunction;
-pub use tags::stack_tags;
+pub use outputs::AUDIT_RETENTION_DAYS;
+pub use tags::{stack_tags, tags_of_user};
 
 use serde_json::{Map, json};
 use zae_limiter_schema::{StackName, VersionRecord};
@@ -54,7 +55,11 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
         alarm_topic: options.alarm_sns_topic.is_some(),
         boundary: options.permission_boundary.as_ref().map(context::boundary),
     };
-    let metadata = json!({ "version": VERSION, "schema_version": VersionRecord::SCHEMA_VERSION });
+    let metadata = json!({
+        "version": VERSION,
+        "schema_version": VersionRecord::SCHEMA_VERSION,
+        STORED_OPTIONS: options.stored(),
+    });
     let metadata = Map::from_iter([(METADATA.to_owned(), metadata)]);
     let mut model = Model::new("zae-limiter: rate limits on DynamoDB", metadata, facts);
 
@@ -95,6 +100,9 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
 
 /// The key of our entry in a template's `Metadata`: a stack is ours if its template has one.
 pub const METADATA: &str = "zae-limiter";
+
+/// What in that entry has the options that the template was rendered from.
+pub(crate) const STORED_OPTIONS: &str = "options";
 
 /// What one of the stack's managed policies permits: its actions are all that an application, an administrator or a
 /// reader needs.

@@ -21,6 +21,9 @@ pub(super) struct Built {
     pub(super) alarms: Vec<Added>,
 }
 
+/// The output with the days that audit events stay in the table.
+pub const AUDIT_RETENTION_DAYS: &str = "AuditRetentionDays";
+
 /// An output's id, the end of its export's name, what it is, and its value.
 type Line = (String, String, String, Text);
 
@@ -92,6 +95,12 @@ fn of_table(cx: &Context<'_>) -> Vec<Line> {
         line("TableName", "Name of the table", cx.table.name()),
         line("TableArn", "ARN of the table", cx.table.arn()),
         line("StreamArn", "ARN of the table's stream", cx.table.stream_arn()),
+        // No resource has it: as an output it is part of the template, so that a change of it is a change of the stack.
+        line(
+            AUDIT_RETENTION_DAYS,
+            "Days that audit events stay in the table, as whoever deploys the stack writes it there",
+            cx.options.audit_retention_days.to_string().into(),
+        ),
     ]
 }
 

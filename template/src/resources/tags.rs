@@ -1,5 +1,7 @@
 //! Tags of the stack.
 
+use std::collections::BTreeMap;
+
 use zae_limiter_schema::{StackName, VersionRecord};
 
 use crate::VERSION;
@@ -41,6 +43,13 @@ pub fn stack_tags(name: &StackName, options: &StackOptions) -> Vec<Tag> {
     ];
     let users = options.tags.iter().map(|(key, value)| Tag::new(key, value));
     own.into_iter().chain(users).collect()
+}
+
+/// The tags of a stack without those that it sets itself, and those of AWS: what `tags` of its options were.
+pub fn tags_of_user(tags: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let users = |key: &str| !is_ours(key) && !key.to_ascii_lowercase().starts_with("aws:");
+    let pairs = tags.iter().filter(|(key, _)| users(key));
+    pairs.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// The tag that tells which release a function's code is of.
