@@ -94,6 +94,14 @@ impl Ticket {
         matches!(self.work, Work::Acquire { .. })
     }
 
+    /// True if it takes nothing: others can only gain by it.
+    pub(crate) fn only_gives_back(&self) -> bool {
+        match &self.work {
+            Work::Acquire { .. } => false,
+            Work::Settle { changes, .. } => changes.iter().all(|(_, change)| *change <= 0),
+        }
+    }
+
     /// Adds what it asks to a batch. Credits for an earlier incarnation of the bucket only correct the count.
     pub(crate) fn add_to(&self, batch: &mut Batch, bucket: &str) {
         match &self.work {

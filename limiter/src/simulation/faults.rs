@@ -24,6 +24,8 @@ pub(super) struct Scenario {
     pub(super) crashes: u32,
     /// Calls that are cancelled while they wait.
     pub(super) cancelled: u32,
+    /// Callers keep everything that they took.
+    pub(super) keeping: bool,
     /// Configurations that change while traffic runs.
     pub(super) config_changes: bool,
     /// Buckets that expire and are deleted.
@@ -50,6 +52,7 @@ impl Scenario {
             conflicts: 0,
             crashes: 0,
             cancelled: 0,
+            keeping: false,
             config_changes: false,
             expiry: false,
             cascade: false,

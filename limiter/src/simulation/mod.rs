@@ -10,6 +10,7 @@
 mod clock;
 mod expiry;
 mod faults;
+mod intervals;
 mod oracle;
 mod peer;
 mod run;

@@ -8,6 +8,7 @@ use zae_limiter_schema::bucket::{
 };
 
 use super::clock::START;
+use super::intervals::Intervals;
 
 /// How long what happened is kept, to judge refusals by, in milliseconds.
 const HISTORY: i64 = 10_000;
@@ -51,12 +52,15 @@ pub(super) struct Oracle {
     accounts: BTreeMap<BucketKey, Account>,
     applied: HashSet<(String, i128, BucketKey)>,
     pub(super) violations: Vec<Violation>,
+    pub(super) intervals: Intervals,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
     pub(super) booked: BTreeMap<(BucketKey, LimitName), i128>,
     /// By how much clocks differ at most: that much refill may come early.
     spread: i64,
     /// The peer writes too: only the cumulative bound can be kept, and only for our admissions.
     with_peers: bool,
+    /// Limits with an interval that admitted too much.
+    pub(super) excesses: usize,
     pub(super) writes: u64,
     pub(super) parameters: u64,
 }
@@ -67,9 +71,11 @@ impl Oracle {
             accounts: BTreeMap::new(),
             applied: HashSet::new(),
             violations: Vec::new(),
+            intervals: Intervals::default(),
             booked: BTreeMap::new(),
             spread,
             with_peers,
+            excesses: 0,
             writes: 0,
             parameters: 0,
         }
@@ -101,6 +107,7 @@ impl Oracle {
         let Some(after) = image(after) else {
             return self.violation(at, "a write left something that is no bucket".to_owned());
         };
+        self.intervals.applied(write, &after, at);
         let mut account = self.accounts.remove(&write.key).unwrap_or_default();
         match write.shape {
             Shape::New => account.create(&after, write),
@@ -125,6 +132,17 @@ impl Oracle {
                 at,
                 format!("{:?} on {}/{}: {what}", write.shape, key.entity, key.resource),
             );
+        }
+    }
+
+    /// Everything has happened: was there an interval that admitted more than burst and refill?
+    pub(super) fn finish(&mut self) {
+        if !self.with_peers {
+            let found = self.intervals.violations(self.spread);
+            self.excesses = found.len();
+            for what in found {
+                self.violations.push(Violation { at: 0, what });
+            }
         }
     }
 

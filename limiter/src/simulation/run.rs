@@ -32,6 +32,7 @@ pub(super) struct Report {
     pub(super) writes: u64,
     pub(super) parameters: u64,
     pub(super) violations: Vec<Violation>,
+    pub(super) excesses: usize,
     pub(super) trace: u64,
 }
 
@@ -138,6 +139,7 @@ impl Run {
                 entities: vec![entity("a"), entity("b")],
                 random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
                 cancelled: self.scenario.cancelled,
+                keeping: self.scenario.keeping,
             };
             callers.spawn(caller.run());
         }
@@ -260,6 +262,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
             }
         }
     }
+    world.oracle.finish();
     Report {
         acquires: tally.acquires,
         granted: tally.granted,
@@ -268,6 +271,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         writes: world.oracle.writes,
         parameters: world.oracle.parameters,
         violations: world.oracle.violations.clone(),
+        excesses: world.oracle.excesses,
         trace: world.trace_hash(),
     }
 }

@@ -1,21 +1,25 @@
-//! The runs. `ZAE_SIMULATION=long` makes them long, `ZAE_SIMULATION_SEED=n` repeats one seed.
+//! The runs. `ZAE_SIMULATION=long` makes them long, `ZAE_SIMULATION_SEED=n` repeats one seed, `n..m` runs others.
 
 use super::Mutation;
 use super::faults::Scenario;
 use super::run::{Report, run};
 
 fn seeds(short: u64, long: u64) -> std::ops::Range<u64> {
-    if let Some(seed) = std::env::var("ZAE_SIMULATION_SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok())
-    {
-        return seed..seed + 1;
+    match std::env::var("ZAE_SIMULATION_SEED") {
+        Ok(seeds) => {
+            asked(&seeds).unwrap_or_else(|| panic!("ZAE_SIMULATION_SEED: {seeds:?} is neither n nor n..m"))
+        }
+        Err(_) if std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long") => 0..long,
+        Err(_) => 0..short,
     }
-    if std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long") {
-        0..long
-    } else {
-        0..short
-    }
+}
+
+fn asked(seeds: &str) -> Option<std::ops::Range<u64>> {
+    let (from, to) = match seeds.split_once("..") {
+        Some((from, to)) => (from.parse().ok()?, to.parse().ok()?),
+        None => (seeds.parse().ok()?, seeds.parse::<u64>().ok()? + 1),
+    };
+    Some(from..to)
 }
 
 fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<u64>) {
@@ -53,6 +57,42 @@ fn calm_traffic_is_exact() {
 #[test]
 fn hostile_traffic_is_exact() {
     check("hostile_traffic_is_exact", Scenario::hostile, seeds(20, 600));
+}
+
+/// Where nothing is given back, an interval has no excuse.
+fn keeping(seed: u64) -> Scenario {
+    Scenario {
+        keeping: true,
+        cascade: false,
+        cancelled: 0,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn no_interval_admits_more_than_burst_and_refill() {
+    check(
+        "no_interval_admits_more_than_burst_and_refill",
+        keeping,
+        seeds(6, 200),
+    );
+}
+
+#[test]
+fn intervals_alone_notice_rules_that_admit_too_much() {
+    for mutation in [
+        Mutation::TouchWithoutCeiling,
+        Mutation::RefillAgainstStaleLevel,
+        Mutation::CreditsWithoutClamp,
+    ] {
+        let noticed = (0..40).find(|seed| {
+            [keeping(*seed), Scenario::hostile(*seed)]
+                .into_iter()
+                .any(|s| run(s.breaking(mutation)).excesses > 0)
+        });
+        assert!(noticed.is_some(), "{mutation:?} went unnoticed");
+        eprintln!("{mutation:?} shows in an interval of seed {noticed:?}");
+    }
 }
 
 #[test]

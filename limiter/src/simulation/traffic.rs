@@ -35,6 +35,7 @@ pub(super) struct Caller {
     pub(super) entities: Vec<EntityId>,
     pub(super) random: fastrand::Rng,
     pub(super) cancelled: u32,
+    pub(super) keeping: bool,
 }
 
 impl Caller {
@@ -121,6 +122,10 @@ impl Caller {
         let tpm = amounts[1].1;
         // Errors say that a change is not written yet; it goes on in the background and is counted in the end.
         match self.random.u32(0..100) {
+            _ if self.keeping => {
+                self.expect(entity, &amounts);
+                drop(lease.commit().await);
+            }
             0..30 => drop(lease.rollback().await),
             30..40 => drop(lease),
             40..60 => {

@@ -110,7 +110,8 @@ impl Desk {
         })
     }
 
-    /// Takes calls from the queue in order of arrival. A call that does not fit is refused and does not block those
+    /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
+    /// makes room for. A call that does not fit is refused and does not block those
     /// behind it; one with other terms waits for the next write.
     fn fold(
         &mut self,
@@ -125,6 +126,9 @@ impl Desk {
             completions: Vec::new(),
             doubtful: false,
         };
+        self.queue
+            .make_contiguous()
+            .sort_by_key(|ticket| !ticket.only_gives_back());
         let mut left = std::collections::VecDeque::new();
         while let Some(ticket) = self.queue.pop_front() {
             if folded.taken.len() >= MOST_FOLDED {
