@@ -57,6 +57,27 @@ pub(crate) enum Error {
         source: Box<dyn StdError + Send + Sync>,
     },
 
+    #[error(
+        "stack {stack} archives no audit events; switch it on with `zae-limiter deploy -n {stack} \
+         --enable-audit-archival`, or name a bucket with --bucket"
+    )]
+    NoArchive { stack: String },
+
+    #[error(
+        "bucket {bucket} takes no events: {problem}; check --bucket, that it exists in this region, and that the \
+         credentials may s3:PutObject on {bucket}/audit/*"
+    )]
+    ArchiveDenied { bucket: String, problem: String },
+
+    #[error(
+        "bucket {bucket} did not take an event: {problem}; {archived} are archived and stay; run the command again"
+    )]
+    ArchiveUnavailable {
+        bucket: String,
+        archived: u64,
+        problem: String,
+    },
+
     #[error("{message}")]
     Local { message: String },
 
@@ -121,6 +142,7 @@ impl Error {
             Self::Usage { .. } | Self::Manifest { .. } | Self::NoRegion | Self::Template { .. } => {
                 Exit::Usage
             }
+            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
             _ => Exit::Error,
         }
     }
@@ -162,6 +184,9 @@ impl Error {
             Self::Usage { .. } | Self::NoRegion => "invalid_argument",
             Self::Manifest { .. } => "invalid_manifest",
             Self::NotConfirmed => "not_confirmed",
+            Self::NoArchive { .. } => "archive_missing",
+            Self::ArchiveDenied { .. } => "denied",
+            Self::ArchiveUnavailable { .. } => "unavailable",
             Self::Io { .. } => "io",
             Self::Bug { .. } => "internal",
             Self::Table { .. } | Self::Local { .. } | Self::Unwritten { .. } => "failed",

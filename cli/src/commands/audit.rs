@@ -1,5 +1,7 @@
 //! `audit`: who changed what.
 
+mod archive;
+
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
@@ -22,6 +24,19 @@ pub(crate) enum Command {
   zae-limiter audit list -e '$SYSTEM'               (changes of the system's limits)
   zae-limiter audit list -e '$RESOURCE:gpt-4' -l 10 (of a resource's limits, the latest ten)")]
     List(List),
+    /// Put audit events into the archive that were written before it was switched on
+    #[command(
+        after_help = "It reads the whole table, and writes the same objects that the archiver writes: it may be run \
+twice, beside the archiver, and again after it was stopped.
+
+Ends with 1 if there is no archive, or if events had to be left out.
+
+Examples:
+  zae-limiter -n my-app audit archive --since 2026-01-01 --dry-run
+  zae-limiter -n my-app audit archive --since 90d
+  zae-limiter -n my-app audit archive --since 2026-01-01 --until 2026-02-01 --bucket my-archive"
+    )]
+    Archive(archive::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -127,7 +142,13 @@ impl Text for Events {
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
-    let Command::List(arguments) = command;
+    match command {
+        Command::List(arguments) => list(arguments, context).await,
+        Command::Archive(arguments) => Box::pin(archive::run(arguments, context)).await,
+    }
+}
+
+async fn list(arguments: List, context: &Context) -> Result<Answer> {
     let limiter = context.limiter().await?;
     let (limiter, subject) = (&limiter, &arguments.entity_id);
     // Ids sort by time, and the list is newest first.

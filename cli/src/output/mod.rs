@@ -1,6 +1,7 @@
 //! How answers look: tables that fit the terminal, numbers and times for people, charts, colours.
 
 mod chart;
+pub(crate) mod live;
 mod number;
 mod paint;
 mod table;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod acquire;
+mod archive;
 mod audit;
 mod configuration;
 mod entities;

@@ -14,3 +14,5 @@ pub use line::line;
 pub use object::{Malformed, Object};
 pub use settings::Settings;
 pub use store::{S3, Store};
+
+pub use zae_limiter_function::CallFailure;

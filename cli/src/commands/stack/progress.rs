@@ -3,14 +3,14 @@
 mod bar;
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use zae_limiter::stack::{Event, Plan, ResourceEvent};
 
-use crate::output::{Format, Paint, Terminal};
+use crate::output::live::{self, Style, line, print};
+use crate::output::{Paint, Terminal};
 
 /// Shows events as they come. Clones show together.
 #[derive(Clone)]
@@ -28,25 +28,10 @@ struct Shown {
     latest: BTreeMap<String, ResourceEvent>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    /// A terminal on which the last line is drawn anew.
-    Live,
-    /// A line for each event.
-    Lines,
-    /// An object for each event, on standard output.
-    Json,
-}
-
 impl Progress {
     pub(super) fn new(terminal: &Terminal) -> Self {
-        let style = match (terminal.format, terminal.live) {
-            (Format::Json, _) => Style::Json,
-            (Format::Table, true) => Style::Live,
-            (Format::Table, false) => Style::Lines,
-        };
         let shown = Shown {
-            style,
+            style: Style::of(terminal),
             paint: terminal.errors,
             started: Instant::now(),
             total: 0,
@@ -106,7 +91,7 @@ impl Progress {
     pub(super) fn finish(&self) {
         self.with(|shown| {
             if shown.style == Style::Live {
-                print(bar::CLEAR);
+                print(live::CLEAR);
             }
         });
     }
@@ -125,7 +110,7 @@ impl Shown {
             Style::Json => line(&as_json(event)),
             Style::Lines => print(&format!(
                 "{} {}\n",
-                bar::clock(self.started.elapsed()),
+                live::clock(self.started.elapsed()),
                 as_line(event)
             )),
             Style::Live => {
@@ -136,7 +121,7 @@ impl Shown {
                 // What is settled stays on the terminal; what goes on is in the bar.
                 if settled {
                     let row = self.row(event);
-                    print(&format!("{}{row}\n", bar::CLEAR));
+                    print(&format!("{}{row}\n", live::CLEAR));
                 }
                 self.draw();
             }
@@ -162,22 +147,9 @@ impl Shown {
     }
 
     fn draw(&self) {
-        let width =
-            terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-        let line = bar::line(&self.latest, self.total, self.started.elapsed(), width);
-        print(&format!("{}{line}", bar::CLEAR));
+        let line = bar::line(&self.latest, self.total, self.started.elapsed(), live::width());
+        print(&format!("{}{line}", live::CLEAR));
     }
-}
-
-/// A terminal that is gone does not stop the work.
-fn print(text: &str) {
-    let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-}
-
-fn line(object: &Value) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = writeln!(stdout, "{object}").and_then(|()| stdout.flush());
 }
 
 fn as_line(event: &Event) -> String {

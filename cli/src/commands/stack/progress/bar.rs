@@ -5,15 +5,7 @@ use std::time::Duration;
 
 use zae_limiter::stack::ResourceEvent;
 
-/// To the start of the line, and everything on it away.
-pub(super) const CLEAR: &str = "\r\u{1b}[2K";
-const CELLS: usize = 20;
-
-/// Minutes and seconds: `02:05`.
-pub(super) fn clock(elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs();
-    format!("{:02}:{:02}", seconds / 60, seconds % 60)
-}
+use crate::output::live::{bar, clock, cut};
 
 /// Whether a status tells of a failure.
 pub(super) fn failed(status: &str) -> bool {
@@ -32,15 +24,13 @@ pub(super) fn line(
         .filter(|event| event.status.ends_with("_COMPLETE"))
         .count();
     let total = total.max(done);
-    let filled = (done * CELLS).checked_div(total).unwrap_or(0);
-    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(CELLS - filled));
+    let bar = bar(done, total);
     let working: Vec<&str> = resources()
         .filter(|event| event.status.ends_with("_IN_PROGRESS"))
         .map(|event| event.logical_id.as_str())
         .collect();
     let line = format!("{bar} {done}/{total} {} {}", clock(elapsed), working.join(", "));
-    // A line that wraps could not be cleared.
-    line.trim_end().chars().take(width.saturating_sub(1)).collect()
+    cut(&line, width)
 }
 
 #[cfg(test)]

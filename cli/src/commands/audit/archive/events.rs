@@ -1,0 +1,274 @@
+//! Every audit event of the table, as it stands there.
+//!
+//! By scanning: the events of an entity that was deleted are under a key that nothing else names.
+
+use std::collections::HashMap;
+
+use aws_config::SdkConfig;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::scan::ScanError;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
+use serde_dynamo::{AttributeValue, Item};
+use zae_limiter::{Error as Limiter, StackName};
+
+use super::LONGEST_CALL;
+use crate::error::{Error, Result};
+
+const PREFIX: &str = "AUDIT#";
+
+type SdkItem = HashMap<String, SdkValue>;
+
+/// The events of a table, page by page.
+pub(super) struct Events {
+    client: Client,
+    table: String,
+    place: String,
+    next: Next,
+}
+
+enum Next {
+    First,
+    After(SdkItem),
+    Nothing,
+}
+
+/// A page of the table.
+pub(super) struct Page {
+    /// Items of any kind.
+    pub(super) read: u64,
+    pub(super) events: Vec<Found>,
+}
+
+/// An item of the audit trail.
+pub(super) struct Found {
+    /// Its key, for whoever has to look at it.
+    pub(super) key: String,
+    /// The event, or why it is none.
+    pub(super) event: Result<Item, String>,
+}
+
+impl Events {
+    pub(super) fn of_table(aws: &SdkConfig, name: &StackName) -> Self {
+        let region = aws.region().map(ToString::to_string).unwrap_or_default();
+        Self {
+            client: Client::new(aws),
+            table: name.to_string(),
+            place: aws
+                .endpoint_url()
+                .map_or(region.clone(), |url| format!("{region} at {url}")),
+            next: Next::First,
+        }
+    }
+
+    /// About how many items there are of any kind; nothing where nobody may tell.
+    pub(super) async fn expected_items(&self) -> Option<u64> {
+        let described = self.client.describe_table().table_name(&self.table).send().await;
+        let count = described.ok()?.table?.item_count?;
+        u64::try_from(count).ok().filter(|count| *count > 0)
+    }
+
+    /// The next page, or nothing after the last.
+    pub(super) async fn page(&mut self) -> Result<Option<Page>> {
+        let start = match std::mem::replace(&mut self.next, Next::Nothing) {
+            Next::First => None,
+            Next::After(key) => Some(key),
+            Next::Nothing => return Ok(None),
+        };
+        let scanned = self
+            .client
+            .scan()
+            .table_name(&self.table)
+            // What was written a moment ago belongs to the trail as well.
+            .consistent_read(true)
+            .filter_expression("begins_with(#a0, :v0)")
+            .expression_attribute_names("#a0", "PK")
+            .expression_attribute_values(":v0", SdkValue::S(PREFIX.to_owned()))
+            .set_exclusive_start_key(start)
+            .send()
+            .await
+            .map_err(|error| self.failed(error))?;
+        if let Some(key) = scanned.last_evaluated_key.filter(|key| !key.is_empty()) {
+            self.next = Next::After(key);
+        }
+        let items = scanned.items.unwrap_or_default();
+        Ok(Some(Page {
+            read: u64::try_from(scanned.scanned_count).unwrap_or_default(),
+            events: items.into_iter().map(found).collect(),
+        }))
+    }
+
+    fn failed(&self, error: SdkError<ScanError>) -> Error {
+        const OPERATION: &str = "Scan";
+        let (table, place) = (self.table.clone(), self.place.clone());
+        let text = aws_sdk_dynamodb::error::DisplayErrorContext(&error).to_string();
+        let answered = matches!(error, SdkError::ServiceError(_));
+        let limiter = match error.code() {
+            Some("ResourceNotFoundException") => Limiter::TableMissing { table, place },
+            Some("AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException") => {
+                Limiter::PermissionDenied {
+                    operation: OPERATION,
+                    table,
+                    message: error.message().unwrap_or("no reason was given").to_owned(),
+                }
+            }
+            Some(code) if answered && !is_busy(code) => {
+                return Error::Table {
+                    operation: OPERATION,
+                    table,
+                    problem: format!("{code}: {}", error.message().unwrap_or("no reason was given")),
+                    source: error.into(),
+                };
+            }
+            _ => Limiter::Unavailable {
+                operation: OPERATION,
+                table,
+                reason: text,
+                within: LONGEST_CALL,
+            },
+        };
+        limiter.into()
+    }
+}
+
+/// Codes by which DynamoDB asks for patience, which the client has had.
+fn is_busy(code: &str) -> bool {
+    let signs = [
+        "Throttl",
+        "ThroughputExceeded",
+        "RequestLimitExceeded",
+        "InternalServerError",
+    ];
+    signs.iter().any(|sign| code.contains(sign))
+}
+
+fn found(item: SdkItem) -> Found {
+    let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
+    let key = [text("PK"), text("SK")].map(Option::unwrap_or_default).join(" ");
+    Found {
+        key,
+        event: attributes(item).map(Item::from),
+    }
+}
+
+fn attributes(map: SdkItem) -> Result<HashMap<String, AttributeValue>, String> {
+    map.into_iter()
+        .map(|(name, value)| match attribute(value) {
+            Some(value) => Ok((name, value)),
+            None => Err(format!(
+                "attribute {name} has a type that this version does not know"
+            )),
+        })
+        .collect()
+}
+
+fn attribute(value: SdkValue) -> Option<AttributeValue> {
+    Some(match value {
+        SdkValue::S(text) => AttributeValue::S(text),
+        SdkValue::N(digits) => AttributeValue::N(digits),
+        SdkValue::Bool(flag) => AttributeValue::Bool(flag),
+        SdkValue::Null(null) => AttributeValue::Null(null),
+        SdkValue::B(bytes) => AttributeValue::B(bytes.into_inner()),
+        SdkValue::Ss(set) => AttributeValue::Ss(set),
+        SdkValue::Ns(set) => AttributeValue::Ns(set),
+        SdkValue::Bs(set) => AttributeValue::Bs(set.into_iter().map(Blob::into_inner).collect()),
+        SdkValue::L(list) => AttributeValue::L(list.into_iter().map(attribute).collect::<Option<_>>()?),
+        SdkValue::M(map) => AttributeValue::M(
+            map.into_iter()
+                .map(|(name, value)| Some((name, attribute(value)?)))
+                .collect::<Option<_>>()?,
+        ),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_attribute_keeps_its_value() {
+        let text = |text: &str| text.to_owned();
+        let inner = SdkItem::from([(text("deep"), SdkValue::N(text("12345678901234567890.10")))]);
+        let item = SdkItem::from([
+            (text("PK"), SdkValue::S(text("AUDIT#user-1"))),
+            (text("SK"), SdkValue::S(text("#AUDIT#1"))),
+            (text("m"), SdkValue::M(inner)),
+            (
+                text("l"),
+                SdkValue::L(vec![SdkValue::Bool(true), SdkValue::Null(true)]),
+            ),
+            (text("b"), SdkValue::B(Blob::new([0, 255]))),
+            (text("bs"), SdkValue::Bs(vec![Blob::new([1])])),
+            (text("ss"), SdkValue::Ss(vec![text("a")])),
+            (text("ns"), SdkValue::Ns(vec![text("1")])),
+        ]);
+        let found = found(item);
+        assert_eq!(found.key, "AUDIT#user-1 #AUDIT#1");
+        let event = found.event.unwrap();
+        let deep = AttributeValue::M(HashMap::from([(
+            text("deep"),
+            AttributeValue::N(text("12345678901234567890.10")),
+        )]));
+        for (name, value) in [
+            ("m", deep),
+            (
+                "l",
+                AttributeValue::L(vec![AttributeValue::Bool(true), AttributeValue::Null(true)]),
+            ),
+            ("b", AttributeValue::B(vec![0, 255])),
+            ("bs", AttributeValue::Bs(vec![vec![1]])),
+            ("ss", AttributeValue::Ss(vec![text("a")])),
+            ("ns", AttributeValue::Ns(vec![text("1")])),
+        ] {
+            assert_eq!(event.get(name), Some(&value), "{name}");
+        }
+    }
+
+    async fn put(client: &Client, pk: &str, sk: &str, filler: usize) {
+        let text = |text: &str| SdkValue::S(text.to_owned());
+        let sent = client
+            .put_item()
+            .table_name("demo")
+            .item("PK", text(pk))
+            .item("SK", text(sk))
+            .item("filler", text(&"x".repeat(filler)));
+        sent.send().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn every_event_of_a_table_of_many_pages_is_found_whomever_it_is_about() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("table.db");
+        let limiter = zae_limiter::RateLimiter::embedded_at(&file).name("demo");
+        drop(limiter.await.unwrap());
+        let aws = SdkConfig::builder()
+            .behavior_version(aws_config::BehaviorVersion::v2026_01_12())
+            .region(aws_config::Region::from_static("us-east-1"))
+            .endpoint_url("http://embedded.invalid")
+            .credentials_provider(aws_credential_types::provider::SharedCredentialsProvider::new(
+                aws_credential_types::Credentials::from_keys("test", "test", None),
+            ))
+            .http_client(zae_limiter::EmbeddedStore::file(&file).await.unwrap())
+            .build();
+        let mut events = Events::of_table(&aws, &StackName::parse("demo").unwrap());
+        let mut expected = vec![];
+        for number in 0..30 {
+            put(&events.client, &format!("ENTITY#user-{number}"), "#META", 100_000).await;
+            let subject = ["user-1", "gone", "$RESOURCE:gpt-4", "$SYSTEM"][number % 4];
+            let (pk, sk) = (format!("AUDIT#{subject}"), format!("#AUDIT#{number:02}"));
+            put(&events.client, &pk, &sk, 10).await;
+            expected.push(format!("{pk} {sk}"));
+        }
+        let (mut pages, mut read, mut keys) = (0, 0, vec![]);
+        while let Some(page) = events.page().await.unwrap() {
+            (pages, read) = (pages + 1, read + page.read);
+            keys.extend(page.events.into_iter().map(|found| found.key));
+        }
+        keys.sort();
+        expected.sort();
+        assert_eq!(keys, expected);
+        assert!(pages >= 3 && read >= 60, "{pages} pages, {read} items");
+    }
+}
