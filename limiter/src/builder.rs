@@ -13,6 +13,7 @@ use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
 
 use crate::cache::CacheLimits;
 use crate::connect::{AwsSettings, Connection};
+use crate::dynamo::Meter;
 use crate::entropy::Entropy;
 use crate::repository::{Repository, Setup};
 use crate::resolution::Defaults;
@@ -41,6 +42,7 @@ pub struct Builder {
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
     principal: Option<String>,
+    meter: Option<Meter>,
     settings: Settings,
     #[cfg(feature = "stack")]
     stack: Option<crate::StackSetup>,
@@ -91,6 +93,7 @@ impl Builder {
             limits: vec![],
             on_unavailable: OnUnavailable::Block,
             principal: None,
+            meter: None,
             settings: Settings::default(),
             #[cfg(feature = "stack")]
             stack: None,
@@ -176,6 +179,12 @@ impl Builder {
     /// Who makes the changes of this limiter, for audit events. Otherwise the ARN of the AWS credentials.
     pub fn principal(mut self, principal: impl Into<String>) -> Self {
         self.principal = Some(principal.into());
+        self
+    }
+
+    /// Counts calls and capacity. Without a meter DynamoDB is not asked, and answers are shorter.
+    pub fn meter(mut self, meter: Meter) -> Self {
+        self.meter = Some(meter);
         self
     }
 
@@ -277,7 +286,7 @@ impl Builder {
         let principal = self.principal.map(Principal::parse).transpose()?;
         let setup = Setup {
             name,
-            connected: self.connection.open().await?,
+            connected: self.connection.open(self.meter).await?,
             defaults: Defaults {
                 limits,
                 on_unavailable: self.on_unavailable,

@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 
+use crate::dynamo::Meter;
 #[cfg(feature = "embedded")]
 use crate::embedded::EmbeddedStore;
 use crate::{Error, Result};
@@ -52,15 +53,15 @@ pub(crate) struct Connected {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Connection {
-    pub(crate) async fn open(self) -> Result<Connected> {
+    pub(crate) async fn open(self, meter: Option<Meter>) -> Result<Connected> {
         match self {
-            Self::Aws(settings) => settings.connect().await,
+            Self::Aws(settings) => settings.connect(meter).await,
             #[cfg(feature = "embedded")]
-            Self::Memory => Ok(embedded(EmbeddedStore::memory()?)),
+            Self::Memory => Ok(embedded(EmbeddedStore::memory()?, meter)),
             #[cfg(feature = "embedded")]
-            Self::File(path) => Ok(embedded(EmbeddedStore::file(path).await?)),
+            Self::File(path) => Ok(embedded(EmbeddedStore::file(path).await?, meter)),
             #[cfg(feature = "embedded")]
-            Self::Store(store) => Ok(embedded(store)),
+            Self::Store(store) => Ok(embedded(store, meter)),
         }
     }
 
@@ -71,7 +72,7 @@ impl Connection {
 }
 
 impl AwsSettings {
-    async fn connect(self) -> Result<Connected> {
+    async fn connect(self, meter: Option<Meter>) -> Result<Connected> {
         let aws = self.load().await;
         let Some(region) = aws.region().map(ToString::to_string) else {
             return Err(Error::invalid(
@@ -83,10 +84,9 @@ impl AwsSettings {
         let place = aws.endpoint_url().map_or(region, str::to_owned);
         let config = aws_sdk_dynamodb::config::Builder::from(&aws)
             .retry_config(RetryConfig::disabled())
-            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-            .build();
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         Ok(Connected {
-            client: Client::from_conf(config),
+            client: client(config, meter),
             aws: Some(aws),
             place,
         })
@@ -132,6 +132,14 @@ impl AwsSettings {
     }
 }
 
+fn client(config: aws_sdk_dynamodb::config::Builder, meter: Option<Meter>) -> Client {
+    let config = match meter {
+        Some(meter) => config.interceptor(meter),
+        None => config,
+    };
+    Client::from_conf(config.build())
+}
+
 /// Attempts as a whole are timed by the limiter, which knows how much of its budget is left.
 fn connect_timeout(chosen: Option<Duration>) -> TimeoutConfig {
     TimeoutConfig::builder()
@@ -141,7 +149,7 @@ fn connect_timeout(chosen: Option<Duration>) -> TimeoutConfig {
 
 /// Nobody checks signatures in the process, so nothing is signed.
 #[cfg(feature = "embedded")]
-fn embedded(store: EmbeddedStore) -> Connected {
+fn embedded(store: EmbeddedStore, meter: Option<Meter>) -> Connected {
     use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 
     let place = store.place();
@@ -153,10 +161,9 @@ fn embedded(store: EmbeddedStore) -> Connected {
         .auth_scheme_preference([AuthSchemeId::from("noAuth")])
         .retry_config(RetryConfig::disabled())
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .http_client(store)
-        .build();
+        .http_client(store);
     Connected {
-        client: Client::from_conf(config),
+        client: client(config, meter),
         aws: None,
         place,
     }

@@ -33,6 +33,7 @@ pub use admission::{
 pub use builder::Builder;
 pub use cache::CacheStats;
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use dynamo::{Consumed, Meter};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 
 mod batch;
 mod convert;
+mod meter;
 mod placeholders;
 mod query;
 mod send;
@@ -10,6 +11,7 @@ mod transaction;
 mod update;
 
 pub(crate) use convert::{SdkItem, from_sdk_item, to_sdk_key, to_sdk_value};
+pub use meter::{Consumed, Meter};
 pub(crate) use placeholders::Placeholders;
 pub(crate) use query::{Filter, Query, RawPage, Sort};
 pub(crate) use send::Budget;
