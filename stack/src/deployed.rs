@@ -7,6 +7,7 @@ use zae_limiter_template::deployer::Place;
 use zae_limiter_template::{LambdaFunction, Template};
 
 use crate::events::timestamp;
+use crate::fingerprint::CHANGE_SET_PREFIX;
 use crate::owner::{Owner, tagged};
 use crate::situation::Situation;
 
@@ -90,24 +91,48 @@ impl Described {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deployed {
     pub(crate) stack: Described,
-    /// Nothing where it is not one of ours, or not there yet.
+    /// Nothing where it is not one of ours, or not there yet. The stack's name and the values of its parameters are in
+    /// place, so it does not matter who deployed it.
     pub(crate) template: Option<Template>,
+    /// The names of the change sets that an empty stack waits for, where nothing else tells whose it is.
+    change_sets: Vec<String>,
 }
 
 impl Deployed {
-    /// `body` is nothing for a stack that waits for its first change set and has no template.
-    pub(crate) fn new(stack: Described, body: Option<&str>) -> Self {
+    pub(crate) fn new(stack: Described, body: &str) -> Self {
         // A template that our reader refuses has tags such as !Ref, so it is not one of ours.
-        let template = body
-            .and_then(|body| Template::parse(body).ok())
-            .filter(Template::is_ours);
-        Self { stack, template }
+        let template = Template::parse(body)
+            .ok()
+            .filter(Template::is_ours)
+            .map(|template| template.resolved(&stack.name, &stack.parameters));
+        Self {
+            stack,
+            template,
+            change_sets: vec![],
+        }
+    }
+
+    /// A stack that waits for its first change set and has no template.
+    pub(crate) fn in_review(stack: Described, change_sets: Vec<String>) -> Self {
+        Self {
+            stack,
+            template: None,
+            change_sets,
+        }
     }
 
     pub(crate) fn owner(&self) -> Owner {
         match self.template {
             Some(_) => Owner::Ours,
-            // Without a template the tags are all there is to go by.
+            // The tags of a change set become the stack's when it is executed, so an empty stack may have none.
+            None if self.stack.situation() == Situation::Review && self.stack.tags.is_empty() => {
+                let ours = |name: &String| name.starts_with(CHANGE_SET_PREFIX);
+                if self.change_sets.iter().all(ours) {
+                    Owner::Ours
+                } else {
+                    Owner::Foreign
+                }
+            }
             None if self.stack.situation() == Situation::Review => {
                 Owner::by_marks(&self.stack.parameters, &self.stack.tags)
             }
@@ -119,35 +144,10 @@ impl Deployed {
         }
     }
 
-    /// Where a function's code is now, with the values of parameters in it.
+    /// Where a function's code is now.
     pub(crate) fn code_of(&self, function: LambdaFunction) -> Option<Value> {
         let resource = self.template.as_ref()?.resource(&function.ids().function)?;
-        let code = resource.get("Properties")?.get("Code")?;
-        Some(with_parameters(code, &self.stack.parameters))
-    }
-}
-
-/// Replaces references to parameters by their values: a template rendered for a name has no parameters.
-fn with_parameters(value: &Value, parameters: &BTreeMap<String, String>) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let referenced = fields
-                .get("Ref")
-                .and_then(Value::as_str)
-                .and_then(|name| parameters.get(name));
-            if let Some(given) = referenced.filter(|_| fields.len() == 1) {
-                return Value::String(given.clone());
-            }
-            fields
-                .iter()
-                .map(|(key, value)| (key.clone(), with_parameters(value, parameters)))
-                .collect()
-        }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| with_parameters(item, parameters))
-            .collect(),
-        other => other.clone(),
+        resource.get("Properties")?.get("Code").cloned()
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn c7_a_stack_is_ours_only_by_the_metadata_of_its_template() {
         let owner = |tags, parameters, body| {
-            Deployed::new(described("CREATE_COMPLETE", tags, parameters), Some(body)).owner()
+            Deployed::new(described("CREATE_COMPLETE", tags, parameters), body).owner()
         };
         assert_eq!(owner(&[], &[], OURS), Owner::Ours);
         assert_eq!(owner(MANAGED, &[("SchemaVersion", "0.8.0")], OTHER), Owner::Peer);
@@ -195,10 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_without_template_yet_is_known_by_its_tags() {
-        let owner = |tags| Deployed::new(described("REVIEW_IN_PROGRESS", tags, &[]), None).owner();
-        assert_eq!(owner(MANAGED), Owner::Ours);
-        assert_eq!(owner(&[]), Owner::Foreign);
+    fn a_stack_without_template_yet_is_known_by_its_tags_or_else_by_its_change_sets() {
+        let owner = |tags, change_sets: &[&str]| {
+            let change_sets = change_sets.iter().map(|name| (*name).to_owned()).collect();
+            Deployed::in_review(described("REVIEW_IN_PROGRESS", tags, &[]), change_sets).owner()
+        };
+        assert_eq!(owner(MANAGED, &[]), Owner::Ours);
+        assert_eq!(owner(&[("team", "blue")], &["zl-1"]), Owner::Foreign);
+        assert_eq!(owner(&[], &[]), Owner::Ours);
+        assert_eq!(owner(&[], &["zl-1", "zl-2"]), Owner::Ours);
+        assert_eq!(owner(&[], &["zl-1", "release-7"]), Owner::Foreign);
     }
 
     #[test]
@@ -214,10 +220,7 @@ mod tests {
     fn deployed_code_has_the_values_of_parameters() {
         let body = r#"{"Metadata":{"zae-limiter":{}},"Resources":{"AggregatorFunction":{"Properties":
             {"Code":{"S3Bucket":{"Ref":"CodeBucket"},"S3Key":{"Fn::Sub":"${AWS::Region}/a.zip"}}}}}}"#;
-        let deployed = Deployed::new(
-            described("CREATE_COMPLETE", &[], &[("CodeBucket", "mine")]),
-            Some(body),
-        );
+        let deployed = Deployed::new(described("CREATE_COMPLETE", &[], &[("CodeBucket", "mine")]), body);
         let code = deployed.code_of(LambdaFunction::Aggregator).unwrap();
         assert_eq!(
             code,

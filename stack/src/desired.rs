@@ -41,7 +41,7 @@ impl Desired {
                 most: Template::LONGEST_BODY,
             });
         }
-        let fingerprint = Fingerprint::of(template.to_value(), &tags);
+        let fingerprint = Fingerprint::of(&template.what_deploys(), &tags);
         Ok(Self {
             template,
             tags,

@@ -226,7 +226,7 @@ pub enum Error {
     },
 
     /// The same update was rolled back before.
-    #[error("this very change of stack {stack:?} was rolled back before: {}; change the options, or ask for another try", cause_or(cause.as_deref()))]
+    #[error("this very change of stack {stack:?} was rolled back before: {}; change the options, or ask for another try (`--retry-rolled-back`)", cause_or(cause.as_deref()))]
     RolledBackBefore {
         /// The stack.
         stack: String,

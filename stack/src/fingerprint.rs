@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 /// Hexadecimal digits that are enough to tell desired states apart.
 const DIGITS: usize = 32;
 
+/// What the names of our change sets begin with.
+pub(crate) const CHANGE_SET_PREFIX: &str = "zl-";
+
 /// The hash of a template and its stack's tags, whatever order they are written in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprint(String);
@@ -46,7 +49,7 @@ impl Fingerprint {
     }
 
     pub(crate) fn change_set_name(&self) -> String {
-        format!("zl-{}-{}", &self.0[..8], random())
+        format!("{CHANGE_SET_PREFIX}{}-{}", &self.0[..8], random())
     }
 }
 

@@ -8,6 +8,8 @@ mod support;
 mod create;
 #[path = "local_cloud/delete.rs"]
 mod delete;
+#[path = "local_cloud/exported.rs"]
+mod exported;
 #[path = "local_cloud/others.rs"]
 mod others;
 #[path = "local_cloud/plans.rs"]

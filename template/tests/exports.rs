@@ -4,14 +4,16 @@
 
 mod variants;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use hcl::{Body, Expression};
 use zae_limiter_template::export::{self, File};
-use zae_limiter_template::{StackOptions, Template};
+use zae_limiter_template::{
+    CodeBucket, CodeLocation, FunctionCode, LambdaFunction, StackName, StackOptions, Template, render,
+};
 
 fn rendered() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered")
@@ -43,6 +45,40 @@ fn the_folder_rendered_is_what_the_code_renders() {
             "{} differs from the code; run: make template",
             file.path
         );
+    }
+}
+
+#[test]
+fn a_stack_of_the_exported_template_is_the_same_as_one_that_we_deploy() {
+    let bucket = CodeBucket::of(&StackOptions::builder().code_bucket("archives").build().unwrap());
+    let object = |key: &str| CodeLocation::Object {
+        bucket: bucket.clone(),
+        key: key.to_owned(),
+    };
+    let code = FunctionCode::none()
+        .with(LambdaFunction::Aggregator, object("a.zip"))
+        .with(LambdaFunction::Archiver, object("b.zip"));
+    let given = [
+        ("CodeBucket", "archives"),
+        ("AggregatorCodeKey", "a.zip"),
+        ("ArchiverCodeKey", "b.zip"),
+    ];
+    let parameters: BTreeMap<_, _> = given
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let variants = [
+        StackOptions::builder(),
+        variants::everything(),
+        variants::nothing_optional(),
+        variants::enterprise(),
+        variants::alternatives(),
+    ];
+    for options in variants.map(|variant| variant.build().unwrap()) {
+        let exported = export::cloudformation(&options).unwrap();
+        let ours = render(&StackName::parse("limiter").unwrap(), &options, &code).unwrap();
+        assert!(!exported.deploys_the_same_as(&ours));
+        let deployed = exported.resolved("limiter", &parameters);
+        assert_eq!(deployed.what_deploys(), ours.what_deploys());
     }
 }
 

@@ -108,6 +108,22 @@ impl Cloud {
         }
     }
 
+    /// The names of a stack's change sets.
+    pub(crate) async fn change_set_names(&self, stack: &str) -> Result<Vec<String>, Failure> {
+        let (mut names, mut token) = (Vec::new(), None);
+        loop {
+            let call = self.clients.cloudformation.list_change_sets();
+            let page = call.stack_name(stack).set_next_token(token).send().await;
+            let page = page.map_err(|error| Failure::of("cloudformation:ListChangeSets", stack, &error))?;
+            let found = page.summaries().iter();
+            names.extend(found.filter_map(|summary| summary.change_set_name().map(str::to_owned)));
+            token = page.next_token;
+            if token.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
     /// Starts what a change set says.
     pub(crate) async fn execute(&self, stack: &str, arn: &str, token: &str) -> Result<(), Failure> {
         let call = self

@@ -85,6 +85,12 @@ impl Failure {
         self.says("_IN_PROGRESS") || self.is("OperationInProgressException")
     }
 
+    /// A change set was to create a stack that somebody has created in the meantime, for which there is no code either.
+    pub(crate) fn created_meanwhile(&self) -> bool {
+        self.is("AlreadyExistsException")
+            || (self.is("ValidationError") && self.says("already exists and cannot be created again"))
+    }
+
     pub(crate) fn nothing_to_update(&self) -> bool {
         self.says("No updates are to be performed")
     }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use zae_limiter_template::Template;
 
 use crate::Error;
+use crate::cause::Cause;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
 use crate::desired::Desired;
@@ -64,11 +65,11 @@ impl Base {
         let template = deployed
             .template
             .as_ref()
-            .map_or(&Value::Null, Template::to_value);
+            .map_or(Value::Null, Template::what_deploys);
         Self {
             stack_id: deployed.stack.id.clone(),
             changed_at: deployed.stack.changed_at().to_owned(),
-            fingerprint: Fingerprint::of(template, &deployed.stack.tags)
+            fingerprint: Fingerprint::of(&template, &deployed.stack.tags)
                 .as_str()
                 .to_owned(),
         }
@@ -138,7 +139,7 @@ impl Plan {
             archives: archives.collect(),
             template: desired.template.to_value().clone(),
             tags: desired.tags.clone(),
-            fingerprint: desired.fingerprint.to_string(),
+            fingerprint: seal(&desired.template, &desired.tags),
         }
     }
 
@@ -180,14 +181,26 @@ impl Plan {
         let unreadable = |reason: String| Error::PlanUnreadable { reason };
         let template =
             Template::parse(&self.template.to_string()).map_err(|error| unreadable(error.to_string()))?;
-        let desired = Desired::new(template, self.tags.clone())?;
-        if desired.fingerprint.as_str() == self.fingerprint {
-            Ok(desired)
+        if seal(&template, &self.tags) == self.fingerprint {
+            Desired::new(template, self.tags.clone())
         } else {
             Err(unreadable(
                 "its template or tags were changed after it was made".to_owned(),
             ))
         }
+    }
+
+    /// Says that it cannot be done again because it was rolled back, unless somebody asks for another try.
+    pub(crate) fn refuse_again(&mut self, cause: Option<&Cause>) {
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        self.refusals.push(Refusal {
+            what: self.stack.clone(),
+            reason: format!(
+                "had this very change rolled back before{cause}; change the options, or ask for another try \
+                 (`--retry-rolled-back`)"
+            ),
+            can_be_allowed: false,
+        });
     }
 
     /// Why it cannot be applied to what is deployed now, if it cannot.
@@ -204,4 +217,9 @@ impl Plan {
             _ => None,
         }
     }
+}
+
+/// What a plan's template and tags are recognised by, the stored options included.
+fn seal(template: &Template, tags: &BTreeMap<String, String>) -> String {
+    Fingerprint::of(template.to_value(), tags).to_string()
 }

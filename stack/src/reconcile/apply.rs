@@ -10,6 +10,7 @@ use crate::deployed::Deployed;
 use crate::desired::Desired;
 use crate::outcome::{Change, Outcome};
 use crate::plan::{Action, Plan, exact};
+use crate::situation::Situation;
 use crate::{Error, Stack};
 
 impl Stack {
@@ -102,6 +103,9 @@ impl Stack {
         loaded: &Loaded,
         deadline: &Deadline,
     ) -> Result<Attempt, Error> {
+        if deployed.stack.situation() == Situation::RolledBack {
+            self.not_again(&deployed.stack, desired).await?;
+        }
         let before = deployed.template.as_ref();
         let Some(arn) = &plan.change_set else {
             return self.update(deployed, desired, loaded, deadline).await;

@@ -1,4 +1,4 @@
-//! Looking: two calls, nothing else.
+//! Looking: two calls, and nothing that changes anything.
 
 use zae_limiter_template::{StackOptions, Template, VERSION, tags_of_user};
 
@@ -16,9 +16,17 @@ impl Stack {
         };
         match stack.situation() {
             Situation::Gone => Ok(None),
-            Situation::Review => Ok(Some(Deployed::new(stack, None))),
+            Situation::Review => {
+                let untold = stack.tags.is_empty();
+                let change_sets = if untold {
+                    self.cloud.change_set_names(&stack.id).await?
+                } else {
+                    vec![]
+                };
+                Ok(Some(Deployed::in_review(stack, change_sets)))
+            }
             _ => match self.cloud.template_body(&stack.id).await {
-                Ok(body) => Ok(Some(Deployed::new(stack, Some(&body)))),
+                Ok(body) => Ok(Some(Deployed::new(stack, &body))),
                 // Deleted between the two calls.
                 Err(failure) if failure.no_such_stack() => Ok(None),
                 Err(failure) => Err(failure.into()),

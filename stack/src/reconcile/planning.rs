@@ -116,13 +116,12 @@ impl Stack {
         if !exact {
             return Ok(Some(plan));
         }
-        if deployed.stack.situation() == Situation::RolledBack {
-            let tried = self.tried_before(&deployed.stack, &desired).await?;
-            let warning = tried.map(|cause| match cause {
-                Some(cause) => format!("this very change was rolled back before: {cause}"),
-                None => "this very change was rolled back before".to_owned(),
-            });
-            plan.warnings.extend(warning);
+        let rolled_back = deployed.stack.situation() == Situation::RolledBack;
+        if rolled_back
+            && !self.permissions.retry
+            && let Some(cause) = self.tried_before(&deployed.stack, &desired).await?
+        {
+            plan.refuse_again(cause.as_ref());
         }
         plan.findings = self
             .check_update(deployed, &desired, &plan.changes, &plan.outputs)

@@ -37,7 +37,7 @@ impl Stack {
     ) -> Result<Reviewed, Error> {
         let arn = match self.cloud.create_change_set(stack, purpose, desired).await {
             Ok(arn) => arn,
-            Err(failure) if failure.busy() || failure.is("AlreadyExistsException") => {
+            Err(failure) if failure.busy() || failure.created_meanwhile() => {
                 return Ok(Reviewed::Busy);
             }
             Err(failure) => return Err(failure.into()),

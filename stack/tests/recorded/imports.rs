@@ -9,8 +9,8 @@ use zae_limiter_stack::{Change, Error};
 
 use super::change_sets::change;
 use super::support::bare;
-use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal};
-use super::{CHANGE_SET, ID, NAME, count, stack, tags};
+use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal, template};
+use super::{CHANGE_SET, ID, NAME, body, count, stack, tags};
 
 /// A table as a stack of ours makes it.
 fn table() -> ddb::TableDescription {
@@ -142,4 +142,27 @@ async fn c6_a_table_of_another_stack_is_refused() {
         "{error}"
     );
     assert_eq!(count(&calls, "CreateChangeSet"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_somebody_who_imports_at_the_same_time_and_is_faster_is_waited_for() {
+    use aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetError;
+    let late = mock!(Cfn::create_change_set).then_error(|| {
+        let message = "Stack [demo] already exists and cannot be created again with the changeSet [zl-1-1]";
+        CreateChangeSetError::generic(refusal("ValidationError", message))
+    });
+    let statuses: &[_] = &[
+        "",
+        "",
+        "CREATE_IN_PROGRESS",
+        "CREATE_IN_PROGRESS",
+        "CREATE_COMPLETE",
+    ];
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let mut tape = around_a_table(statuses, import, None);
+    tape.cloudformation.insert(0, late);
+    tape.cloudformation.push(template(&body(&bare())));
+    let (stack, calls) = stack(&bare(), &tape);
+    assert_eq!(stack.ensure().await.unwrap().change, Change::Awaited);
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
 }

@@ -28,13 +28,48 @@ async fn h8_the_same_change_is_not_tried_again_after_its_rollback() {
             ["DescribeStacks", "GetTemplate", "DescribeStackEvents"]
         );
 
-        let plan = stack(&changed(), &changeable(statuses, &token))
-            .0
-            .plan()
-            .await
-            .unwrap();
-        assert!(plan.warnings[0].contains("rolled back before"), "{plan}");
+        let (planner, calls) = stack(&changed(), &changeable(statuses, &token));
+        let plan = planner.plan().await.unwrap();
+        assert!(
+            plan.refusals[0].reason.contains("Table is being updated"),
+            "{plan}"
+        );
+        assert_eq!(count(&calls, "CreateChangeSet"), 0);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn h8_a_plan_does_not_repeat_what_was_rolled_back_unless_asked_to() {
+    let rolled_back: &'static [_] = &["UPDATE_ROLLBACK_COMPLETE"];
+    let token = token_of(rolled_back).await;
+    let plan = stack(&changed(), &changeable(rolled_back, "somebody-elses"));
+    let plan = plan.0.plan().await.unwrap();
+    assert!(!plan.is_refused(), "{plan}");
+
+    let (again, calls) = stack(&changed(), &changeable(rolled_back, &token));
+    let error = again.apply(&plan).await.unwrap_err();
+    assert!(matches!(error, Error::RolledBackBefore { .. }), "{error}");
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+
+    let heals: &[_] = &[
+        "UPDATE_ROLLBACK_COMPLETE",
+        "UPDATE_IN_PROGRESS",
+        "UPDATE_COMPLETE",
+    ];
+    let (asked, _) = stack(&changed(), &changeable(heals, &token));
+    let outcome = asked.retry_rolled_back(true).apply(&plan).await.unwrap();
+    assert_eq!(outcome.change, Change::Updated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn h8_options_that_make_no_difference_do_not_make_it_another_change() {
+    let rolled_back: &'static [_] = &["UPDATE_ROLLBACK_COMPLETE"];
+    let token = token_of(rolled_back).await;
+    // There is no function that could have this memory.
+    let options = changed().to_builder().lambda_memory(512).build().unwrap();
+    let (same, _) = stack(&options, &changeable(rolled_back, &token));
+    let error = same.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::RolledBackBefore { .. }), "{error}");
 }
 
 async fn token_of(statuses: &'static [&'static str]) -> String {

@@ -1,9 +1,14 @@
 //! Every state that a stack can be found in.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::create_stack::{CreateStackError, CreateStackOutput};
-use aws_sdk_cloudformation::types::{Capability, ChangeAction, Replacement, ResourceChange};
-use aws_smithy_mocks::mock;
+use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
+use aws_sdk_cloudformation::types::{
+    Capability, ChangeAction, ChangeSetSummary, Replacement, ResourceChange,
+};
+use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Event, Owner};
 
 use super::support::{Diary, bare};
@@ -50,7 +55,7 @@ pub(crate) fn changeable(statuses: &'static [&'static str], token: &str) -> Tape
     tape.with_free_names()
 }
 
-pub(crate) fn created() -> aws_smithy_mocks::Rule {
+pub(crate) fn created() -> Rule {
     mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
 }
 
@@ -238,18 +243,55 @@ async fn an_empty_stack_in_review_gets_a_change_set_of_ours() {
     );
 
     // Somebody else's plans are theirs.
-    let foreign = Tape::of([looks(&["REVIEW_IN_PROGRESS"], std::collections::BTreeMap::new())]);
-    let error = stack(&bare(), &foreign).0.ensure().await.unwrap_err();
+    let team = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
+    let foreign = Tape::of([looks(&["REVIEW_IN_PROGRESS"], team)]);
+    refused_as_foreign(stack(&bare(), &foreign).0.ensure().await.unwrap_err());
+}
+
+fn refused_as_foreign(error: Error) {
+    let foreign = Owner::Foreign;
     assert!(
-        matches!(
-            error,
-            Error::NotOurs {
-                owner: Owner::Foreign,
-                ..
-            }
-        ),
+        matches!(&error, Error::NotOurs { owner, .. } if *owner == foreign),
         "{error}"
     );
+}
+
+/// The change sets of a stack, two pages of them.
+fn change_sets(first: &'static str, second: &'static str) -> [Rule; 2] {
+    let page = |name: &str, next: Option<&str>| {
+        let summary = ChangeSetSummary::builder().change_set_name(name).build();
+        let page = ListChangeSetsOutput::builder().summaries(summary);
+        page.set_next_token(next.map(str::to_owned)).build()
+    };
+    [
+        mock!(Cfn::list_change_sets)
+            .match_requests(|input| input.next_token().is_none())
+            .then_output(move || page(first, Some("more"))),
+        mock!(Cfn::list_change_sets)
+            .match_requests(|input| input.next_token() == Some("more"))
+            .then_output(move || page(second, None)),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_stack_in_review_without_tags_is_known_by_its_change_sets() {
+    let statuses: &[_] = &["REVIEW_IN_PROGRESS", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
+    let tape = |second: &'static str| {
+        let mut tape = Tape::of([
+            looks(statuses, BTreeMap::new()),
+            history(&[(NAME, "", "CREATE_IN_PROGRESS", "")], "x"),
+        ]);
+        tape.cloudformation.extend(change_set(vec![]));
+        tape.cloudformation.extend(change_sets("zl-1-1", second));
+        tape.with_free_site()
+    };
+    let (interrupted, calls) = stack(&bare(), &tape("zl-2-2"));
+    assert_eq!(interrupted.ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
+
+    let (foreign, calls) = stack(&bare(), &tape("release-7"));
+    refused_as_foreign(foreign.ensure().await.unwrap_err());
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Templates as text.
 
+mod resolved;
 mod template;
 mod yaml;
 

@@ -1,7 +1,10 @@
 //! A CloudFormation template.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
+use super::resolved::Values;
 use super::yaml;
 use crate::METADATA;
 use crate::model::LogicalId;
@@ -84,10 +87,11 @@ impl Template {
     /// Whether a stack of this template is the same as one of the other. The options that are stored in it do not count:
     /// CloudFormation changes metadata only together with something else.
     pub fn deploys_the_same_as(&self, other: &Self) -> bool {
-        self.without_options() == other.without_options()
+        self.what_deploys() == other.what_deploys()
     }
 
-    fn without_options(&self) -> Value {
+    /// What makes a difference to a stack: all but the options that are stored in it.
+    pub fn what_deploys(&self) -> Value {
         let mut value = self.value.clone();
         let own = value
             .get_mut("Metadata")
@@ -96,6 +100,26 @@ impl Template {
             own.remove(STORED_OPTIONS);
         }
         value
+    }
+
+    /// The template as a stack of this name and with these parameters has it: one rendered for the name, without
+    /// parameters, is the same.
+    ///
+    /// ```
+    /// use zae_limiter_template::Template;
+    ///
+    /// let exported = Template::parse("Resources: { Queue: { Properties: { QueueName: { Ref: AWS::StackName } } } }")?;
+    /// let deployed = exported.resolved("limiter", &Default::default());
+    /// assert_eq!(deployed.to_value()["Resources"]["Queue"]["Properties"]["QueueName"], "limiter");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn resolved(&self, stack: &str, parameters: &BTreeMap<String, String>) -> Self {
+        let mut value = Values { stack, parameters }.put_into(&self.value);
+        if let Some(sections) = value.as_object_mut() {
+            sections.remove("Parameters");
+        }
+        Self::new(value)
     }
 
     fn own_metadata(&self) -> Option<&Value> {
