@@ -1,10 +1,9 @@
 //! A batch from the stream to the last snapshot.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
-    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, sdk_config, spread,
+    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, processing, reading, sdk_config,
+    spread,
 };
 use zae_limiter_schema::WindowKind;
 
@@ -90,9 +89,7 @@ impl<T, D> Aggregator<T, D> {
     }
 
     fn read_one(&self, record: Record<'_>) -> Result<Reading, String> {
-        // A record that makes the code panic would do so on every delivery and block its shard.
-        let read = || Reading::by(self.rules, &record.decode()?).map_err(|malformed| malformed.to_string());
-        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("reading the record panicked".to_owned()))
+        reading(|| Reading::by(self.rules, &record.decode()?).map_err(|malformed| malformed.to_string()))
     }
 }
 
@@ -165,7 +162,7 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
         };
         let jobs = groups
             .iter()
-            .map(|group| async move { (group, counter.count(group).await) });
+            .map(|group| async move { (group, processing(counter.count(group)).await) });
         spread(jobs, |tried| settle(tried, failures, letters, report)).await;
     }
 }
@@ -198,7 +195,7 @@ fn settle(
             true
         }
         Err(CallFailure::Rejected(reason)) => {
-            let reason = format!("{} refuses its update: {reason}", snapshot());
+            let reason = format!("{} cannot be counted: {reason}", snapshot());
             letters.extend(group.entries().iter().map(|entry| (entry.place, reason.clone())));
             true
         }

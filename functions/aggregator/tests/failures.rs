@@ -39,12 +39,15 @@ fn batch(records: &[Json]) -> Batch {
 struct Script {
     answers: BTreeMap<&'static str, Result<Answer, CallFailure>>,
     asked: RefCell<Vec<String>>,
+    /// Whose snapshot makes it panic.
+    panics: Option<&'static str>,
 }
 
 impl Table for Script {
     async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
         let entity = update.key.pk.trim_start_matches("ENTITY#");
         self.asked.borrow_mut().push(entity.to_owned());
+        assert_ne!(Some(entity), self.panics, "a bug that only {entity} meets");
         self.answers.get(entity).cloned().unwrap_or(Ok(Answer::Done))
     }
 }
@@ -185,6 +188,36 @@ async fn a_snapshot_that_can_never_take_its_update_makes_dead_letters_of_its_rec
                 .contains("daily usage of b on gpt-4")
         );
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_makes_dead_letters_of_its_records_and_the_others_are_counted() {
+    let letters = Letters::default();
+    let table = Script {
+        panics: Some("b"),
+        ..Script::default()
+    };
+    let records = [good(1, "a"), good(2, "b"), good(3, "c"), good(4, "b")];
+    let outcome = process(table, &letters, &records).await.unwrap();
+    assert_eq!(outcome.failed, [] as [&str; 0], "it does not block the shard");
+    assert_eq!(outcome.asked, ["a", "b", "c"]);
+    assert_eq!(outcome.report.counted(metric::SNAPSHOTS), 2);
+    let kept = letters.kept.borrow();
+    let whole: Vec<_> = kept.iter().map(|letter| &letter["record"]).collect();
+    assert_eq!(whole, [&records[1], &records[3]]);
+    let reason = kept[0]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("daily usage of b on gpt-4") && reason.contains("a bug that only b meets"),
+        "{reason}"
+    );
+    assert!(
+        outcome
+            .report
+            .notes()
+            .iter()
+            .any(|note| note.message.contains("a bug that only b meets")),
+        "it is in the log"
+    );
 }
 
 fn counted_to(number: u64, newest: i64) -> Script {

@@ -1,11 +1,10 @@
 //! A batch from the stream to the last object.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use serde_dynamo::AttributeValue;
 use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
-    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, retrying, sdk_config, spread,
+    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, processing, reading, retrying,
+    sdk_config, spread,
 };
 use zae_limiter_schema::keys::{attribute, prefix};
 
@@ -84,9 +83,7 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
         report.count(metric::RECORDS, batch.len() as u64);
         let (mut objects, mut letters) = (Vec::new(), Vec::new());
         for (place, record) in batch.records().enumerate() {
-            // A record that makes the code panic would do so on every delivery and block its shard.
-            let object = catch_unwind(AssertUnwindSafe(|| read(record)));
-            match object.unwrap_or_else(|_| Err("reading the record panicked".to_owned())) {
+            match reading(|| read(record)) {
                 Ok(object) => objects.extend(object.map(|object| (place, object))),
                 Err(reason) => letters.push((place, reason)),
             }
@@ -98,7 +95,10 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
         let mut failures = Failures::default();
         let jobs = objects.iter().map(|(place, object)| {
             let budget = &budget;
-            async move { (*place, object, retrying(budget, || self.store.put(object)).await) }
+            async move {
+                let put = processing(retrying(budget, || self.store.put(object))).await;
+                (*place, object, put)
+            }
         });
         spread(jobs, |(place, object, put)| {
             match put {

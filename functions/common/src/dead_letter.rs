@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Batch, Budget, CallFailure, Failures, Level, Record, Report, metric, retrying, spread};
+use crate::{
+    Batch, Budget, CallFailure, Failures, Level, Record, Report, metric, processing, retrying, spread,
+};
 
 /// A record and why it was passed over.
 #[derive(Debug, Clone, Serialize)]
@@ -75,7 +77,7 @@ pub async fn pass_over<D: DeadLetters>(
     let jobs = reasons.into_iter().filter_map(|(place, reason)| {
         let letter = DeadLetter::new(function, batch.record(place)?, reason);
         Some(async move {
-            let sent = retrying(budget, || dead_letters.send(&letter)).await;
+            let sent = processing(retrying(budget, || dead_letters.send(&letter))).await;
             (place, letter, sent)
         })
     });

@@ -6,6 +6,7 @@
 //! | how long an invocation may still take, and calls that are repeated within it | [`Budget`], [`retrying`] |
 //! | what a failed call means for the batch | [`CallFailure`] |
 //! | records that can never be processed | [`DeadLetter`], [`DeadLetters`], [`Queue`] |
+//! | panics, which are the failure of one record | [`reading`], [`processing`] |
 //! | which records Lambda has to deliver again | [`Failures`] |
 //! | the log line and metrics of an invocation | [`Report`] |
 //! | the variables a function is configured by | [`Environment`] |
@@ -18,6 +19,7 @@ mod call;
 mod dead_letter;
 mod environment;
 mod failures;
+mod panics;
 mod report;
 mod run;
 mod spread;
@@ -29,6 +31,7 @@ pub use call::{CallFailure, retrying};
 pub use dead_letter::{DeadLetter, DeadLetters, Queue, pass_over};
 pub use environment::{Environment, InvalidSetting};
 pub use failures::{Failures, Unreportable};
+pub use panics::{processing, reading};
 pub use report::{Level, Note, Report, metric};
 pub use run::{Function, run};
 pub use spread::{AT_ONCE, spread};

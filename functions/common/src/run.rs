@@ -33,6 +33,7 @@ where
     F: Function,
     S: Future<Output = Result<F, InvalidSetting>>,
 {
+    std::panic::set_hook(Box::new(|panic| log_error(panic)));
     let level = match log_level(&Environment::of_process()) {
         Ok(level) => level,
         Err(error) => return give_up(&error),
@@ -85,12 +86,16 @@ async fn invoke<F: Function>(
 }
 
 fn give_up(error: &dyn Display) -> ExitCode {
+    log_error(error);
+    ExitCode::FAILURE
+}
+
+fn log_error(error: &dyn Display) {
     let now = Timestamp::from_millis(millis(SystemTime::now()));
     println!(
         "{}",
         json!({"timestamp": now, "level": "ERROR", "message": error.to_string()})
     );
-    ExitCode::FAILURE
 }
 
 #[cfg(test)]

@@ -1,0 +1,155 @@
+//! What the archiver does when something cannot be done.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use zae_limiter_archiver::{Archiver, CallFailure, Object, Store, metric};
+use zae_limiter_function::{Batch, Budget, DeadLetter, DeadLetters, Function as _, Level, Report};
+
+/// An id whose last digit is the event's number.
+fn id(number: u64) -> String {
+    format!("01KGA0VC00000000000000000{number}")
+}
+
+fn record(number: u64) -> Value {
+    json!({
+        "eventID": "1", "eventName": "INSERT", "awsRegion": "us-east-1",
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:1:table/t/stream/2026-01-31T12:00:00.000",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_769_903_998, "SequenceNumber": number.to_string(), "SizeBytes": 1,
+            "Keys": {"PK": {"S": "AUDIT#user-1"}, "SK": {"S": format!("#AUDIT#{}", id(number))}},
+            "NewImage": {"event_id": {"S": id(number)}, "timestamp": {"S": "2026-01-31T12:00:00Z"}},
+        },
+    })
+}
+
+/// What the store does with the event of a number.
+#[derive(Clone)]
+enum Mood {
+    Fails(CallFailure),
+    Panics,
+}
+
+#[derive(Default)]
+struct Script {
+    moods: BTreeMap<u64, Mood>,
+    full: bool,
+    put: RefCell<Vec<String>>,
+    kept: RefCell<Vec<Value>>,
+}
+
+impl Script {
+    fn with(number: u64, mood: Mood) -> Self {
+        Self {
+            moods: [(number, mood)].into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Store for &Script {
+    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+        let number = object.key.trim_end_matches(".jsonl.gz").chars().last();
+        let number = u64::from(number.and_then(|digit| digit.to_digit(10)).unwrap());
+        match self.moods.get(&number) {
+            Some(Mood::Panics) => panic!("a bug that only event {number} meets"),
+            Some(Mood::Fails(failure)) => Err(failure.clone()),
+            None => {
+                self.put.borrow_mut().push(object.key.clone());
+                Ok(())
+            }
+        }
+    }
+}
+
+impl DeadLetters for &Script {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+        assert!(!self.full, "the queue's client has a bug");
+        let letter = serde_json::from_str(&letter.to_message()).unwrap();
+        self.kept.borrow_mut().push(letter);
+        Ok(())
+    }
+}
+
+async fn process(script: &Script, records: &[Value]) -> (Vec<String>, Report) {
+    let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
+    let mut report = Report::new(Level::Info, &[]);
+    let budget = Budget::of(Duration::from_secs(20));
+    let answer = Archiver::new(script, script)
+        .handle(&batch, budget, &mut report)
+        .await
+        .unwrap();
+    let failed = answer.batch_item_failures.into_iter();
+    (failed.map(|item| item.item_identifier.unwrap()).collect(), report)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_makes_a_dead_letter_of_its_record_and_the_others_are_archived() {
+    let script = Script::with(2, Mood::Panics);
+    let records = [record(1), record(2), record(3)];
+    let (failed, report) = process(&script, &records).await;
+    assert_eq!(failed, [] as [&str; 0], "it does not block the shard");
+    assert_eq!(
+        (
+            report.counted(metric::OBJECTS),
+            report.counted(metric::DEAD_LETTERS)
+        ),
+        (2, 1)
+    );
+    let kept = script.kept.borrow();
+    assert_eq!(kept[0]["record"], records[1], "whole");
+    assert_eq!(kept[0]["sequenceNumber"], "2");
+    let reason = kept[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("a bug that only event 2 meets"), "{reason}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_while_a_letter_is_sent_brings_its_record_back() {
+    let script = Script {
+        full: true,
+        ..Script::with(2, Mood::Panics)
+    };
+    let (failed, _) = process(&script, &[record(1), record(2), record(3)]).await;
+    assert_eq!(failed, ["2"], "nothing is lost");
+    assert_eq!(script.put.borrow().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_put_is_reported_for_its_record_alone() {
+    let script = Script::with(2, Mood::Fails(CallFailure::Transient("SlowDown".to_owned())));
+    let (failed, report) = process(&script, &[record(1), record(2), record(3)]).await;
+    assert_eq!(failed, ["2"]);
+    assert_eq!(
+        (report.counted(metric::OBJECTS), report.counted(metric::FAILURES)),
+        (2, 1)
+    );
+    assert!(script.kept.borrow().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_bucket_or_permission_holds_the_whole_batch_back() {
+    let script = Script::with(3, Mood::Fails(CallFailure::Denied("NoSuchBucket".to_owned())));
+    let (failed, _) = process(&script, &[record(1), record(2), record(3)]).await;
+    assert_eq!(failed, ["1"]);
+    assert!(
+        script.kept.borrow().is_empty(),
+        "nothing is passed over for want of a permission"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_without_a_name_goes_whole_to_the_dead_letters() {
+    let script = Script::default();
+    let mut nameless = record(2);
+    nameless["dynamodb"]["NewImage"] = json!({"timestamp": {"S": "2026-01-31T12:00:00Z"}});
+    let (failed, _) = process(&script, &[record(1), nameless.clone(), record(3)]).await;
+    assert_eq!(failed, [] as [&str; 0]);
+    let kept = script.kept.borrow();
+    assert_eq!((kept.len(), &kept[0]["record"]), (1, &nameless));
+    assert!(kept[0]["reason"].as_str().unwrap().contains("event_id"));
+    assert_eq!(script.put.borrow().len(), 2);
+}

@@ -1,0 +1,60 @@
+//! A panic is the failure of one record, not of its batch: it would come again with every delivery and block the shard.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use futures::FutureExt;
+
+use crate::CallFailure;
+
+/// Reads a record; a panic is one more reason why it cannot be read.
+pub fn reading<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        Err(format!(
+            "reading the record panicked: {}",
+            message(panic.as_ref())
+        ))
+    })
+}
+
+/// Processes what was read; a panic means that it can never succeed.
+pub async fn processing<T>(work: impl Future<Output = Result<T, CallFailure>>) -> Result<T, CallFailure> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| {
+        Err(CallFailure::Rejected(format!(
+            "processing it panicked: {}",
+            message(panic.as_ref())
+        )))
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("it says nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_a_reason_with_what_it_says_and_all_else_passes() {
+        assert_eq!(reading(|| Ok(1)), Ok(1));
+        assert_eq!(reading::<()>(|| Err("odd".to_owned())), Err("odd".to_owned()));
+        assert_eq!(
+            reading::<()>(|| panic!("at {}", 7)),
+            Err("reading the record panicked: at 7".to_owned())
+        );
+        assert_eq!(processing(async { Ok(1) }).await, Ok(1));
+        let failed: Result<(), _> = processing(async { panic!("plain") }).await;
+        assert_eq!(
+            failed,
+            Err(CallFailure::Rejected("processing it panicked: plain".to_owned()))
+        );
+        let silent: Result<(), _> = processing(async { std::panic::panic_any(7) }).await;
+        assert!(silent.is_err());
+    }
+}
