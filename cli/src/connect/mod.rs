@@ -1,10 +1,8 @@
 //! Getting to the table: on AWS, on another endpoint, or in a file.
 
 mod explain;
-mod meter;
 
 pub(crate) use explain::{explain, explain_stack, is_unavailable, is_unreachable, plain};
-pub(crate) use meter::{Meter, Spent};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +11,7 @@ use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-use zae_limiter::{EmbeddedStore, Principal, RateLimiter, StackName};
+use zae_limiter::{EmbeddedStore, Meter, Principal, RateLimiter, StackName};
 
 use crate::error::{Error, Result};
 
@@ -94,31 +92,21 @@ impl Place {
 
 /// A limiter on the table.
 pub(crate) async fn limiter(place: &Place, name: &StackName) -> Result<RateLimiter> {
-    let builder = match &place.embedded {
-        Some(file) => RateLimiter::embedded_at(file).name(name.as_str()),
-        None => RateLimiter::builder(name.as_str()).sdk_config(place.aws().await?),
-    };
-    finish(place, builder).await
+    finish(place, builder(place, name).await?).await
 }
 
 /// A limiter whose calls and capacity are counted.
 pub(crate) async fn metered_limiter(place: &Place, name: &StackName) -> Result<(RateLimiter, Meter)> {
-    let builder = RateLimiter::builder(name.as_str());
-    let (builder, meter) = if let Some(file) = &place.embedded {
-        let meter = Meter::unsigned(EmbeddedStore::file(file).await?);
-        // Nobody checks who asks, and nobody is asked who it is.
-        let builder = builder
-            .region(USUAL_REGION)
-            .endpoint_url("http://embedded.invalid")
-            .credentials(Credentials::from_keys("embedded", "embedded", None))
-            .create_table(true);
-        (builder, meter)
-    } else {
-        let config = place.aws().await?;
-        let meter = Meter::of_endpoint(place.endpoint().as_deref());
-        (builder.sdk_config(config), meter)
-    };
-    Ok((finish(place, builder.http_client(meter.clone())).await?, meter))
+    let meter = Meter::new();
+    let builder = builder(place, name).await?.meter(meter.clone());
+    Ok((finish(place, builder).await?, meter))
+}
+
+async fn builder(place: &Place, name: &StackName) -> Result<zae_limiter::Builder> {
+    Ok(match &place.embedded {
+        Some(file) => RateLimiter::embedded_at(file).name(name.as_str()),
+        None => RateLimiter::builder(name.as_str()).sdk_config(place.aws().await?),
+    })
 }
 
 async fn finish(place: &Place, builder: zae_limiter::Builder) -> Result<RateLimiter> {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::task::JoinSet;
-use zae_limiter::{Admission, EntityId, Error as Limiter, RateLimiter, Resource};
+use zae_limiter::{Admission, Consumed, EntityId, Error as Limiter, RateLimiter, Resource};
 
 use super::percentiles::Percentiles;
 use super::{Arguments, one};
 use crate::answer::{Answer, Text};
-use crate::connect::{self, Spent, explain};
+use crate::connect::{self, explain};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -37,7 +37,7 @@ struct Summary {
     latency_ms: Option<Percentiles>,
     calls: u64,
     calls_per_acquire: f64,
-    /// Capacity units; nothing on AWS itself, where nobody tells.
+    /// Capacity units; nothing where the endpoint does not tell.
     capacity_per_acquire: Option<PerAcquire>,
     messages: BTreeMap<String, u64>,
 }
@@ -88,7 +88,7 @@ impl Tally {
 
 pub(super) async fn run(arguments: Arguments, count: u32, context: &Context) -> Result<Answer> {
     let (limiter, meter) = connect::metered_limiter(&context.place, &context.name()?).await?;
-    let before = meter.spent();
+    let before = meter.consumed();
     let arguments = Arc::new(arguments);
     let next = Arc::new(AtomicU32::new(0));
     let started = Instant::now();
@@ -106,7 +106,7 @@ pub(super) async fn run(arguments: Arguments, count: u32, context: &Context) -> 
     let took = started.elapsed();
     one::settle(&limiter).await?;
     let exit = tally.exit();
-    let summary = Summary::of(&arguments, count, tally, took, before, meter.spent());
+    let summary = Summary::of(&arguments, count, tally, took, before, meter.consumed());
     Ok(Answer::of(summary).with_exit(exit))
 }
 
@@ -138,19 +138,22 @@ impl Summary {
         count: u32,
         tally: Tally,
         took: Duration,
-        before: Spent,
-        after: Spent,
+        before: Consumed,
+        after: Consumed,
     ) -> Self {
         let calls = after.calls - before.calls;
         let each = |total: f64| total / f64::from(count);
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let calls_per_acquire = each(calls as f64);
-        let capacity = after.capacity.map(|after| {
-            let before = before.capacity.unwrap_or_default();
-            PerAcquire {
-                read: each(after.read - before.read),
-                write: each(after.write - before.write),
-            }
+        let (read, write) = (
+            after.read_units - before.read_units,
+            after.write_units - before.write_units,
+        );
+        // Every answer of a table has cost something.
+        let told = calls == 0 || read + write > 0.0;
+        let capacity = told.then(|| PerAcquire {
+            read: each(read),
+            write: each(write),
         });
         Self {
             entity_id: arguments.entity.clone(),
