@@ -32,6 +32,8 @@ demo: machine venv-ministack functions ## The whole system at work: a local clou
 .PHONY: test
 test: lint venv-ministack venv-peer functions ## Everything that must hold: lint, then all tests and doctests
 	cargo test --workspace --locked
+	cargo clippy --workspace --all-targets --locked --features zae-limiter-cli/bundled-functions -- -D warnings
+	cargo test --workspace --locked --features zae-limiter-cli/bundled-functions --test cli bundled::
 
 .PHONY: lint
 lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, rendered templates

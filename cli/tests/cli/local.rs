@@ -109,6 +109,7 @@ fn a_cloud_comes_up_tells_about_itself_and_goes_down() {
     assert!(cloud.local(&["down"]).ended(0).stdout.contains("no local cloud"));
 }
 
+#[cfg(not(feature = "bundled-functions"))]
 #[test]
 fn a_stack_with_functions_needs_their_archives() {
     let cloud = Cloud::new();

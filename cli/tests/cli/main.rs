@@ -4,9 +4,12 @@
 mod acquire;
 mod archive;
 mod audit;
+#[cfg(feature = "bundled-functions")]
+mod bundled;
 mod configuration;
 mod entities;
 mod errors;
+mod interrupt;
 mod limits_file;
 mod local;
 mod pages;
@@ -15,3 +18,4 @@ mod terminal;
 mod tool;
 mod usage;
 mod versions;
+mod workflows;

@@ -27,6 +27,7 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     a_change_is_told_in_json_lines(&cloud);
     the_stack_tells_how_it_is(&cloud);
     data_commands_work_over_a_connection(&cloud);
+    an_upgrade_starts_from_what_was_deployed(&cloud);
     it_is_deleted_with_its_data_if_asked(&cloud);
     nobody_has_to_wait(&cloud);
 }
@@ -101,6 +102,22 @@ fn a_change_is_told_in_json_lines(cloud: &Cloud) {
     assert_eq!(events.last().unwrap()["change"], "updated");
 }
 
+/// Neither functions nor fewer days to be set back to come back by themselves.
+fn an_upgrade_starts_from_what_was_deployed(cloud: &Cloud) {
+    let same = on(cloud, &["upgrade", "-n", "demo", "--yes"]).ended(0);
+    assert!(same.stdout.contains("nothing was changed"), "{same:?}");
+    let retention = ["upgrade", "-n", "demo", "--yes", "--audit-retention-days", "30"];
+    let changed = on(cloud, &retention).ended(0);
+    assert!(changed.stdout.contains("AuditRetentionDays: 30"), "{changed:?}");
+    let system = [
+        "config", "get", "-n", "demo", "--level", "system", "--output", "json",
+    ];
+    assert_eq!(on(cloud, &system).ended(0).json()["audit_retention_days"], 30);
+    let options = ["--set", "pitr_recovery_days=7", "--audit-retention-days", "30"];
+    let plan = demo(cloud, "plan", &[&options[..], &["--detailed-exitcode"]].concat());
+    assert!(plan.ended(0).stdout.contains("no changes"));
+}
+
 fn the_stack_tells_how_it_is(cloud: &Cloud) {
     let status = on(cloud, &["status", "-n", "demo", "--output", "json"])
         .ended(0)
@@ -114,6 +131,10 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
     );
     let text = on(cloud, &["status", "-n", "demo"]).ended(0).stdout;
     assert!(text.contains("Table:    answers (format 0.8.0)"), "{text}");
+    assert!(
+        text.contains(" items, ") && status["table"]["items"].is_u64(),
+        "{text}"
+    );
     let listed = on(cloud, &["list"]).ended(0);
     assert!(
         listed.stdout.contains("demo") && listed.stdout.contains("1 stack"),

@@ -1,6 +1,99 @@
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
+use zae_limiter::EmbeddedStore;
 
-use crate::tool::Bench;
+use crate::tool::{Bench, said};
+
+/// Hours that an aggregator would have counted: entity, start, calls and tokens.
+const HOURS: [(&str, &str, u32, u32); 3] = [
+    ("user-1", "2026-01-31T12:00:00Z", 2, 1500),
+    ("user-1", "2026-01-31T13:00:00Z", 4, 2500),
+    ("user-2", "2026-01-31T13:00:00Z", 1, 100),
+];
+
+/// Writes [`HOURS`] into the table as an aggregator does.
+fn counted(bench: &Bench) {
+    bench.ok(&["system", "set-defaults", "-l", "rpm:100"]);
+    let file = bench.path("table.db");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async move {
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::from_static("us-east-1"))
+            .endpoint_url("http://embedded.invalid")
+            .credentials_provider(Credentials::from_keys("none", "none", None))
+            .http_client(EmbeddedStore::file(file).await.unwrap())
+            .build();
+        let client = aws_sdk_dynamodb::Client::from_conf(config);
+        let text = |value: String| AttributeValue::S(value);
+        let number = |value: u32| AttributeValue::N(value.to_string());
+        for (entity, start, calls, tokens) in HOURS {
+            let put = client
+                .put_item()
+                .table_name("limiter")
+                .item("PK", text(format!("ENTITY#{entity}")))
+                .item("SK", text(format!("#USAGE#gpt-4#{start}")))
+                .item("entity_id", text(entity.to_owned()))
+                .item("resource", text("gpt-4".to_owned()))
+                .item("window", text("hourly".to_owned()))
+                .item("window_start", text(start.to_owned()))
+                .item("total_events", number(calls))
+                .item("tpm", number(tokens))
+                .item("GSI2PK", text("RESOURCE#gpt-4".to_owned()))
+                .item("GSI2SK", text(format!("USAGE#{start}#{entity}")));
+            put.send().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn usage_is_listed_charted_and_added_up() {
+    let bench = Bench::new();
+    counted(&bench);
+    let list = bench.json(&["usage", "list", "-e", "user-1", "-w", "hourly"]);
+    assert_eq!(list["count"], 2);
+    assert_eq!(
+        list["snapshots"][0],
+        json!({ "entity_id": "user-1", "resource": "gpt-4", "window": "hourly",
+            "window_start": "2026-01-31T13:00:00Z", "window_end": "2026-01-31T14:00:00Z",
+            "total_events": 4, "counters": { "tpm": 2500 } })
+    );
+    let table = bench.ok(&["usage", "list", "-r", "gpt-4"]);
+    assert!(
+        table.contains("tpm=2,500") && table.contains("user-2") && table.ends_with("3 snapshots\n"),
+        "{table}"
+    );
+    let chart = bench.ok(&["usage", "list", "-r", "gpt-4", "--plot"]);
+    assert!(chart.contains("gpt-4 tpm, hourly, 4,100 in all"), "{chart}");
+    let first = bench.json(&["usage", "list", "-r", "gpt-4", "--end", "2026-01-31T12:00:00Z"]);
+    assert_eq!(first["count"], 1);
+    let one = bench.json(&["usage", "list", "-r", "gpt-4", "-l", "1"]);
+    assert_eq!((&one["count"], &one["truncated"]), (&json!(1), &json!(true)));
+    let sum = bench.json(&["usage", "summary", "-e", "user-1", "-r", "gpt-4"]);
+    assert_eq!(
+        (&sum["total_events"], &sum["limits"]["tpm"]["total"]),
+        (&json!(6), &json!(4000))
+    );
+    let text = bench.ok(&["usage", "summary", "-r", "gpt-4"]);
+    assert!(text.contains("4,100"), "{text}");
+}
+
+#[test]
+fn times_are_utc_unless_asked_for_in_the_zone_of_the_machine() {
+    let bench = Bench::new();
+    counted(&bench);
+    let list = ["usage", "list", "-e", "user-2"];
+    assert!(bench.ok(&list).contains("2026-01-31 13:00"));
+    let mut local = bench.command(&list);
+    local.arg("--local-time").env("TZ", "EST5");
+    let local = said(local).ended(0).stdout;
+    assert!(local.contains("2026-01-31 08:00"), "{local}");
+}
 
 /// Nobody aggregates on an embedded table: what there is to see is that there is nothing.
 #[test]

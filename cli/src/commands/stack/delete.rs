@@ -1,15 +1,11 @@
 //! `delete`: taking a stack down, and saying what stays.
 
-use std::sync::Arc;
-
 use clap::Args;
 use serde::Serialize;
-use tokio::sync::Notify;
 use zae_limiter::stack::{Deleted, Deletion, StackOptions};
 
-use super::deploy::detached;
 use super::progress::Progress;
-use super::watch::{Watched, observer, watch};
+use super::watch::{Watch, Watched};
 use crate::answer::{Answer, Text};
 use crate::ask::confirm_by_name;
 use crate::context::Context;
@@ -92,15 +88,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
         confirm_by_name(&what, name.as_str(), arguments.yes)?;
     }
     let progress = Progress::new(&context.terminal);
-    let begun = Arc::new(Notify::new());
-    let stack = stack.observer(observer(&progress, &begun));
+    let watch = Watch::new(&progress, !arguments.no_wait);
+    let stack = stack.observer(watch.observer());
     let how = Deletion {
         purge: arguments.purge,
         retain: arguments.retain,
     };
-    let wait = !arguments.no_wait;
-    match watch(Box::pin(stack.delete_with(&how)), &progress, &begun, wait).await? {
-        Watched::Detached => Ok(detached(&progress, name.as_str(), "delete", wait)),
+    match watch.over(Box::pin(stack.delete_with(&how))).await? {
+        Watched::Detached => Ok(watch.detached(name.as_str(), "delete")),
         Watched::Done(deleted) => {
             let gone = Gone {
                 name: name.to_string(),

@@ -1,24 +1,20 @@
 //! `deploy`: making the stack what it should be.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
-use tokio::sync::Notify;
 use zae_limiter::stack::{Change, Outcome, Plan, Stack, StackOptions};
 use zae_limiter::{ConfigChange, ConfigLevel, RateLimiter};
 
 use super::options::Wanted;
 use super::plan::Allowed;
 use super::progress::Progress;
-use super::watch::{Watched, observer, watch};
+use super::watch::{Watch, Watched};
 use crate::answer::{Answer, Text};
 use crate::ask::confirm;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Args)]
@@ -86,67 +82,109 @@ impl Text for Deployed {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
     let stack = super::stack(context, arguments.wanted.options()?).await?;
-    let stack = arguments.allowed.on(stack);
-    let plan = match &arguments.plan {
-        Some(file) => {
-            let name = file.display().to_string();
-            let text = std::fs::read_to_string(file).map_err(Error::reading(name))?;
-            Plan::from_json(&text)?
-        }
-        None => stack.plan().await?,
+    let deployment = Deployment {
+        command: "deploy",
+        yes: arguments.yes,
+        wait: !arguments.no_wait,
+        shows_plan: true,
+        accepts: |_| Ok(()),
     };
-    let progress = Progress::new(&context.terminal);
-    progress.plan(&plan);
-    let wait = !arguments.no_wait;
-    Box::pin(apply(stack, &plan, &progress, arguments.yes, wait, context)).await
+    let stored = arguments.plan.as_deref().map(read_plan).transpose()?;
+    let stack = arguments.allowed.on(stack);
+    let done = Box::pin(deployment.run(stack, stored, context)).await?;
+    Ok(done.answer)
 }
 
-/// Asks, applies the plan, and writes into the table what no resource can hold.
-pub(super) async fn apply(
-    stack: Stack,
-    plan: &Plan,
-    progress: &Progress,
-    yes: bool,
-    wait: bool,
-    context: &Context,
-) -> Result<Answer> {
-    if !plan.is_empty() && !plan.is_refused() {
-        confirm("Deploy this?", yes)?;
+fn read_plan(file: &Path) -> Result<Plan> {
+    let text = std::fs::read_to_string(file).map_err(Error::reading(file.display().to_string()))?;
+    Ok(Plan::from_json(&text)?)
+}
+
+/// How a stack is deployed.
+pub(super) struct Deployment {
+    /// What attaches to it again.
+    pub(super) command: &'static str,
+    pub(super) yes: bool,
+    pub(super) wait: bool,
+    pub(super) shows_plan: bool,
+    /// An error for a plan that goes too far.
+    pub(super) accepts: fn(&Plan) -> Result<()>,
+}
+
+/// What came of it.
+pub(super) struct Finished {
+    pub(super) answer: Answer,
+    /// False if the one who waited has gone before the end.
+    pub(super) to_the_end: bool,
+}
+
+impl Deployment {
+    /// Plans unless there is a plan, shows it, asks, applies it, and writes into the table what no resource can hold.
+    pub(super) async fn run(self, stack: Stack, stored: Option<Plan>, context: &Context) -> Result<Finished> {
+        let progress = Progress::new(&context.terminal);
+        let watch = Watch::new(&progress, self.wait);
+        let name = stack.name().clone();
+        let stack = stack.observer(watch.observer());
+        let left = || Finished {
+            answer: watch.detached(name.as_str(), self.command),
+            to_the_end: false,
+        };
+        let plan = match stored {
+            Some(plan) => plan,
+            // An operation that is running is waited for first.
+            None => match watch.over(Box::pin(stack.plan())).await? {
+                Watched::Done(plan) => plan,
+                Watched::Detached => return Ok(left()),
+            },
+        };
+        if self.shows_plan {
+            progress.plan(&plan);
+        } else {
+            progress.expect(plan.changes.len());
+        }
+        (self.accepts)(&plan)?;
+        if !plan.is_empty() && !plan.is_refused() {
+            confirm("Deploy this?", self.yes)?;
+        }
+        let outcome = match watch.over(Box::pin(stack.apply(&plan))).await? {
+            Watched::Done(outcome) => outcome,
+            Watched::Detached => return Ok(left()),
+        };
+        if outcome.changed() {
+            let limiter = context.limiter().await?;
+            limiter.write_version().await?;
+            keep_retention(&limiter, outcome.audit_retention_days).await?;
+        }
+        let deployed = Deployed {
+            name: name.to_string(),
+            outcome,
+        };
+        let answer = if progress.is_json() {
+            let mut result = serde_json::to_value(&deployed).unwrap_or_default();
+            result["event"] = "done".into();
+            progress.result(&result);
+            Answer::nothing()
+        } else {
+            Answer::of(deployed)
+        };
+        Ok(Finished {
+            answer,
+            to_the_end: true,
+        })
     }
-    let begun = Arc::new(Notify::new());
-    let name = stack.name().clone();
-    let stack = stack.observer(observer(progress, &begun));
-    let outcome = match watch(Box::pin(stack.apply(plan)), progress, &begun, wait).await? {
-        Watched::Done(outcome) => outcome,
-        Watched::Detached => return Ok(detached(progress, name.as_str(), "deploy", wait)),
-    };
-    if outcome.changed() {
-        let limiter = context.limiter().await?;
-        limiter.write_version().await?;
-        keep_retention(&limiter, outcome.audit_retention_days).await?;
-    }
-    let deployed = Deployed {
-        name: name.to_string(),
-        outcome,
-    };
-    if progress.is_json() {
-        let mut result = serde_json::to_value(&deployed).unwrap_or_default();
-        result["event"] = "done".into();
-        progress.result(&result);
-        return Ok(Answer::nothing());
-    }
-    Ok(Answer::of(deployed))
 }
 
 /// Deploys the stack of the context with default options, without asking.
 pub(crate) async fn ensure(context: &Context) -> Result<()> {
-    let progress = Progress::new(&context.terminal);
     let stack = super::stack(context, StackOptions::default()).await?;
-    let plan = stack.plan().await?;
-    progress.expect(plan.changes.len());
-    Box::pin(apply(stack, &plan, &progress, true, true, context))
-        .await
-        .map(|_| ())
+    let deployment = Deployment {
+        command: "deploy",
+        yes: true,
+        wait: true,
+        shows_plan: false,
+        accepts: |_| Ok(()),
+    };
+    Box::pin(deployment.run(stack, None, context)).await.map(|_| ())
 }
 
 async fn keep_retention(limiter: &RateLimiter, days: u32) -> Result<()> {
@@ -156,18 +194,4 @@ async fn keep_retention(limiter: &RateLimiter, days: u32) -> Result<()> {
         limiter.set_config(&ConfigLevel::System, change).await?;
     }
     Ok(())
-}
-
-/// What to say when the one who waited goes.
-pub(super) fn detached(progress: &Progress, name: &str, command: &str, wait: bool) -> Answer {
-    let message = format!(
-        "left: the operation on stack {name} goes on; `zae-limiter {command} -n {name}` attaches to it again, \
-         `zae-limiter status -n {name}` tells how it stands"
-    );
-    let exit = if wait { Exit::Interrupted } else { Exit::Success };
-    if progress.is_json() {
-        progress.result(&json!({ "event": "detached", "message": message }));
-        return Answer::nothing().with_exit(exit);
-    }
-    Answer::document(message).with_exit(exit)
 }

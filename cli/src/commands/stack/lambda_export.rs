@@ -1,17 +1,22 @@
 //! `lambda-export`: the functions' archives for those who deploy with other tools.
 
-use std::path::{Path, PathBuf};
+use std::borrow::Cow;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::bundled;
 use super::template::write;
 use crate::answer::{Answer, Text};
 use crate::args::Output;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{View, grouped};
+
+/// Where a build leaves the archives.
+const BUILT: &str = "target/functions";
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -25,9 +30,9 @@ pub(crate) struct Arguments {
     /// For which processor
     #[arg(long, value_name = "x86_64|arm64", default_value = "x86_64")]
     architecture: String,
-    /// Where the archives are
-    #[arg(long, value_name = "DIRECTORY", default_value = "target/functions")]
-    code_directory: PathBuf,
+    /// Where the archives are [default: in this command if it was built with them, or target/functions]
+    #[arg(long, value_name = "DIRECTORY")]
+    code_directory: Option<PathBuf>,
     /// The file to write [default: the function's name and .zip]
     #[arg(
         short,
@@ -67,7 +72,8 @@ impl Function {
 struct Exported {
     function: Function,
     architecture: String,
-    source: PathBuf,
+    /// The file, or `bundled` for an archive that is part of this command.
+    source: String,
     bytes: usize,
     sha256: String,
     /// Where it was written; nothing with --info.
@@ -91,8 +97,7 @@ impl Text for Exported {
 }
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
-    let source = find(arguments)?;
-    let archive = std::fs::read(&source).map_err(Error::reading(source.display().to_string()))?;
+    let (source, archive) = find(arguments)?;
     let written = if arguments.info {
         None
     } else {
@@ -117,20 +122,26 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
     }))
 }
 
-fn find(arguments: &Arguments) -> Result<PathBuf> {
-    let file = format!("{}.zip", arguments.function.name());
-    let directory: &Path = &arguments.code_directory;
-    let places = [
-        directory.join(&arguments.architecture).join(&file),
-        directory.join(&file),
-    ];
-    places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
-        Error::usage(format!(
-            "there is no archive of the {} in {}; build it with `make functions`, or name its directory with --code-directory",
-            arguments.function.name(),
+/// Where the archive comes from, and the archive.
+fn find(arguments: &Arguments) -> Result<(String, Cow<'static, [u8]>)> {
+    let (architecture, function) = (arguments.architecture.as_str(), arguments.function.name());
+    let named = arguments.code_directory.as_ref();
+    if let Some(archive) = bundled::archive(architecture, function).filter(|_| named.is_none()) {
+        return Ok(("bundled".to_owned(), archive.into()));
+    }
+    let directory = named.cloned().unwrap_or_else(|| PathBuf::from(BUILT));
+    let file = format!("{function}.zip");
+    let places = [directory.join(architecture).join(&file), directory.join(&file)];
+    let Some(found) = places.iter().find(|path| path.is_file()) else {
+        return Err(Error::usage(format!(
+            "there is no archive of the {function} for {architecture} in {}; build it with `make functions`, or name its \
+             directory with --code-directory",
             directory.display()
-        ))
-    })
+        )));
+    };
+    let source = found.display().to_string();
+    let archive = std::fs::read(found).map_err(Error::reading(source.clone()))?;
+    Ok((source, archive.into()))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -1,5 +1,6 @@
 //! The stack: planned, deployed, watched and deleted.
 
+mod bundled;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod drift;
@@ -13,7 +14,7 @@ pub(crate) mod template;
 pub(crate) mod upgrade;
 mod watch;
 
-use zae_limiter::stack::{Code, Stack, StackOptions};
+use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -25,11 +26,22 @@ async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
     Ok(Stack::new(context.name()?, options, &aws).code(code))
 }
 
-/// Archives that a build has left here, unless the options say where they are.
+/// Archives that are part of this command, or that a build has left here, unless the options say where they are.
 fn code(options: &StackOptions) -> Code {
     if options.code_directory.is_some() {
-        Code::AsDeployed
-    } else {
+        return Code::AsDeployed;
+    }
+    let architecture = options.lambda_architecture.as_str();
+    let bundled: Vec<_> = LambdaFunction::ALL
+        .into_iter()
+        .filter_map(|function| {
+            let archive = bundled::archive(architecture, function.as_str())?;
+            Some((function, archive.to_vec()))
+        })
+        .collect();
+    if bundled.is_empty() {
         Code::built_in(".")
+    } else {
+        Code::bundled(bundled)
     }
 }

@@ -105,7 +105,7 @@ pub(crate) struct Wanted {
     /// Do not (the default)
     #[arg(long)]
     no_deletion_protection: bool,
-    /// Where the functions' archives are [default: target/functions here]
+    /// Where the functions' archives are [default: in this command if it was built with them, or target/functions]
     #[arg(long, value_name = "DIRECTORY")]
     code_directory: Option<String>,
     /// A tag for everything in the stack (repeatable)
@@ -131,7 +131,19 @@ fn tag(text: &str) -> Result<(String, String), String> {
 impl Wanted {
     /// The options, checked; every mistake at once otherwise.
     pub(super) fn options(&self) -> Result<StackOptions> {
-        let mut fields = self.given_by_file()?;
+        self.on_top_of(Map::new())
+    }
+
+    /// The same as changes to the options of a stack that is deployed.
+    pub(super) fn changes_to(&self, deployed: &StackOptions) -> Result<StackOptions> {
+        match serde_json::to_value(deployed) {
+            Ok(Value::Object(fields)) => self.on_top_of(fields),
+            _ => self.options(),
+        }
+    }
+
+    fn on_top_of(&self, mut fields: Map<String, Value>) -> Result<StackOptions> {
+        fields.extend(self.given_by_file()?);
         self.overlay(&mut fields);
         let text = Value::Object(fields).to_string();
         Ok(StackOptions::from_file(&text)?)
@@ -253,6 +265,19 @@ mod tests {
         assert_eq!((options.lambda_memory, options.lambda_timeout), (1024, 30));
         assert!(!options.enable_alarms);
         assert_eq!(options.tags.len(), 2);
+    }
+
+    #[test]
+    fn an_upgrade_changes_what_it_names_and_nothing_else() {
+        let deployed =
+            StackOptions::from_file("lambda_memory: 512\nlambda_timeout: 30\ntags: {team: search}\n")
+                .unwrap();
+        let line = Line::try_parse_from(["test", "--lambda-timeout", "20", "-t", "stage=dev"]).unwrap();
+        let upgraded = line.wanted.changes_to(&deployed).unwrap();
+        assert_eq!((upgraded.lambda_memory, upgraded.lambda_timeout), (512, 20));
+        assert_eq!(upgraded.tags.len(), 2);
+        let nothing = Line::try_parse_from(["test"]).unwrap();
+        assert_eq!(nothing.wanted.changes_to(&deployed).unwrap(), deployed);
     }
 
     #[test]

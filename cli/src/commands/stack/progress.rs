@@ -49,6 +49,8 @@ impl Progress {
     /// Tells what is going to be done.
     pub(super) fn plan(&self, plan: &Plan) {
         self.with(|shown| {
+            // What was waited for before is not part of it.
+            shown.latest.clear();
             shown.total = plan.changes.len();
             match shown.style {
                 Style::Json => line(

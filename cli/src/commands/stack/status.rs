@@ -9,7 +9,7 @@ use crate::answer::{Answer, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::View;
+use crate::output::{View, grouped};
 
 #[derive(Debug, Args)]
 #[command(
@@ -35,6 +35,9 @@ struct Table {
     available: bool,
     schema_version: Option<String>,
     compatible: Option<bool>,
+    /// As DynamoDB last counted, which it does every six hours; nothing where it is not told.
+    items: Option<i64>,
+    bytes: Option<i64>,
     /// Why it does not answer.
     problem: Option<String>,
 }
@@ -62,6 +65,12 @@ impl Text for Glance {
             (None, Some(schema)) => format!("Table:    {} (format {schema})", view.paint.good("answers")),
             (None, None) => format!("Table:    {} (no version record yet)", view.paint.good("answers")),
         });
+        if let (Some(items), Some(bytes)) = (self.table.items, self.table.bytes) {
+            let (items, bytes) = (grouped(items), grouped(bytes));
+            lines.push(format!(
+                "          {items} items, {bytes} bytes (counted every six hours)"
+            ));
+        }
         lines.push(format!("Retained: {}", stack.retained.join(", ")));
         lines.extend(
             stack
@@ -76,9 +85,12 @@ impl Text for Glance {
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
     let stack = super::stack(context, StackOptions::default()).await?;
     let status = stack.status().await?;
+    let size = size(context).await;
     let table = match context.limiter().await?.version().await {
         Ok(record) => Table {
             available: true,
+            items: size.map(|(items, _)| items),
+            bytes: size.map(|(_, bytes)| bytes),
             compatible: record
                 .as_ref()
                 .map(|record| Compatibility::of(record) == Compatibility::Compatible),
@@ -88,6 +100,8 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
         Err(error) => Table {
             available: false,
             compatible: None,
+            items: None,
+            bytes: None,
             schema_version: None,
             problem: Some(crate::connect::explain(&error)),
         },
@@ -103,4 +117,18 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
         table,
     };
     Ok(Answer::of(glance).with_exit(if well { Exit::Success } else { Exit::Error }))
+}
+
+/// Items and bytes of the table. Somebody who may not ask for them learns the rest.
+async fn size(context: &Context) -> Option<(i64, i64)> {
+    let client = crate::connect::dynamo(&context.place).await.ok()?;
+    let name = context.name().ok()?;
+    let described = client
+        .describe_table()
+        .table_name(name.as_str())
+        .send()
+        .await
+        .ok()?;
+    let table = described.table?;
+    Some((table.item_count?, table.table_size_bytes?))
 }

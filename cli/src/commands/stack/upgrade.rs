@@ -2,22 +2,23 @@
 
 use clap::Args;
 use zae_limiter::Migrate;
-use zae_limiter::stack::Error as StackError;
+use zae_limiter::stack::{Plan, StackOptions};
 
+use super::deploy::Deployment;
 use super::options::Wanted;
 use super::plan::Allowed;
-use super::{deploy, progress::Progress};
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The same as deploy for a stack that exists; the table is brought up to date after it. Give the options
-that the stack was deployed with: those that are left out go back to their defaults, as the plan shows.
+    after_help = "The same as deploy for a stack that exists, starting from the options that it was deployed with: a file or
+flags change some of them, and the others stay. The table is brought up to date after it.
 
 Examples:
-  zae-limiter upgrade -n my-app options.yaml"
+  zae-limiter upgrade -n my-app
+  zae-limiter upgrade -n my-app --lambda-memory 512 --yes"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -25,29 +26,57 @@ pub(crate) struct Arguments {
     /// Do not ask
     #[arg(short, long, help_heading = "Options")]
     yes: bool,
+    /// Nothing if more than the functions would change
+    #[arg(long, help_heading = "Options")]
+    lambda_only: bool,
+    /// Try again although this very change was rolled back, as --retry-rolled-back
+    #[arg(short, long, help_heading = "Options")]
+    force: bool,
     #[command(flatten)]
     allowed: Allowed,
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
-    let stack = super::stack(context, arguments.wanted.options()?).await?;
-    let stack = arguments.allowed.on(stack);
-    if stack.status().await?.is_none() {
-        let stack = stack.name().to_string();
-        return Err(StackError::NoSuchStack { stack }.into());
+    let deployed = super::stack(context, StackOptions::default()).await?;
+    let deployed = deployed.deployed_options().await?;
+    let options = arguments.wanted.changes_to(&deployed)?;
+    let mut stack = arguments.allowed.on(super::stack(context, options).await?);
+    if arguments.force {
+        stack = stack.retry_rolled_back(true);
     }
-    let plan = stack.plan().await?;
-    let progress = Progress::new(&context.terminal);
-    progress.plan(&plan);
-    let answer = Box::pin(deploy::apply(
-        stack,
-        &plan,
-        &progress,
-        arguments.yes,
-        true,
-        context,
-    ))
-    .await?;
-    context.limiter().await?.migrate(Migrate::pending()).await?;
-    Ok(answer)
+    let deployment = Deployment {
+        command: "upgrade",
+        yes: arguments.yes,
+        wait: true,
+        shows_plan: true,
+        accepts: if arguments.lambda_only {
+            functions_alone
+        } else {
+            |_| Ok(())
+        },
+    };
+    let done = Box::pin(deployment.run(stack, None, context)).await?;
+    // The functions of the new release come before its table, so not while the stack still changes.
+    if done.to_the_end {
+        context.limiter().await?.migrate(Migrate::pending()).await?;
+    }
+    Ok(done.answer)
+}
+
+/// An error if a plan changes more than the functions. Tags tell the release and change with it.
+fn functions_alone(plan: &Plan) -> Result<()> {
+    let others: Vec<&str> = plan
+        .changes
+        .iter()
+        .filter(|change| change.resource_type != "AWS::Lambda::Function" && !change.tags_only)
+        .map(|change| change.logical_id.as_str())
+        .chain(plan.outputs.iter().map(|output| output.name.as_str()))
+        .collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "--lambda-only, and {} would change as well; leave it out, or upgrade with the release that the stack is of",
+        others.join(", ")
+    )))
 }

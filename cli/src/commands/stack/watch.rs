@@ -2,13 +2,17 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::sync::Notify;
 use zae_limiter::stack::{Error as StackError, Event};
 
 use super::progress::Progress;
+use crate::answer::Answer;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 
 /// How often the clock on the terminal is drawn anew.
 const TICK: Duration = Duration::from_millis(500);
@@ -17,43 +21,95 @@ const TICK: Duration = Duration::from_millis(500);
 pub(super) enum Watched<T> {
     /// It is done.
     Done(T),
-    /// The one who waited has gone; the operation goes on.
+    /// The one who waited has gone. What CloudFormation has begun goes on.
     Detached,
 }
 
-/// An observer that draws, and that says when CloudFormation has begun.
-pub(super) fn observer(progress: &Progress, begun: &Arc<Notify>) -> impl Fn(&Event) + Send + Sync + 'static {
-    let (progress, begun) = (progress.clone(), begun.clone());
-    move |event: &Event| {
-        progress.event(event);
-        if matches!(event, Event::Started { .. }) {
-            begun.notify_one();
-        }
-    }
+/// Somebody who waits for an operation on a stack.
+#[derive(Clone)]
+pub(super) struct Watch {
+    progress: Progress,
+    begun: Arc<Begun>,
+    /// Until the end, and not only until it has begun.
+    to_the_end: bool,
 }
 
-/// Drives the work until it is done, until Ctrl-C, or, without `wait`, until it has begun.
-pub(super) async fn watch<T>(
-    work: impl Future<Output = Result<T, StackError>>,
-    progress: &Progress,
-    begun: &Notify,
-    wait: bool,
-) -> Result<Watched<T>> {
-    let mut work = std::pin::pin!(work);
-    let mut ticks = tokio::time::interval(TICK);
-    let watched = loop {
-        tokio::select! {
-            done = &mut work => break done.map(Watched::Done).map_err(Error::from),
-            () = begun.notified(), if !wait => break Ok(Watched::Detached),
-            interrupted = tokio::signal::ctrl_c() => {
-                // Without a handler the process would simply have ended.
-                if interrupted.is_ok() {
-                    break Ok(Watched::Detached);
-                }
-            }
-            _ = ticks.tick() => progress.tick(),
+/// Whether CloudFormation is at work.
+#[derive(Default)]
+struct Begun {
+    yes: AtomicBool,
+    changed: Notify,
+}
+
+impl Watch {
+    pub(super) fn new(progress: &Progress, to_the_end: bool) -> Self {
+        Self {
+            progress: progress.clone(),
+            begun: Arc::default(),
+            to_the_end,
         }
-    };
-    progress.finish();
-    watched
+    }
+
+    /// An observer that draws, and that notes when CloudFormation is at work.
+    pub(super) fn observer(&self) -> impl Fn(&Event) + Send + Sync + 'static {
+        let watch = self.clone();
+        move |event: &Event| {
+            watch.progress.event(event);
+            if matches!(event, Event::Started { .. } | Event::Awaiting { .. }) {
+                watch.begun.yes.store(true, Ordering::Release);
+                watch.begun.changed.notify_one();
+            }
+        }
+    }
+
+    /// Drives the work until it is done, until Ctrl-C, or until it has begun if that is enough.
+    pub(super) async fn over<T>(
+        &self,
+        work: impl Future<Output = Result<T, StackError>>,
+    ) -> Result<Watched<T>> {
+        let mut work = std::pin::pin!(work);
+        let mut ticks = tokio::time::interval(TICK);
+        let watched = loop {
+            tokio::select! {
+                done = &mut work => break done.map(Watched::Done).map_err(Error::from),
+                () = self.begun.changed.notified(), if !self.to_the_end => break Ok(Watched::Detached),
+                interrupted = tokio::signal::ctrl_c() => {
+                    // Without a handler the process would simply have ended.
+                    if interrupted.is_ok() {
+                        break Ok(Watched::Detached);
+                    }
+                }
+                _ = ticks.tick() => self.progress.tick(),
+            }
+        };
+        self.progress.finish();
+        watched
+    }
+
+    /// What to say when the one who waited goes.
+    pub(super) fn detached(&self, name: &str, command: &str) -> Answer {
+        let begun = self.begun.yes.load(Ordering::Acquire);
+        let message = if begun {
+            format!(
+                "left: the operation on stack {name} goes on; `zae-limiter {command} -n {name}` attaches to it again, \
+                 `zae-limiter status -n {name}` tells how it stands"
+            )
+        } else {
+            format!(
+                "left before CloudFormation had begun: `zae-limiter {command} -n {name}` starts again, \
+                 `zae-limiter status -n {name}` tells how the stack stands"
+            )
+        };
+        let exit = if self.to_the_end {
+            Exit::Interrupted
+        } else {
+            Exit::Success
+        };
+        if self.progress.is_json() {
+            self.progress
+                .result(&json!({ "event": "detached", "begun": begun, "message": message }));
+            return Answer::nothing().with_exit(exit);
+        }
+        Answer::document(message).with_exit(exit)
+    }
 }

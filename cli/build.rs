@@ -1,0 +1,70 @@
+//! With the feature `bundled-functions`: embeds the functions' archives that a build has left.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The directory of the archives, if they are not where `make functions` puts them.
+const DIRECTORY: &str = "ZAE_LIMITER_FUNCTIONS";
+const ARCHITECTURES: [&str; 2] = ["x86_64", "arm64"];
+const FUNCTIONS: [&str; 2] = ["aggregator", "archiver"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if env::var_os("CARGO_FEATURE_BUNDLED_FUNCTIONS").is_none() {
+        return;
+    }
+    println!("cargo::rerun-if-env-changed={DIRECTORY}");
+    let written = embed(&directory()).and_then(|code| {
+        let out = env::var("OUT_DIR").map_err(|error| error.to_string())?;
+        fs::write(Path::new(&out).join("bundled.rs"), code).map_err(|error| error.to_string())
+    });
+    if let Err(problem) = written {
+        println!("cargo::error={problem}");
+    }
+}
+
+fn directory() -> PathBuf {
+    let project = || {
+        let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+        Path::new(&package).join("../target/functions")
+    };
+    env::var_os(DIRECTORY).map_or_else(project, PathBuf::from)
+}
+
+/// A list of every archive: architecture, function, bytes. An architecture has both functions or none.
+fn embed(directory: &Path) -> Result<String, String> {
+    let mut list = String::from("&[\n");
+    let mut found = 0;
+    for architecture in ARCHITECTURES {
+        let archives = FUNCTIONS.map(|function| directory.join(architecture).join(format!("{function}.zip")));
+        for archive in &archives {
+            println!("cargo::rerun-if-changed={}", archive.display());
+        }
+        let there = archives.each_ref().map(|archive| archive.is_file());
+        if there == [false, false] {
+            continue;
+        }
+        for (function, archive) in FUNCTIONS.into_iter().zip(&archives) {
+            let path = fs::canonicalize(archive).map_err(|error| missing(&archive.display(), &error))?;
+            let path = path.display().to_string();
+            let entry = format!("({architecture:?}, {function:?}, include_bytes!({path:?})),");
+            writeln!(list, "    {entry}").map_err(|error| error.to_string())?;
+        }
+        found += 1;
+    }
+    list.push(']');
+    if found == 0 {
+        return Err(missing(&directory.display(), &"there are no archives"));
+    }
+    Ok(list)
+}
+
+fn missing(path: &dyn std::fmt::Display, problem: &dyn std::fmt::Display) -> String {
+    format!(
+        "the feature bundled-functions embeds the functions' archives, and {path} cannot be used: {problem}; \
+         run `make functions` first, or set {DIRECTORY} to the directory that has x86_64/aggregator.zip and \
+         x86_64/archiver.zip (or arm64)"
+    )
+}

@@ -1,0 +1,80 @@
+//! The command with the functions in it, which needs no archives beside it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::local::Cloud;
+use crate::tool::{Bench, Said, command, said};
+
+/// An archive that was there when the command was built.
+fn aggregator() -> Vec<u8> {
+    let project = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/functions");
+    let directory = std::env::var_os("ZAE_LIMITER_FUNCTIONS").map_or_else(project, PathBuf::from);
+    std::fs::read(directory.join("x86_64/aggregator.zip")).unwrap()
+}
+
+fn in_an_empty_directory(bench: &Bench, arguments: &[&str]) -> Said {
+    let mut command = command();
+    command.current_dir(bench.path("")).args(arguments);
+    said(command)
+}
+
+#[test]
+fn an_archive_is_exported_out_of_the_command() {
+    let bench = Bench::new();
+    let exported = in_an_empty_directory(&bench, &["lambda-export", "--output", "lambda.zip"]).ended(0);
+    assert!(exported.stdout.contains("wrote lambda.zip"), "{exported:?}");
+    assert!(std::fs::read(bench.path("lambda.zip")).unwrap() == aggregator());
+    let info = [
+        "lambda-export",
+        "--function",
+        "archiver",
+        "--info",
+        "--output",
+        "json",
+    ];
+    let info = in_an_empty_directory(&bench, &info).ended(0).json();
+    assert_eq!(
+        (&info["source"], &info["written"]),
+        (&json!("bundled"), &json!(null))
+    );
+}
+
+#[test]
+fn a_directory_that_is_named_stands_above_what_is_in_the_command() {
+    let bench = Bench::new();
+    bench.write("aggregator.zip", "PK\u{3}\u{4}mine");
+    let arguments = [
+        "lambda-export",
+        "--code-directory",
+        ".",
+        "--info",
+        "--output",
+        "json",
+    ];
+    let info = in_an_empty_directory(&bench, &arguments).ended(0).json();
+    assert_eq!(info["bytes"], 8);
+    let missing = ["lambda-export", "--function", "archiver", "--code-directory", "."];
+    in_an_empty_directory(&bench, &missing).ended(2);
+}
+
+#[test]
+fn a_stack_with_functions_is_deployed_from_anywhere() {
+    let cloud = Cloud::new();
+    cloud.up().ended(0);
+    let mut deploy = cloud.on(&["deploy", "-n", "demo", "--yes", "--output", "json"]);
+    deploy.current_dir(cloud.bench.path(""));
+    let deployed = said(deploy).ended(0);
+    let events: Vec<serde_json::Value> = deployed
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let uploaded = events.iter().filter(|event| event["event"] == "uploaded").count();
+    assert_eq!(uploaded, 2, "{deployed:?}");
+    assert_eq!(
+        events.last().unwrap()["outputs"]["AggregatorFunctionName"],
+        "demo-aggregator"
+    );
+}
