@@ -53,6 +53,20 @@ pub(crate) fn misfits(table: &TableDescription, template: &Template) -> Vec<Stri
     misfits
 }
 
+/// Whether a table is of the kind that our stacks make.
+pub(crate) fn looks_like_ours(table: &TableDescription) -> bool {
+    let names: Vec<_> = table
+        .key_schema()
+        .iter()
+        .map(KeySchemaElement::attribute_name)
+        .collect();
+    let has = |index: &str| {
+        let mut indexes = table.global_secondary_indexes().iter();
+        indexes.any(|found| found.index_name() == Some(index))
+    };
+    names == ["PK", "SK"] && ["GSI1", "GSI2", "GSI3"].into_iter().all(has)
+}
+
 fn keys(schema: &[KeySchemaElement]) -> Value {
     let key = |key: &KeySchemaElement| json!({ "AttributeName": key.attribute_name(), "KeyType": key.key_type().as_str() });
     schema.iter().map(key).collect()

@@ -103,7 +103,8 @@ pub enum Error {
 
     /// The bucket for archives belongs to somebody else, who could change the functions' code.
     #[error(
-        "bucket {bucket} does not belong to account {account}, or it may not be looked at; name one that does by code_bucket"
+        "bucket {bucket} does not belong to account {account}, or s3:ListBucket on it is not allowed; allow that, or name a bucket of the \
+         account by code_bucket"
     )]
     BucketTaken {
         /// The bucket.
@@ -210,6 +211,25 @@ pub enum Error {
     ChangeSet {
         /// What it says.
         reason: String,
+    },
+
+    /// What holds data cannot be deleted; nothing was touched.
+    #[error("refused, nothing was deleted: {}", list(obstacles, "; "))]
+    NotPurgeable {
+        /// Each thing that cannot be deleted, why, and what to do.
+        obstacles: Vec<String>,
+    },
+
+    /// The stack is gone, but not all that was to be deleted with it.
+    #[error(
+        "the stack is gone, but {} stays: {source}; repair that and purge again, or delete it yourself",
+        list(left, ", ")
+    )]
+    PurgeIncomplete {
+        /// What is left, table or bucket by name.
+        left: Vec<String>,
+        /// The first failure.
+        source: Box<Error>,
     },
 
     /// An operation failed and was rolled back.

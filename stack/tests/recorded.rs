@@ -20,6 +20,8 @@ mod imports;
 mod options;
 #[path = "recorded/preflight.rs"]
 mod preflight;
+#[path = "recorded/purges.rs"]
+mod purges;
 #[path = "recorded/retries.rs"]
 mod retries;
 #[path = "recorded/rollbacks.rs"]

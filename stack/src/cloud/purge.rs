@@ -24,6 +24,25 @@ impl Cloud {
         }
     }
 
+    /// Whether a bucket has objects that it may refuse to delete.
+    pub(crate) async fn locks_objects(&self, bucket: &str, owner: &str) -> Result<bool, Failure> {
+        let call = self.clients.s3.get_object_lock_configuration();
+        match call.bucket(bucket).expected_bucket_owner(owner).send().await {
+            Ok(found) if found.object_lock_configuration.is_some() => {}
+            Ok(_) => return Ok(false),
+            Err(error) => {
+                let failure = Failure::of("s3:GetBucketObjectLockConfiguration", bucket, &error);
+                let none = failure.absent() || failure.is("ObjectLockConfigurationNotFoundError");
+                return if none { Ok(false) } else { Err(failure) };
+            }
+        }
+        let call = self.clients.s3.list_object_versions().bucket(bucket).max_keys(1);
+        match call.expected_bucket_owner(owner).send().await {
+            Ok(page) => Ok(!page.versions().is_empty()),
+            Err(error) => Err(Failure::of("s3:ListBucketVersions", bucket, &error)),
+        }
+    }
+
     /// Deletes every version of every object, a page at a time, and returns how many there were.
     pub(crate) async fn empty_bucket(&self, bucket: &str, owner: &str) -> Result<u64, Failure> {
         let mut deleted = 0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_cloudformation::types::{Capability, Tag, TemplateStage};
+use aws_sdk_cloudformation::types::{Capability, ResourceStatus, StackResource, Tag, TemplateStage};
 use zae_limiter_template::Template;
 
 use super::Cloud;
@@ -139,7 +139,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Physical ids by logical id.
+    /// Physical ids by logical id, of what is there.
     pub(crate) async fn physical_ids(&self, stack: &str) -> Result<BTreeMap<String, String>, Failure> {
         let call = self
             .clients
@@ -150,12 +150,18 @@ impl Cloud {
             .send()
             .await
             .map_err(|error| Failure::of("cloudformation:DescribeStackResources", stack, &error))?;
-        let ids = found.stack_resources().iter().filter_map(|resource| {
-            Some((
-                resource.logical_resource_id()?.to_owned(),
-                resource.physical_resource_id()?.to_owned(),
-            ))
-        });
+        let there =
+            |resource: &&StackResource| resource.resource_status() != Some(&ResourceStatus::DeleteComplete);
+        let ids = found
+            .stack_resources()
+            .iter()
+            .filter(there)
+            .filter_map(|resource| {
+                Some((
+                    resource.logical_resource_id()?.to_owned(),
+                    resource.physical_resource_id()?.to_owned(),
+                ))
+            });
         Ok(ids.collect())
     }
 

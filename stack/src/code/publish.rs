@@ -8,6 +8,7 @@ use zae_limiter_template::{CodeBucket, LambdaFunction, StackOptions};
 use super::{Archive, Loaded};
 use crate::Error;
 use crate::cloud::Cloud;
+use crate::cloud::failure::Failure;
 use crate::events::{Event, Observer};
 
 /// Times that a bucket is asked for while S3 is busy with another request for the same one.
@@ -96,47 +97,40 @@ async fn upload(
     observer: &dyn Observer,
 ) -> Result<(), Error> {
     let (key, checksum) = (archive.key(), archive.checksum());
-    let differs = || Error::ArtifactDiffers {
-        bucket: bucket.to_owned(),
-        key: key.clone(),
-    };
-    // An object without a checksum cannot be trusted: it is written again.
-    let overwrite = match cloud.stored(bucket, &key, Some(owner)).await? {
-        None => false,
-        Some(stored) => match stored.sha256 {
-            Some(known) if known == checksum => return Ok(()),
-            Some(_) => return Err(differs()),
-            None => true,
-        },
-    };
-    match cloud
-        .store(
-            (bucket, &key),
-            owner,
-            archive.bytes.to_vec(),
-            &checksum,
-            overwrite,
-        )
-        .await
-    {
-        Ok(()) => {
-            observer.observe(&Event::Uploaded {
-                function,
-                key,
-                bytes: archive.bytes.len(),
-            });
-            Ok(())
+    for attempt in 1.. {
+        // An object without a checksum cannot be trusted: it is written again.
+        let overwrite = match cloud.stored(bucket, &key, Some(owner)).await? {
+            None => false,
+            Some(stored) => match stored.sha256 {
+                Some(known) if known == checksum => return Ok(()),
+                Some(_) => {
+                    let bucket = bucket.to_owned();
+                    return Err(Error::ArtifactDiffers { bucket, key });
+                }
+                None => true,
+            },
+        };
+        let body = archive.bytes.to_vec();
+        let stored = cloud.store((bucket, &key), owner, body, &checksum, overwrite);
+        match stored.await {
+            Ok(()) => break,
+            // Another process is at it, or was faster: what it writes must be the same.
+            Err(failure) if met_another(&failure) && attempt < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(200 * u64::from(attempt))).await;
+            }
+            Err(failure) => return Err(failure.into()),
         }
-        // Another process was faster; what it wrote must be the same.
-        Err(failure)
-            if failure.status() == Some(412)
-                || failure.is("PreconditionFailed")
-                || failure.is("ConditionalRequestConflict") =>
-        {
-            let stored = cloud.stored(bucket, &key, Some(owner)).await?;
-            let same = stored.is_some_and(|stored| stored.sha256.is_none_or(|known| known == checksum));
-            if same { Ok(()) } else { Err(differs()) }
-        }
-        Err(failure) => Err(failure.into()),
     }
+    observer.observe(&Event::Uploaded {
+        function,
+        key,
+        bytes: archive.bytes.len(),
+    });
+    Ok(())
+}
+
+fn met_another(failure: &Failure) -> bool {
+    matches!(failure.status(), Some(409 | 412))
+        || failure.is("PreconditionFailed")
+        || failure.is("ConditionalRequestConflict")
 }

@@ -20,6 +20,7 @@ use crate::deployed::Deployed;
 use crate::desired::Desired;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Refusal;
+use crate::outcome::Outcome;
 use crate::preflight::Finding;
 
 /// The form of serialised plans. A plan of another form is refused.
@@ -99,6 +100,9 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// What should be known.
     pub warnings: Vec<String>,
+    /// The stack as it is, where there is nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) found: Option<Outcome>,
     pub(crate) base: Option<Base>,
     pub(crate) change_set: Option<String>,
     /// SHA-256 of each archive that is uploaded, by function.
@@ -134,6 +138,7 @@ impl Plan {
             refusals: vec![],
             findings: vec![],
             warnings: vec![],
+            found: None,
             base: deployed.map(Base::of),
             change_set: None,
             archives: archives.collect(),
@@ -146,6 +151,11 @@ impl Plan {
     /// Whether applying it changes anything.
     pub fn is_empty(&self) -> bool {
         self.action == Action::Nothing
+    }
+
+    /// What applying it right now would answer, if there is nothing to do: whoever has just planned need not ask AWS again.
+    pub fn unchanged(&self) -> Option<&Outcome> {
+        self.found.as_ref().filter(|_| self.is_empty())
     }
 
     /// Whether applying it would be refused.

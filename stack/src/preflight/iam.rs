@@ -3,12 +3,12 @@
 use zae_limiter_template::{LambdaFunction, PermissionBoundary, RoleArn};
 
 use super::trust::lambda_may_assume;
-use super::{Checked, Finding, Preflight, found};
+use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
 
 impl Preflight<'_> {
     /// The boundary of our roles must be a policy that exists.
-    pub(super) async fn boundary(&self) -> Checked {
+    pub(super) async fn boundary(&self) -> Found {
         let Some(boundary) = self
             .options
             .permission_boundary
@@ -32,17 +32,17 @@ impl Preflight<'_> {
 
     /// Roles that the stack does not make must exist in this account and be Lambda's to assume.
     pub(super) async fn external_roles(&self) -> Checked {
-        let mut findings = Vec::new();
+        let mut checked = Checked::default();
         for function in self.options.functions() {
             let role = match function {
                 LambdaFunction::Aggregator => &self.options.aggregator_role_arn,
                 LambdaFunction::Archiver => &self.options.archiver_role_arn,
             };
             if let Some(role) = role {
-                findings.extend(self.external_role(function, role).await?);
+                checked.add(self.external_role(function, role).await);
             }
         }
-        Ok(findings)
+        checked
     }
 
     async fn external_role(

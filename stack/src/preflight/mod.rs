@@ -48,8 +48,33 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What one check found, or why it could not look.
-type Checked = Result<Vec<Finding>, Failure>;
+/// What one check found, and why it could not look at everything.
+#[derive(Debug, Default)]
+struct Checked {
+    findings: Vec<Finding>,
+    missed: Option<Failure>,
+}
+
+impl Checked {
+    /// Adds what one look found. One that is not permitted does not take away what others found.
+    fn add(&mut self, found: Result<impl IntoIterator<Item = Finding>, Failure>) {
+        match found {
+            Ok(findings) => self.findings.extend(findings),
+            Err(failure) => self.missed = self.missed.take().or(Some(failure)),
+        }
+    }
+}
+
+/// What one look found, or why it could not be made.
+type Found = Result<Vec<Finding>, Failure>;
+
+impl From<Found> for Checked {
+    fn from(found: Found) -> Self {
+        let mut checked = Self::default();
+        checked.add(found);
+        checked
+    }
+}
 
 /// Everything that the checks look at.
 pub(crate) struct Preflight<'a> {
@@ -83,38 +108,45 @@ impl Preflight<'_> {
             Box::pin(self.exports_in_use())
         );
         let checks = [
-            ("the permission boundary", boundary),
+            ("the permission boundary", boundary.into()),
             ("the functions' roles", roles),
             ("names of roles and policies", taken),
             ("log groups", logs),
-            ("the alarms' topic", topic),
-            ("the archive bucket", archive),
+            ("the alarms' topic", topic.into()),
+            ("the archive bucket", archive.into()),
             ("the functions' archives", code),
-            ("readers of the stream", readers),
+            ("readers of the stream", readers.into()),
             ("exports", exports),
         ];
         let mut findings = Vec::new();
         for (what, checked) in checks {
-            match checked {
-                Ok(found) => findings.extend(found),
-                Err(failure) => {
-                    let reason = failure.message().to_owned();
-                    self.observer.observe(&Event::NotChecked {
-                        what: what.to_owned(),
-                        reason,
-                    });
-                }
+            findings.extend(checked.findings);
+            if let Some(failure) = checked.missed {
+                let reason = failure.message().to_owned();
+                self.observer.observe(&Event::NotChecked {
+                    what: what.to_owned(),
+                    reason,
+                });
             }
         }
         findings
     }
 
-    /// A property of each resource of a type that the change adds, by logical id, as far as it can be known beforehand.
-    fn added(&self, resource_type: &str, property: &str) -> Vec<(String, String)> {
+    /// A property of each resource of a type that the change makes, because it is new or replaced for that property, by
+    /// logical id, as far as it can be known beforehand.
+    fn made(&self, resource_type: &str, property: &str) -> Vec<(String, String)> {
+        let made = |change: &&ResourceChange| match change.kind {
+            Kind::Add => true,
+            Kind::Replace | Kind::MayReplace => {
+                change.properties.iter().any(|changed| changed.path == property)
+            }
+            _ => false,
+        };
         let added = self
             .changes
             .iter()
-            .filter(|change| change.kind == Kind::Add && change.resource_type == resource_type);
+            .filter(|change| change.resource_type == resource_type)
+            .filter(made);
         let resources: std::collections::BTreeMap<_, _> = self.template.resources().collect();
         let values = added.filter_map(|change| {
             let value = resources

@@ -9,57 +9,51 @@ const FREE: &str = "names in IAM are global: another stack or region may have it
 impl Preflight<'_> {
     /// Roles and policies that will be made.
     pub(super) async fn iam_names(&self) -> Checked {
-        let mut findings = Vec::new();
-        for (id, name) in self.added("AWS::IAM::Role", "RoleName") {
-            let answer = self.cloud.clients.iam.get_role().role_name(&name).send().await;
-            if found(answer.map_err(|error| Failure::of("iam:GetRole", &name, &error)))?.is_some() {
-                findings.push(Finding::new(
-                    format!("role {name}"),
-                    format!("exists, and {id} would have its name"),
-                    FREE,
-                ));
-            }
+        let mut checked = Checked::default();
+        for (id, name) in self.made("AWS::IAM::Role", "RoleName") {
+            let taken = self.role_exists(&name).await;
+            checked.add(taken.map(|taken| taken.then(|| exists(format!("role {name}"), &id, FREE))));
         }
-        for (id, name) in self.added("AWS::IAM::ManagedPolicy", "ManagedPolicyName") {
-            if self.policy_exists(&self.policy_arn(&name)).await? {
-                findings.push(Finding::new(
-                    format!("policy {name}"),
-                    format!("exists, and {id} would have its name"),
-                    FREE,
-                ));
-            }
+        for (id, name) in self.made("AWS::IAM::ManagedPolicy", "ManagedPolicyName") {
+            let taken = self.policy_exists(&self.policy_arn(&name)).await;
+            checked.add(taken.map(|taken| taken.then(|| exists(format!("policy {name}"), &id, FREE))));
         }
-        Ok(findings)
+        checked
+    }
+
+    async fn role_exists(&self, name: &str) -> Result<bool, Failure> {
+        let answer = self.cloud.clients.iam.get_role().role_name(name).send().await;
+        Ok(found(answer.map_err(|error| Failure::of("iam:GetRole", name, &error)))?.is_some())
     }
 
     /// Log groups that will be made. A function that ran without one of its own may have left one.
     pub(super) async fn log_groups(&self) -> Checked {
-        let mut findings = Vec::new();
-        for (id, name) in self.added("AWS::Logs::LogGroup", "LogGroupName") {
-            let call = self
-                .cloud
-                .clients
-                .logs
-                .describe_log_groups()
-                .log_group_name_prefix(&name);
-            let answer = call
-                .send()
-                .await
-                .map_err(|error| Failure::of("logs:DescribeLogGroups", &name, &error))?;
-            // The group with exactly the prefix as its name comes first.
-            if answer
-                .log_groups()
-                .iter()
-                .any(|group| group.log_group_name() == Some(&name))
-            {
-                let advice = "delete it if its logs are not needed any more";
-                findings.push(Finding::new(
-                    format!("log group {name}"),
-                    format!("exists, and {id} would have its name"),
-                    advice,
-                ));
-            }
+        let mut checked = Checked::default();
+        let advice = "delete it if its logs are not needed any more";
+        for (id, name) in self.made("AWS::Logs::LogGroup", "LogGroupName") {
+            let taken = self.log_group_exists(&name).await;
+            checked.add(taken.map(|taken| taken.then(|| exists(format!("log group {name}"), &id, advice))));
         }
-        Ok(findings)
+        checked
     }
+
+    async fn log_group_exists(&self, name: &str) -> Result<bool, Failure> {
+        let call = self
+            .cloud
+            .clients
+            .logs
+            .describe_log_groups()
+            .log_group_name_prefix(name);
+        let answer = call
+            .send()
+            .await
+            .map_err(|error| Failure::of("logs:DescribeLogGroups", name, &error))?;
+        // The group with exactly the prefix as its name comes first.
+        let mut groups = answer.log_groups().iter();
+        Ok(groups.any(|group| group.log_group_name() == Some(name)))
+    }
+}
+
+fn exists(what: String, id: &str, advice: &str) -> Finding {
+    Finding::new(what, format!("exists, and {id} would have its name"), advice)
 }

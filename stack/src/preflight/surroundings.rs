@@ -2,15 +2,16 @@
 
 use zae_limiter_template::{CodeBucket, LambdaFunction};
 
-use super::{Checked, Finding, Preflight, found};
+use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
+use crate::plan::{Kind, ResourceChange};
 
 /// Readers that a table's stream can have before they are throttled.
 const MOST_READERS: usize = 2;
 
 impl Preflight<'_> {
     /// The topic that alarms tell.
-    pub(super) async fn alarm_topic(&self) -> Checked {
+    pub(super) async fn alarm_topic(&self) -> Found {
         let Some(topic) = self
             .options
             .alarm_sns_topic
@@ -39,7 +40,7 @@ impl Preflight<'_> {
     }
 
     /// The archive bucket, if it is not the stack's.
-    pub(super) async fn archive_bucket(&self) -> Checked {
+    pub(super) async fn archive_bucket(&self) -> Found {
         let Some(bucket) = self
             .options
             .archive_bucket
@@ -65,36 +66,35 @@ impl Preflight<'_> {
     /// Archives that the options name.
     pub(super) async fn named_archives(&self) -> Checked {
         let bucket = CodeBucket::of(self.options).name(&self.place.account, &self.place.region);
-        let mut findings = Vec::new();
+        let mut checked = Checked::default();
         for function in self.options.functions() {
             let key = match function {
                 LambdaFunction::Aggregator => &self.options.aggregator_code_key,
                 LambdaFunction::Archiver => &self.options.archiver_code_key,
             };
             let Some(key) = key else { continue };
-            if self.cloud.stored(&bucket, key.as_str(), None).await?.is_none() {
+            let missing = || {
                 let advice = format!("upload the {function}'s archive there, or change {function}_code_key");
-                findings.push(Finding::new(
-                    format!("archive {bucket}/{key}"),
-                    "does not exist",
-                    advice,
-                ));
-            }
+                Finding::new(format!("archive {bucket}/{key}"), "does not exist", advice)
+            };
+            let stored = self.cloud.stored(&bucket, key.as_str(), None).await;
+            checked.add(stored.map(|stored| stored.is_none().then(missing)));
         }
-        Ok(findings)
+        checked
     }
 
     /// Functions that read the table's stream already, such as an aggregator of zae-limiter for Python.
-    pub(super) async fn stream_readers(&self) -> Checked {
-        let new = self.added("AWS::Lambda::EventSourceMapping", "StartingPosition");
+    pub(super) async fn stream_readers(&self) -> Found {
+        // One that is replaced is there already.
+        let adds = |change: &&ResourceChange| {
+            change.kind == Kind::Add && change.resource_type == "AWS::Lambda::EventSourceMapping"
+        };
+        let new = self.changes.iter().filter(adds).count();
         let taken_in = self.table.and_then(|table| table.latest_stream_arn());
         let deployed = self
             .deployed
             .and_then(|deployed| deployed.stack.outputs.get("StreamArn"));
-        let Some(stream) = taken_in
-            .or(deployed.map(String::as_str))
-            .filter(|_| !new.is_empty())
-        else {
+        let Some(stream) = taken_in.or(deployed.map(String::as_str)).filter(|_| new > 0) else {
             return Ok(vec![]);
         };
         let (mut readers, mut marker) = (Vec::new(), None);
@@ -120,7 +120,7 @@ impl Preflight<'_> {
                 break;
             }
         }
-        if readers.len() + new.len() <= MOST_READERS {
+        if readers.len() + new <= MOST_READERS {
             return Ok(vec![]);
         }
         let problem = format!(
@@ -134,18 +134,15 @@ impl Preflight<'_> {
 
     /// Exports that change or go although other stacks import them.
     pub(super) async fn exports_in_use(&self) -> Checked {
-        let mut findings = Vec::new();
+        let mut checked = Checked::default();
         for export in self.outputs.iter().filter_map(|output| output.export.as_ref()) {
-            let importers = self.cloud.importers(export).await?;
-            if !importers.is_empty() {
+            let in_use = |importers: Vec<String>| {
                 let problem = format!("would change or go, and is imported by {}", importers.join(", "));
-                findings.push(Finding::new(
-                    format!("export {export}"),
-                    problem,
-                    "change those stacks first",
-                ));
-            }
+                Finding::new(format!("export {export}"), problem, "change those stacks first")
+            };
+            let importers = self.cloud.importers(export).await;
+            checked.add(importers.map(|importers| (!importers.is_empty()).then(|| in_use(importers))));
         }
-        Ok(findings)
+        checked
     }
 }

@@ -1,6 +1,6 @@
 //! Plans into deeds.
 
-use zae_limiter_template::VERSION;
+use zae_limiter_template::{VERSION, tags_of_user};
 
 use super::Attempt;
 use super::wait::Deadline;
@@ -8,7 +8,7 @@ use crate::cloud::change_set::gone;
 use crate::code::{Loaded, publish};
 use crate::deployed::Deployed;
 use crate::desired::Desired;
-use crate::outcome::{Change, Outcome};
+use crate::outcome::Outcome;
 use crate::plan::{Action, Plan, exact};
 use crate::situation::Situation;
 use crate::{Error, Stack};
@@ -27,6 +27,10 @@ impl Stack {
             return Err(Error::PlanUnreadable { reason });
         }
         let desired = plan.desired()?;
+        self.of_plan(&desired).carry_out(plan, &desired).await
+    }
+
+    async fn carry_out(&self, plan: &Plan, desired: &Desired) -> Result<Outcome, Error> {
         let loaded = self.planned_archives(plan).await?;
         let deadline = self.deadline();
         let deployed = self.observe().await?;
@@ -36,27 +40,18 @@ impl Stack {
         if let Some(why) = plan.obsolete(deployed.as_ref()) {
             return Err(self.obsolete(why));
         }
-        let attempt = match (plan.action, &deployed) {
-            (Action::Nothing, Some(deployed)) => {
-                let version = deployed
-                    .template
-                    .as_ref()
-                    .and_then(|template| template.version())
-                    .unwrap_or(VERSION);
-                return Ok(self.outcome(&deployed.stack, Change::None, version, plan.warnings.clone()));
+        if let (Action::Nothing, Some(deployed)) = (plan.action, &deployed) {
+            return Ok(self.unchanged(deployed, false, plan.warnings.clone()));
+        }
+        let attempt = self.attempt(plan, deployed.as_ref(), desired, &loaded, &deadline);
+        let attempt = match attempt.await {
+            Err(Error::Failed {
+                cause: Some(cause), ..
+            }) if cause.heals() => {
+                self.rest(&cause).await;
+                self.attempt_again(desired, &loaded, &deadline).await?
             }
-            (Action::Update, Some(deployed)) => {
-                self.apply_update(plan, deployed, &desired, &loaded, &deadline)
-                    .await?
-            }
-            (Action::Recreate, Some(deployed)) => {
-                self.clear(&deployed.stack, &deadline).await?;
-                self.create(None, &desired, &loaded, &deadline).await?
-            }
-            (Action::Create | Action::Import, review) => {
-                self.create(review.as_ref(), &desired, &loaded, &deadline).await?
-            }
-            (_, None) => return Err(self.obsolete("the stack does not exist any more".to_owned())),
+            other => other?,
         };
         match attempt {
             Attempt::Done {
@@ -66,6 +61,65 @@ impl Stack {
             } => Ok(self.outcome(&stack, change, VERSION, warnings)),
             Attempt::Overtaken => Err(self.obsolete("another process was faster".to_owned())),
         }
+    }
+
+    async fn attempt(
+        &self,
+        plan: &Plan,
+        deployed: Option<&Deployed>,
+        desired: &Desired,
+        loaded: &Loaded,
+        deadline: &Deadline,
+    ) -> Result<Attempt, Error> {
+        match (plan.action, deployed) {
+            (Action::Update, Some(deployed)) => {
+                self.apply_update(plan, deployed, desired, loaded, deadline).await
+            }
+            (Action::Recreate, Some(deployed)) => {
+                self.clear(&deployed.stack, deadline).await?;
+                self.create(None, desired, loaded, deadline).await
+            }
+            (Action::Create | Action::Import, review) => self.create(review, desired, loaded, deadline).await,
+            _ => Err(self.obsolete("the stack does not exist any more".to_owned())),
+        }
+    }
+
+    /// Does the same once more after what time has healed.
+    async fn attempt_again(
+        &self,
+        desired: &Desired,
+        loaded: &Loaded,
+        deadline: &Deadline,
+    ) -> Result<Attempt, Error> {
+        let Some(deployed) = self.observe().await? else {
+            return self.create(None, desired, loaded, deadline).await;
+        };
+        self.own(&deployed)?;
+        match deployed.stack.situation() {
+            Situation::FailedCreate => {
+                self.clear_healed(&deployed.stack, deadline).await?;
+                self.create(None, desired, loaded, deadline).await
+            }
+            Situation::RolledBack => self.update(&deployed, desired, loaded, deadline).await,
+            _ => Ok(Attempt::Overtaken),
+        }
+    }
+
+    /// This stack with the options that a plan was made with, as far as the plan tells them: they say which bucket has the
+    /// archives and what is checked.
+    fn of_plan(&self, desired: &Desired) -> Self {
+        let stored = desired.template.options().ok().flatten();
+        let planned = stored.and_then(|stored| {
+            let stored = stored.tags(tags_of_user(&desired.tags));
+            let stored = match &self.options.code_directory {
+                Some(directory) => stored.code_directory(directory),
+                None => stored,
+            };
+            stored.build().ok()
+        });
+        let mut stack = self.clone();
+        stack.options = planned.unwrap_or(stack.options);
+        stack
     }
 
     fn obsolete(&self, why: String) -> Error {

@@ -16,6 +16,7 @@ use crate::events::Event;
 use crate::outcome::Change;
 use crate::plan::{Kind, ResourceChange, compare};
 use crate::preflight::{Finding, Preflight};
+use crate::situation::Situation;
 use crate::{Error, Stack};
 
 /// What stands where a stack is to be made.
@@ -32,13 +33,14 @@ impl Stack {
         &self,
         review: Option<&Deployed>,
         desired: &Desired,
+        deadline: &Deadline,
     ) -> Result<Option<Site>, Error> {
         let name = self.name.as_str();
         let place = match review.and_then(|review| review.stack.place()) {
             Some(place) => place,
             None => self.cloud.caller().await?,
         };
-        let table = self.cloud.table(name).await?;
+        let table = self.table_that_stays(name, deadline).await?;
         if let Some(table) = &table {
             // A process that is faster than this one may have made the table just now.
             if self.moved(review).await? {
@@ -93,7 +95,7 @@ impl Stack {
         loaded: &Loaded,
         deadline: &Deadline,
     ) -> Result<Attempt, Error> {
-        let Some(site) = self.site(review, desired).await? else {
+        let Some(site) = self.site(review, desired, deadline).await? else {
             return Ok(Attempt::Overtaken);
         };
         let findings = self.check_site(&site, desired).await;
@@ -152,6 +154,20 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
         let name = self.name.as_str();
+        let started = self.import(table, desired, deadline).await;
+        if started.is_err() && review.is_none() {
+            self.drop_shell(name).await;
+        }
+        started
+    }
+
+    async fn import(
+        &self,
+        table: bool,
+        desired: &Desired,
+        deadline: &Deadline,
+    ) -> Result<Option<String>, Error> {
+        let name = self.name.as_str();
         let reviewed = self
             .review(name, Purpose::Create, None, desired, deadline)
             .await?;
@@ -166,10 +182,6 @@ impl Stack {
         };
         if table && !imports_table(&changes) {
             self.cloud.discard(name, &change_set.arn).await;
-            if review.is_none() {
-                // Only the empty shell that our own change set made.
-                self.cloud.delete_stack(&change_set.stack_id, &[]).await?;
-            }
             let reason = update::describe_change(&changes, ids::TABLE.as_str());
             return Err(Error::NotImported {
                 table: name.to_owned(),
@@ -188,7 +200,31 @@ impl Stack {
                 Ok(Some(change_set.stack_id))
             }
             Err(failure) if overtaken(&failure) => Ok(None),
-            Err(failure) => Err(failure.into()),
+            Err(failure) => {
+                self.cloud.discard(name, &change_set.arn).await;
+                Err(failure.into())
+            }
+        }
+    }
+
+    /// Removes the empty stack that a change set of ours has made, unless others have change sets for it too. That it
+    /// cannot be removed is no reason to fail: the next deployment goes on with it.
+    async fn drop_shell(&self, name: &str) {
+        let Ok(Some(shell)) = self.cloud.describe(name).await else {
+            return;
+        };
+        let empty = shell.situation() == Situation::Review
+            && self
+                .cloud
+                .change_set_names(&shell.id)
+                .await
+                .is_ok_and(|names| names.is_empty());
+        if empty && let Err(failure) = self.cloud.delete_stack(&shell.id, &[]).await {
+            tracing::debug!(
+                stack = name,
+                reason = failure.message(),
+                "an empty stack stays behind"
+            );
         }
     }
 

@@ -46,10 +46,19 @@ impl Deleted {
 }
 
 impl Stack {
-    /// What [`delete`](Stack::delete) would leave behind.
+    /// What [`delete`](Stack::delete) would leave behind; where there is no stack, what the last one of this name has left: its
+    /// table.
     pub async fn plan_delete(&self) -> Result<Deleted, Error> {
         let Some(deployed) = self.observe().await? else {
-            return Ok(Deleted::default());
+            let left = match self.orphan().await {
+                // Whoever may not look for leftovers is not told of them.
+                Err(Error::Denied { .. }) => None,
+                left => left?,
+            };
+            return Ok(Deleted {
+                kept: left.into_iter().collect(),
+                ..Deleted::default()
+            });
         };
         self.own(&deployed)?;
         Ok(Deleted {
@@ -66,36 +75,39 @@ impl Stack {
     }
 
     /// Deletes the stack in another way.
+    ///
+    /// A purge is refused before anything is deleted if the table is protected or objects in the archive are locked. If it
+    /// fails half way, calling this again finishes it as far as the table is concerned: the archive has a name that only
+    /// the stack knew, which the error tells.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
         let deadline = self.deadline();
         let Some(deployed) = self.idle(&deadline).await? else {
-            return Ok(Deleted::default());
+            let left = if how.purge { self.orphan().await? } else { None };
+            let left: Vec<_> = left.into_iter().collect();
+            // Only the archive has to know the account.
+            self.check_purge(&left, "").await?;
+            self.purge(&left, "", &deadline).await?;
+            return Ok(Deleted {
+                purged: left,
+                ..Deleted::default()
+            });
         };
+        let stateful = |kept: &Kept| ids::STATEFUL.iter().any(|id| id.as_str() == kept.logical_id);
         let kept = self.kept(&deployed).await?;
+        let (doomed, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|kept| how.purge && stateful(kept));
+        let account = self.place_of(&deployed).await?.account;
+        self.check_purge(&doomed, &account).await?;
         self.cloud.delete_stack(&deployed.stack.id, &how.retain).await?;
         self.tell(&Event::Started { operation: "delete" });
         let before = &deployed.stack;
         if let Some(stack) = self.finished(&before.id, Some(before), &deadline).await? {
             return Err(self.failure(&stack).await);
         }
-        if !how.purge {
-            return Ok(Deleted {
-                existed: true,
-                kept,
-                purged: vec![],
-            });
-        }
-        let (purged, kept) = kept
-            .into_iter()
-            .partition(|kept| ids::STATEFUL.iter().any(|id| id.as_str() == kept.logical_id));
-        let purged: Vec<Kept> = purged;
-        for resource in &purged {
-            self.purge(resource, &deployed).await?;
-        }
+        self.purge(&doomed, &account, &deadline).await?;
         Ok(Deleted {
             existed: true,
             kept,
-            purged,
+            purged: doomed,
         })
     }
 
@@ -119,13 +131,9 @@ impl Stack {
         }
     }
 
-    /// What the deployed template keeps. After a failed creation that is nothing.
+    /// What the deployed template keeps. After a failed creation that is what was imported, if anything.
     async fn kept(&self, deployed: &Deployed) -> Result<Vec<Kept>, Error> {
-        let Some(template) = deployed
-            .template
-            .as_ref()
-            .filter(|_| deployed.stack.situation() != Situation::FailedCreate)
-        else {
+        let Some(template) = &deployed.template else {
             return Ok(vec![]);
         };
         let physical = self.cloud.physical_ids(&deployed.stack.id).await?;
@@ -138,24 +146,6 @@ impl Stack {
             })
         });
         Ok(kept.collect())
-    }
-
-    async fn purge(&self, resource: &Kept, deployed: &Deployed) -> Result<(), Error> {
-        let name = &resource.physical_id;
-        if resource.logical_id == ids::TABLE.as_str() {
-            self.cloud.delete_table(name).await?;
-            self.tell(&Event::Purged {
-                what: format!("table {name}"),
-            });
-        } else {
-            let owner = self.place_of(deployed).await?.account;
-            let objects = self.cloud.empty_bucket(name, &owner).await?;
-            self.cloud.delete_bucket(name, &owner).await?;
-            self.tell(&Event::Purged {
-                what: format!("bucket {name} with {objects} objects"),
-            });
-        }
-        Ok(())
     }
 }
 

@@ -87,20 +87,29 @@ impl Stack {
     /// What differs in a table that was just taken in, for a warning.
     pub(super) async fn table_drift(&self, stack: &str) -> Vec<String> {
         match self.cloud.resource_drift(stack, ids::TABLE.as_str()).await {
-            Ok(Some(drift)) => resource(&drift)
-                .into_iter()
-                .flat_map(|drift| warnings(&drift))
-                .collect(),
-            Ok(None) => vec![],
-            Err(failure) => vec![format!(
-                "whether the imported table is as the template says was not found out: {}",
-                failure.message()
-            )],
+            Ok(Some(drift))
+                if drift.stack_resource_drift_status() == Some(&StackResourceDriftStatus::InSync) =>
+            {
+                vec![]
+            }
+            Ok(Some(drift)) => resource(&drift).map_or_else(
+                || vec![not_found_out("CloudFormation does not tell")],
+                |drift| warnings(&drift),
+            ),
+            Ok(None) => vec![not_found_out("CloudFormation does not tell")],
+            Err(failure) => vec![not_found_out(failure.message())],
         }
     }
 }
 
+fn not_found_out(why: &str) -> String {
+    format!("whether the imported table is as the template says was not found out: {why}")
+}
+
 fn warnings(drift: &ResourceDrift) -> Vec<String> {
+    if drift.deleted {
+        return vec!["the imported table is gone".to_owned()];
+    }
     let differing = drift.properties.iter();
     let warning = |property: &PropertyDrift| {
         format!(

@@ -48,7 +48,7 @@ impl Stack {
         }
     }
 
-    async fn rest(&self, cause: &Cause) {
+    pub(super) async fn rest(&self, cause: &Cause) {
         let after_seconds = QUEUE_NAME_BLOCKED.as_secs();
         self.tell(&Event::TryingAgain {
             reason: cause.to_string(),
@@ -91,8 +91,12 @@ impl Stack {
                 }
                 Ok(self.concluded(self.update(&deployed, &desired, loaded, deadline).await?))
             }
-            Situation::FailedCreate if self.permissions.recreate || healed => {
+            Situation::FailedCreate if self.permissions.recreate => {
                 self.clear(stack, deadline).await?;
+                Ok(Round::Again)
+            }
+            Situation::FailedCreate if healed => {
+                self.clear_healed(stack, deadline).await?;
                 Ok(Round::Again)
             }
             _ => Err(self.failure(stack).await),
@@ -133,6 +137,16 @@ impl Stack {
         Ok(same.then(|| Cause::of(&operation)))
     }
 
+    /// Deletes what a creation left that failed because of something that time heals, and nothing else.
+    pub(super) async fn clear_healed(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
+        match self.failure(stack).await {
+            Error::Failed {
+                cause: Some(cause), ..
+            } if cause.heals() => self.clear(stack, deadline).await,
+            other => Err(other),
+        }
+    }
+
     /// Deletes what a failed creation left. Nothing of it is retained.
     pub(super) async fn clear(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
         self.tell(&Event::Started { operation: "delete" });
@@ -154,7 +168,7 @@ impl Stack {
         }
     }
 
-    fn unchanged(&self, deployed: &Deployed, awaited: bool, warnings: Vec<String>) -> Outcome {
+    pub(super) fn unchanged(&self, deployed: &Deployed, awaited: bool, warnings: Vec<String>) -> Outcome {
         let change = if awaited { Change::Awaited } else { Change::None };
         let version = deployed
             .template

@@ -35,14 +35,14 @@ fn advice(situation: Situation, operation: &[ResourceEvent]) -> String {
     let stuck = stuck_on(operation).join(", ");
     match situation {
         Situation::FailedCreate => {
-            "`zae-limiter deploy --recreate` deletes the failed stack, of which nothing is kept, and creates it again".to_owned()
+            "`zae-limiter deploy --recreate-failed` deletes the failed stack, of which nothing is kept, and creates it again".to_owned()
         }
         Situation::RolledBack => {
-            "the stack is as it was before; change the options, or try the same again with `zae-limiter deploy --retry`".to_owned()
+            "the stack is as it was before; change the options, or try the same again with `zae-limiter deploy --retry-rolled-back`".to_owned()
         }
         Situation::StuckRollback => format!(
-            "undoing the update failed as well, on {stuck}; repair that and go on with the rollback \
-             (ContinueUpdateRollback), skipping what cannot be repaired"
+            "undoing the update failed as well, on {stuck}; repair that and go on with `zae-limiter deploy \
+             --continue-rollback` (ContinueUpdateRollback), with `--skip ID` for what cannot be repaired"
         ),
         Situation::FailedUpdate => {
             "the update was left half done; roll it back (RollbackStack, or ContinueUpdateRollback) and deploy again".to_owned()

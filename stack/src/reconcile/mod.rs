@@ -8,6 +8,7 @@ mod ensure;
 mod failed;
 mod observe;
 mod planning;
+mod purge;
 mod review;
 mod rollback;
 mod update;

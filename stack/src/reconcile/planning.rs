@@ -2,7 +2,7 @@
 
 use super::create::changes_on;
 use super::review::Reviewed;
-use super::wait::Deadline;
+use super::wait::{Deadline, Pace};
 use crate::cloud::change_set::Purpose;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
@@ -13,9 +13,17 @@ use crate::plan::{Action, Basis, Plan};
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
+/// How one look at the stack is made.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    loaded: &'a Loaded,
+    exact: bool,
+    deadline: &'a Deadline,
+}
+
 impl Stack {
     /// What [`ensure`](Stack::ensure) would do, found out by asking CloudFormation for a change set, which
-    /// [`apply`](Stack::apply) executes.
+    /// [`apply`](Stack::apply) executes and [`discard`](Stack::discard) throws away.
     ///
     /// The plan for a stack that does not exist is made by rendering alone. If an operation is running, waits for its end.
     pub async fn plan(&self) -> Result<Plan, Error> {
@@ -30,41 +38,41 @@ impl Stack {
 
     async fn planned(&self, exact: bool) -> Result<Plan, Error> {
         let loaded = self.code.load(&self.options).await?;
-        let deadline = self.deadline();
+        let (deadline, mut pace) = (self.deadline(), Pace::new());
         loop {
-            let Some(deployed) = self.observe().await? else {
-                match self.plan_creation(None, Action::Create, &loaded, exact).await? {
-                    Some(plan) => return Ok(plan),
-                    None => continue,
-                }
+            let look = Look {
+                loaded: &loaded,
+                exact,
+                deadline: &deadline,
             };
-            self.own(&deployed)?;
-            match deployed.stack.situation() {
-                Situation::Busy | Situation::CleaningUp => {
-                    self.tell(&Event::Awaiting {
-                        status: deployed.stack.status.clone(),
-                    });
-                    self.settled(&deployed.stack.id, &deadline).await?;
-                }
-                Situation::Review => {
-                    let plan = self.plan_creation(Some(&deployed), Action::Create, &loaded, exact);
-                    if let Some(plan) = plan.await? {
-                        return Ok(plan);
-                    }
-                }
-                Situation::Settled | Situation::RolledBack => {
-                    if let Some(plan) = self.plan_change(&deployed, &loaded, exact, &deadline).await? {
-                        return Ok(plan);
-                    }
-                }
-                Situation::FailedCreate if self.permissions.recreate => {
-                    let plan = self.plan_creation(Some(&deployed), Action::Recreate, &loaded, exact);
-                    if let Some(plan) = plan.await? {
-                        return Ok(plan);
-                    }
-                }
-                _ => return Err(self.failure(&deployed.stack).await),
+            if let Some(plan) = self.look(look).await? {
+                return Ok(plan);
             }
+            self.in_time(&deadline, "change by others")?;
+            pace.pause().await;
+        }
+    }
+
+    /// Nothing if somebody else has started an operation.
+    async fn look(&self, look: Look<'_>) -> Result<Option<Plan>, Error> {
+        let Some(deployed) = self.observe().await? else {
+            return self.plan_creation(None, Action::Create, look).await;
+        };
+        self.own(&deployed)?;
+        match deployed.stack.situation() {
+            Situation::Busy | Situation::CleaningUp => {
+                self.tell(&Event::Awaiting {
+                    status: deployed.stack.status.clone(),
+                });
+                self.settled(&deployed.stack.id, look.deadline).await?;
+                Ok(None)
+            }
+            Situation::Review => self.plan_creation(Some(&deployed), Action::Create, look).await,
+            Situation::Settled | Situation::RolledBack => self.plan_change(&deployed, look).await,
+            Situation::FailedCreate if self.permissions.recreate => {
+                self.plan_creation(Some(&deployed), Action::Recreate, look).await
+            }
+            _ => Err(self.failure(&deployed.stack).await),
         }
     }
 
@@ -73,16 +81,15 @@ impl Stack {
         &self,
         deployed: Option<&Deployed>,
         action: Action,
-        loaded: &Loaded,
-        check: bool,
+        look: Look<'_>,
     ) -> Result<Option<Plan>, Error> {
-        let desired = self.desired(loaded, None)?;
-        let mut plan = Plan::new(self.name.as_str(), action, deployed, &desired, loaded);
+        let desired = self.desired(look.loaded, None)?;
+        let mut plan = Plan::new(self.name.as_str(), action, deployed, &desired, look.loaded);
         // What a failed creation holds is deleted first, so it is not in the way.
-        if !check || action == Action::Recreate {
+        if !look.exact || action == Action::Recreate {
             return Ok(Some(plan));
         }
-        let Some(site) = self.site(deployed, &desired).await? else {
+        let Some(site) = self.site(deployed, &desired, look.deadline).await? else {
             return Ok(None);
         };
         if site.table.is_some() {
@@ -98,9 +105,11 @@ impl Stack {
     async fn plan_change(
         &self,
         deployed: &Deployed,
-        loaded: &Loaded,
-        exact: bool,
-        deadline: &Deadline,
+        Look {
+            loaded,
+            exact,
+            deadline,
+        }: Look<'_>,
     ) -> Result<Option<Plan>, Error> {
         let name = self.name.as_str();
         let newer = self.newer(deployed);
@@ -109,6 +118,7 @@ impl Stack {
             let mut plan = Plan::new(name, Action::Nothing, Some(deployed), &desired, loaded);
             (plan.changes, plan.outputs) = (vec![], vec![]);
             plan.warnings.extend(newer);
+            plan.found = Some(self.unchanged(deployed, false, plan.warnings.clone()));
             return Ok(Some(plan));
         }
         let mut plan = Plan::new(name, Action::Update, Some(deployed), &desired, loaded);
@@ -147,7 +157,18 @@ impl Stack {
                 plan.refusals = self.refusals(&plan, deployed, &desired);
             }
         }
+        if plan.is_refused() {
+            self.discard(&plan).await;
+            plan.change_set = None;
+        }
         Ok(Some(plan))
+    }
+
+    /// Throws away what a plan that is not going to be applied has left in AWS: its change set.
+    pub async fn discard(&self, plan: &Plan) {
+        if let (Some(change_set), Some(base)) = (&plan.change_set, &plan.base) {
+            self.cloud.discard(&base.stack_id, change_set).await;
+        }
     }
 
     fn refusals(&self, plan: &Plan, deployed: &Deployed, desired: &Desired) -> Vec<guard::Refusal> {

@@ -42,8 +42,13 @@ impl Stack {
             }
             Err(failure) => return Err(failure.into()),
         };
-        let Some(change_set) = self.computed(stack, &arn, deadline).await? else {
-            return Ok(Reviewed::Busy);
+        let change_set = match self.computed(stack, &arn, deadline).await {
+            Ok(Some(change_set)) => change_set,
+            Ok(None) => return Ok(Reviewed::Busy),
+            Err(error) => {
+                self.cloud.discard(stack, &arn).await;
+                return Err(error);
+            }
         };
         if change_set.ready() {
             let changes = exact::resources(&change_set.changes, before, &desired.template);

@@ -100,7 +100,10 @@ impl Stack {
         {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if overtaken(&failure) => return Ok(Attempt::Overtaken),
-            Err(failure) => return Err(failure.into()),
+            Err(failure) => {
+                self.cloud.discard(&deployed.stack.id, change_set).await;
+                return Err(failure.into());
+            }
         }
         self.updated(deployed, deadline).await
     }

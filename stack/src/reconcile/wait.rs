@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::{TableDescription, TableStatus};
 use tokio::time::{Instant, sleep};
 
 use crate::cloud::change_set::{ChangeSet, gone};
@@ -89,18 +90,38 @@ impl Stack {
             let Some(stack) = self.cloud.describe(id).await? else {
                 return Ok(None);
             };
-            watch.tell(self, id).await;
             // What was started may not show yet, and the last operation must not be taken for this one.
             let unmoved = before.is_some_and(|before| {
                 (&before.status, before.changed_at()) == (&stack.status, stack.changed_at())
             });
             let late = (unmoved || stack.situation() == Situation::Review) && Instant::now() < shown_by;
+            if !late {
+                watch.tell(self, id).await;
+            }
             match stack.situation() {
                 Situation::Gone => return Ok(None),
                 _ if late => {}
                 Situation::Busy => self.in_time(deadline, &stack.status)?,
                 _ => return Ok(Some(stack)),
             }
+            pace.pause().await;
+        }
+    }
+
+    /// The table of this name. One that is being deleted is waited for: soon there is none.
+    pub(super) async fn table_that_stays(
+        &self,
+        name: &str,
+        deadline: &Deadline,
+    ) -> Result<Option<TableDescription>, Error> {
+        let mut pace = Pace::new();
+        loop {
+            let table = self.cloud.table(name).await?;
+            let going = |table: &TableDescription| table.table_status() == Some(&TableStatus::Deleting);
+            if !table.as_ref().is_some_and(going) {
+                return Ok(table);
+            }
+            self.in_time(deadline, &format!("deletion of table {name}"))?;
             pace.pause().await;
         }
     }

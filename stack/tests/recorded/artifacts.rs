@@ -116,7 +116,12 @@ fn hardening() -> Vec<Rule> {
 #[tokio::test(start_paused = true)]
 async fn a_bucket_that_is_not_there_is_made_hardened() {
     let mut rules = vec![mock!(S3::head_bucket).then_http_response(answer(404))];
-    rules.push(mock!(S3::create_bucket).then_output(|| CreateBucketOutput::builder().build()));
+    // The region of the tests is the one that buckets do not name.
+    rules.push(
+        mock!(S3::create_bucket)
+            .match_requests(|input| input.create_bucket_configuration().is_none())
+            .then_output(|| CreateBucketOutput::builder().build()),
+    );
     rules.extend(hardening());
     rules.extend([no_object(), upload()]);
     let (stack, calls) = stack(&options(), &tape(rules));
@@ -191,12 +196,17 @@ async fn c8_an_object_without_a_checksum_is_written_again() {
     assert_eq!(count(&calls, "PutObject"), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_archive_that_is_there_is_not_uploaded_again() {
+/// Of the archives of [`code`].
+fn checksum() -> String {
     use base64::Engine;
     use sha2::Digest;
     let archive = super::support::archive::zip("bootstrap", b"#!/bin/sh\nsleep 1\n");
-    let checksum = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&archive));
+    base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(&archive))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_is_there_is_not_uploaded_again() {
+    let checksum = checksum();
     let mut rules = bucket();
     rules.push(
         mock!(S3::head_object)
@@ -256,4 +266,78 @@ async fn a_named_bucket_is_never_made() {
         "{error}"
     );
     assert_eq!(count(&calls, "CreateBucket"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c8_what_a_faster_process_has_written_must_be_the_archive() {
+    let checksum = checksum();
+    for (status, stored, accepted) in [
+        (409, Some(checksum.clone()), true),
+        (412, Some(checksum), true),
+        (412, Some("AAAA".to_owned()), false),
+    ] {
+        let found = mock!(S3::head_object).sequence();
+        let found = found
+            .error(|| HeadObjectError::generic(refusal("NotFound", "not found")))
+            .output(move || {
+                HeadObjectOutput::builder()
+                    .set_checksum_sha256(stored.clone())
+                    .build()
+            })
+            .repeatedly()
+            .build();
+        let mut rules = bucket();
+        rules.push(found);
+        rules.push(mock!(S3::put_object).then_http_response(answer(status)));
+        let (stack, calls) = stack(&options(), &tape(rules));
+        let result = stack.code(code()).ensure().await;
+        assert_eq!(result.is_ok(), accepted, "{status}");
+        assert_eq!(count(&calls, "CreateStack"), usize::from(accepted));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c8_what_another_process_has_written_without_a_checksum_is_written_again() {
+    let found = mock!(S3::head_object).sequence();
+    let found = found
+        .error(|| HeadObjectError::generic(refusal("NotFound", "not found")))
+        .output(|| HeadObjectOutput::builder().build())
+        .repeatedly()
+        .build();
+    let mut rules = bucket();
+    rules.push(found);
+    rules.push(
+        mock!(S3::put_object)
+            .match_requests(|input| input.if_none_match().is_some())
+            .then_http_response(answer(412)),
+    );
+    rules.push(mock!(S3::put_object).then_output(|| PutObjectOutput::builder().build()));
+    let (stack, calls) = stack(&options(), &tape(rules));
+    assert_eq!(stack.code(code()).ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "PutObject"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_is_applied_with_the_bucket_it_was_planned_with() {
+    let planned = options()
+        .to_builder()
+        .code_bucket("our-archives")
+        .build()
+        .unwrap();
+    let mut tape = tape(vec![
+        mock!(S3::head_bucket)
+            .match_requests(|input| input.bucket() == Some("our-archives"))
+            .then_output(|| HeadBucketOutput::builder().build()),
+        no_object(),
+        mock!(S3::put_object)
+            .match_requests(|input| input.bucket() == Some("our-archives"))
+            .then_output(|| PutObjectOutput::builder().build()),
+    ]);
+    tape.cloudformation
+        .insert(0, looks(&["", "", "CREATE_COMPLETE"], tags(&bare())));
+    let (planner, _) = stack(&planned, &tape);
+    let plan = planner.code(code()).plan().await.unwrap();
+    let (applier, _) = stack(&options(), &tape);
+    let outcome = applier.code(code()).apply(&plan).await.unwrap();
+    assert_eq!(outcome.change, Change::Created);
 }

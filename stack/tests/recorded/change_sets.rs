@@ -114,8 +114,9 @@ async fn a_change_set_that_replaces_or_removes_the_table_is_refused_unless_named
             "{shown}"
         );
 
-        let (planned, _) = stack(&options, &tape(UPDATED, change_set(vec![change.clone()])));
+        let (planned, calls) = stack(&options, &tape(UPDATED, change_set(vec![change.clone()])));
         assert!(planned.plan().await.unwrap().is_refused(), "{shown}");
+        assert_eq!(count(&calls, "DeleteChangeSet"), 1, "it is of no use: {shown}");
 
         let (bold, calls) = stack(&options, &tape(UPDATED, change_set(vec![change])));
         assert_eq!(
@@ -265,4 +266,46 @@ async fn a_plan_whose_change_set_is_gone_is_obsolete() {
         0,
         "what was planned is done, and nothing else"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_set_that_is_not_executed_is_thrown_away() {
+    let denied = mock!(Cfn::execute_change_set)
+        .then_error(|| ExecuteChangeSetError::generic(refusal("AccessDenied", "no")));
+    let mut rules = vec![denied];
+    rules.extend(change_set(vec![]));
+    let (refused, calls) = stack(&changed(), &tape(UPDATED, rules));
+    let error = refused.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+
+    let pending = mock!(Cfn::describe_change_set).then_output(|| {
+        let pending = DescribeChangeSetOutput::builder().status(ChangeSetStatus::CreateInProgress);
+        pending.change_set_id(CHANGE_SET).stack_id(ID).build()
+    });
+    let (slow, calls) = stack(&changed(), &tape(UPDATED, vec![made(), pending, discarded()]));
+    let error = slow.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+
+    let (planner, calls) = stack(&changed(), &tape(&["CREATE_COMPLETE"], change_set(vec![])));
+    let plan = planner.plan().await.unwrap();
+    assert_eq!(count(&calls, "DeleteChangeSet"), 0);
+    planner.discard(&plan).await;
+    assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn planning_while_others_are_always_faster_ends_with_the_time_allowed() {
+    use aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetError;
+    let busy = mock!(Cfn::create_change_set).then_error(|| {
+        let message = "Stack:arn is in UPDATE_IN_PROGRESS state and can not be updated.";
+        CreateChangeSetError::generic(refusal("ValidationError", message))
+    });
+    let (planner, calls) = stack(&changed(), &tape(&["CREATE_COMPLETE"], vec![busy]));
+    let planner = planner.within(std::time::Duration::from_secs(60));
+    let error = planner.plan().await.unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    let asked = count(&calls, "CreateChangeSet");
+    assert!((2..60).contains(&asked), "{asked} times in a minute");
 }

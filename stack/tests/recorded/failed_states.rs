@@ -43,7 +43,7 @@ async fn a_failed_creation_tells_its_cause_and_is_made_again_only_when_asked() {
             panic!("{error}")
         };
         assert_eq!(cause.logical_id, "AcquireOnlyPolicy", "{error}");
-        assert!(advice.contains("--recreate"), "{error}");
+        assert!(advice.contains("--recreate-failed"), "{error}");
 
         let again: &'static [&'static str] = vec![
             status,

@@ -13,7 +13,7 @@ use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal, t
 use super::{CHANGE_SET, ID, NAME, body, count, stack, tags};
 
 /// A table as a stack of ours makes it.
-fn table() -> ddb::TableDescription {
+pub(crate) fn table() -> ddb::TableDescription {
     let key = |pk: &str, sk: &str| {
         let part = |name: &str, kind| {
             ddb::KeySchemaElement::builder()
@@ -51,7 +51,7 @@ fn found_table() -> Rule {
         .then_output(|| DescribeTableOutput::builder().table(table()).build())
 }
 
-fn owned_by(stack: Option<&'static str>) -> Rule {
+pub(crate) fn owned_by(stack: Option<&'static str>) -> Rule {
     use aws_sdk_cloudformation::operation::describe_stack_resources::{
         DescribeStackResourcesError, DescribeStackResourcesOutput,
     };
@@ -122,7 +122,10 @@ async fn c6_a_table_that_is_there_is_imported_and_never_made_again() {
 #[tokio::test(start_paused = true)]
 async fn c6_a_change_set_that_would_make_the_table_anew_is_thrown_away_with_its_empty_stack() {
     let add = change("RateLimitsTable", ChangeAction::Add, None, None);
-    let (stack, calls) = stack(&bare(), &around_a_table(&[""], add, None));
+    let shell: &[_] = &["", "", "REVIEW_IN_PROGRESS"];
+    let mut tape = around_a_table(shell, add, None);
+    tape.cloudformation.push(change_sets(&[]));
+    let (stack, calls) = stack(&bare(), &tape);
     let error = stack.ensure().await.unwrap_err();
     assert!(matches!(error, Error::NotImported { .. }), "{error}");
     assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
@@ -130,6 +133,114 @@ async fn c6_a_change_set_that_would_make_the_table_anew_is_thrown_away_with_its_
         (count(&calls, "DeleteChangeSet"), count(&calls, "DeleteStack")),
         (1, 1)
     );
+}
+
+fn change_sets(names: &'static [&'static str]) -> Rule {
+    use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
+    use aws_sdk_cloudformation::types::ChangeSetSummary;
+    mock!(Cfn::list_change_sets).then_output(move || {
+        let summaries = names
+            .iter()
+            .map(|name| ChangeSetSummary::builder().change_set_name(*name).build());
+        ListChangeSetsOutput::builder()
+            .set_summaries(Some(summaries.collect()))
+            .build()
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_that_cannot_be_started_leaves_nothing_behind_that_is_its_own() {
+    use aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetError;
+    for (others, deleted) in [(&[] as &[_], 1), (&["zl-of-another"], 0)] {
+        let denied = mock!(Cfn::execute_change_set)
+            .then_error(|| ExecuteChangeSetError::generic(refusal("AccessDenied", "no")));
+        let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+        let mut tape = around_a_table(&["", "", "REVIEW_IN_PROGRESS"], import, None);
+        tape.cloudformation.insert(0, denied);
+        tape.cloudformation.push(change_sets(others));
+        let (stack, calls) = stack(&bare(), &tape);
+        let error = stack.ensure().await.unwrap_err();
+        assert!(matches!(error, Error::Denied { .. }), "{error}");
+        assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+        assert_eq!(count(&calls, "DeleteStack"), deleted, "{others:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_whose_change_set_fails_leaves_no_empty_stack_behind() {
+    use aws_sdk_cloudformation::operation::describe_change_set::DescribeChangeSetOutput;
+    use aws_sdk_cloudformation::types::ChangeSetStatus;
+    let failed = mock!(Cfn::describe_change_set).then_output(|| {
+        let failed = DescribeChangeSetOutput::builder().status(ChangeSetStatus::Failed);
+        failed
+            .status_reason("no")
+            .change_set_id(CHANGE_SET)
+            .stack_id(ID)
+            .build()
+    });
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let mut tape = around_a_table(&["", "", "REVIEW_IN_PROGRESS"], import, None);
+    tape.cloudformation.insert(0, failed);
+    tape.cloudformation.push(change_sets(&[]));
+    let (stack, calls) = stack(&bare(), &tape);
+    let error = stack.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::ChangeSet { .. }), "{error}");
+    assert_eq!(
+        (count(&calls, "DeleteChangeSet"), count(&calls, "DeleteStack")),
+        (1, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_is_being_deleted_is_waited_for_and_not_imported() {
+    use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
+    let going = || {
+        let mut table = table();
+        table.table_status = Some(ddb::TableStatus::Deleting);
+        DescribeTableOutput::builder().table(table).build()
+    };
+    let gone = || DescribeTableError::generic(refusal("ResourceNotFoundException", "no such table"));
+    let looked = mock!(aws_sdk_dynamodb::Client::describe_table).sequence();
+    let looked = looked.output(going).times(2).error(gone).repeatedly().build();
+    let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let mut tape = around_a_table(&["", "CREATE_COMPLETE"], import, None);
+    tape.dynamodb = vec![looked];
+    tape.cloudformation.push(super::states::created());
+    let (stack, calls) = stack(&bare(), &tape);
+    assert_eq!(stack.ensure().await.unwrap().change, Change::Created);
+    assert_eq!(count(&calls, "DescribeTable"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_imported_table_that_cannot_be_compared_is_a_warning() {
+    use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftOutput;
+    use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
+    for (status, warned) in [
+        (StackResourceDriftStatus::InSync, None),
+        (StackResourceDriftStatus::Deleted, Some("is gone")),
+        (StackResourceDriftStatus::NotChecked, Some("not found out")),
+        (StackResourceDriftStatus::from("UNKNOWN"), Some("not found out")),
+    ] {
+        let drift = status.clone();
+        let detected = mock!(Cfn::detect_stack_resource_drift).then_output(move || {
+            let drift = StackResourceDrift::builder()
+                .stack_id(ID)
+                .logical_resource_id("RateLimitsTable")
+                .resource_type("AWS::DynamoDB::Table")
+                .stack_resource_drift_status(drift.clone())
+                .timestamp(aws_sdk_cloudformation::primitives::DateTime::from_secs(0));
+            DetectStackResourceDriftOutput::builder()
+                .stack_resource_drift(drift.build())
+                .build()
+        });
+        let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+        let mut tape = around_a_table(&["", "", "CREATE_COMPLETE"], import, None);
+        tape.cloudformation.push(detected);
+        let warnings = stack(&bare(), &tape).0.ensure().await.unwrap().warnings;
+        let said = warnings.first().map_or("", String::as_str);
+        assert_eq!(warnings.is_empty(), warned.is_none(), "{status}: {said}");
+        assert!(said.contains(warned.unwrap_or_default()), "{status}: {said}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -250,3 +250,52 @@ async fn h13_a_third_reader_of_the_stream_is_refused() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_is_not_permitted_does_not_hide_what_others_found() {
+    let taken = mock!(aws_sdk_iam::Client::get_policy)
+        .match_requests(|input| input.policy_arn().is_some_and(|arn| arn.ends_with("demo-full")))
+        .then_output(|| GetPolicyOutput::builder().build());
+    let denied = mock!(aws_sdk_iam::Client::get_policy)
+        .then_error(|| GetPolicyError::generic(refusal("AccessDenied", "no")));
+    let mut tape = Tape::of([looks(&[""], tags(&bare()))]);
+    tape.iam = vec![taken, denied];
+    tape.sts.push(caller());
+    tape.dynamodb.push(no_table());
+    let diary = Diary::default();
+    let (stack, _) = stack(&bare(), &tape);
+    let error = stack.observer(diary.clone()).ensure().await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Preflight { findings } if findings.len() == 1),
+        "{error}"
+    );
+    let told = diary.events();
+    assert!(
+        told.iter().any(|event| matches!(event, Event::NotChecked { .. })),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_name_of_a_role_or_policy_that_exists_must_be_free() {
+    let renamed = bare().to_builder().policy_name_format("pb-{}").build().unwrap();
+    let taken = mock!(aws_sdk_iam::Client::get_policy)
+        .match_requests(|input| {
+            input
+                .policy_arn()
+                .is_some_and(|arn| arn.ends_with("pb-demo-read"))
+        })
+        .then_output(|| GetPolicyOutput::builder().build());
+    let mut tape = Tape::of([
+        looks(&["CREATE_COMPLETE"], tags(&bare())),
+        template(&body(&bare())),
+    ]);
+    tape.iam.push(taken);
+    let (stack, calls) = stack(&renamed, &tape.with_free_names());
+    let error = stack.ensure().await.unwrap_err();
+    assert!(
+        error.to_string().contains("policy pb-demo-read exists"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
+}

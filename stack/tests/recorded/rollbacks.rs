@@ -1,8 +1,14 @@
 //! Operations of our own that fail.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;
 use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
+use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
+use aws_sdk_cloudformation::primitives::DateTime;
+use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Event};
 
@@ -257,4 +263,122 @@ async fn a_deletion_that_fails_is_an_error_and_purges_nothing() {
     let error = stack.delete_with(&purge).await.unwrap_err();
     assert!(error.to_string().contains("detach"), "{error}");
     assert_eq!(count(&calls, "DeleteTable"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_plan_too_waits_once_for_a_queue_that_was_deleted_just_now() {
+    let events = [
+        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
+        (
+            "AggregatorDLQ",
+            "AWS::SQS::Queue",
+            "CREATE_FAILED",
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+        ),
+    ];
+    let heals: &[_] = &[
+        "",
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "CREATE_COMPLETE",
+    ];
+    let rules = [
+        looks(heals, tags(&bare())),
+        template(&body(&bare())),
+        created(),
+        deletion(),
+        history(&events, "zl"),
+    ];
+    let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
+    let plan = stack.plan().await.unwrap();
+    assert_eq!(stack.apply(&plan).await.unwrap().change, Change::Created);
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "DeleteStack")),
+        (2, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_failure_that_time_does_not_heal_is_not_cleared_away() {
+    // While we wait for the queue's name, somebody else makes the stack and fails for another reason.
+    let statuses: &[_] = &["", "ROLLBACK_COMPLETE"];
+    let asked = AtomicUsize::new(0);
+    let events = mock!(Cfn::describe_stack_events).then_compute_output(move |_| {
+        // Told to the caller while the creation runs, and asked for once more for the cause.
+        let reason = if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name."
+        } else {
+            "the quota of queues is used up"
+        };
+        let event = StackEvent::builder().event_id("1").stack_name(NAME).stack_id(ID);
+        let event = event
+            .logical_resource_id("AggregatorDLQ")
+            .resource_type("AWS::SQS::Queue")
+            .resource_status(ResourceStatus::CreateFailed)
+            .resource_status_reason(reason)
+            .timestamp(DateTime::from_secs(0));
+        let events = DescribeStackEventsOutput::builder();
+        events.stack_events(event.build()).build()
+    });
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        created(),
+        deletion(),
+        events,
+    ];
+    let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
+    let error = stack.ensure().await.unwrap_err();
+    assert!(error.to_string().contains("quota"), "{error}");
+    assert_eq!(count(&calls, "DeleteStack"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_the_last_operation_are_not_told_as_if_they_were_new() {
+    let statuses: &[_] = &[
+        "UPDATE_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_IN_PROGRESS",
+        "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+    ];
+    // The events of whatever operation shows when they are asked for.
+    let looked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&looked);
+    let look = looks(statuses, tags(&bare()));
+    let counting = mock!(Cfn::describe_stacks)
+        .match_requests(move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            false
+        })
+        .then_output(|| unreachable!());
+    let events = mock!(Cfn::describe_stack_events).then_compute_output(move |_| {
+        let new = looked.load(Ordering::SeqCst) > 3;
+        let id = if new { "new" } else { "old" };
+        let event = StackEvent::builder().event_id(id).stack_name(NAME).stack_id(ID);
+        let event = event
+            .logical_resource_id(NAME)
+            .resource_type("AWS::CloudFormation::Stack")
+            .resource_status(ResourceStatus::UpdateInProgress)
+            .timestamp(DateTime::from_secs(0));
+        DescribeStackEventsOutput::builder()
+            .stack_events(event.build())
+            .build()
+    });
+    let mut tape = Tape::of([counting, look, template(&body(&bare())), events]);
+    tape.cloudformation.extend(change_set(vec![]));
+    let diary = Diary::default();
+    let (stack, _) = stack(&changed(), &tape.with_free_names());
+    stack.observer(diary.clone()).ensure().await.unwrap();
+    let told: Vec<_> = diary
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Resource(event) => Some(event.id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, ["new"]);
 }

@@ -245,13 +245,13 @@ async fn an_empty_stack_in_review_gets_a_change_set_of_ours() {
     // Somebody else's plans are theirs.
     let team = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
     let foreign = Tape::of([looks(&["REVIEW_IN_PROGRESS"], team)]);
-    refused_as_foreign(stack(&bare(), &foreign).0.ensure().await.unwrap_err());
+    refused_as_foreign(&stack(&bare(), &foreign).0.ensure().await.unwrap_err());
 }
 
-fn refused_as_foreign(error: Error) {
+fn refused_as_foreign(error: &Error) {
     let foreign = Owner::Foreign;
     assert!(
-        matches!(&error, Error::NotOurs { owner, .. } if *owner == foreign),
+        matches!(error, Error::NotOurs { owner, .. } if *owner == foreign),
         "{error}"
     );
 }
@@ -290,7 +290,7 @@ async fn an_empty_stack_in_review_without_tags_is_known_by_its_change_sets() {
     assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
 
     let (foreign, calls) = stack(&bare(), &tape("release-7"));
-    refused_as_foreign(foreign.ensure().await.unwrap_err());
+    refused_as_foreign(&foreign.ensure().await.unwrap_err());
     assert_eq!(count(&calls, "CreateChangeSet"), 0);
 }
 
@@ -357,4 +357,18 @@ async fn an_operation_that_shows_late_is_not_mistaken_for_the_one_before() {
     let (deleted, calls) = stack(&bare(), &Tape::of(rules));
     assert!(deleted.delete().await.unwrap().existed);
     assert_eq!(count(&calls, "DescribeStacks"), late.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_plan_has_the_answer_in_it() {
+    let (planner, calls) = stack(&bare(), &converged(&["UPDATE_COMPLETE"]));
+    let plan = planner.plan().await.unwrap();
+    assert_eq!(calls.names(), ["DescribeStacks", "GetTemplate"]);
+    let applied = planner.apply(&plan).await.unwrap();
+    assert_eq!(plan.unchanged(), Some(&applied));
+    let stored = zae_limiter_stack::Plan::from_json(&plan.to_json()).unwrap();
+    assert_eq!(stored.unchanged(), Some(&applied));
+
+    let (other, _) = stack(&changed(), &changeable(&["UPDATE_COMPLETE"], "x"));
+    assert_eq!(other.plan().await.unwrap().unchanged(), None);
 }
