@@ -53,9 +53,9 @@ simulate: machine ## The long concurrency simulation of acquire
 	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib simulation:: -- --nocapture
 
 .PHONY: bench
-bench: machine ## Benchmarks, with their numbers
-	@$(if $(wildcard */benches functions/*/benches),,scripts/require bench "a first benchmark" limiter/benches)
-	cargo bench --workspace --locked --benches
+bench: machine functions ## Measure the packed functions: records, memory, start and writes; fails if they take too much
+	@# What is measured is built for release; what measures it is built as the tests are, and once.
+	cargo bench --workspace --locked --profile dev --bench aggregator --bench archiver
 
 .PHONY: audit
 audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates

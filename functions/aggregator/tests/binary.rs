@@ -16,14 +16,19 @@ const VARIABLES: [(&str, &str); 3] = [
 
 #[tokio::test]
 async fn totals_equal_consumption_through_crashes_outages_and_lost_answers() {
-    let workload = bucket_changes(3, 4_000, 60);
+    // The library is put through 100,000 changes in any case, on a clock that does not have to be waited for.
+    let (changes, buckets, batch_size) = match std::env::var("ZAE_FLEET").as_deref() {
+        Ok("long") => (100_000, 500, 1_000),
+        _ => (4_000, 60, 300),
+    };
+    let workload = bucket_changes(3, changes, buckets);
     let cloud = Cloud::start(Chaos::new(3, 40));
     let lambda = Lambda::new(BINARY, &cloud, &VARIABLES);
     for stream in &workload.streams {
         let options = Options {
             rewinds: 10,
             replays: 1,
-            batch_size: 300,
+            batch_size,
             ..Options::aggregator()
         };
         let mut mapping = Mapping::new(stream, options, 3);
@@ -39,6 +44,12 @@ async fn totals_equal_consumption_through_crashes_outages_and_lost_answers() {
     assert_eq!(workload.ledger.differences(&found), [] as [String; 0]);
     let letters: BTreeSet<_> = cloud.letters().into_iter().collect();
     assert_eq!(letters.len(), workload.malformed);
+    println!(
+        "{changes} changes, {} calls, {} faults, {} processes",
+        cloud.calls(),
+        cloud.faults(),
+        lambda.starts().len()
+    );
     let (faults, starts, streams) = (cloud.faults(), lambda.starts().len(), workload.streams.len());
     assert!(faults > 50, "{faults} faults");
     assert!(starts >= 2 * streams, "{starts} processes for {streams} streams");

@@ -139,7 +139,11 @@ async fn the_archive_has_every_event_exactly_once_with_random_faults() {
 
 #[tokio::test]
 async fn the_binary_archives_every_event_exactly_once_through_crashes_and_lost_answers() {
-    let trail = audit_trail(9, 1_500);
+    let events = match std::env::var("ZAE_FLEET").as_deref() {
+        Ok("long") => 20_000,
+        _ => 1_500,
+    };
+    let trail = audit_trail(9, events);
     let cloud = Cloud::start(Chaos::new(9, 40));
     let binary = env!("CARGO_BIN_EXE_zae-limiter-archiver");
     let lambda = Lambda::new(binary, &cloud, &[("ARCHIVE_BUCKET_NAME", "archive")]);

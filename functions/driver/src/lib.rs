@@ -7,7 +7,7 @@
 //! knows what the totals must be in the end, from what was consumed and not from the records.
 //!
 //! Functions run in the process, or as the real binary over Lambda's runtime API ([`Lambda`]) with DynamoDB, SQS and S3
-//! behind it ([`Cloud`]).
+//! behind it ([`Cloud`]). Benchmarks measure the packed binary in the same way ([`Measured`]).
 
 // Part of tests: what should not happen ends them.
 #![allow(
@@ -27,6 +27,7 @@ mod http;
 mod lambda;
 mod ledger;
 mod mapping;
+mod measure;
 mod stream;
 
 pub use audit::{AuditTrail, audit_trail};
@@ -38,4 +39,5 @@ pub use function::{Failed, Function, Verdict};
 pub use lambda::Lambda;
 pub use ledger::{Ledger, Usage};
 pub use mapping::{Discarded, Mapping, Options};
+pub use measure::{Measured, packed, starts};
 pub use stream::{Change, Stream};

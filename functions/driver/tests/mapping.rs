@@ -5,10 +5,12 @@
 #![allow(clippy::unnecessary_wraps)]
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use zae_limiter_schema::Timestamp;
 use zae_limiter_stream_driver::{Change, Failed, Function, Mapping, Options, Stream};
+use zae_limiter_template::filters;
 
 /// Answers by a rule and remembers the numbers of every batch.
 struct Recording<R> {
@@ -281,4 +283,65 @@ async fn a_parent_shard_is_done_with_before_its_children_and_a_replay_starts_ove
         replayed[..50].iter().max() < replayed[50..].iter().min(),
         "the parent comes first"
     );
+}
+
+#[tokio::test]
+async fn a_lost_checkpoint_delivers_again_what_was_done_with_and_skips_nothing() {
+    let stream = stream(300);
+    let function = Recording::new(|_, _| done());
+    let rewinding = Options {
+        rewinds: 40,
+        ..options(16)
+    };
+    let mut mapping = Mapping::new(&stream, rewinding, 3);
+    mapping.run(&function).await;
+    let batches = function.batches.borrow();
+    let delivered: BTreeSet<_> = batches.iter().flatten().collect();
+    assert_eq!(delivered.len(), 300);
+    assert!(mapping.deliveries > 300 && mapping.deliveries == batches.iter().map(Vec::len).sum::<usize>());
+    let number = |batch: &Vec<String>| batch[0].parse::<u128>().unwrap();
+    let goes_back = batches.windows(2).any(|pair| number(&pair[1]) < number(&pair[0]));
+    assert!(goes_back, "the same records come again in other batches");
+}
+
+#[tokio::test]
+async fn an_overlap_hands_one_batch_to_two_invocations() {
+    let stream = stream(40);
+    let function = Recording::new(|_, _| done());
+    let overlapping = Options {
+        overlaps: 100,
+        ..options(16)
+    };
+    Mapping::new(&stream, overlapping, 3).run(&function).await;
+    let batches = function.batches.borrow();
+    assert!(batches.chunks(2).all(|pair| pair[0] == pair[1]), "{batches:?}");
+    assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 80);
+}
+
+#[tokio::test]
+async fn the_filters_are_those_of_the_stacks_template() {
+    let keys = [
+        ("ENTITY#user-1", "#BUCKET#gpt-4"),
+        ("ENTITY#user-1", "#USAGE#gpt-4#2026-01-31T12:00:00Z"),
+        ("ENTITY#user-1", "#META"),
+        ("AUDIT#user-1", "#AUDIT#01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        ("AUDIT#$SYSTEM", "#BUCKET#x"),
+        ("SYSTEM#", "#CONFIG"),
+    ];
+    for (options, pattern) in [
+        (Options::aggregator(), filters::aggregator()),
+        (Options::archiver(), filters::archiver()),
+    ] {
+        for (pk, sk) in keys {
+            for kind in ["INSERT", "MODIFY", "REMOVE"] {
+                let keys = json!({ "PK": { "S": pk }, "SK": { "S": sk } });
+                let record = json!({ "eventName": kind, "dynamodb": { "Keys": keys } });
+                assert_eq!(
+                    (options.filter)(kind, pk, sk),
+                    pattern.matches(&record),
+                    "{kind} {pk} {sk}"
+                );
+            }
+        }
+    }
 }

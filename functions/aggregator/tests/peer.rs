@@ -1,0 +1,162 @@
+//! The Python peer reads what the aggregator writes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType,
+};
+use serde_json::{Value as Json, json};
+use zae_limiter_aggregator::{Aggregator, DynamoDb};
+use zae_limiter_function::{
+    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+};
+use zae_limiter_schema::WindowKind;
+use zae_limiter_tests::{MiniStack, peer_output};
+
+const TABLE: &str = "usage";
+
+fn keys(hash: &str, range: &str) -> Vec<KeySchemaElement> {
+    let key = |name: &str, kind| {
+        KeySchemaElement::builder()
+            .attribute_name(name)
+            .key_type(kind)
+            .build()
+    };
+    vec![
+        key(hash, KeyType::Hash).unwrap(),
+        key(range, KeyType::Range).unwrap(),
+    ]
+}
+
+/// The index holds whole items, as the peer's own stack has it.
+async fn create_table(client: &Client) {
+    let text = |name: &str| {
+        let text = AttributeDefinition::builder().attribute_type(ScalarAttributeType::S);
+        text.attribute_name(name).build().unwrap()
+    };
+    let all = Projection::builder().projection_type(ProjectionType::All).build();
+    let index = GlobalSecondaryIndex::builder()
+        .index_name("GSI2")
+        .set_key_schema(Some(keys("GSI2PK", "GSI2SK")))
+        .projection(all);
+    let table = client
+        .create_table()
+        .table_name(TABLE)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_attribute_definitions(Some(["PK", "SK", "GSI2PK", "GSI2SK"].map(text).to_vec()))
+        .set_key_schema(Some(keys("PK", "SK")))
+        .global_secondary_indexes(index.build().unwrap());
+    table.send().await.unwrap();
+}
+
+struct Nobody;
+
+impl DeadLetters for Nobody {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+        Err(CallFailure::Denied(letter.reason.clone()))
+    }
+}
+
+/// A bucket that had consumed nothing, or what the images say.
+fn record(number: u64, at: i64, old: Option<&Json>, new: &Json) -> Json {
+    let mut record = json!({
+        "eventID": "1", "eventName": "INSERT", "awsRegion": "us-east-1",
+        "eventSourceARN": "arn:aws:dynamodb:us-east-1:1:table/usage/stream/2026-01-31T12:00:00.000",
+        "dynamodb": {
+            "ApproximateCreationDateTime": at, "SequenceNumber": number.to_string(), "SizeBytes": 1,
+            "Keys": {"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#BUCKET#gpt-4"}},
+            "NewImage": new,
+        },
+    });
+    if let Some(old) = old {
+        record["eventName"] = "MODIFY".into();
+        record["dynamodb"]["OldImage"] = old.clone();
+    }
+    record
+}
+
+fn image(rpm: u64, tpm: u64, events: u64) -> Json {
+    json!({
+        "b_rpm_tc": {"N": (rpm * 1_000).to_string()}, "b_tpm_tc": {"N": (tpm * 1_000).to_string()},
+        "ev": {"N": events.to_string()},
+    })
+}
+
+fn snapshot(kind: &str, start: &str, end: &str, (rpm, tpm, events): (u64, u64, u64)) -> Json {
+    json!({
+        "entity_id": "user-1", "resource": "gpt-4", "window_type": kind, "window_start": start, "window_end": end,
+        "counters": {"rpm": rpm, "tpm": tpm}, "total_events": events,
+    })
+}
+
+#[tokio::test]
+async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
+    let client = Client::new(&MiniStack::shared().aws());
+    create_table(&client).await;
+    let aggregator = Aggregator::new(DynamoDb::new(client, TABLE), Nobody, WindowKind::ALL.to_vec(), 90);
+    // The last second of January, and the first hour of February, whose day and month begin with it.
+    let (january, february) = (1_769_903_999, 1_769_904_000);
+    let [none, one, two, three] =
+        [(0, 0, 0), (1, 500, 1), (2, 900, 2), (4, 850, 3)].map(|(rpm, tpm, events)| image(rpm, tpm, events));
+    let records = json!({ "Records": [
+        record(7, january, None, &one),
+        record(8, january, Some(&one), &two),
+        record(9, february, Some(&two), &three),
+        record(10, february + 3_600, Some(&none), &one),
+    ]});
+    let batch: Batch = serde_json::from_value(records).unwrap();
+    let mut report = Report::new(Level::Info, &[]);
+    let budget = Budget::of(Duration::from_secs(20));
+    let answer = aggregator.handle(&batch, budget, &mut report).await.unwrap();
+    assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer_usage.py");
+    let printed = peer_output(&script, &[TABLE, &MiniStack::shared().endpoint()]);
+    let found: Json = serde_json::from_slice(&printed).unwrap();
+    // A correction downwards: 50 tokens were given back in the first hour of February.
+    let hourly = json!([
+        snapshot("hourly", "2026-01-31T23:00:00Z", "2026-01-31T23:59:59Z", (2, 900, 2)),
+        {
+            "entity_id": "user-1", "resource": "gpt-4", "window_type": "hourly", "total_events": 1,
+            "window_start": "2026-02-01T00:00:00Z", "window_end": "2026-02-01T00:59:59Z",
+            "counters": {"rpm": 2, "tpm": -50},
+        },
+        snapshot("hourly", "2026-02-01T01:00:00Z", "2026-02-01T01:59:59Z", (1, 500, 1)),
+    ]);
+    let daily = json!([
+        snapshot(
+            "daily",
+            "2026-01-31T00:00:00Z",
+            "2026-01-31T23:59:59Z",
+            (2, 900, 2)
+        ),
+        snapshot(
+            "daily",
+            "2026-02-01T00:00:00Z",
+            "2026-02-01T23:59:59Z",
+            (3, 450, 2)
+        ),
+    ]);
+    let monthly = json!([
+        snapshot(
+            "monthly",
+            "2026-01-01T00:00:00Z",
+            "2026-01-31T23:59:59Z",
+            (2, 900, 2)
+        ),
+        snapshot(
+            "monthly",
+            "2026-02-01T00:00:00Z",
+            "2026-02-28T23:59:59Z",
+            (3, 450, 2)
+        ),
+    ]);
+    for (window, expected) in [("hourly", hourly), ("daily", daily), ("monthly", monthly)] {
+        assert_eq!(found[window], json!([expected, expected]), "{window}");
+    }
+}
