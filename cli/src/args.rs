@@ -12,6 +12,7 @@ use crate::commands::{
     stack, system, usage, version,
 };
 use crate::output::{Color, Format};
+use crate::parse;
 
 const GLOBAL: &str = "Global options";
 
@@ -47,7 +48,8 @@ pub(crate) struct Globals {
     #[arg(long, global = true, help_heading = GLOBAL, conflicts_with = "embedded")]
     pub(crate) profile: Option<String>,
     /// Another endpoint than AWS's, such as a local cloud [default: AWS_ENDPOINT_URL]
-    #[arg(long, value_name = "URL", global = true, help_heading = GLOBAL, conflicts_with = "embedded")]
+    #[arg(long, value_name = "URL", global = true, help_heading = GLOBAL, conflicts_with = "embedded",
+          value_parser = parse::endpoint)]
     pub(crate) endpoint_url: Option<String>,
     /// Keep the table in a local file: no AWS, no server
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]

@@ -170,10 +170,12 @@ impl Error {
             Self::Stack { source } => match source {
                 Stack::Template(_) => "invalid_options",
                 Stack::Denied { .. } => "denied",
+                source if crate::connect::is_without_credentials(source) => "denied",
                 Stack::NoSuchStack { .. } => "stack_missing",
                 Stack::Guarded { .. }
                 | Stack::NotOurs { .. }
                 | Stack::Downgrade { .. }
+                | Stack::OptionsUnknown { .. }
                 | Stack::Preflight { .. } => "refused",
                 Stack::PlanObsolete { .. } | Stack::PlanUnreadable { .. } => "plan_obsolete",
                 Stack::CodeMissing { .. } | Stack::ArchiveMissing { .. } => "code_missing",

@@ -46,6 +46,20 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
 }
 
+/// The address of a service: `http://127.0.0.1:4566`.
+pub(crate) fn endpoint(text: &str) -> Result<String, String> {
+    let authority = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme))
+        .and_then(|rest| rest.split('/').next());
+    match authority {
+        Some(authority) if !authority.is_empty() && !authority.contains(char::is_whitespace) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("write a URL such as http://127.0.0.1:4566".to_owned()),
+    }
+}
+
 /// How much of which limit: `tpm:500`.
 pub(crate) fn amount(text: &str) -> Result<(LimitName, u64), String> {
     let (name, number) = limit_and_number(text)?;

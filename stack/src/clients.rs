@@ -6,6 +6,8 @@ use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 
+use crate::reach::Reach;
+
 /// Attempts of one call, the first included: CloudFormation throttles early and for long.
 const ATTEMPTS: u32 = 8;
 
@@ -38,7 +40,8 @@ pub struct Clients {
 
 impl Clients {
     /// Clients that share a configuration, retry throttled calls at least eight times, and give up on an attempt that is not
-    /// answered within a minute (S3: ten) unless the configuration says otherwise.
+    /// answered within a minute (S3: ten) unless the configuration says otherwise. As long as nobody has answered at all, three
+    /// connections that fail are enough: the region or the endpoint is wrong.
     pub fn new(aws: &SdkConfig) -> Self {
         let retry = aws.retry_config().cloned().unwrap_or_else(RetryConfig::standard);
         let attempts = retry.max_attempts().max(ATTEMPTS);
@@ -46,21 +49,29 @@ impl Clients {
             .to_builder()
             .retry_config(retry.with_max_attempts(attempts))
             .build();
+        let reach = Reach::default();
+        macro_rules! config {
+            ($service:ident, $time:expr) => {
+                $service::config::Builder::from(&within(&aws, $time)).retry_classifier(reach.clone())
+            };
+        }
+        macro_rules! client {
+            ($service:ident) => {
+                $service::Client::from_conf(config!($service, ANSWER).build())
+            };
+        }
         // Bucket names as host names do not resolve on a machine that stands in for AWS.
         let path_style = aws.endpoint_url().is_some();
-        let s3 = aws_sdk_s3::config::Builder::from(&within(&aws, UPLOAD))
-            .force_path_style(path_style)
-            .build();
-        let aws = within(&aws, ANSWER);
+        let s3 = config!(aws_sdk_s3, UPLOAD).force_path_style(path_style).build();
         Self {
-            cloudformation: aws_sdk_cloudformation::Client::new(&aws),
+            cloudformation: client!(aws_sdk_cloudformation),
             s3: aws_sdk_s3::Client::from_conf(s3),
-            dynamodb: aws_sdk_dynamodb::Client::new(&aws),
-            iam: aws_sdk_iam::Client::new(&aws),
-            lambda: aws_sdk_lambda::Client::new(&aws),
-            logs: aws_sdk_cloudwatchlogs::Client::new(&aws),
-            sns: aws_sdk_sns::Client::new(&aws),
-            sts: aws_sdk_sts::Client::new(&aws),
+            dynamodb: client!(aws_sdk_dynamodb),
+            iam: client!(aws_sdk_iam),
+            lambda: client!(aws_sdk_lambda),
+            logs: client!(aws_sdk_cloudwatchlogs),
+            sns: client!(aws_sdk_sns),
+            sts: client!(aws_sdk_sts),
         }
     }
 }

@@ -42,6 +42,7 @@ mod outcome;
 mod owner;
 mod plan;
 mod preflight;
+mod reach;
 mod reconcile;
 mod situation;
 mod stack;

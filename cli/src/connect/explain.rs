@@ -80,6 +80,11 @@ pub(crate) fn explain_stack(error: &StackError) -> String {
     }
 }
 
+/// Whether nobody could be asked, for want of credentials.
+pub(crate) fn is_without_credentials(error: &StackError) -> bool {
+    matches!(error, StackError::Call { message, .. } if lacks_credentials(message) || fails_on_credentials(message))
+}
+
 /// Whether nobody answered.
 pub(crate) fn is_unreachable(error: &StackError) -> bool {
     let signs = ["dispatch failure", "connect", "timed out", "timeout"];
@@ -87,7 +92,7 @@ pub(crate) fn is_unreachable(error: &StackError) -> bool {
         let message = message.to_lowercase();
         signs.iter().any(|sign| message.contains(sign))
     };
-    matches!(error, StackError::Call { message, .. } if told(message) && !fails_on_credentials(message))
+    matches!(error, StackError::Call { message, .. } if told(message)) && !is_without_credentials(error)
 }
 
 fn lacks_credentials(message: &str) -> bool {

@@ -2,9 +2,11 @@
 
 mod explain;
 
-pub(crate) use explain::{explain, explain_stack, is_unavailable, is_unreachable, plain};
+pub(crate) use explain::{
+    explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials, plain,
+};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aws_config::meta::region::ProvideRegion;
@@ -14,6 +16,7 @@ use aws_credential_types::Credentials;
 use zae_limiter::{EmbeddedStore, Meter, Principal, RateLimiter, StackName};
 
 use crate::error::{Error, Result};
+use crate::parse;
 
 /// What a person waits for at most. A first call may have to sign in and to shake hands.
 const ACQUIRE_BUDGET: Duration = Duration::from_secs(5);
@@ -47,6 +50,8 @@ impl Place {
             loader = loader.profile_name(profile);
         }
         if let Some(url) = self.endpoint() {
+            let url =
+                parse::endpoint(&url).map_err(|rule| Error::usage(format!("endpoint {url:?}: {rule}")))?;
             loader = loader.endpoint_url(url);
             if let Some(region) = self.local_region().await {
                 loader = loader.region(region);
@@ -104,7 +109,7 @@ pub(crate) async fn metered_limiter(place: &Place, name: &StackName) -> Result<(
 
 async fn builder(place: &Place, name: &StackName) -> Result<zae_limiter::Builder> {
     Ok(match &place.embedded {
-        Some(file) => RateLimiter::embedded_at(file).name(name.as_str()),
+        Some(file) => RateLimiter::embedded_at(in_a_directory(file)?).name(name.as_str()),
         None => RateLimiter::builder(name.as_str()).sdk_config(place.aws().await?),
     })
 }
@@ -130,9 +135,22 @@ pub(crate) async fn dynamo(place: &Place) -> Result<aws_sdk_dynamodb::Client> {
         .region(Region::from_static(USUAL_REGION))
         .endpoint_url("http://embedded.invalid")
         .credentials_provider(Credentials::from_keys("embedded", "embedded", None))
-        .http_client(EmbeddedStore::file(file).await?)
+        .http_client(EmbeddedStore::file(in_a_directory(file)?).await?)
         .build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
+}
+
+/// The file, if it can be made where it is to be.
+fn in_a_directory(file: &Path) -> Result<&Path> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory {
+        Some(directory) if !directory.is_dir() => Err(Error::usage(format!(
+            "--embedded {}: there is no directory {}; create it or name another file",
+            file.display(),
+            directory.display()
+        ))),
+        _ => Ok(file),
+    }
 }
 
 /// Who changes a file of this machine.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::local::Cloud;
+use crate::local::{Cloud, ministack};
 use crate::tool::{Bench, Said, command, said};
 
 /// An archive that was there when the command was built.
@@ -77,4 +77,25 @@ fn a_stack_with_functions_is_deployed_from_anywhere() {
         events.last().unwrap()["outputs"]["AggregatorFunctionName"],
         "demo-aggregator"
     );
+}
+
+#[test]
+fn an_upgrade_of_the_functions_alone_is_refused_if_more_would_change() {
+    let cloud = Cloud::new();
+    let ministack = ministack();
+    let mut up = cloud.command(&["local", "up", "--name", "demo", "--port", &cloud.port]);
+    up.arg("--ministack")
+        .arg(ministack)
+        .current_dir(cloud.bench.path(""));
+    said(up).ended(0);
+    let upgrade = |option: &str, value: &str| {
+        let arguments = ["upgrade", "-n", "demo", "--yes", "--lambda-only", option, value];
+        let mut upgrade = cloud.on(&arguments);
+        upgrade.current_dir(cloud.bench.path(""));
+        said(upgrade)
+    };
+    let more = upgrade("--log-retention-days", "7").ended(2);
+    assert!(more.stderr.contains("AggregatorLogGroup"), "{more:?}");
+    let alone = upgrade("--lambda-memory", "512").ended(0);
+    assert!(alone.stdout.contains("stack demo was updated"), "{alone:?}");
 }

@@ -80,6 +80,92 @@ fn a_wrong_endpoint_is_unavailable() {
     assert!(said.stdout.contains("not counted"), "{said:?}");
 }
 
+/// Everything that works on a stack and asks nobody before.
+const STACK_COMMANDS: [&[&str]; 6] = [
+    &["status"],
+    &["list"],
+    &["drift"],
+    &["upgrade", "--yes"],
+    &["plan", "--no-aggregator", "--no-audit-archival"],
+    &["delete", "-n", "demo", "--yes"],
+];
+
+#[test]
+fn stack_commands_without_credentials() {
+    for command in STACK_COMMANDS {
+        let said = at("http://127.0.0.1:9", false, command).ended(1);
+        assert!(
+            said.stderr.starts_with("error: no AWS credentials were found"),
+            "{said:?}"
+        );
+        one_clean_line(&said);
+        let said = at(
+            "http://127.0.0.1:9",
+            false,
+            &[command, &["--output", "json"]].concat(),
+        )
+        .ended(1);
+        assert_eq!(said.error()["error"], "denied");
+    }
+}
+
+#[test]
+fn stack_commands_at_a_wrong_endpoint() {
+    for command in STACK_COMMANDS {
+        let said = at("http://127.0.0.1:9", true, command).ended(69);
+        assert!(
+            said.stderr.contains("got no answer") && said.stderr.contains("--endpoint-url"),
+            "{said:?}"
+        );
+        one_clean_line(&said);
+    }
+}
+
+#[test]
+fn stack_commands_that_are_denied() {
+    let url = answering(
+        403,
+        "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User bob may not</Message></Error></ErrorResponse>",
+    );
+    for command in STACK_COMMANDS {
+        let said = at(&url, true, &[command, &["--output", "json"]].concat()).ended(1);
+        let error = said.error();
+        assert_eq!(error["error"], "denied", "{command:?}: {error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("User bob may not"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_address_is_refused_before_anybody_is_asked() {
+    for url in ["notaurl", "ftp://x", "http://", "http://a b"] {
+        let said = at(url, true, &["resource", "list"]).ended(2);
+        assert!(said.stderr.contains("such as http://127.0.0.1:4566"), "{said:?}");
+    }
+    let mut command = command();
+    command
+        .args(["resource", "list"])
+        .env("AWS_ENDPOINT_URL", "notaurl");
+    let said = said(command).ended(2);
+    assert!(said.stderr.contains("notaurl"), "{said:?}");
+    one_clean_line(&said);
+}
+
+#[test]
+fn a_file_in_no_directory() {
+    let bench = Bench::new();
+    let mut command = command();
+    command
+        .arg("--embedded")
+        .arg(bench.path("nowhere/table.db"))
+        .args(["resource", "list"]);
+    let said = said(command).ended(2);
+    assert!(said.stderr.contains("there is no directory"), "{said:?}");
+    one_clean_line(&said);
+}
+
 #[test]
 fn no_table() {
     let url = answering(

@@ -86,6 +86,11 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
     writeln!(f)?;
     for property in &change.properties {
         let why = if property.replaces { " (replaces)" } else { "" };
+        // A reference to something that changes: CloudFormation knows the value when it is there.
+        if property.before.is_none() && property.after.is_none() {
+            writeln!(f, "      {}: follows what it refers to{why}", property.path)?;
+            continue;
+        }
         let (before, after) = (short(property.before.as_ref()), short(property.after.as_ref()));
         writeln!(f, "      {}: {before} -> {after}{why}", property.path)?;
     }

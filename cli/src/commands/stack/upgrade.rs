@@ -63,12 +63,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
     Ok(done.answer)
 }
 
-/// An error if a plan changes more than the functions. Tags tell the release and change with it.
+/// An error if a plan changes more than the functions and what calls them. Tags tell the release and change with it.
 fn functions_alone(plan: &Plan) -> Result<()> {
     let others: Vec<&str> = plan
         .changes
         .iter()
-        .filter(|change| change.resource_type != "AWS::Lambda::Function" && !change.tags_only)
+        .filter(|change| !change.resource_type.starts_with("AWS::Lambda::") && !change.tags_only)
         .map(|change| change.logical_id.as_str())
         .chain(plan.outputs.iter().map(|output| output.name.as_str()))
         .collect();

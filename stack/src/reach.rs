@@ -1,0 +1,72 @@
+//! A wrong region or endpoint is told soon; a network that fails in between is waited for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use aws_smithy_runtime_api::client::interceptors::context::InterceptorContext;
+use aws_smithy_runtime_api::client::retries::classifiers::{
+    ClassifyRetry, RetryAction, RetryClassifierPriority,
+};
+
+/// Connections that may fail before anybody has ever answered.
+const FIRST_TRIES: u32 = 3;
+
+/// Ends the retries of calls that reach nobody, as long as nobody was ever reached. Clones know of each other.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reach {
+    answered: Arc<AtomicBool>,
+    failures: Arc<AtomicU32>,
+}
+
+impl Reach {
+    fn gives_up(&self, failed: bool) -> bool {
+        if !failed {
+            self.answered.store(true, Ordering::Relaxed);
+            return false;
+        }
+        !self.answered.load(Ordering::Relaxed)
+            && self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FIRST_TRIES
+    }
+}
+
+impl ClassifyRetry for Reach {
+    fn classify_retry(&self, context: &InterceptorContext) -> RetryAction {
+        let failed = match context.output_or_error() {
+            Some(Err(error)) => error.is_connector_error() || error.is_timeout_error(),
+            Some(Ok(_)) => false,
+            None => return RetryAction::NoActionIndicated,
+        };
+        if self.gives_up(failed) {
+            RetryAction::RetryForbidden
+        } else {
+            RetryAction::NoActionIndicated
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "Reach"
+    }
+
+    fn priority(&self) -> RetryClassifierPriority {
+        RetryClassifierPriority::run_after(RetryClassifierPriority::transient_error_classifier())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_called_for_long_who_never_answered() {
+        let reach = Reach::default();
+        let tries: Vec<_> = (0..4).map(|_| reach.clone().gives_up(true)).collect();
+        assert_eq!(tries, [false, false, true, true]);
+    }
+
+    #[test]
+    fn somebody_who_has_answered_is_called_again() {
+        let reach = Reach::default();
+        assert!(!reach.gives_up(true) && !reach.gives_up(false));
+        assert!((0..9).all(|_| !reach.gives_up(true)));
+    }
+}
