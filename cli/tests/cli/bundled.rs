@@ -11,8 +11,15 @@ use crate::tool::{Bench, Said, command, said};
 fn aggregator() -> Vec<u8> {
     let project = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/functions");
     let directory = std::env::var_os("ZAE_LIMITER_FUNCTIONS").map_or_else(project, PathBuf::from);
-    std::fs::read(directory.join("x86_64/aggregator.zip")).unwrap()
+    std::fs::read(directory.join(ARCHITECTURE).join("aggregator.zip")).unwrap()
 }
+
+/// The architecture that `make functions` builds for on this machine.
+const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
+    "arm64"
+} else {
+    "x86_64"
+};
 
 fn in_an_empty_directory(bench: &Bench, arguments: &[&str]) -> Said {
     let mut command = command();
@@ -23,17 +30,13 @@ fn in_an_empty_directory(bench: &Bench, arguments: &[&str]) -> Said {
 #[test]
 fn an_archive_is_exported_out_of_the_command() {
     let bench = Bench::new();
-    let exported = in_an_empty_directory(&bench, &["lambda-export", "--output", "lambda.zip"]).ended(0);
+    let export = ["lambda-export", "--architecture", ARCHITECTURE];
+    let to_file = [&export[..], &["--output", "lambda.zip"]].concat();
+    let exported = in_an_empty_directory(&bench, &to_file).ended(0);
     assert!(exported.stdout.contains("wrote lambda.zip"), "{exported:?}");
     assert!(std::fs::read(bench.path("lambda.zip")).unwrap() == aggregator());
-    let info = [
-        "lambda-export",
-        "--function",
-        "archiver",
-        "--info",
-        "--output",
-        "json",
-    ];
+    let info = ["--function", "archiver", "--info", "--output", "json"];
+    let info = [&export[..], &info].concat();
     let info = in_an_empty_directory(&bench, &info).ended(0).json();
     assert_eq!(
         (&info["source"], &info["written"]),
@@ -63,7 +66,9 @@ fn a_directory_that_is_named_stands_above_what_is_in_the_command() {
 fn a_stack_with_functions_is_deployed_from_anywhere() {
     let cloud = Cloud::new();
     cloud.up().ended(0);
+    let architecture = format!("lambda_architecture={ARCHITECTURE}");
     let mut deploy = cloud.on(&["deploy", "-n", "demo", "--yes", "--output", "json"]);
+    deploy.args(["--set", &architecture]);
     deploy.current_dir(cloud.bench.path(""));
     let deployed = said(deploy).ended(0);
     let events: Vec<serde_json::Value> = deployed

@@ -9,6 +9,7 @@ mod bundled;
 mod configuration;
 mod entities;
 mod errors;
+mod forms;
 mod interrupt;
 mod limits_file;
 mod local;

@@ -174,9 +174,14 @@ impl Deployment {
     }
 }
 
-/// Deploys the stack of the context with default options, without asking.
+/// Deploys the stack of the context to a local cloud, which runs its functions on this machine, without asking.
 pub(crate) async fn ensure(context: &Context) -> Result<()> {
-    let stack = super::stack(context, StackOptions::default()).await?;
+    let architecture = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let options = StackOptions::builder().lambda_architecture(architecture).build();
+    let stack = super::stack(context, options.unwrap_or_default()).await?;
     let deployment = Deployment {
         command: "deploy",
         yes: true,
