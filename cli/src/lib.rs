@@ -48,15 +48,7 @@ pub fn command() -> clap::Command {
 fn run() -> Exit {
     let invocation = match Invocation::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
-        Err(message) => {
-            // Help and version are no errors, and go to stdout.
-            let _ = message.print();
-            return if message.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Success
-            };
-        }
+        Err(message) => return unparsed(&message),
     };
     let context = Context::new(invocation.globals);
     let answered = commands::run(invocation.command, &context);
@@ -67,6 +59,35 @@ fn run() -> Exit {
             error.exit()
         }
     }
+}
+
+/// Help, a version, or arguments that cannot be understood: told with their usage to people, as an object to programs.
+fn unparsed(message: &clap::Error) -> Exit {
+    // Help and version are no errors, and go to stdout.
+    if !message.use_stderr() {
+        let _ = message.print();
+        return Exit::Success;
+    }
+    let arguments: Vec<_> = std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let json = arguments.iter().any(|argument| argument == "--output=json")
+        || arguments.windows(2).any(|pair| pair == ["--output", "json"]);
+    if json {
+        let told = serde_json::json!({ "error": "invalid_argument", "message": what(&message.to_string()) });
+        let _ = writeln!(std::io::stderr(), "{told}");
+    } else {
+        let _ = message.print();
+    }
+    Exit::Usage
+}
+
+/// What is wrong, without the usage that follows.
+fn what(message: &str) -> String {
+    let told = message.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let line = words.join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
 fn show(answer: &Answer, context: &Context) -> Result<(), Error> {

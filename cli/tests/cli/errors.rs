@@ -251,6 +251,37 @@ fn bad_names_and_limits_are_refused_before_anything_happens() {
 }
 
 #[test]
+fn wrong_arguments_are_an_object_for_programs_too() {
+    let bench = Bench::new();
+    for (arguments, told) in [
+        (
+            &["acqire", "--output", "json"][..],
+            "unrecognized subcommand 'acqire'",
+        ),
+        (
+            &["--output=json", "resource", "list", "--color", "maybe"],
+            "[possible values: auto, always, never]",
+        ),
+        (&["acquire", "user-1", "--output", "json"], "<RESOURCE>"),
+        (
+            &["system", "set-defaults", "--output", "json", "-l", "rpm"],
+            "write NAME:CAPACITY",
+        ),
+    ] {
+        let said = bench.run(arguments).ended(2);
+        assert_eq!(said.error()["error"], "invalid_argument");
+        let message = said.error()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(told) && !message.contains("Usage"), "{message}");
+        one_clean_line(&said);
+    }
+    let text = bench.run(&["acqire"]).ended(2);
+    assert!(
+        text.stderr.contains("a similar subcommand exists: 'acquire'"),
+        "{text:?}"
+    );
+}
+
+#[test]
 fn a_limit_given_twice_and_a_limit_that_is_not_there() {
     let bench = Bench::new();
     let said = bench
