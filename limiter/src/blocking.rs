@@ -17,7 +17,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Inside an async runtime use the async API: a call from there is refused with an error.
+//! It may be called from anywhere, also from a thread of an async runtime, which it then blocks: tasks there should use
+//! the async API.
 
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
@@ -45,23 +46,37 @@ struct Background {
 }
 
 impl Background {
-    /// Blocks this thread until the work is done.
-    fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        if Handle::try_current().is_ok() {
-            return Err(Error::invalid(
-                "call",
-                "blocking",
-                "it was made inside an async runtime; use the async API there",
-            ));
+    /// Blocks this thread until the work is done. It is done here, which a thread of a runtime cannot do: there
+    /// another thread does it.
+    fn wait<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        if Handle::try_current().is_err() {
+            return self.runtime.block_on(work);
         }
-        self.runtime.block_on(work)
+        std::thread::scope(|scope| {
+            let helper = std::thread::Builder::new()
+                .name("zae-limiter-wait".to_owned())
+                .spawn_scoped(scope, || self.runtime.block_on(work))
+                .map_err(|error| no_thread(&error))?;
+            helper
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
-    /// Blocks this thread until the work is done, wherever it is called from.
-    fn wait_anywhere<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    /// Blocks this thread until the limiter's own thread has done the work; nothing if that broke.
+    fn hand_over<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (done, made) = mpsc::channel();
         self.runtime.spawn(async move { done.send(work.await) });
         made.recv().ok()
+    }
+
+    /// The same for work that can fail.
+    fn do_work<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let broken = || Err(Error::invalid("runtime", "thread", "it broke off the work"));
+        self.hand_over(work).unwrap_or_else(broken)
     }
 }
 
@@ -83,6 +98,7 @@ impl Builder {
                         Ok(limiter) => limiter,
                         Err(error) => return drop(ready.send(Err(error))),
                     };
+                    limiter.keep_runtime();
                     drop(ready.send(Ok((limiter.clone(), Handle::current()))));
                     // Ends with an error, when the last one who could call is gone.
                     let _ = stopped.await;
@@ -126,7 +142,7 @@ impl RateLimiter {
         &self.limiter
     }
 
-    /// Blocks until work of the async API is done.
+    /// Blocks until work of the async API is done. Called on a thread of an async runtime it must not need that thread.
     ///
     /// ```
     /// # use zae_limiter::{Limit, RateLimiter};
@@ -136,7 +152,7 @@ impl RateLimiter {
     /// limiter.wait(limiter.as_async().set_resource_defaults("gpt-4", limits))?;
     /// # Ok(()) }
     /// ```
-    pub fn wait<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub fn wait<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
         self.background.wait(work)
     }
 
@@ -145,7 +161,7 @@ impl RateLimiter {
         let limiter = self.limiter.clone();
         let asked = self
             .background
-            .wait_anywhere(async move { limiter.is_available().await });
+            .hand_over(async move { limiter.is_available().await });
         asked.unwrap_or(false)
     }
 
@@ -158,9 +174,7 @@ impl RateLimiter {
     /// given up.
     pub fn shutdown(&self) -> Shutdown {
         let limiter = self.limiter.clone();
-        let report = self
-            .background
-            .wait_anywhere(async move { limiter.shutdown().await });
+        let report = self.background.hand_over(async move { limiter.shutdown().await });
         report.unwrap_or_default()
     }
 }
@@ -204,12 +218,12 @@ impl Acquire {
 
     /// How every limit stands, without taking anything and without a write.
     pub fn peek(self) -> Result<Peek> {
-        self.background.wait(self.acquire.peek())
+        self.background.do_work(self.acquire.peek())
     }
 
     /// Takes the tokens.
     pub fn lease(self) -> Result<Lease> {
-        let lease = self.background.wait(self.acquire.into_future())?;
+        let lease = self.background.do_work(self.acquire.into_future())?;
         Ok(Lease {
             lease,
             background: self.background,
@@ -217,12 +231,12 @@ impl Acquire {
     }
 
     /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has made
-    /// is returned even if its adjustments cannot be written yet: they go on in the background.
+    /// is returned even if its adjustments cannot be written: see [`Acquire::run`](crate::Acquire::run).
     pub fn run<T, E: From<Error>>(self, body: impl FnOnce(&mut Lease) -> Result<T, E>) -> Result<T, E> {
         let mut lease = self.lease()?;
         match body(&mut lease) {
             Ok(value) => match lease.commit() {
-                Err(error) if !error.is_unavailable() => Err(error.into()),
+                Err(error @ Error::Invalid { .. }) => Err(error.into()),
                 _ => Ok(value),
             },
             Err(error) => {
@@ -283,16 +297,17 @@ impl Lease {
 
     /// Takes more tokens, if they are there: a real conditional write, at every level.
     pub fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
+        let limit = limit.as_ref();
         self.background.wait(self.lease.consume(limit, tokens))
     }
 
     /// Keeps the tokens and writes the adjustments: see [`Lease::commit`](crate::Lease::commit).
     pub fn commit(self) -> Result<()> {
-        self.background.wait(self.lease.commit())
+        self.background.do_work(self.lease.commit())
     }
 
     /// Gives everything back.
     pub fn rollback(self) -> Result<()> {
-        self.background.wait(self.lease.rollback())
+        self.background.do_work(self.lease.rollback())
     }
 }

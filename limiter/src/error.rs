@@ -151,6 +151,23 @@ pub enum Error {
         within: Duration,
     },
 
+    /// This process asks for more at a time than it can serve. Nothing was sent. The table is not at fault, so that no
+    /// policy lets this pass.
+    #[error(
+        "there are {most} {what} already, so that entity {entity} on {resource} was not asked for; \
+         make fewer calls at a time"
+    )]
+    Overloaded {
+        /// The entity.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+
     /// The store's file is locked by another process.
     #[error("another process holds {}; stop it, or use another file", path.display())]
     FileHeld {

@@ -135,17 +135,23 @@ impl RateLimiter {
         self.inner.lanes.stats()
     }
 
-    /// Refuses further acquires, waits until every adjustment and refund is written or given up, and tells what was
-    /// given up. Call it before the process ends: a lease that was dropped is given back in the background.
+    /// Refuses further acquires, those that wait for tokens among them; waits until every call that is under way has
+    /// its answer and every adjustment and refund is written or given up; and tells what was given up. Call it before
+    /// the process ends: a lease that was dropped is given back in the background. A lease that is still held then can
+    /// be committed or rolled back later, but takes no more.
     pub async fn shutdown(&self) -> Shutdown {
-        self.inner.lanes.close();
-        self.inner.lanes.settled().await;
-        self.inner.lanes.report()
+        self.inner.lanes.shut_down().await
     }
 
     /// Waits until every adjustment and refund that is under way is written or given up.
     pub async fn settled(&self) {
         self.inner.lanes.settled().await;
+    }
+
+    /// Works on the runtime where it was made and on no other.
+    #[cfg(feature = "blocking")]
+    pub(crate) fn keep_runtime(&self) {
+        self.inner.lanes.keep_runtime();
     }
 
     /// The data side: entities, configuration, audit, usage, versions.

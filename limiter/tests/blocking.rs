@@ -169,23 +169,71 @@ fn the_stored_side_is_reached_by_waiting() {
         .unwrap();
 }
 
-#[test]
-fn inside_a_runtime_it_says_so_instead_of_panicking() {
-    let limiter = limiter();
-    let runtime = tokio::runtime::Builder::new_current_thread()
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
+        .unwrap()
+}
+
+/// Everything that a lease can do, each once: six of ten are taken in the end.
+fn use_it(limiter: &RateLimiter) {
+    let call = |tokens| limiter.acquire("user-1", "gpt-4").consume("rpd", tokens);
+    let mut lease = call(3).lease().unwrap();
+    lease.consume("rpd", 2).unwrap();
+    lease.adjust("rpd", 1);
+    lease.commit().unwrap();
+    call(4).lease().unwrap().rollback().unwrap();
+    assert_eq!(available(limiter, "rpd"), 4);
+    let limits = [Limit::per_day("rpd", 20).unwrap()];
+    limiter
+        .wait(limiter.as_async().set_limits("user-2", "gpt-4", limits))
         .unwrap();
-    runtime.block_on(async {
-        let error = limiter
-            .acquire("user-1", "gpt-4")
-            .consume("rpd", 1)
-            .lease()
-            .unwrap_err();
-        assert!(error.to_string().contains("async"), "{error}");
+}
+
+#[test]
+fn it_works_on_a_thread_of_a_runtime_too() {
+    let limiter = limiter();
+    runtime().block_on(async {
+        use_it(&limiter);
         assert!(limiter.is_available());
         assert_eq!(limiter.shutdown().unwritten_total, 0);
     });
+}
+
+#[test]
+fn it_works_on_a_runtime_s_threads_for_blocking_work() {
+    let limiter = limiter();
+    let blocking = runtime().block_on(async { tokio::task::spawn_blocking(move || use_it(&limiter)).await });
+    blocking.unwrap();
+}
+
+#[test]
+fn work_that_is_done_is_not_rolled_back_because_it_is_committed_inside_a_runtime() {
+    let limiter = limiter();
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 4);
+    let lease = call().lease().unwrap();
+    runtime().block_on(async { lease.commit() }).unwrap();
+    let lease = call().lease().unwrap();
+    runtime().block_on(async { lease.rollback() }).unwrap();
+    assert_eq!(limiter.shutdown().unwritten_total, 0);
+    assert_eq!(available(&limiter, "rpd"), 6);
+}
+
+#[test]
+fn a_lease_that_is_dropped_inside_a_runtime_goes_back_whatever_that_runtime_can_do() {
+    let limiter = limiter();
+    let lease = limiter
+        .acquire("user-1", "gpt-4")
+        .consume("rpd", 4)
+        .lease()
+        .unwrap();
+    // It has no timers, and it ends before anything could be done on it.
+    let bare = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    bare.block_on(async { drop(lease) });
+    drop(bare);
+    assert_eq!(limiter.shutdown().unwritten_total, 0);
+    assert_eq!(available(&limiter, "rpd"), 10);
 }
 
 #[test]

@@ -8,19 +8,15 @@ use std::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::time::Instant;
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
 use super::lease::Lease;
 use super::level::{self, Level};
+use super::patience;
 use super::peek::Peek;
-use super::status::RetryAfter;
 use super::ticket::Changes;
 use super::{Lanes, cascade};
 use crate::{Error, Result};
-
-/// More patience than this is no different from it, and a moment that far ahead can still be told.
-const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
 
 /// A call that is about to be limited. Nothing happens until it is awaited, [run](Acquire::run) or
 /// [peeked](Acquire::peek).
@@ -96,8 +92,9 @@ impl Acquire {
         self
     }
 
-    /// Waits for tokens up to this time instead of being refused at once. Calls that wait for the same bucket are
-    /// served in order of arrival. Dropping the future leaves the line.
+    /// Waits for tokens up to this time instead of being refused at once. Calls of this limiter that wait for the same
+    /// bucket, the entity's own or a parent's, are served in order of arrival; one whose turn does not come in time is
+    /// refused. Dropping the future leaves the line.
     pub fn wait_up_to(mut self, time: Duration) -> Self {
         self.patience = Some(time);
         self
@@ -107,13 +104,17 @@ impl Acquire {
     pub async fn peek(self) -> Result<Peek> {
         let lanes = self.lanes.clone();
         let checked = self.check(true)?;
-        let levels = lanes.levels(&checked).await?;
-        Peek::look(&levels).await
+        let look = async {
+            let levels = lanes.levels(&checked).await?;
+            Peek::look(&levels).await
+        };
+        lanes.in_time(look).await
     }
 
     /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has
-    /// made is returned even if its adjustments cannot be written yet: they go on in the background, and
-    /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) reports those that had to be given up.
+    /// made is returned even if its adjustments cannot be written: they go on in the background, and
+    /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) reports those that had to be given up. Only adjusting a
+    /// limit that does not exist is an error.
     ///
     /// ```
     /// # use zae_limiter::{Error, Limit, RateLimiter};
@@ -141,8 +142,9 @@ impl Acquire {
         let mut lease = self.await?;
         match body(&mut lease).await {
             Ok(value) => match lease.commit().await {
-                // The call was made and is paid for. What is not written yet is not lost.
-                Err(error) if !error.is_unavailable() => Err(error.into()),
+                // A mistake in the body is its caller's to know.
+                Err(error @ Error::Invalid { .. }) => Err(error.into()),
+                // The call was made and is paid for. What is not written is not lost, or is reported.
                 _ => Ok(value),
             },
             Err(error) => {
@@ -166,6 +168,7 @@ impl Acquire {
             let rule = "a call must consume at least one token of at least one limit";
             return Err(Error::invalid("consume", "nothing", rule));
         }
+        crate::repository::check_limit_count("limits", self.limits.as_ref().map_or(0, Vec::len))?;
         let limits = self.limits.map(LimitSet::new).transpose();
         let limits =
             limits.map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
@@ -185,10 +188,10 @@ impl Acquire {
         let lanes = self.lanes.clone();
         let patience = self.patience;
         let checked = self.check(false)?;
-        lanes.check_open()?;
+        let _inside = lanes.enter()?;
         let result = match patience {
             None => lanes.acquire_now(&checked).await,
-            Some(patience) => lanes.acquire_within(&checked, patience).await,
+            Some(patience) => patience::acquire_within(&lanes, &checked, patience).await,
         };
         let counters = lanes.hub().counters();
         match result {
@@ -235,41 +238,22 @@ impl Lanes {
         .await
     }
 
-    /// One try, within the time budget.
-    async fn acquire_now(self: &Arc<Self>, checked: &Checked) -> Result<Lease> {
+    /// The result, or that there was none within the time budget.
+    pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let budget = self.hub().settings.time_budget;
+        let late = |_| Err(self.hub().unavailable("no answer within the time budget"));
+        tokio::time::timeout(budget, work).await.unwrap_or_else(late)
+    }
+
+    /// One try, within the time budget.
+    pub(super) async fn acquire_now(self: &Arc<Self>, checked: &Checked) -> Result<Lease> {
+        self.check_open()?;
         let admitted = async {
             let levels = self.levels(checked).await?;
             let grants = cascade::admit(&levels).await?;
             Ok((levels, grants))
         };
-        match tokio::time::timeout(budget, admitted).await {
-            Ok(result) => {
-                result.map(|(levels, grants)| Lease::counted(self.clone(), checked, levels, grants))
-            }
-            Err(_) => Err(self.hub().unavailable("no answer within the time budget")),
-        }
-    }
-
-    /// Tries again when the tokens should be there, first come first served among those who wait.
-    async fn acquire_within(self: &Arc<Self>, checked: &Checked, patience: Duration) -> Result<Lease> {
-        let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
-        let lane = self.levels(checked).await?.first().map(|own| own.lane.clone());
-        let _turn = match &lane {
-            Some(lane) => tokio::time::timeout_at(deadline, lane.patience.lock()).await.ok(),
-            None => None,
-        };
-        loop {
-            let error = match self.acquire_now(checked).await {
-                Err(Error::RateLimitExceeded(exceeded)) => exceeded,
-                other => return other,
-            };
-            match error.retry_after() {
-                RetryAfter::After(wait) if Instant::now() + wait <= deadline => {
-                    tokio::time::sleep(wait).await;
-                }
-                _ => return Err(Error::RateLimitExceeded(error)),
-            }
-        }
+        let (levels, grants) = self.in_time(admitted).await?;
+        Ok(Lease::counted(self.clone(), checked, levels, grants))
     }
 }

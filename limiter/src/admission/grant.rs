@@ -44,6 +44,11 @@ impl Grant {
         &self.image
     }
 
+    /// What was taken of a limit, in millitokens.
+    pub(super) fn taken(&self, limit: &LimitName) -> i128 {
+        self.taken.iter().map(|portion| portion.taken(limit)).sum()
+    }
+
     /// Takes over what another grant on the same bucket has taken.
     pub(super) fn absorb(&mut self, mut other: Self) {
         for portion in std::mem::take(&mut other.taken) {

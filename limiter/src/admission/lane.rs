@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, ClientId, Decoded, Image, Terms};
 
 use super::desk::{Completion, Desk, Known, Moment, Sight, Step};
 use super::drive;
 use super::grant::Grant;
-use super::lanes::Hub;
+use super::lanes::{self, Hub};
+use super::line::Line;
 use super::ticket::{Answer, Changes, Reply, Ticket, Work};
 use crate::{Error, Result};
 
@@ -22,8 +24,7 @@ pub(crate) struct Lane {
     hub: Arc<Hub>,
     key: BucketKey,
     state: Mutex<State>,
-    /// Held by the one who is first in line to wait for tokens.
-    pub(super) patience: tokio::sync::Mutex<()>,
+    line: Arc<Line>,
 }
 
 #[derive(Debug)]
@@ -31,6 +32,8 @@ struct State {
     desk: Desk,
     /// A task is at work on this lane.
     driven: bool,
+    /// Something was booked since the bucket's life was looked at last.
+    booked: bool,
 }
 
 impl Lane {
@@ -41,12 +44,16 @@ impl Lane {
         {
             desk.mutation = hub.settings.mutation;
         }
-        let state = State { desk, driven: false };
+        let state = State {
+            desk,
+            driven: false,
+            booked: false,
+        };
         Self {
             hub,
             key,
             state: Mutex::new(state),
-            patience: tokio::sync::Mutex::new(()),
+            line: Arc::default(),
         }
     }
 
@@ -58,6 +65,11 @@ impl Lane {
         &self.key
     }
 
+    /// Those who wait for tokens of this bucket.
+    pub(super) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,6 +78,18 @@ impl Lane {
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state();
         !state.driven && state.desk.is_idle()
+    }
+
+    /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or broke.
+    pub(super) fn is_left_undone(&self) -> bool {
+        let state = self.state();
+        !state.driven && !state.desk.is_idle()
+    }
+
+    /// True if calls or changes wait in the queue and nobody works on it.
+    pub(super) fn has_waiting(&self) -> bool {
+        let state = self.state();
+        !state.driven && state.desk.waiting() > 0
     }
 
     /// The last image, however old.
@@ -106,9 +130,11 @@ impl Lane {
     ) -> Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
         if self.state().desk.waiting() >= MOST_WAITING {
-            return Err(self
-                .hub
-                .unavailable("more calls wait for this bucket than it can serve"));
+            return Err(lanes::overloaded(
+                &self.key,
+                "calls waiting for this bucket",
+                MOST_WAITING,
+            ));
         }
         self.push(Work::Acquire {
             amounts,
@@ -137,12 +163,20 @@ impl Lane {
 
     fn push(self: &Arc<Self>, work: Work) {
         let elapsed = self.hub.clock.elapsed();
-        let mut state = self.state();
-        state.desk.push(work, elapsed);
-        if !std::mem::replace(&mut state.driven, true) {
-            drop(state);
+        self.state().desk.push(work, elapsed);
+        self.drive();
+    }
+
+    /// Sees to it that somebody works on it.
+    pub(super) fn drive(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.state().driven, true) {
             self.hub.spawn(drive::drive(self.clone()));
         }
+    }
+
+    /// Gives up what waits; it is reported.
+    pub(super) fn give_up(self: &Arc<Self>, error: &Error) {
+        self.finish(self.with_desk(|desk| desk.failed(error)));
     }
 
     // What the driver calls.
@@ -150,7 +184,19 @@ impl Lane {
     /// The next step. After [`Step::Idle`] nobody drives the lane any more.
     pub(super) fn next(&self, moment: Moment) -> (Step, Vec<Completion>) {
         let mut state = self.state();
-        let (step, completions) = state.desk.next(moment);
+        let (mut step, mut completions) = state.desk.next(moment);
+        if matches!(step, Step::Idle) && state.owes_a_longer_life(moment) {
+            // A write that carries nothing lets the bucket live until it is full.
+            let nothing = Work::Settle {
+                changes: Vec::new(),
+                incarnation: "".into(),
+                done: None,
+            };
+            state.desk.push(nothing, moment.elapsed);
+            let (next, more) = state.desk.next(moment);
+            step = next;
+            completions.extend(more);
+        }
         if matches!(step, Step::Idle) {
             state.driven = false;
         }
@@ -194,18 +240,37 @@ impl Lane {
         for completion in completions {
             match completion {
                 Completion::Answer(ticket, reply) => self.answer(ticket, reply),
-                Completion::Booked(ticket) => booked(ticket, Ok(())),
+                Completion::Booked(ticket) => {
+                    let lost = self.without_a_limit(changes(&ticket));
+                    self.unwritten(&lost, "the bucket no longer has this limit");
+                    self.state().booked |= !changes(&ticket).is_empty();
+                    booked(ticket, Ok(()));
+                }
                 Completion::Unwritten(ticket, error) => {
-                    self.hub.unwritten(&self.key, &ticket, &error.to_string());
+                    self.unwritten(changes(&ticket), &error.to_string());
                     booked(ticket, Err(error));
                 }
                 Completion::Gone(ticket) => {
-                    self.hub
-                        .unwritten(&self.key, &ticket, "the bucket no longer exists");
+                    self.unwritten(changes(&ticket), "the bucket no longer exists");
                     booked(ticket, Ok(()));
                 }
             }
         }
+    }
+
+    fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str) {
+        self.hub.unwritten(&self.key, changes, reason);
+    }
+
+    /// Of changes that were just booked those whose limit is not on the bucket, so that nothing was booked on it.
+    fn without_a_limit(&self, changes: &[(LimitName, i128)]) -> Changes {
+        let Some(image) = self.image() else {
+            return Changes::new();
+        };
+        let lost = changes
+            .iter()
+            .filter(|(limit, _)| !image.limits.contains_key(limit));
+        lost.cloned().collect()
     }
 
     fn answer(self: &Arc<Self>, ticket: Ticket, reply: Reply) {
@@ -224,6 +289,26 @@ impl Lane {
         };
         // A caller that has gone meanwhile drops a grant here, which gives it back.
         drop(caller.send(answer));
+    }
+}
+
+impl State {
+    /// True, once, if what was booked last makes debt beyond the bucket's life. A write reckons with the image that it
+    /// was made from; only the bucket afterwards shows what others have taken meanwhile.
+    fn owes_a_longer_life(&mut self, moment: Moment) -> bool {
+        let booked = std::mem::take(&mut self.booked);
+        booked
+            && self
+                .desk
+                .image()
+                .is_some_and(|image| image.expires_before_full(moment.now))
+    }
+}
+
+fn changes(ticket: &Ticket) -> &[(LimitName, i128)] {
+    match &ticket.work {
+        Work::Settle { changes, .. } => changes,
+        Work::Acquire { .. } => &[],
     }
 }
 

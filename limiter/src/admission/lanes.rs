@@ -1,30 +1,36 @@
 //! All lanes of one limiter, and what they share.
 
-use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use zae_limiter_schema::bucket::{
     BucketKey, ClientId, Decoded, Image, Terms, TtlRule, WRITE_UNIT_BYTES, estimated_bytes,
 };
-use zae_limiter_schema::{EntityId, LimitSet, Resource};
+use zae_limiter_schema::{LimitName, LimitSet};
 
 use super::desk::Moment;
 use super::lane::Lane;
-use super::ticket::{Ticket, Work};
+use super::report::{Counters, LimiterStats, Shutdown, Unwritten};
+use super::roster::{Room, Roster};
+use super::tally::{Counted, Tally};
 use crate::backend::Backend;
 use crate::builder::Settings;
 use crate::cache::ConfigCache;
 use crate::entropy::Entropy;
 use crate::resolution::{Resolved, Source};
-use crate::{Clock, Error};
+use crate::{Clock, Error, Result};
 
-/// Idle lanes beyond this number are forgotten.
-const MOST_LANES: usize = 10_000;
+/// How many lanes there are. Those that are in use cannot be forgotten: each may have a write in doubt.
+const ROOM: Room = Room {
+    idle: 10_000,
+    most: 100_000,
+};
+/// Work that its runtime left undone is taken up again so many times before it is given up.
+const MOST_REVIVALS: usize = 3;
 /// The report of what could not be written holds so many entries; the counter counts on.
 const MOST_REPORTED: usize = 1_000;
 /// The warning about large items reckons with so many processes on a bucket.
@@ -41,63 +47,12 @@ pub(crate) struct Hub {
     table: String,
     client: ClientId,
     runtime: Option<Handle>,
-    active: AtomicUsize,
-    idle: Notify,
+    /// Work goes to that runtime whatever the caller's is.
+    keeps_runtime: AtomicBool,
+    /// Lanes that are worked on.
+    work: Arc<Tally>,
     counters: Counters,
     unwritten: Mutex<Vec<Unwritten>>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) granted: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) unavailable: AtomicU64,
-    unwritten: AtomicU64,
-    refill_went_back: AtomicU64,
-}
-
-/// What a limiter has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-#[non_exhaustive]
-pub struct LimiterStats {
-    /// Acquires that were admitted and counted.
-    pub granted: u64,
-    /// Acquires that were refused because a limit was exceeded.
-    pub refused: u64,
-    /// Acquires for which the table could not be reached in time.
-    pub unavailable: u64,
-    /// Adjustments and refunds that could not be written and were given up.
-    pub unwritten: u64,
-    /// How often a bucket's moment of refill was seen to go back: another client's clock is behind.
-    pub refill_went_back: u64,
-    /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
-    pub clock_offset_ms: i64,
-    /// Buckets that are kept in memory.
-    pub buckets: u64,
-}
-
-/// A change that could not be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Unwritten {
-    /// Whose bucket.
-    pub entity: EntityId,
-    /// For what.
-    pub resource: Resource,
-    /// By limit, in millitokens: above zero was used and not booked, below zero was not given back.
-    pub changes: Vec<(zae_limiter_schema::LimitName, i128)>,
-    /// Why.
-    pub reason: String,
-}
-
-/// What was left when a limiter was shut down.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Shutdown {
-    /// Changes that could not be written since the limiter was made, the latest thousand.
-    pub unwritten: Vec<Unwritten>,
-    /// How many there were in all.
-    pub unwritten_total: u64,
 }
 
 impl Hub {
@@ -148,23 +103,30 @@ impl Hub {
     }
 
     /// Runs a lane's work in the background, on the caller's runtime or, outside of any, on the one where the
-    /// limiter was made.
-    pub(super) fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        let Some(runtime) = Handle::try_current().ok().or_else(|| self.runtime.clone()) else {
+    /// limiter was made; a limiter that [keeps](Lanes::keep_runtime) its runtime always uses that.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (own, current) = (self.runtime.clone(), Handle::try_current().ok());
+        let chosen = if self.keeps_runtime.load(Ordering::Relaxed) {
+            own.or(current)
+        } else {
+            current.or(own)
+        };
+        let Some(runtime) = chosen else {
             tracing::error!("no runtime is left to give tokens back on");
             return;
         };
-        let active = Active::new(self.clone());
+        let under_way = self.work.enter();
         runtime.spawn(async move {
             work.await;
-            drop(active);
+            drop(under_way);
         });
     }
 
-    pub(super) fn unwritten(&self, key: &BucketKey, ticket: &Ticket, reason: &str) {
-        let Work::Settle { changes, .. } = &ticket.work else {
+    /// Notes changes that will never be booked.
+    pub(super) fn unwritten(&self, key: &BucketKey, changes: &[(LimitName, i128)], reason: &str) {
+        if changes.is_empty() {
             return;
-        };
+        }
         self.counters.unwritten.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(entity = %key.entity, resource = %key.resource, reason, "a change could not be written");
         let mut list = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +136,7 @@ impl Hub {
         list.push(Unwritten {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
-            changes: changes.clone(),
+            changes: changes.to_vec(),
             reason: reason.to_owned(),
         });
     }
@@ -190,30 +152,15 @@ impl Hub {
     }
 }
 
-/// Counts background work, also when it is cancelled with its runtime.
-struct Active(Arc<Hub>);
-
-impl Active {
-    fn new(hub: Arc<Hub>) -> Self {
-        hub.active.fetch_add(1, Ordering::AcqRel);
-        Self(hub)
-    }
-}
-
-impl Drop for Active {
-    fn drop(&mut self) {
-        if self.0.active.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.idle.notify_waiters();
-        }
-    }
-}
-
 /// The lanes of one limiter.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     hub: Arc<Hub>,
-    by_bucket: Mutex<BTreeMap<BucketKey, Arc<Lane>>>,
-    closed: AtomicBool,
+    roster: Mutex<Roster<Lane>>,
+    /// Calls that are under way.
+    calls: Arc<Tally>,
+    arrivals: AtomicU64,
+    closed: watch::Sender<bool>,
 }
 
 impl Lanes {
@@ -235,15 +182,17 @@ impl Lanes {
             table,
             client,
             runtime: Handle::try_current().ok(),
-            active: AtomicUsize::new(0),
-            idle: Notify::new(),
+            keeps_runtime: AtomicBool::new(false),
+            work: Arc::default(),
             counters: Counters::default(),
             unwritten: Mutex::new(Vec::new()),
         };
         Self {
             hub: Arc::new(hub),
-            by_bucket: Mutex::new(BTreeMap::new()),
-            closed: AtomicBool::new(false),
+            roster: Mutex::new(Roster::new(ROOM)),
+            calls: Arc::default(),
+            arrivals: AtomicU64::new(0),
+            closed: watch::Sender::new(false),
         }
     }
 
@@ -251,32 +200,63 @@ impl Lanes {
         &self.hub
     }
 
+    fn roster(&self) -> MutexGuard<'_, Roster<Lane>> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the runtime where it was made and on no other: callers' runtimes may come and go, or have no timers.
+    #[cfg(feature = "blocking")]
+    pub(crate) fn keep_runtime(&self) {
+        self.hub.keeps_runtime.store(true, Ordering::Relaxed);
+    }
+
     /// The lane of a bucket. There is one at a time: two would write under the same id without knowing of each other.
-    pub(super) fn lane(&self, key: &BucketKey, terms: &Terms) -> Arc<Lane> {
-        let mut lanes = self.by_bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = lanes.get(key) {
-            return lane.clone();
+    pub(super) fn lane(&self, key: &BucketKey, terms: &Terms) -> Result<Arc<Lane>> {
+        let mut roster = self.roster();
+        if let Some(lane) = roster.get(key) {
+            return Ok(lane);
         }
-        if lanes.len() >= MOST_LANES {
-            forget_idle(&mut lanes);
+        let (client, memory) = (self.hub.client, self.hub.settings.memory);
+        let lane = Arc::new(Lane::new(self.hub.clone(), key.clone(), client, memory));
+        if !roster.add(key.clone(), lane.clone(), Lane::is_idle) {
+            return Err(overloaded(key, "buckets in use", ROOM.most));
         }
+        drop(roster);
         warn_about_size(key, terms);
-        let lane = Arc::new(Lane::new(
-            self.hub.clone(),
-            key.clone(),
-            self.hub.client,
-            self.hub.settings.memory,
-        ));
-        lanes.insert(key.clone(), lane.clone());
-        lane
+        Ok(lane)
+    }
+
+    /// Counts a call as under way, unless the limiter is shut down.
+    pub(super) fn enter(&self) -> Result<Counted> {
+        // Counted before it looks: whoever closes sees the call, or the call sees that it is closed.
+        let inside = self.calls.enter();
+        self.check_open()?;
+        Ok(inside)
+    }
+
+    /// The next number in order of arrival, for those who wait for tokens.
+    pub(super) fn arrival(&self) -> u64 {
+        self.arrivals.fetch_add(1, Ordering::Relaxed)
     }
 
     /// An error once the limiter is shut down.
-    pub(super) fn check_open(&self) -> crate::Result<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(Error::invalid("limiter", &self.hub.table, "it is shut down"));
+    pub(super) fn check_open(&self) -> Result<()> {
+        if *self.closed.borrow() {
+            return Err(self.shut());
         }
         Ok(())
+    }
+
+    /// Waits for the limiter to be shut down: the error for those who wait for something else.
+    pub(super) async fn closing(&self) -> Error {
+        let mut closed = self.closed.subscribe();
+        // It cannot end without a value: this one holds the sender.
+        drop(closed.wait_for(|closed| *closed).await);
+        self.shut()
+    }
+
+    fn shut(&self) -> Error {
+        Error::invalid("limiter", &self.hub.table, "it is shut down")
     }
 
     /// True if the table answers.
@@ -288,20 +268,37 @@ impl Lanes {
         )
     }
 
-    /// Refuses further acquires.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+    /// Refuses further acquires, waits until nothing is under way any more, and tells what could not be written.
+    pub(crate) async fn shut_down(&self) -> Shutdown {
+        self.closed.send_replace(true);
+        // None has more time than that; one that nobody polls any more is not waited for.
+        let _ = tokio::time::timeout(self.hub.settings.time_budget, self.calls.none()).await;
+        self.settled().await;
+        self.report()
     }
 
-    /// Waits until nothing is under way any more.
+    /// Waits until no lane is worked on any more and none is left undone.
     pub(crate) async fn settled(&self) {
-        loop {
-            let idle = self.hub.idle.notified();
-            if self.hub.active.load(Ordering::Acquire) == 0 {
+        let mut left = self.undone(Lane::is_left_undone);
+        for _ in 0..MOST_REVIVALS {
+            left.iter().for_each(Lane::drive);
+            self.hub.work.none().await;
+            left = self.undone(Lane::has_waiting);
+            if left.is_empty() {
                 return;
             }
-            idle.await;
         }
+        let error = self
+            .hub
+            .unavailable("the work on this bucket breaks off each time");
+        for lane in left {
+            lane.give_up(&error);
+        }
+    }
+
+    fn undone(&self, is_undone: impl Fn(&Lane) -> bool) -> Vec<Arc<Lane>> {
+        let all = self.roster().all();
+        all.into_iter().filter(|lane| is_undone(lane)).collect()
     }
 
     pub(crate) fn report(&self) -> Shutdown {
@@ -327,23 +324,17 @@ impl Lanes {
             unwritten: count(&counters.unwritten),
             refill_went_back: count(&counters.refill_went_back),
             clock_offset_ms: self.hub.backend.clock_offset(),
-            buckets: self
-                .by_bucket
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .len() as u64,
+            buckets: self.roster().len() as u64,
         }
     }
 }
 
-/// Forgets a tenth of the lanes that nobody uses, so that this is rarely done.
-fn forget_idle(lanes: &mut BTreeMap<BucketKey, Arc<Lane>>) {
-    let idle = lanes
-        .iter()
-        .filter(|(_, lane)| Arc::strong_count(lane) == 1 && lane.is_idle());
-    let forgotten: Vec<_> = idle.map(|(key, _)| key.clone()).take(MOST_LANES / 10).collect();
-    for key in forgotten {
-        lanes.remove(&key);
+pub(super) fn overloaded(key: &BucketKey, what: &'static str, most: usize) -> Error {
+    Error::Overloaded {
+        entity: key.entity.clone(),
+        resource: key.resource.clone(),
+        what,
+        most,
     }
 }
 

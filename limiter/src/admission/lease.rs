@@ -23,6 +23,9 @@ pub enum Admission {
     Counted,
     /// The table could not be reached and the policy is to allow: nothing was taken, and nothing will be.
     AllowedWhileUnavailable,
+    /// The tokens of the call were taken; of those that the lease [consumed](Lease::consume) later some were not,
+    /// because the table could not be reached by then and the policy is to allow.
+    PartlyCounted,
 }
 
 /// Tokens that a call has taken.
@@ -39,6 +42,7 @@ pub struct Lease {
     held: Vec<Held>,
     /// Taken by this lease on the entity's own bucket, in tokens.
     taken: BTreeMap<LimitName, i64>,
+    /// The sum of all adjustments, which may be below what was taken until it is booked.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
     admission: Admission,
@@ -108,31 +112,40 @@ impl Lease {
     /// added up here.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
         let mut consumed = self.taken.clone();
-        for (limit, delta) in &self.adjusted {
-            *consumed.entry(limit.clone()).or_default() += delta;
+        for (limit, delta) in self.adjustments() {
+            *consumed.entry(limit).or_default() += delta;
         }
         consumed
     }
 
-    /// How every limit stood after the lease was taken, the entity's own first, then its parents'. Empty for a lease
-    /// that is not counted.
+    /// What is booked of the adjustments: a lease never gives back more than it took.
+    fn adjustments(&self) -> BTreeMap<LimitName, i64> {
+        let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
+        let booked = self.adjusted.iter().map(|(limit, sum)| {
+            let taken = self.taken.get(limit).copied().unwrap_or(0);
+            (limit.clone(), (*sum).clamp(-taken, most))
+        });
+        booked.collect()
+    }
+
+    /// How every limit stood after the lease was taken, next to what was taken of it: the entity's own first, then its
+    /// parents'. Empty for a lease that is not counted.
     pub fn statuses(&self) -> Vec<LimitStatus> {
         self.held
             .iter()
-            .flat_map(|held| held.level.statuses_after(held.grant.as_ref().map(Grant::image)))
+            .flat_map(|held| held.level.statuses_after(held.grant.as_ref()))
             .collect()
     }
 
     /// Corrects what was used: above zero is used more than was taken, below zero less. It may go into debt and never
-    /// fails; it is written by [`commit`](Lease::commit). A lease never gives back more than it took.
+    /// fails; it is written by [`commit`](Lease::commit). Adjustments add up, and their sum never gives back more than
+    /// the lease took.
     pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
         let limit = limit.as_ref();
         match LimitName::from_stored(limit) {
-            Ok(name) if self.admission != Admission::Counted || self.knows(&name) => {
-                let taken = self.taken.get(&name).copied().unwrap_or(0);
-                let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
-                let delta = self.adjusted.entry(name).or_default();
-                *delta = delta.saturating_add(tokens).clamp(-taken, most);
+            Ok(name) if !self.is_counted() || self.knows(&name) => {
+                let sum = self.adjusted.entry(name).or_default();
+                *sum = sum.saturating_add(tokens);
             }
             _ => self.unknown.push(limit.chars().take(50).collect()),
         }
@@ -145,6 +158,11 @@ impl Lease {
         self.adjust(limit, -tokens)
     }
 
+    /// True if there is anything to book on.
+    fn is_counted(&self) -> bool {
+        self.admission != Admission::AllowedWhileUnavailable
+    }
+
     fn knows(&self, limit: &LimitName) -> bool {
         self.held
             .iter()
@@ -152,7 +170,8 @@ impl Lease {
     }
 
     /// Takes more tokens, if they are there: a real conditional write, at every level, under the limits and the policy
-    /// that the call came with. What a policy lets pass while the table cannot be reached is not counted.
+    /// that the call came with. What a policy lets pass while the table cannot be reached is not counted, and
+    /// [`admission`](Lease::admission) tells so.
     pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
         let name = LimitName::from_stored(limit.as_ref())?;
         let amount = Tokens::new(tokens)
@@ -165,9 +184,12 @@ impl Lease {
                 "at least one token must be consumed",
             ));
         }
-        if self.admission == Admission::Counted {
+        let lanes = self.lanes.clone();
+        let _inside = lanes.enter()?;
+        if self.is_counted() {
             match self.take_more(&name, amount).await {
                 Err(error) if error.is_unavailable() && self.policy() == OnUnavailable::Allow => {
+                    self.admission = Admission::PartlyCounted;
                     return Ok(());
                 }
                 result => result?,
@@ -184,16 +206,13 @@ impl Lease {
 
     async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
         let amounts: Changes = vec![(name.clone(), amount)];
-        let budget = self.lanes.hub().settings.time_budget;
         let admitted = async {
             let limits = self.limits.as_ref();
             let levels = level::levels(&self.lanes, &self.entity, &self.resource, &amounts, limits).await?;
             let grants = cascade::admit(&levels).await?;
-            Ok::<_, Error>((levels, grants))
+            Ok((levels, grants))
         };
-        let (levels, grants) = tokio::time::timeout(budget, admitted)
-            .await
-            .map_err(|_| self.lanes.hub().unavailable("no answer within the time budget"))??;
+        let (levels, grants) = self.lanes.in_time(admitted).await?;
         for (level, grant) in levels.into_iter().zip(grants) {
             self.hold(level, grant);
         }
@@ -220,7 +239,7 @@ impl Lease {
     /// An error says what could not be written yet; it is not lost: it goes on in the background, and what has to be
     /// given up in the end is reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
     pub async fn commit(mut self) -> Result<()> {
-        let adjusted = std::mem::take(&mut self.adjusted);
+        let adjusted = self.adjustments();
         let answers: Vec<_> = self
             .held
             .drain(..)

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use zae_limiter_schema::bucket::{Attributes, Batch, BucketKey, Demand, Footing, Image, Terms};
+use zae_limiter_schema::bucket::{Attributes, Batch, BucketKey, Demand, Footing, Image, Terms, Wait};
 use zae_limiter_schema::{EntityId, LimitName, LimitSet, Resource};
 
+use super::grant::Grant;
 use super::lane::Lane;
 use super::lanes::Lanes;
 use super::status::LimitStatus;
@@ -58,16 +59,19 @@ impl Level {
         !self.terms.match_image(&image) || Footing::live(&image, &self.terms, now).fits(&self.batch())
     }
 
-    /// How its limits stand by the last image; a bucket that is not there is full. What is `held` counts as given
-    /// back.
-    pub(super) fn statuses(&self, held: bool) -> Vec<LimitStatus> {
+    /// A bucket that is not there is full.
+    fn footing<'a>(&'a self, image: Option<&'a Image>) -> Footing<'a> {
         let now = self.lane.hub().moment().now;
-        let image = self.lane.image();
-        let footing = match &image {
+        match image {
             Some(image) if self.terms.match_image(image) => Footing::live(image, &self.terms, now),
             Some(image) => Footing::parameters(image, &self.terms, now),
             None => Footing::create(&self.terms, now),
-        };
+        }
+    }
+
+    /// How its limits stand by the last image. What is `held` counts as given back.
+    pub(super) fn statuses(&self, held: bool) -> Vec<LimitStatus> {
+        let image = self.lane.image();
         let mut back = Batch::default();
         for (limit, amount) in self.amounts.iter().filter(|_| held) {
             back.add(
@@ -78,37 +82,51 @@ impl Level {
                 },
             );
         }
-        self.statuses_on(&footing, &back)
+        self.statuses_on(&self.footing(image.as_deref()), &back)
+    }
+
+    /// How its limits stand by the last image for one who comes after all that is `ahead`.
+    pub(super) fn statuses_behind(&self, ahead: &Batch) -> Vec<LimitStatus> {
+        let image = self.lane.image();
+        let footing = self.footing(image.as_deref());
+        let statuses = self.terms.limits().iter().filter_map(|limit| {
+            let amount = self.asked(limit.name());
+            let (now, _) = footing.outlook(limit.name(), &Batch::default(), 0)?;
+            let (left, wait) = footing.outlook(limit.name(), ahead, amount)?;
+            // What is spoken for is not there; but only what was used is debt.
+            let available = left.max(now.min(0));
+            Some(LimitStatus::new(self.lane.key(), limit, available, amount, wait))
+        });
+        statuses.collect()
+    }
+
+    fn asked(&self, name: &LimitName) -> i128 {
+        let own = self.amounts.iter().find(|(limit, _)| limit == name);
+        own.map_or(0, |(_, amount)| *amount)
     }
 
     /// How its limits stand on a footing when the batch is booked, next to what is asked.
     pub(super) fn statuses_on(&self, footing: &Footing<'_>, batch: &Batch) -> Vec<LimitStatus> {
-        let asked = |name: &LimitName| {
-            self.amounts
-                .iter()
-                .find(|(limit, _)| limit == name)
-                .map_or(0, |(_, a)| *a)
-        };
         let statuses = self.terms.limits().iter().filter_map(|limit| {
-            let amount = asked(limit.name());
+            let amount = self.asked(limit.name());
             let (available, wait) = footing.outlook(limit.name(), batch, amount)?;
             Some(LimitStatus::new(self.lane.key(), limit, available, amount, wait))
         });
         statuses.collect()
     }
 
-    /// How its limits stand in an image, with nothing asked.
-    pub(super) fn statuses_after(&self, image: Option<&Arc<Image>>) -> Vec<LimitStatus> {
-        let now = self.lane.hub().moment().now;
-        let footing = match image {
-            Some(image) => Footing::live(image, &self.terms, now),
-            None => Footing::create(&self.terms, now),
-        };
-        Self {
-            amounts: Vec::new(),
-            ..self.clone()
-        }
-        .statuses_on(&footing, &Batch::default())
+    /// How its limits stand after a grant, next to what was taken. Where nothing was, by the last image.
+    pub(super) fn statuses_after(&self, grant: Option<&Grant>) -> Vec<LimitStatus> {
+        let last = self.lane.image();
+        let image = grant.map(Grant::image).or(last.as_ref());
+        let footing = self.footing(image.map(AsRef::as_ref));
+        let statuses = self.terms.limits().iter().filter_map(|limit| {
+            let taken = grant.map_or(0, |grant| grant.taken(limit.name()));
+            let (available, _) = footing.outlook(limit.name(), &Batch::default(), 0)?;
+            let key = self.lane.key();
+            Some(LimitStatus::new(key, limit, available, taken, Wait::Now))
+        });
+        statuses.collect()
     }
 }
 
@@ -144,7 +162,7 @@ pub(super) async fn levels(
         {
             return Err(unknown_limit(limit, &terms, &key));
         }
-        let lane = lanes.lane(&key, &terms);
+        let lane = lanes.lane(&key, &terms)?;
         if lane.knows_nothing() {
             match &lookup.bucket {
                 BucketImage::Present(item) => lane.saw(Some(&Attributes::from_item(item)), false)?,

@@ -19,15 +19,20 @@ mod lane;
 mod lanes;
 mod lease;
 mod level;
+mod line;
+mod patience;
 mod peek;
+mod report;
+mod roster;
 mod server_time;
 mod status;
+mod tally;
 mod ticket;
 
 pub use acquire::Acquire;
-pub use lanes::{LimiterStats, Shutdown, Unwritten};
 pub use lease::{Admission, Lease};
 pub use peek::Peek;
+pub use report::{LimiterStats, Shutdown, Unwritten};
 pub use status::{LimitStatus, RateLimitExceeded, RetryAfter};
 
 pub(crate) use compile::compile;

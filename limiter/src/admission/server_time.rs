@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::interceptors::BeforeDeserializationInterceptorContextRef;
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -33,6 +34,11 @@ impl DateWatch {
             clock,
             seen: Arc::new(Seen::default()),
         }
+    }
+
+    /// The same client, whose answers are looked at.
+    pub(crate) fn watch(&self, client: &Client) -> Client {
+        Client::from_conf(client.config().to_builder().interceptor(self.clone()).build())
     }
 
     /// What must be added to this machine's time, in milliseconds: 0 unless it is off by more than two seconds.

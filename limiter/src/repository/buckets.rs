@@ -57,13 +57,7 @@ impl TableBackend {
             .set_expression_attribute_values(Some(compiled.values))
             .return_values(ReturnValue::AllNew)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        // An embedded store has no time of its own.
-        let sent = if self.embedded {
-            request.send().await
-        } else {
-            request.customize().interceptor(self.dates.clone()).send().await
-        };
-        match sent {
+        match request.send().await {
             Ok(answer) => attributes(answer.attributes).map_or_else(WriteOutcome::Failed, |found| {
                 WriteOutcome::Done(found.unwrap_or_default())
             }),

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,26 +13,26 @@ use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item
 use crate::admission::DateWatch;
 use crate::backend::{Backend, Capabilities, ConfigSource, LoadedConfig, Pending, WriteOutcome};
 use crate::dynamo::{Budget, Table};
-use crate::{Clock, Result, versions};
+use crate::{Result, versions};
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
 pub(crate) struct TableBackend {
     pub(crate) table: Table,
     pub(super) time_budget: Duration,
-    pub(super) embedded: bool,
+    embedded: bool,
     version_checked: AtomicBool,
-    pub(super) dates: DateWatch,
+    dates: DateWatch,
 }
 
 impl TableBackend {
-    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool, dates: DateWatch) -> Self {
         Self {
             table,
             time_budget,
             embedded,
             version_checked: AtomicBool::new(false),
-            dates: DateWatch::new(clock),
+            dates,
         }
     }
 

@@ -34,6 +34,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use zae_limiter_schema::{EntityId, Principal, Resource, StackName};
 
+use crate::admission::DateWatch;
 use crate::backend::Backend;
 use crate::cache::{CacheLimits, CacheStats, ConfigCache};
 use crate::connect::Connected;
@@ -86,8 +87,15 @@ pub(crate) struct Setup {
 impl Repository {
     pub(crate) fn new(setup: Setup) -> Self {
         let embedded = setup.connected.aws.is_none();
+        let dates = DateWatch::new(setup.clock.clone());
         let table = Table {
-            client: setup.connected.client,
+            // Every answer shows the server's time, so that a wrong clock is known before it decides anything. An
+            // embedded store has no time of its own.
+            client: if embedded {
+                setup.connected.client
+            } else {
+                dates.watch(&setup.connected.client)
+            },
             name: setup.name,
             place: setup.connected.place,
             entropy: setup.entropy,
@@ -98,7 +106,7 @@ impl Repository {
             table.clone(),
             setup.time_budget,
             embedded,
-            setup.clock.clone(),
+            dates,
         ));
         let cache = Arc::new(ConfigCache::new(
             backend.clone(),

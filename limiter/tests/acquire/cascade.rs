@@ -229,6 +229,46 @@ async fn a_parent_counts_the_limits_that_it_has() {
         .map(|call| call.partition)
         .collect();
     assert_eq!(written, ["ENTITY#user-1"]);
+    // How it stands is told all the same.
+    take(&limiter, "org", "tpm", 4_900).await.unwrap();
+    let lease = lease(&limiter, "user-1", "rpm", 1).await.unwrap();
+    let statuses: Vec<_> = lease
+        .statuses()
+        .iter()
+        .map(|one| (one.entity.to_string(), one.available, one.requested))
+        .collect();
+    let expected = [("user-1", 7, 1), ("user-1", 900, 0), ("org", 0, 0)];
+    assert_eq!(
+        statuses,
+        expected.map(|(entity, available, requested)| (entity.to_owned(), available, requested))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_level_whose_answers_are_lost_for_good_leaves_nothing_behind_in_the_end() {
+    for lost in ["user-1", "team", "org"] {
+        for fault in [Fault::SilentAnswer, Fault::LostAnswer, Fault::Silence] {
+            let stage = Stage::new();
+            let limiter = chain(&stage).await;
+            take(&limiter, "user-1", "rpm", 1).await.unwrap();
+            stage.wire.always_on(lost, fault);
+            let error = take(&limiter, "user-1", "rpm", 2).await.unwrap_err();
+            assert!(error.is_unavailable(), "{lost}, {fault:?}: {error}");
+            // The other levels are given back while this one is still in doubt.
+            tokio::time::sleep(secs(2)).await;
+            for (level, entity) in ["user-1", "team", "org"].into_iter().enumerate() {
+                if entity != lost {
+                    let consumed = stage.bucket(entity).await.unwrap().consumed("rpm");
+                    assert_eq!(consumed, 1_000, "level {level} without {lost}, {fault:?}");
+                }
+            }
+            stage.wire.heal();
+            let report = limiter.shutdown().await;
+            assert_eq!(report.unwritten_total, 0, "{lost}, {fault:?}");
+            let consumed = stage.bucket(lost).await.unwrap().consumed("rpm");
+            assert_eq!(consumed, 1_000, "{lost}, {fault:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

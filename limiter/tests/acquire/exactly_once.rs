@@ -155,3 +155,78 @@ async fn never_more_than_the_burst_is_admitted() {
         assert!((0..=1).contains(&missing), "seed {seed}: {missing}");
     }
 }
+
+/// The slots on a bucket.
+async fn slots(stage: &Stage, entity: &str) -> Vec<String> {
+    let bucket = stage.bucket(entity).await.unwrap();
+    let mut slots: Vec<_> = bucket
+        .0
+        .into_keys()
+        .filter(|name| name.starts_with("o_"))
+        .collect();
+    slots.sort();
+    slots
+}
+
+#[tokio::test(start_paused = true)]
+async fn limiters_that_drew_the_same_id_notice_and_count_exactly() {
+    for seed in 0..20 {
+        let stage = Stage::new();
+        let mut callers = Vec::new();
+        for number in 0..2 {
+            let wire = stage.another_wire();
+            wire.latency(millis(2 + number));
+            let builder = stage.builder_on(&wire).default_limits([hoard("tokens", 30)]);
+            // The same seed, and so the same id.
+            let limiter = builder.seed(seed).await.unwrap();
+            for caller in 0..20 {
+                let limiter = limiter.clone();
+                callers.push(tokio::spawn(async move {
+                    tokio::time::sleep(millis(caller * 5)).await;
+                    let Ok(held) = lease(&limiter, "user-1", "tokens", 2).await else {
+                        return 0;
+                    };
+                    if caller % 3 == 0 {
+                        held.rollback().await.unwrap();
+                        return 0;
+                    }
+                    held.commit().await.unwrap();
+                    2
+                }));
+            }
+        }
+        let mut used = 0;
+        for caller in callers {
+            used += caller.await.unwrap();
+        }
+        let bucket = stage.bucket("user-1").await.unwrap();
+        assert_eq!(bucket.consumed("tokens"), used * 1000, "seed {seed}");
+        assert_eq!(bucket.level("tokens"), (30 - used) * 1000, "seed {seed}");
+        let slots = slots(&stage, "user-1").await;
+        assert!(
+            slots.len() >= 2,
+            "seed {seed}: one of them drew another id: {slots:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limiter_whose_slot_was_removed_while_it_was_idle_goes_on() {
+    let stage = Stage::new();
+    let idle = stage.limiter(&["tpm:100"]).await;
+    let held = lease(&idle, "user-1", "tpm", 40).await.unwrap();
+    let own = slots(&stage, "user-1").await;
+    assert_eq!(own.len(), 1);
+    advance(secs(90)).await;
+    let busy = stage.limiter(&["tpm:100"]).await;
+    take(&busy, "user-1", "tpm", 100).await.unwrap();
+    let left = slots(&stage, "user-1").await;
+    assert!(left.len() == 1 && left != own, "{left:?}");
+    stage.wire.calls();
+    held.rollback().await.unwrap();
+    take(&idle, "user-1", "tpm", 1).await.unwrap();
+    // What it had was filled up by time, so that giving it back after a hundred others makes room for forty.
+    let bucket = stage.bucket("user-1").await.unwrap();
+    assert_eq!(bucket.consumed("tpm"), 101_000);
+    assert_eq!(slots(&stage, "user-1").await.len(), 2);
+}

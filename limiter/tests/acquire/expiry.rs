@@ -42,6 +42,46 @@ async fn debt_lengthens_the_life() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn somebody_who_has_not_seen_a_debt_does_not_shorten_the_life_that_it_was_given() {
+    let stage = Stage::new();
+    let (one, other) = (
+        stage.limiter(&["tpm:100"]).await,
+        stage.limiter(&["tpm:100"]).await,
+    );
+    let mut deep = lease(&one, "user-1", "tpm", 1).await.unwrap();
+    let mut shallow = lease(&other, "user-1", "tpm", 1).await.unwrap();
+    deep.adjust("tpm", 9_998);
+    deep.commit().await.unwrap();
+    shallow.adjust("tpm", 1_900);
+    shallow.commit().await.unwrap();
+    // 11,900 tokens to full at a hundred a minute.
+    let life = stage.life("user-1").await.unwrap();
+    assert!(life >= 119 * 60, "{life}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn debts_that_nobody_saw_together_lengthen_the_life_too() {
+    let stage = Stage::new();
+    let mut leases = Vec::new();
+    for _ in 0..3 {
+        let limiter = stage.limiter(&["tpm:100"]).await;
+        leases.push((lease(&limiter, "user-1", "tpm", 1).await.unwrap(), limiter));
+    }
+    stage.wire.calls();
+    let mut writes = Vec::new();
+    for (mut held, limiter) in leases {
+        // For itself this is paid back within half of the bucket's life; three times that is not.
+        held.adjust("tpm", 300);
+        held.commit().await.unwrap();
+        limiter.settled().await;
+        writes.push(stage.wire.operations().len());
+    }
+    let life = stage.life("user-1").await.unwrap();
+    assert!(life >= 602, "1,003 tokens at a hundred a minute: {life}");
+    assert_eq!(writes, [1, 1, 2], "one write more, by the one who sees it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_busy_bucket_never_expires() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:60"]).await;

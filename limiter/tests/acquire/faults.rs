@@ -170,12 +170,14 @@ async fn unprocessed_keys_of_a_cold_read_are_asked_for_again() {
         .await
         .unwrap();
     let limiter = stage.limiter(&["rpd:1000/day"]).await;
-    stage
-        .wire
-        .plan("BatchGetItem", [Fault::Throttled, Fault::ServerError]);
+    let faults = [Fault::Unprocessed, Fault::Throttled, Fault::Unprocessed];
+    stage.wire.plan("BatchGetItem", faults);
     assert_eq!(
         drain(&limiter, "user-1", "rpd").await,
         10,
         "never the builder's limits instead of stored ones"
     );
+    let reads = stage.wire.operations();
+    let reads = reads.iter().filter(|operation| *operation == "BatchGetItem");
+    assert_eq!(reads.count(), 1 + faults.len());
 }

@@ -6,6 +6,7 @@
 
 mod support;
 
+mod adjustments;
 mod admission;
 mod cascade;
 mod clock;
@@ -21,5 +22,6 @@ mod mistakes;
 mod peer_items;
 mod refill;
 mod refusals;
+mod shutdown;
 mod unavailable;
 mod wait;

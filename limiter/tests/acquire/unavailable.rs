@@ -212,11 +212,49 @@ async fn more_of_a_lease_follows_the_policy_too() {
         let mut lease = call.on_unavailable(policy).await.unwrap();
         stage.wire.always(Fault::LostRequest);
         assert_eq!(lease.consume("rpm", 1).await.is_ok(), allowed);
+        let admission = if allowed {
+            Admission::PartlyCounted
+        } else {
+            Admission::Counted
+        };
+        assert_eq!(lease.admission(), admission);
         stage.wire.heal();
+        lease.consume("rpm", 2).await.unwrap();
+        assert_eq!(
+            lease.admission(),
+            admission,
+            "what came later does not make up for it"
+        );
         lease.commit().await.unwrap();
         limiter.settled().await;
-        assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpm"), 2_000);
+        assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpm"), 4_000);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_calls_at_a_time_than_a_bucket_can_serve_never_fail_open() {
+    let stage = Stage::new();
+    let builder = stage.builder().default_limits(limits(&["rpm:100000"]));
+    let limiter = builder.on_unavailable(Allow).await.unwrap();
+    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    stage.wire.latency(millis(10));
+    let calls: Vec<_> = (0..10_002)
+        .map(|_| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { admission(&limiter, "user-1", GPT).await })
+        })
+        .collect();
+    let (mut counted, mut overloaded) = (0, 0);
+    for call in calls {
+        match call.await.unwrap() {
+            Ok(Admission::Counted) => counted += 1,
+            Err(Error::Overloaded { most, .. }) => overloaded += u64::from(most == 10_000),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(overloaded > 0, "{counted} counted");
+    assert_eq!(counted + overloaded, 10_002);
+    assert_eq!(limiter.stats().unavailable, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -356,5 +394,7 @@ async fn many_callers_of_a_dead_bucket_are_all_answered_in_time() {
     }
     assert!(before.elapsed() <= secs(6));
     stage.wire.heal();
+    // What is in doubt is looked for at intervals of up to a second, as long as the whole budget of a call.
+    limiter.settled().await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
-use zae_limiter::{Error, Lease, RateLimiter, RetryAfter};
+use zae_limiter::{Error, Lease, NewEntity, OnUnavailable, RateLimiter, RetryAfter};
 
 use crate::support::*;
 
@@ -165,4 +165,157 @@ async fn a_line_whose_time_is_over_is_refused() {
         }
     }
     assert!((9..=10).contains(&admitted), "{admitted}");
+}
+
+/// Waits in a task of its own, which has begun to wait when this returns.
+async fn waiting(
+    limiter: &RateLimiter,
+    entity: &'static str,
+    tokens: u64,
+    patience: std::time::Duration,
+) -> tokio::task::JoinHandle<Result<Instant, Error>> {
+    let call = limiter
+        .acquire(entity, GPT)
+        .consume("rps", tokens)
+        .wait_up_to(patience);
+    let call = tokio::spawn(async move {
+        call.await?.commit().await?;
+        Ok(Instant::now())
+    });
+    tokio::time::sleep(millis(1)).await;
+    call
+}
+
+#[tokio::test(start_paused = true)]
+async fn impatient_callers_do_not_pass_by_one_who_came_before_them() {
+    let stage = Stage::new();
+    let limiter = empty(&stage).await;
+    let first = waiting(&limiter, "user-1", 10, millis(1_100)).await;
+    let mut later = Vec::new();
+    for _ in 0..10 {
+        later.push(waiting(&limiter, "user-1", 1, millis(500)).await);
+    }
+    for call in later {
+        let refused = exceeded(call.await.unwrap().unwrap_err());
+        let status = refused.primary_violation().unwrap();
+        // Five tokens are there by then, and spoken for.
+        assert_eq!((status.available, status.requested), (0, 1));
+        let RetryAfter::After(wait) = status.retry_after else {
+            panic!("{:?}", status.retry_after)
+        };
+        assert!(wait >= millis(550), "after the first, not before: {wait:?}");
+    }
+    first.await.unwrap().unwrap();
+    assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rps"), 20_000);
+}
+
+/// An empty team with two members who have plenty themselves.
+async fn team(stage: &Stage) -> RateLimiter {
+    let limiter = stage.limiter(&["rps:100/sec"]).await;
+    limiter.create_entity(NewEntity::new("team")).await.unwrap();
+    limiter
+        .set_limits("team", GPT, limits(&["rps:10/sec"]))
+        .await
+        .unwrap();
+    for user in ["user-1", "user-2", "user-3"] {
+        let user = NewEntity::new(user).parent("team").cascade(true);
+        limiter.create_entity(user).await.unwrap();
+    }
+    take(&limiter, "team", "rps", 10).await.unwrap();
+    limiter
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_for_the_same_parent_are_served_in_order_of_arrival() {
+    let stage = Stage::new();
+    let limiter = team(&stage).await;
+    let mut calls = Vec::new();
+    // The first asks for most; members who come later want less, and must not pass it by.
+    for (user, tokens) in [
+        ("user-1", 8),
+        ("user-2", 1),
+        ("user-3", 1),
+        ("user-2", 3),
+        ("user-1", 1),
+    ] {
+        calls.push(waiting(&limiter, user, tokens, secs(60)).await);
+    }
+    let mut served = Vec::new();
+    for call in calls {
+        served.push(call.await.unwrap().unwrap());
+    }
+    assert!(served.is_sorted(), "{served:?}");
+    assert_eq!(stage.bucket("team").await.unwrap().consumed("rps"), 24_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_waits_for_its_own_bucket_does_not_hold_up_its_parent_s_others() {
+    let stage = Stage::new();
+    let limiter = team(&stage).await;
+    limiter
+        .set_limits("user-1", GPT, limits(&["rps:6/min"]))
+        .await
+        .unwrap();
+    take(&limiter, "user-1", "rps", 6).await.unwrap_err();
+    advance(secs(1)).await;
+    take(&limiter, "user-1", "rps", 6).await.unwrap();
+    // Ten seconds for its own token; the team's are there after a hundred milliseconds.
+    let slow = waiting(&limiter, "user-1", 1, secs(60)).await;
+    take(&limiter, "team", "rps", 4).await.unwrap();
+    let before = Instant::now();
+    let quick = waiting(&limiter, "user-2", 1, secs(60)).await;
+    assert!(quick.await.unwrap().unwrap() - before < millis(200));
+    assert!(slow.await.unwrap().unwrap() - before > secs(9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_in_an_outage_are_all_answered_within_the_budget() {
+    for policy in [OnUnavailable::Block, OnUnavailable::Allow] {
+        let stage = Stage::new();
+        let limiter = team(&stage).await;
+        let callers: Vec<_> = ["user-1", "user-2", "user-1", "user-3", "user-1", "user-2"]
+            .into_iter()
+            .map(|user| {
+                let call = limiter.acquire(user, GPT).consume("rps", 5);
+                let call = call.wait_up_to(secs(60)).on_unavailable(policy);
+                tokio::spawn(async move { call.await })
+            })
+            .collect();
+        tokio::time::sleep(millis(400)).await;
+        stage.wire.always(Fault::Silence);
+        let before = Instant::now();
+        for caller in callers {
+            match (caller.await.unwrap(), policy) {
+                (Ok(lease), OnUnavailable::Allow) => {
+                    assert_ne!(lease.admission(), zae_limiter::Admission::Counted);
+                }
+                (Err(error), OnUnavailable::Block) => assert!(error.is_unavailable(), "{error}"),
+                (result, _) => panic!("{result:?}"),
+            }
+        }
+        // A hundred milliseconds until the first one asks, and its budget.
+        assert!(before.elapsed() <= millis(1_110), "{:?}", before.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn finding_the_levels_of_one_who_would_wait_counts_against_the_budget() {
+    let stage = Stage::new();
+    let limiter = team(&stage).await;
+    let org = NewEntity::new("org");
+    limiter.create_entity(org).await.unwrap();
+    let change = zae_limiter::EntityChange::new().parent("org").cascade(true);
+    limiter.update_entity("team", change).await.unwrap();
+    // Three levels, nothing known of any: each takes almost half of the budget.
+    let cold = stage.limiter(&["rps:100/sec"]).await;
+    stage.wire.latency(millis(450));
+    let before = Instant::now();
+    let error = cold
+        .acquire("user-3", GPT)
+        .consume("rps", 1)
+        .wait_up_to(secs(60))
+        .await
+        .unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert_eq!(before.elapsed(), secs(1));
 }

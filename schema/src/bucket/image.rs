@@ -43,6 +43,19 @@ impl Image {
         self.etag.as_ref().map_or("", Etag::incarnation)
     }
 
+    /// True if it may be deleted before it has filled up, so that its next incarnation, which starts full, would give
+    /// something away. The second in which it expires counts as a whole one.
+    pub fn expires_before_full(&self, now: Timestamp) -> bool {
+        let elapsed = self.elapsed(now);
+        let to_full = self.limits.values().map(|limit| {
+            let Meter { params, .. } = limit.meter;
+            params.time_for(params.burst() - limit.meter.available(elapsed))
+        });
+        let full_at = i128::from(now.millis()) + to_full.max().unwrap_or(0);
+        self.expires_at
+            .is_some_and(|seconds| (i128::from(seconds) + 1) * 1000 < full_at)
+    }
+
     /// Milliseconds since the last refill; 0 for a clock that is behind it.
     pub fn elapsed(&self, now: Timestamp) -> i128 {
         i128::from(now.since(self.refilled_at))

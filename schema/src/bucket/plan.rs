@@ -248,8 +248,14 @@ impl Footing<'_> {
         match (self.life(batch), seen) {
             (None, None) => Expiry::Leave,
             (None, Some(_)) => Expiry::Removed,
+            // Never shorter than it is: what others have taken since is not in the image.
             (Some(life), Some(expires_at))
-                if shape == Shape::Touch && expires_at - now >= life - life / 2 =>
+                if expires_at - now
+                    >= if shape == Shape::Touch {
+                        life - life / 2
+                    } else {
+                        life
+                    } =>
             {
                 Expiry::Beyond(now + life / 2 - 1)
             }

@@ -85,7 +85,7 @@ pub enum Expiry {
     Leave,
     /// It lies beyond this or is missing, and stays.
     Beyond(i64),
-    /// It becomes this.
+    /// It is missing or lies before this, and becomes this.
     Becomes(i64),
     /// The bucket no longer expires.
     Removed,
@@ -160,12 +160,18 @@ impl BucketWrite {
             }
         }
         self.state_conditions(&mut conditions);
-        if let Expiry::Beyond(soon) = self.expiry {
-            conditions.push(Condition::AnyOf(vec![
-                vec![Condition::Missing(Attr::ExpiresAt)],
-                vec![Condition::Above(Attr::ExpiresAt, i128::from(soon))],
-            ]));
-        }
+        let expiry = match self.expiry {
+            Expiry::Beyond(soon) => Some(Condition::Above(Attr::ExpiresAt, i128::from(soon))),
+            // Somebody else may have let a bucket in debt live longer.
+            Expiry::Becomes(seconds) if self.shape != Shape::New => {
+                Some(Condition::AtMost(Attr::ExpiresAt, i128::from(seconds)))
+            }
+            Expiry::Becomes(_) | Expiry::Leave | Expiry::Removed => None,
+        };
+        conditions.extend(
+            expiry
+                .map(|holds| Condition::AnyOf(vec![vec![Condition::Missing(Attr::ExpiresAt)], vec![holds]])),
+        );
         for (client, seen) in &self.prune {
             conditions.push(Condition::Is(Attr::Slot(*client), Scalar::Number(*seen)));
         }

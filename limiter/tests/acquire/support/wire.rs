@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     Silence,
     /// It is carried out; nothing is ever heard of it.
     SilentAnswer,
+    /// A read of many items is answered without any: every key is left unprocessed.
+    Unprocessed,
     /// Too many requests.
     Throttled,
     /// A transaction is at work on the item.
@@ -85,6 +87,8 @@ pub(crate) struct Call {
 struct State {
     planned: VecDeque<(String, Fault)>,
     always: Option<(String, Fault)>,
+    /// By the partition key.
+    always_on: Option<(String, Fault)>,
     weather: Weather,
     chance: fastrand::Rng,
     latency: Duration,
@@ -107,6 +111,7 @@ impl Wire {
         let state = State {
             planned: VecDeque::new(),
             always: None,
+            always_on: None,
             weather: Weather::default(),
             chance: fastrand::Rng::with_seed(4),
             latency: Duration::ZERO,
@@ -142,10 +147,16 @@ impl Wire {
         self.state().always = Some((operation.to_owned(), fault));
     }
 
+    /// Every call on items of this entity meets this fault from now on.
+    pub(crate) fn always_on(&self, entity: &str, fault: Fault) {
+        self.state().always_on = Some((format!("ENTITY#{entity}"), fault));
+    }
+
     /// Nothing goes wrong any more.
     pub(crate) fn heal(&self) {
         let mut state = self.state();
         state.always = None;
+        state.always_on = None;
         state.planned.clear();
         state.weather = Weather::default();
     }
@@ -190,7 +201,7 @@ impl Wire {
         self.state().most_in_flight
     }
 
-    fn next_fault(&self, operation: &str) -> Option<Fault> {
+    fn next_fault(&self, operation: &str, partition: &str) -> Option<Fault> {
         let mut state = self.state();
         let planned = state.planned.iter().position(|(name, _)| name == operation);
         if let Some(place) = planned {
@@ -198,6 +209,11 @@ impl Wire {
         }
         if let Some((name, fault)) = &state.always
             && (name.is_empty() || name == operation)
+        {
+            return Some(*fault);
+        }
+        if let Some((name, fault)) = &state.always_on
+            && name == partition
         {
             return Some(*fault);
         }
@@ -232,6 +248,7 @@ impl Wire {
             return Ok(answer);
         }
         match fault {
+            Some(Fault::Unprocessed) => return Ok(unprocessed(&request)),
             Some(Fault::LostRequest) => return Err(ConnectorError::io("the request was lost".into())),
             Some(Fault::Silence) => return std::future::pending().await,
             Some(Fault::Late(delay)) => {
@@ -254,6 +271,13 @@ impl Wire {
         pause(latency / 2).await;
         answer
     }
+}
+
+/// The answer to a read of many items that has come to none of them.
+fn unprocessed(request: &HttpRequest) -> HttpResponse {
+    let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
+    let answer = json!({ "Responses": {}, "UnprocessedKeys": body["RequestItems"] });
+    HttpResponse::new(200.try_into().unwrap(), SdkBody::from(answer.to_string()))
 }
 
 async fn pause(time: Duration) {
@@ -285,8 +309,8 @@ impl HttpConnector for Wire {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let body: Value = serde_json::from_slice(request.body().bytes().unwrap_or_default()).unwrap();
-        let fault = self.next_fault(&operation);
         let partition = body["Key"]["PK"]["S"].as_str().unwrap_or_default().to_owned();
+        let fault = self.next_fault(&operation, &partition);
         let (place, latency) = {
             let mut state = self.state();
             let own = state.latencies.iter().find(|(name, _)| *name == partition);

@@ -124,7 +124,8 @@ fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
     );
     assert_eq!(
         compiled.condition.as_deref().unwrap(),
-        "#a9 = :v7 AND #a0 = :v8 AND #a1 = :v9 AND #a3 >= :v10 AND #a3 <= :v11 AND #a6 >= :v12"
+        "#a9 = :v7 AND #a0 = :v8 AND #a1 = :v9 AND #a3 >= :v10 AND #a3 <= :v11 AND #a6 >= :v12 \
+         AND (attribute_not_exists(#a2) OR #a2 <= :v13)"
     );
     let names: Vec<_> = (0..10)
         .map(|index| compiled.names[&format!("#a{index}")].as_str())
