@@ -254,17 +254,15 @@ pub enum Error {
         cause: Option<Box<Cause>>,
     },
 
-    /// The stack was deployed by a later release.
+    /// There is no failed rollback to go on with.
     #[error(
-        "stack {stack:?} was deployed by release {deployed} and this is {own}; use the later release, or allow the downgrade"
+        "stack {stack:?} is in {status}, and no rollback of it has failed; leave --continue-rollback out"
     )]
-    Downgrade {
+    NoRollback {
         /// The stack.
         stack: String,
-        /// What is deployed.
-        deployed: String,
-        /// What this is.
-        own: String,
+        /// Its status.
+        status: String,
     },
 
     /// The stack has changed since the plan was made.

@@ -27,6 +27,8 @@
 //! `reconcile` puts them together.
 
 mod adopt;
+#[doc(hidden)]
+pub mod advised;
 mod cause;
 mod clients;
 mod cloud;

@@ -18,6 +18,10 @@ mod failed_states;
 mod imports;
 #[path = "recorded/options.rs"]
 mod options;
+#[path = "recorded/pages.rs"]
+mod pages;
+#[path = "recorded/permissions.rs"]
+mod permissions;
 #[path = "recorded/preflight.rs"]
 mod preflight;
 #[path = "recorded/purges.rs"]

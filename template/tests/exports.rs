@@ -320,3 +320,33 @@ fn the_module_is_formatted_as_terraform_wants_it() {
         }
     }
 }
+
+#[test]
+fn archives_of_two_modules_in_one_bucket_are_two_objects() {
+    let files = module(&StackOptions::default());
+    let main = contents(&files, "main.tf");
+    for function in ["aggregator", "archiver"] {
+        let key = format!("key         = \"${{var.name}}/${{filesha256(var.{function}_zip)}}.zip\"");
+        assert!(main.contains(&key), "{main}");
+    }
+}
+
+#[test]
+fn the_longest_name_of_a_module_is_the_longest_whose_names_all_fit() {
+    let longest = |options: StackOptions| {
+        let files = module(&options);
+        let variables = contents(&files, "variables.tf").to_owned();
+        let rest = variables.split_once("[A-Za-z0-9-]{0,").unwrap().1;
+        1 + rest.split_once('}').unwrap().0.parse::<usize>().unwrap()
+    };
+    assert_eq!(longest(StackOptions::default()), 53);
+    // Without functions it is the longest that a stack's name may be.
+    assert_eq!(longest(variants::nothing_optional().build().unwrap()), 55);
+    let formatted = StackOptions::builder().role_name_format("a-company-prefix-{}-PowerUser");
+    let formatted = formatted.build().unwrap();
+    let most = longest(formatted.clone());
+    assert!(most < 53, "{most}");
+    let name = |length: usize| StackName::parse("a".repeat(length)).unwrap();
+    assert!(formatted.check_name(&name(most)).is_ok());
+    assert!(formatted.check_name(&name(most + 1)).is_err());
+}

@@ -251,6 +251,7 @@ fn names_that_a_stack_name_makes_too_long_are_told_before_anything_else() {
     let name = StackName::parse("a".repeat(55)).unwrap();
     assert!(StackOptions::default().check_name(&name).is_ok());
     let formats = StackOptions::builder()
+        .create_iam_roles(true)
         .role_name_format(format!("{}{{}}", "r".repeat(10)))
         .policy_name_format(format!("{}{{}}", "p".repeat(100)))
         .build()
@@ -343,4 +344,31 @@ fn without_iam_a_function_needs_a_role_of_its_own() {
     assert_eq!(options.functions(), [LambdaFunction::Archiver]);
     assert_eq!(options.functions_without_role(), [LambdaFunction::Aggregator]);
     assert!(StackOptions::default().functions_without_role().is_empty());
+}
+
+#[test]
+fn names_of_roles_that_are_not_made_need_not_fit() {
+    let name = StackName::parse("a".repeat(55)).unwrap();
+    let long = || StackOptions::builder().role_name_format("pb-{}-PowerUser");
+    assert!(long().build().unwrap().check_name(&name).is_err());
+    let given = long()
+        .aggregator_role_arn("arn:aws:iam::123456789012:role/a")
+        .archiver_role_arn("arn:aws:iam::123456789012:role/b");
+    assert!(given.build().unwrap().check_name(&name).is_ok());
+    let none = long().enable_aggregator(false).enable_audit_archival(false);
+    assert!(none.build().unwrap().check_name(&name).is_ok());
+    let roles = long().enable_aggregator(false).enable_audit_archival(false);
+    let roles = roles.create_iam_roles(true).build().unwrap();
+    assert!(roles.check_name(&name).is_err());
+}
+
+#[test]
+fn regional_names_fit_in_the_region_with_the_longest_name() {
+    let options = StackOptions::builder().regional_iam_names(true).build().unwrap();
+    let fits = |length: usize| {
+        let name = StackName::parse("a".repeat(length)).unwrap();
+        options.check_name(&name).is_ok()
+    };
+    // 64 for a role, less `-us-isof-south-1` and `-aggr`.
+    assert!(fits(43) && !fits(44));
 }

@@ -5,7 +5,9 @@
 mod variants;
 
 use serde_json::{Value, json};
-use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy, provisioning_policy};
+use zae_limiter_template::deployer::{
+    Place, deployer_policy, ensure_policy, provisioning_policy, purge_policy,
+};
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     LambdaFunction, PolicyKind, StackName, StackOptions, function_policy_document, policy_document, render,
@@ -236,7 +238,7 @@ fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
             .collect()
     };
     assert_eq!(everywhere(&json!(deployer_policy(&name, &place()))), ["Discover"]);
-    let provisioning = json!(provisioning_policy(&name, &place()));
+    let provisioning = json!(provisioning_policy(&name, &place(), &StackOptions::default()));
     assert_eq!(everywhere(&provisioning), ["Mappings"]);
     let statement = |sid: &str| -> Value {
         let statements = provisioning["Statement"].as_array().unwrap();
@@ -262,13 +264,44 @@ fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
 #[test]
 fn a_deployers_policies_fit_managed_policies() {
     let name = StackName::parse(variants::LONGEST_NAME).unwrap();
+    let options = variants::everything().build().unwrap();
     for document in [
         deployer_policy(&name, &place()),
-        provisioning_policy(&name, &place()),
+        provisioning_policy(&name, &place(), &options),
+        purge_policy(&name, &place()),
     ] {
         assert!(
             json!(document).to_string().len() <= 6144,
             "IAM's limit for a managed policy"
         );
     }
+}
+
+#[test]
+fn provisioning_follows_the_formats_of_names_and_the_key() {
+    let name = StackName::parse("limiter").unwrap();
+    let text = |options: StackOptions| json!(provisioning_policy(&name, &place(), &options)).to_string();
+    let default = text(StackOptions::default());
+    assert!(default.contains("role/limiter-*") && default.contains("policy/limiter-*"));
+    assert!(!default.contains("kms:"), "{default}");
+    let enterprise = text(variants::enterprise().build().unwrap());
+    assert!(enterprise.contains("role/pb-limiter-*-PowerUser") && enterprise.contains("policy/pb-limiter-*"));
+    let everything = text(variants::everything().build().unwrap());
+    assert!(everything.contains("kms:CreateGrant") && everything.contains(variants::KEY));
+}
+
+#[test]
+fn tags_of_event_source_mappings_may_be_set() {
+    let name = StackName::parse("limiter").unwrap();
+    let document = json!(provisioning_policy(&name, &place(), &StackOptions::default()));
+    let mappings = "arn:aws-cn:lambda:cn-north-1:123456789012:event-source-mapping:*";
+    let statements = document["Statement"].as_array().unwrap();
+    let on_mappings = statements
+        .iter()
+        .find(|statement| statement["Resource"] == json!([mappings]))
+        .unwrap();
+    assert_eq!(
+        on_mappings["Action"],
+        json!(["lambda:ListTags", "lambda:TagResource", "lambda:UntagResource"])
+    );
 }

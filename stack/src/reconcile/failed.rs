@@ -1,5 +1,6 @@
 //! What to say about an operation that failed.
 
+use crate::advised::{CONTINUE_ROLLBACK, RECREATE, RETAIN, RETRY, SKIP};
 use crate::cause::Cause;
 use crate::deployed::Described;
 use crate::events::ResourceEvent;
@@ -35,20 +36,20 @@ fn advice(situation: Situation, operation: &[ResourceEvent]) -> String {
     let stuck = stuck_on(operation).join(", ");
     match situation {
         Situation::FailedCreate => {
-            "`zae-limiter deploy --recreate-failed` deletes the failed stack, of which nothing is kept, and creates it again".to_owned()
+            format!("`{RECREATE}` deletes the failed stack and creates it again")
         }
         Situation::RolledBack => {
-            "the stack is as it was before; change the options, or try the same again with `zae-limiter deploy --retry-rolled-back`".to_owned()
+            format!("the stack is as it was before; change the options, or try the same again with `{RETRY}`")
         }
         Situation::StuckRollback => format!(
-            "undoing the update failed as well, on {stuck}; repair that and go on with `zae-limiter deploy \
-             --continue-rollback` (ContinueUpdateRollback), with `--skip ID` for what cannot be repaired"
+            "undoing the update failed as well, on {stuck}; repair that and go on with `{CONTINUE_ROLLBACK}` \
+             (ContinueUpdateRollback), or without what cannot be repaired with `{SKIP} ID`"
         ),
         Situation::FailedUpdate => {
             "the update was left half done; roll it back (RollbackStack, or ContinueUpdateRollback) and deploy again".to_owned()
         }
         Situation::FailedDelete => format!(
-            "repair {stuck} and delete again, or delete the stack without it (`zae-limiter delete --retain {stuck}`)"
+            "repair {stuck} and delete again, or delete the stack without it (`{RETAIN} {stuck}`)"
         ),
         _ => String::new(),
     }

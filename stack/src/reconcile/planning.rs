@@ -9,6 +9,7 @@ use crate::deployed::Deployed;
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::guard;
+use crate::outcome::Change;
 use crate::plan::{Action, Basis, Plan};
 use crate::situation::Situation;
 use crate::{Error, Stack};
@@ -38,16 +39,20 @@ impl Stack {
 
     async fn planned(&self, exact: bool) -> Result<Plan, Error> {
         let loaded = self.code.load(&self.options).await?;
-        let (deadline, mut pace) = (self.deadline(), Pace::new());
+        let (deadline, mut pace, mut awaited) = (self.deadline(), Pace::new(), false);
         loop {
             let look = Look {
                 loaded: &loaded,
                 exact,
                 deadline: &deadline,
             };
-            if let Some(plan) = self.look(look).await? {
+            if let Some(mut plan) = self.look(look).await? {
+                if let Some(found) = plan.found.as_mut().filter(|_| awaited) {
+                    found.change = Change::Awaited;
+                }
                 return Ok(plan);
             }
+            awaited = true;
             self.in_time(&deadline, "change by others")?;
             pace.pause().await;
         }

@@ -12,6 +12,12 @@ impl Stack {
         let deployed = self.observe().await?.ok_or_else(missing)?;
         self.own(&deployed)?;
         let before = &deployed.stack;
+        if before.situation() != Situation::StuckRollback {
+            return Err(Error::NoRollback {
+                stack: self.name.to_string(),
+                status: before.status.clone(),
+            });
+        }
         self.cloud.continue_rollback(&before.id, skip).await?;
         match self.finished(&before.id, Some(before), &self.deadline()).await? {
             Some(stack) if stack.situation() == Situation::RolledBack => {

@@ -231,6 +231,13 @@ async fn a_failed_rollback_is_continued_with_what_is_skipped_named() {
         .await
         .unwrap();
     assert_eq!(status.status, "UPDATE_ROLLBACK_COMPLETE");
+
+    let well = Tape::of([
+        looks(&["UPDATE_COMPLETE"], tags(&bare())),
+        template(&body(&bare())),
+    ]);
+    let error = stack(&bare(), &well).0.continue_rollback(&[]).await.unwrap_err();
+    assert!(matches!(error, Error::NoRollback { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -369,6 +369,12 @@ async fn an_empty_plan_has_the_answer_in_it() {
     let stored = zae_limiter_stack::Plan::from_json(&plan.to_json()).unwrap();
     assert_eq!(stored.unchanged(), Some(&applied));
 
+    // Somebody who deploys left before the end: whoever comes next finishes what is not the stack's.
+    let left: &[_] = &["CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
+    let (next, _) = stack(&bare(), &converged(left));
+    let plan = next.plan().await.unwrap();
+    assert_eq!(plan.unchanged().unwrap().change, Change::Awaited);
+
     let (other, _) = stack(&changed(), &changeable(&["UPDATE_COMPLETE"], "x"));
     assert_eq!(other.plan().await.unwrap().unchanged(), None);
 }

@@ -1,4 +1,4 @@
-//! Counts calls to AWS.
+//! Counts calls to AWS, and holds them against the policies that are documented for those who make them.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +9,8 @@ use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 use zae_limiter_stack::Clients;
+
+use super::permits::{PERMITTED, permission};
 
 /// The names of the operations that were sent, retries included.
 #[derive(Debug, Clone, Default)]
@@ -57,11 +59,11 @@ impl Intercept for Calls {
         _: &RuntimeComponents,
         cfg: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let name = cfg
-            .load::<Metadata>()
-            .map(|metadata| metadata.name().to_owned())
-            .unwrap_or_default();
-        self.0.lock().unwrap().push(name);
+        let metadata = cfg.load::<Metadata>().expect("every operation has a name");
+        let needed = permission(metadata.service(), metadata.name());
+        let permitted = needed.as_ref().is_none_or(|needed| PERMITTED.contains(needed));
+        assert!(permitted, "the deployer's policies lack {needed:?}");
+        self.0.lock().unwrap().push(metadata.name().to_owned());
         Ok(())
     }
 }

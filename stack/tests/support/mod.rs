@@ -5,6 +5,7 @@
 pub(crate) mod archive;
 pub(crate) mod calls;
 pub(crate) mod ministack;
+pub(crate) mod permits;
 
 use std::sync::{Arc, Mutex};
 

@@ -11,7 +11,7 @@ terraform {
 
 resource "aws_s3_object" "aggregator" {
   bucket      = var.code_bucket
-  key         = "${filesha256(var.aggregator_zip)}.zip"
+  key         = "${var.name}/${filesha256(var.aggregator_zip)}.zip"
   source      = var.aggregator_zip
   source_hash = filebase64sha256(var.aggregator_zip)
 
@@ -23,7 +23,7 @@ resource "aws_s3_object" "aggregator" {
 
 resource "aws_s3_object" "archiver" {
   bucket      = var.code_bucket
-  key         = "${filesha256(var.archiver_zip)}.zip"
+  key         = "${var.name}/${filesha256(var.archiver_zip)}.zip"
   source      = var.archiver_zip
   source_hash = filebase64sha256(var.archiver_zip)
 

@@ -60,15 +60,15 @@ pub fn ensure_policy(name: &StackName, place: &Place) -> PolicyDocument {
 
 /// What a person or pipeline needs that plans, deploys, changes and deletes a stack of this name, for its own calls.
 ///
-/// CloudFormation does the rest in the caller's name, who then needs [`provisioning_policy`] too, or in the name of a
-/// service role that has it.
+/// CloudFormation does the rest in the caller's name, who then needs [`provisioning_policy`] too. A purge needs
+/// [`purge_policy`]. Buckets that the options name (`code_bucket`, `archive_bucket`) are not in it.
 pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
     let mut statements = vec![
         Statement::allow("Stack", stack_actions(), vec![stack(name, place)]),
         // These know no resource, or must see every stack to find ours.
         Statement::allow("Discover", discover_actions(), vec!["*".into()]),
     ];
-    statements.extend(preflight(place));
+    statements.extend(preflight(name, place));
     statements.push(records(name, place));
     statements.extend(artifacts(place));
     PolicyDocument::new(statements)
@@ -96,6 +96,7 @@ fn stack_actions() -> Vec<Action> {
             "DetectStackResourceDrift",
             "ExecuteChangeSet",
             "GetTemplate",
+            "ListChangeSets",
             "TagResource",
             "UpdateStack",
         ],
@@ -107,16 +108,15 @@ fn discover_actions() -> Vec<Action> {
         "DescribeStackDriftDetectionStatus",
         "DescribeStacks",
         "ListImports",
-        "ListStacks",
     ];
     let mut all = actions("cloudformation", &looks);
     all.extend(actions("lambda", &["ListEventSourceMappings"]));
-    all.extend(actions("tag", &["GetResources"]));
     all
 }
 
-/// What a deployment looks at before it touches anything: roles, boundary and topic that it was given.
-fn preflight(place: &Place) -> [Statement; 2] {
+/// What a deployment looks at before it touches anything: roles, boundary and topic that it was given, and what may have
+/// been left by an older one.
+fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
     let iam = vec![
         place.account_arn("iam", "role/*"),
         place.account_arn("iam", "policy/*"),
@@ -128,25 +128,63 @@ fn preflight(place: &Place) -> [Statement; 2] {
             actions("sns", &["GetTopicAttributes"]),
             vec![place.arn("sns", "*")],
         ),
+        Statement::allow(
+            "LeftTable",
+            actions("dynamodb", &["DescribeTable"]),
+            vec![table(name, place)],
+        ),
+        Statement::allow(
+            "LeftLogs",
+            actions("logs", &["DescribeLogGroups"]),
+            vec![place.arn("logs", "log-group:*")],
+        ),
     ]
+}
+
+fn table(name: &StackName, place: &Place) -> Text {
+    place.arn("dynamodb", &format!("table/{name}"))
+}
+
+/// What somebody needs too who deletes a stack together with its data.
+pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
+    let archive = provisioning::generated_bucket(name);
+    let on_bucket = [
+        "DeleteBucket",
+        "GetBucketObjectLockConfiguration",
+        "ListBucketVersions",
+    ];
+    let on_objects = ["DeleteObject", "DeleteObjectVersion"];
+    PolicyDocument::new(vec![
+        Statement::allow(
+            "Table",
+            actions("dynamodb", &["DeleteTable"]),
+            vec![table(name, place)],
+        ),
+        Statement::allow(
+            "Archive",
+            actions("s3", &on_bucket),
+            vec![place.global_arn("s3", &archive)],
+        ),
+        Statement::allow(
+            "Objects",
+            actions("s3", &on_objects),
+            vec![place.global_arn("s3", &format!("{archive}/*"))],
+        ),
+    ])
 }
 
 /// What a deployment writes into the table: its version and how long audit events stay.
 fn records(name: &StackName, place: &Place) -> Statement {
     let write = actions("dynamodb", &["GetItem", "PutItem", "UpdateItem"]);
     let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
-    Statement::allow(
-        "Records",
-        write,
-        vec![place.arn("dynamodb", &format!("table/{name}"))],
-    )
-    .when(system)
+    Statement::allow("Records", write, vec![table(name, place)]).when(system)
 }
 
 fn artifacts(place: &Place) -> [Statement; 2] {
     let bucket = format!("zae-limiter-artifacts-{}-{}", place.account, place.region);
     let on_bucket = [
         "CreateBucket",
+        "GetBucketVersioning",
         "ListBucket",
         "PutBucketPolicy",
         "PutBucketPublicAccessBlock",

@@ -4,17 +4,41 @@ use zae_limiter_schema::StackName;
 
 use super::Place;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
+use crate::options::{NameFormat, StackOptions};
 
 /// What CloudFormation needs to make, change and delete the resources of a stack of this name.
 ///
-/// IAM names are those that the default formats make; with formats of your own, widen the statements on roles and policies.
-pub fn provisioning_policy(name: &StackName, place: &Place) -> PolicyDocument {
-    PolicyDocument::new(statements(name, place))
+/// Names of roles and policies are as the options make them, and a key that they name may be used.
+///
+/// ```
+/// use zae_limiter_template::deployer::{Place, provisioning_policy};
+/// use zae_limiter_template::{StackName, StackOptions};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let options = StackOptions::builder().role_name_format("pb-{}").build()?;
+/// let policy = provisioning_policy(&StackName::parse("limiter")?, &place, &options);
+/// assert!(serde_json::to_string(&policy)?.contains("role/pb-limiter-*"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptions) -> PolicyDocument {
+    let mut statements = statements(name, place, options);
+    if let Some(key) = &options.kms_key_arn {
+        statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
+    }
+    PolicyDocument::new(statements)
 }
 
-fn statements(name: &StackName, place: &Place) -> Vec<Statement> {
+/// What the names of a kind that the options format are like.
+fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
+    let inner = format!("{name}-*");
+    let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
+    format!("{kind}/{all}")
+}
+
+fn statements(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
     let functions = place.arn("lambda", &format!("function:{name}-*"));
-    let role = place.account_arn("iam", &format!("role/{name}-*"));
+    let role = place.account_arn("iam", &names("role", name, options.role_name_format.as_ref()));
+    let policy = names("policy", name, options.policy_name_format.as_ref());
     vec![
         Statement::allow(
             "Table",
@@ -25,13 +49,19 @@ fn statements(name: &StackName, place: &Place) -> Vec<Statement> {
         // A mapping has an id of AWS's making: its function tells whose it is.
         Statement::allow("Mappings", mapping_actions(), vec!["*".into()])
             .when(Condition::default().arn_like("lambda:FunctionArn", functions)),
+        // Nothing tells a mapping's function to those who tag it.
+        Statement::allow(
+            "MappingTags",
+            actions("lambda", &["ListTags", "TagResource", "UntagResource"]),
+            vec![place.arn("lambda", "event-source-mapping:*")],
+        ),
         Statement::allow("Roles", role_actions(), vec![role.clone()]),
         Statement::allow("PassRoles", actions("iam", &["PassRole"]), vec![role])
             .when(Condition::default().equals("iam:PassedToService", "lambda.amazonaws.com")),
         Statement::allow(
             "Policies",
             policy_actions(),
-            vec![place.account_arn("iam", &format!("policy/{name}-*"))],
+            vec![place.account_arn("iam", &policy)],
         ),
         Statement::allow(
             "Logs",
@@ -62,7 +92,7 @@ fn statements(name: &StackName, place: &Place) -> Vec<Statement> {
 }
 
 /// CloudFormation names a bucket by the stack in lower case, cut short where it is long, and something random.
-fn generated_bucket(name: &StackName) -> String {
+pub(super) fn generated_bucket(name: &StackName) -> String {
     let start: String = name.as_str().chars().take(20).collect();
     format!("{}*", start.to_ascii_lowercase())
 }
@@ -216,7 +246,26 @@ fn archive_actions() -> Vec<Action> {
             "CreateBucket",
             "DeleteBucket",
             "DeleteBucketPolicy",
+            // What CloudFormation reads to tell whether a bucket has drifted.
+            "GetAccelerateConfiguration",
+            "GetAnalyticsConfiguration",
+            "GetBucketCORS",
+            "GetBucketLogging",
+            "GetBucketNotification",
+            "GetBucketObjectLockConfiguration",
+            "GetBucketOwnershipControls",
             "GetBucketPolicy",
+            "GetBucketPublicAccessBlock",
+            "GetBucketTagging",
+            "GetBucketVersioning",
+            "GetBucketWebsite",
+            "GetEncryptionConfiguration",
+            "GetIntelligentTieringConfiguration",
+            "GetInventoryConfiguration",
+            "GetLifecycleConfiguration",
+            "GetMetricsConfiguration",
+            "GetReplicationConfiguration",
+            "ListBucket",
             "PutBucketObjectLockConfiguration",
             "PutBucketOwnershipControls",
             "PutBucketPolicy",
@@ -225,6 +274,21 @@ fn archive_actions() -> Vec<Action> {
             "PutBucketVersioning",
             "PutEncryptionConfiguration",
             "PutLifecycleConfiguration",
+        ],
+    )
+}
+
+fn key_actions() -> Vec<Action> {
+    actions(
+        "kms",
+        &[
+            "CreateGrant",
+            "Decrypt",
+            "DescribeKey",
+            "Encrypt",
+            "GenerateDataKey",
+            "ReEncryptFrom",
+            "ReEncryptTo",
         ],
     )
 }

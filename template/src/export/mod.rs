@@ -43,7 +43,7 @@ pub fn cloudformation(options: &StackOptions) -> Result<Template, Error> {
 /// A Terraform module around the template: the archives as objects, the stack, its outputs, and the record of the
 /// table's version.
 pub fn terraform(options: &StackOptions) -> Result<Vec<File>, Error> {
-    Ok(terraform::module(&cloudformation(options)?, &options.functions()))
+    Ok(terraform::module(&cloudformation(options)?, options))
 }
 
 /// Every file: the template as YAML and JSON, and the Terraform module.

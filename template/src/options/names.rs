@@ -5,20 +5,25 @@ use zae_limiter_schema::StackName;
 use super::mistake::{InvalidOptions, Mistake};
 use super::{NameFormat, StackOptions};
 use crate::model::{Pseudo, Text};
+use crate::resources::LambdaFunction;
 use crate::resources::ids::{PolicyKind, RoleKind};
 
 /// Longest name of a role.
 const ROLE: usize = 64;
 /// Longest name of a managed policy.
 const POLICY: usize = 128;
-/// Longest name of a region so far is 14 characters; names must fit in any.
-const REGION: &str = "xx-xxxxxxxxx-0";
+/// Longest name of a function.
+const FUNCTION: usize = 64;
+/// As long as the longest name of a region so far; names must fit in any.
+const REGION: &str = "us-isof-south-1";
 
 impl StackOptions {
     /// Whether every name made for a stack of this name fits AWS's limits; every one that does not otherwise.
     pub fn check_name(&self, name: &StackName) -> Result<(), InvalidOptions> {
-        let roles =
-            RoleKind::ALL.map(|role| (role.component(), "role_name_format", &self.role_name_format, ROLE));
+        let roles = RoleKind::ALL
+            .into_iter()
+            .filter(|role| self.makes(*role))
+            .map(|role| (role.component(), "role_name_format", &self.role_name_format, ROLE));
         let policies = PolicyKind::ALL.map(|policy| {
             (
                 policy.component(),
@@ -28,7 +33,7 @@ impl StackOptions {
             )
         });
         let mut mistakes = Vec::new();
-        for (component, field, format, longest) in roles.into_iter().chain(policies) {
+        for (component, field, format, longest) in roles.chain(policies) {
             let region = if self.regional_iam_names {
                 format!("-{REGION}")
             } else {
@@ -50,6 +55,28 @@ impl StackOptions {
             }
         }
         InvalidOptions::unless_empty(mistakes)
+    }
+
+    fn makes(&self, role: RoleKind) -> bool {
+        let runs = |function: LambdaFunction, given: bool| self.has(function) && !given;
+        self.create_iam
+            && match role {
+                RoleKind::Aggregator => runs(LambdaFunction::Aggregator, self.aggregator_role_arn.is_some()),
+                RoleKind::Archiver => runs(LambdaFunction::Archiver, self.archiver_role_arn.is_some()),
+                RoleKind::App | RoleKind::Admin | RoleKind::Read => self.create_iam_roles,
+            }
+    }
+
+    /// The longest name that a stack of the exported template can have: a template for any name cannot make the names of
+    /// its functions shorter.
+    pub(crate) fn longest_exported_name(&self) -> usize {
+        let functions = self.functions();
+        let longest = functions.iter().map(|function| function.as_str().len() + 1).max();
+        let most = StackName::MAX_LENGTH.min(FUNCTION - longest.unwrap_or(0));
+        let fits = |length: &usize| {
+            StackName::parse("a".repeat(*length)).is_ok_and(|name| self.check_name(&name).is_ok())
+        };
+        (1..=most).rev().find(fits).unwrap_or(0)
     }
 
     /// The name of a role of the stack.

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, reason = "not every test looks at every stack")]
 
-use zae_limiter_template::deployer::{Place, deployer_policy, ensure_policy, provisioning_policy};
+use zae_limiter_template::deployer::{
+    Place, deployer_policy, ensure_policy, provisioning_policy, purge_policy,
+};
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     AcquirePolicy, Architecture, CodeBucket, CodeLocation, FunctionCode, IndexProjection, LambdaFunction,
@@ -130,6 +132,7 @@ pub(crate) fn deployer_template() -> serde_json::Value {
     serde_json::json!({ "Resources": {
         "Ensure": policy(ensure_policy(&name, &place)),
         "Deployer": policy(deployer_policy(&name, &place)),
-        "Provisioning": policy(provisioning_policy(&name, &place)),
+        "Provisioning": policy(provisioning_policy(&name, &place, &everything().build().unwrap())),
+        "Purge": policy(purge_policy(&name, &place)),
     } })
 }

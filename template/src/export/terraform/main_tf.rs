@@ -39,7 +39,7 @@ fn object(function: LambdaFunction) -> String {
     format!(
         r#"resource "aws_s3_object" "{function}" {{
   bucket      = var.code_bucket
-  key         = "${{filesha256(var.{function}_zip)}}.zip"
+  key         = "${{var.name}}/${{filesha256(var.{function}_zip)}}.zip"
   source      = var.{function}_zip
   source_hash = filebase64sha256(var.{function}_zip)
 

@@ -6,19 +6,24 @@ mod readme;
 
 use super::File;
 use crate::Template;
+use crate::options::StackOptions;
 use crate::resources::LambdaFunction;
 use hcl::snake_case;
 
 /// The template's name in the module.
 const TEMPLATE: &str = "template.json";
 
-pub(super) fn module(template: &Template, functions: &[LambdaFunction]) -> Vec<File> {
+pub(super) fn module(template: &Template, options: &StackOptions) -> Vec<File> {
+    let (functions, longest) = (&options.functions(), options.longest_exported_name());
     vec![
         File::new(TEMPLATE, template.to_json() + "\n"),
         File::new("main.tf", main_tf::render(functions)),
-        File::new("variables.tf", variables(functions)),
+        File::new("variables.tf", variables(functions, longest)),
         File::new("outputs.tf", outputs(template)),
-        File::new("README.md", readme::render(functions, &output_names(template))),
+        File::new(
+            "README.md",
+            readme::render(functions, &output_names(template), longest),
+        ),
         File::new("example/main.tf", example(functions)),
     ]
 }
@@ -27,8 +32,8 @@ fn output_names(template: &Template) -> Vec<String> {
     template.output_names().map(snake_case).collect()
 }
 
-fn variables(functions: &[LambdaFunction]) -> String {
-    let mut blocks = vec![NAME.to_owned()];
+fn variables(functions: &[LambdaFunction], longest: usize) -> String {
+    let mut blocks = vec![name(longest)];
     if !functions.is_empty() {
         blocks.push(variable(
             "code_bucket",
@@ -45,16 +50,21 @@ fn variables(functions: &[LambdaFunction]) -> String {
     blocks.join("\n")
 }
 
-const NAME: &str = r#"variable "name" {
+fn name(longest: usize) -> String {
+    format!(
+        r#"variable "name" {{
   description = "Name of the stack and of the table."
   type        = string
 
-  validation {
-    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{0,52}$", var.name))
-    error_message = "The name must start with a letter, have only letters, digits and hyphens, and at most 53 of them."
-  }
+  validation {{
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{{0,{}}}$", var.name))
+    error_message = "The name must start with a letter, have only letters, digits and hyphens, and at most {longest} of them."
+  }}
+}}
+"#,
+        longest.saturating_sub(1)
+    )
 }
-"#;
 
 const OPTIONAL: &str = r#"variable "write_version_record" {
   description = "Whether to write the record of the table's version, which clients look at."
