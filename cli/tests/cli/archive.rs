@@ -319,6 +319,17 @@ async fn what_is_no_event_is_left_out_and_told(cloud: &Cloud, clients: &Clients)
 }
 
 #[test]
+fn a_table_that_does_not_answer_is_told_as_such() {
+    let cloud = Cloud::new();
+    let arguments = [
+        "audit", "archive", "--since", "1d", "--bucket", BY_HAND, "--output", "json",
+    ];
+    let told = said(cloud.on(&arguments)).ended(69);
+    assert_eq!(told.error()["error"], "unavailable");
+    assert!(told.stderr.contains("--endpoint-url"), "{told:?}");
+}
+
+#[test]
 fn nothing_is_asked_for_that_cannot_be() {
     let bench = Bench::new();
     let archive = |arguments: &[&str]| bench.run(&[&["audit", "archive"], arguments].concat()).ended(2);

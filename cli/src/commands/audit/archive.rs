@@ -3,6 +3,8 @@
 mod events;
 mod progress;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -27,8 +29,10 @@ use summary::Summary;
 
 /// Where a stack tells the name of its archive.
 const OUTPUT: &str = "AuditArchiveBucketName";
-/// Attempts of one call, the first included, with a pause that grows and is drawn at random.
+/// Attempts of one call, the first included, with pauses that double and are drawn at random.
 const ATTEMPTS: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(20);
 const LONGEST_CALL: Duration = Duration::from_secs(90);
 
@@ -183,8 +187,12 @@ fn patient(aws: &SdkConfig) -> SdkConfig {
         .connect_timeout(Duration::from_secs(3))
         .operation_attempt_timeout(LONGEST_ATTEMPT)
         .operation_timeout(LONGEST_CALL);
+    let retries = RetryConfig::standard()
+        .with_max_attempts(ATTEMPTS)
+        .with_initial_backoff(FIRST_PAUSE)
+        .with_max_backoff(LONGEST_PAUSE);
     aws.to_builder()
-        .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+        .retry_config(retries)
         .timeout_config(timeouts.build())
         .build()
 }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use aws_config::SdkConfig;
+use aws_config::retry::RetryConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::scan::ScanError;
@@ -64,7 +65,10 @@ impl Events {
 
     /// About how many items there are of any kind; nothing where nobody may tell.
     pub(super) async fn expected_items(&self) -> Option<u64> {
-        let described = self.client.describe_table().table_name(&self.table).send().await;
+        // Only for the bar: nobody waits for it twice.
+        let once = aws_sdk_dynamodb::Config::builder().retry_config(RetryConfig::disabled());
+        let described = self.client.describe_table().table_name(&self.table).customize();
+        let described = described.config_override(once).send().await;
         let count = described.ok()?.table?.item_count?;
         u64::try_from(count).ok().filter(|count| *count > 0)
     }
