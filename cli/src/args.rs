@@ -205,6 +205,17 @@ mod tests {
         assert!(parse("zae-limiter resource list --output yaml").is_err());
     }
 
+    #[test]
+    fn commands_that_errors_advise_are_commands() {
+        use zae_limiter::stack::advised::{CONTINUE_ROLLBACK, RECREATE, RETAIN, RETRY, SKIP};
+        let with_id = [SKIP, RETAIN].map(|command| format!("{command} AggregatorDLQ"));
+        let whole = [CONTINUE_ROLLBACK, RECREATE, RETRY].map(str::to_owned);
+        for advised in whole.into_iter().chain(with_id) {
+            let parsed = Invocation::parse(advised.split(' ').map(OsString::from));
+            assert!(parsed.is_ok(), "{advised}");
+        }
+    }
+
     /// Every command and what stands above it, in order.
     fn every_command() -> Vec<(String, clap::Command)> {
         fn below(name: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {

@@ -174,7 +174,8 @@ impl Error {
                 Stack::NoSuchStack { .. } => "stack_missing",
                 Stack::Guarded { .. }
                 | Stack::NotOurs { .. }
-                | Stack::Downgrade { .. }
+                | Stack::NotPurgeable { .. }
+                | Stack::RolledBackBefore { .. }
                 | Stack::OptionsUnknown { .. }
                 | Stack::Preflight { .. } => "refused",
                 Stack::PlanObsolete { .. } | Stack::PlanUnreadable { .. } => "plan_obsolete",

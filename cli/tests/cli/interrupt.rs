@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -16,7 +16,9 @@ const OPTIONS: [&str; 2] = ["--no-aggregator", "--no-audit-archival"];
 /// Stands before a local cloud and, while it is slow, tells that what is complete is still going on.
 struct Slow {
     url: String,
-    slow: Arc<AtomicBool>,
+    holds_up: Arc<AtomicBool>,
+    /// The operations that it was asked for: `DescribeStacks`, `DynamoDB_20120810.GetItem`, …
+    calls: Arc<Mutex<Vec<String>>>,
 }
 
 impl Slow {
@@ -25,21 +27,49 @@ impl Slow {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let slow = Arc::new(AtomicBool::new(true));
         let (behind, is_slow) = (format!("127.0.0.1:{}", cloud.port), slow.clone());
+        let calls = Arc::new(Mutex::new(vec![]));
+        let noted = calls.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (behind, is_slow) = (behind.clone(), is_slow.clone());
+                let (behind, is_slow, noted) = (behind.clone(), is_slow.clone(), noted.clone());
                 // A client that goes away in the middle is what this is about.
-                std::thread::spawn(move || pass_on(stream.unwrap(), &behind, &is_slow).ok());
+                std::thread::spawn(move || pass_on(stream.unwrap(), &behind, &is_slow, &noted).ok());
             }
         });
-        Self { url, slow }
+        Self {
+            url,
+            holds_up: slow,
+            calls,
+        }
+    }
+
+    fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 }
 
+/// What a request asks for: in a header of DynamoDB's, in the form of CloudFormation's.
+fn operation(head: &[String], body: &[u8]) -> String {
+    let target = head.iter().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let named = key.eq_ignore_ascii_case("x-amz-target");
+        named.then(|| value.trim().to_owned())
+    });
+    let form = String::from_utf8_lossy(body).into_owned();
+    let action = form.split('&').find_map(|field| field.strip_prefix("Action="));
+    target.or(action.map(str::to_owned)).unwrap_or_default()
+}
+
 /// One request and its answer.
-fn pass_on(client: TcpStream, behind: &str, slow: &AtomicBool) -> std::io::Result<()> {
+fn pass_on(
+    client: TcpStream,
+    behind: &str,
+    slow: &AtomicBool,
+    calls: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let (head, body) = message(&mut reader)?;
+    calls.lock().unwrap().push(operation(&head, &body));
     let mut server = TcpStream::connect(behind)?;
     server.write_all(with_length(&head, body.len()).as_bytes())?;
     server.write_all(&body)?;
@@ -153,10 +183,22 @@ fn ctrl_c_leaves_and_the_deployment_goes_on() {
     );
     assert!(!left.stderr.contains("error"), "{left:?}");
 
-    slow.slow.store(false, Ordering::SeqCst);
+    slow.holds_up.store(false, Ordering::SeqCst);
     let arguments = [&["deploy", "-n", "demo", "--yes"], &OPTIONS[..]].concat();
     let attached = said(cloud.on(&arguments)).ended(0);
     assert!(attached.stdout.contains("is as it should be"), "{attached:?}");
     let status = said(cloud.on(&["status", "-n", "demo", "--output", "json"])).ended(0);
     assert_eq!(status.json()["stack"]["status"], "CREATE_COMPLETE");
+    // Those who left have not written it.
+    assert_eq!(status.json()["table"]["schema_version"], "0.8.0");
+
+    slow.calls();
+    let again = deploy(&slow.url, &[]).wait_with_output().unwrap();
+    assert!(again.status.success(), "{again:?}");
+    let (in_table, on_stack): (Vec<_>, Vec<_>) = slow
+        .calls()
+        .into_iter()
+        .partition(|call| call.starts_with("DynamoDB"));
+    assert_eq!(on_stack, ["DescribeStacks", "GetTemplate"]);
+    assert!(in_table.iter().all(|call| call.contains("Get")), "{in_table:?}");
 }

@@ -202,6 +202,7 @@ fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
     let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).ended(0);
     assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
     assert!(gone.stdout.contains("deleted with its data: demo"), "{gone:?}");
+    assert!(gone.stdout.contains("for 60 seconds SQS blocks"), "{gone:?}");
     let none = on(cloud, &["delete", "-n", "demo", "--yes"]).ended(0);
     assert!(none.stdout.contains("there was no stack demo"), "{none:?}");
 }

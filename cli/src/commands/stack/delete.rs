@@ -48,10 +48,11 @@ struct Gone {
 
 impl Text for Gone {
     fn text(&self, view: &View) -> String {
-        if !self.deleted.existed {
-            return format!("there was no stack {}", self.name);
-        }
-        let mut lines = vec![view.paint.good(&format!("stack {} was deleted", self.name))];
+        let mut lines = vec![if self.deleted.existed {
+            view.paint.good(&format!("stack {} was deleted", self.name))
+        } else {
+            format!("there was no stack {}", self.name)
+        }];
         let mut tell = |what: &str, list: &[zae_limiter::stack::Kept]| {
             lines.extend(
                 list.iter()
@@ -60,6 +61,12 @@ impl Text for Gone {
         };
         tell("deleted with its data", &self.deleted.purged);
         tell("stays", &self.deleted.kept);
+        if self.deleted.existed {
+            lines.push(format!(
+                "  for {} seconds SQS blocks the names of deleted queues: a deployment before that waits",
+                Deleted::NAMES_BLOCKED.as_secs()
+            ));
+        }
         lines.join("\n")
     }
 }
@@ -71,13 +78,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
         .ok_or_else(|| Error::usage("which stack? Name it with --name: delete has no default"))?;
     let stack = super::stack(context, StackOptions::default()).await?;
     let planned = stack.plan_delete().await?;
-    if planned.existed {
+    if planned.existed || (arguments.purge && !planned.kept.is_empty()) {
         let kept: Vec<_> = planned
             .kept
             .iter()
             .map(|kept| kept.physical_id.as_str())
             .collect();
         let what = match (arguments.purge, kept.is_empty()) {
+            (true, false) if !planned.existed => format!(
+                "delete {} with all that is in it, which a stack {name} has left",
+                kept.join(", ")
+            ),
             (true, false) => format!(
                 "delete stack {name}, and {} with all that is in them",
                 kept.join(", ")

@@ -27,6 +27,7 @@ Examples:
   zae-limiter deploy -n my-app --permission-boundary PowerUserAccess --role-name-format 'pb-{}'
   zae-limiter deploy -n my-app --plan my-app.plan --yes --output json"
 )]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
@@ -42,6 +43,17 @@ pub(crate) struct Arguments {
     /// Leave as soon as CloudFormation has begun
     #[arg(long, help_heading = "Options")]
     no_wait: bool,
+    /// First go on with a rollback that has failed
+    #[arg(long, help_heading = "Options")]
+    continue_rollback: bool,
+    /// Leave a resource, by logical id, out of that rollback (repeatable)
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "continue_rollback",
+        help_heading = "Options"
+    )]
+    skip: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
 }
@@ -91,6 +103,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
     };
     let stored = arguments.plan.as_deref().map(read_plan).transpose()?;
     let stack = arguments.allowed.on(stack);
+    if arguments.continue_rollback {
+        Box::pin(stack.continue_rollback(&arguments.skip)).await?;
+    }
     let done = Box::pin(deployment.run(stack, stored, context)).await?;
     Ok(done.answer)
 }
@@ -129,6 +144,7 @@ impl Deployment {
             answer: watch.detached(name.as_str(), self.command),
             to_the_end: false,
         };
+        let own = stored.is_none();
         let plan = match stored {
             Some(plan) => plan,
             // An operation that is running is waited for first.
@@ -142,18 +158,25 @@ impl Deployment {
         } else {
             progress.expect(plan.changes.len());
         }
-        (self.accepts)(&plan)?;
-        if !plan.is_empty() && !plan.is_refused() {
-            confirm("Deploy this?", self.yes)?;
+        if let Err(no) = self.consent(&plan) {
+            if own {
+                stack.discard(&plan).await;
+            }
+            return Err(no);
         }
-        let outcome = match watch.over(Box::pin(stack.apply(&plan))).await? {
-            Watched::Done(outcome) => outcome,
-            Watched::Detached => return Ok(left()),
+        let mut outcome = match plan.unchanged().filter(|_| own) {
+            Some(found) => found.clone(),
+            None => match watch.over(Box::pin(stack.apply(&plan))).await? {
+                Watched::Done(outcome) => outcome,
+                Watched::Detached => return Ok(left()),
+            },
         };
-        if outcome.changed() {
-            let limiter = context.limiter().await?;
-            limiter.write_version().await?;
-            keep_retention(&limiter, outcome.audit_retention_days).await?;
+        match keep_records(context, &outcome).await {
+            // The stack is as it should be, and whoever deploys it need not be allowed to look into its table.
+            Err(error) if !outcome.changed() => outcome.warnings.push(format!(
+                "whether the table has its version record and retention was not found out: {error}"
+            )),
+            kept => kept?,
         }
         let deployed = Deployed {
             name: name.to_string(),
@@ -171,6 +194,15 @@ impl Deployment {
             answer,
             to_the_end: true,
         })
+    }
+
+    /// An error unless the plan may be applied.
+    fn consent(&self, plan: &Plan) -> Result<()> {
+        (self.accepts)(plan)?;
+        if plan.is_empty() || plan.is_refused() {
+            return Ok(());
+        }
+        confirm("Deploy this?", self.yes)
     }
 }
 
@@ -190,6 +222,15 @@ pub(crate) async fn ensure(context: &Context) -> Result<()> {
         accepts: |_| Ok(()),
     };
     Box::pin(deployment.run(stack, None, context)).await.map(|_| ())
+}
+
+/// Writes what no resource can hold, also where whoever has changed the stack has gone before the end.
+async fn keep_records(context: &Context, outcome: &Outcome) -> Result<()> {
+    let limiter = context.limiter().await?;
+    if outcome.changed() || limiter.version().await?.is_none() {
+        limiter.write_version().await?;
+    }
+    keep_retention(&limiter, outcome.audit_retention_days).await
 }
 
 async fn keep_retention(limiter: &RateLimiter, days: u32) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::answer::{Answer, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::View;
+use crate::output::{Format, View};
 
 #[derive(Debug, Args)]
 #[command(
@@ -90,6 +90,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
     };
     if let Some(file) = &arguments.out {
         std::fs::write(file, plan.to_json()).map_err(Error::writing(file.display().to_string()))?;
+    }
+    // A plan that nobody can read back is not going to be applied.
+    if arguments.out.is_none() && !arguments.json && context.terminal.format == Format::Table {
+        stack.discard(&plan).await;
     }
     let exit = if plan.is_refused() {
         Exit::Error
