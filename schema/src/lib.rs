@@ -21,6 +21,7 @@ mod limit_set;
 mod limit_text;
 mod names;
 mod records;
+mod shortened;
 mod timestamp;
 mod tokens;
 mod ulid;

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::shortened::shortened;
 use crate::{InvalidLimit, Limit};
 
 const PERIODS: [(&str, u64); 4] = [("sec", 1), ("min", 60), ("hour", 3600), ("day", 86_400)];
@@ -65,14 +66,6 @@ impl FromStr for Limit {
             refill.unwrap_or(capacity),
             period,
         )
-    }
-}
-
-/// Text from outside, cut so that it can stand in a message.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(50) {
-        Some((cut, _)) => format!("{}...", &text[..cut]),
-        None => text.to_owned(),
     }
 }
 

@@ -162,12 +162,16 @@ fn check(
             "admitted what was not there"
         );
         let row = write.rows.iter().find(|row| row.limit == *limit);
-        // Setting a level without moving the moment of refill rounds against the caller, by less than a millitoken.
-        let down = i128::from(
-            write.shape == Shape::Touch && row.is_some_and(|row| matches!(row.form, RowForm::Full { .. })),
-        );
-        // A credit that reaches the burst leaves the kept remainder, less than a millitoken, on top of it.
-        let up = i128::from(write.shape == Shape::Touch && was.meter.remainder > 0);
+        let touched = write.shape == Shape::Touch;
+        let set = row.is_some_and(|row| matches!(row.form, RowForm::Full { .. }));
+        // A level that is set without moving the moment of refill rounds against the caller, by less than a millitoken,
+        // if no time has passed: otherwise such a write settles.
+        let down = i128::from(touched && set && before.elapsed(now) == 0);
+        // A level that refill and credits bring to the burst loses its remainder, less than a millitoken, in the
+        // reference; a write that does not move the moment of refill keeps it.
+        let filled = was.meter.credit(before.elapsed(now), demand.credit);
+        let reaches_burst = filled.tokens >= filled.params.burst();
+        let up = i128::from(touched && reaches_burst && was.meter.remainder > 0);
         for later in [0, 1, 1_000, 3_600_000] {
             let level = is.meter.available(after.elapsed(now) + later);
             let right = expected.available(later);

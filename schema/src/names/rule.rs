@@ -1,6 +1,6 @@
 //! What a name may look like, and the error that says which part of it was broken.
 
-use std::fmt;
+use crate::shortened::shortened;
 
 /// A name that breaks a rule: which field, which value (shortened), which rule.
 ///
@@ -15,10 +15,10 @@ use std::fmt;
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field} {value} is invalid: {rule}")]
+#[error("{field} {value:?} is invalid: {rule}")]
 pub struct InvalidName {
     field: &'static str,
-    value: Shortened,
+    value: String,
     rule: String,
 }
 
@@ -26,7 +26,7 @@ impl InvalidName {
     pub(crate) fn new(field: &'static str, value: &str, rule: impl Into<String>) -> Self {
         Self {
             field,
-            value: Shortened::new(value),
+            value: shortened(value),
             rule: rule.into(),
         }
     }
@@ -36,35 +36,14 @@ impl InvalidName {
         self.field
     }
 
-    /// The refused value, cut to 50 characters.
+    /// The refused value, cut to what shows as 50 characters.
     pub fn value(&self) -> &str {
-        &self.value.0
+        &self.value
     }
 
     /// The rule that the value breaks.
     pub fn rule(&self) -> &str {
         &self.rule
-    }
-}
-
-/// Text from outside, cut to 50 characters so that it can stand in a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Shortened(String);
-
-impl Shortened {
-    const KEPT: usize = 50;
-
-    fn new(value: &str) -> Self {
-        match value.char_indices().nth(Self::KEPT) {
-            Some((cut, _)) => Self(format!("{}...", &value[..cut])),
-            None => Self(value.to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Shortened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
     }
 }
 

@@ -176,11 +176,38 @@ impl ConfigRecord {
                 auto_update: reader.optional_flag("auto_update")?,
                 strict_version: reader.optional_flag("strict_version")?,
             },
-            unknown: unknown(item, |name| {
-                KNOWN.contains(&name) || Self::is_limit_attribute(name)
-            }),
+            unknown: unknown_of(item),
         })
     }
+
+    /// What can be read of an item that [`from_item`](Self::from_item) refuses, so that it can be repaired: limits only if
+    /// all of them can be read, and of the rest each part that can.
+    pub fn readable(level: ConfigLevel, item: &Item) -> Self {
+        let reader = Reader::new("configuration", item);
+        Self {
+            level,
+            limits: limits(&reader, item).unwrap_or_default(),
+            on_unavailable: reader
+                .optional_parsed("on_unavailable", OnUnavailable::from_str)
+                .unwrap_or_default(),
+            config_version: reader
+                .optional_number("config_version")
+                .unwrap_or_default()
+                .unwrap_or(0),
+            system: SystemSettings {
+                audit_retention_days: reader.optional_number("audit_retention_days").unwrap_or_default(),
+                auto_update: reader.optional_flag("auto_update").unwrap_or_default(),
+                strict_version: reader.optional_flag("strict_version").unwrap_or_default(),
+            },
+            unknown: unknown_of(item),
+        }
+    }
+}
+
+fn unknown_of(item: &Item) -> Unknown {
+    unknown(item, |name| {
+        KNOWN.contains(&name) || ConfigRecord::is_limit_attribute(name)
+    })
 }
 
 fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {

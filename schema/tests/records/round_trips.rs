@@ -308,7 +308,18 @@ proptest! {
             EntityConfigRegistry::from_item(&item).err(),
             Attributes::from_item(&item).decode().err(),
         ];
+        let readable = ConfigRecord::readable(ConfigLevel::System, &item);
+        if let Ok(record) = ConfigRecord::from_item(&item) {
+            prop_assert_eq!(ConfigRecord { level: ConfigLevel::System, ..record }, readable);
+        }
         for refusal in refusals.into_iter().flatten() {
+            // Either it stands in the item and is wrong, or it should and does not.
+            let stored = item.get(&refusal.attribute);
+            let as_said = match refusal.reason.as_str() {
+                "is missing" => matches!(stored, None | Some(AttributeValue::Null(_))),
+                _ => stored.is_some(),
+            };
+            prop_assert!(as_said, "{refusal}");
             prop_assert!(refusal.to_string().contains(&format!("attribute {:?}", refusal.attribute)), "{}", refusal);
         }
     }
