@@ -3,29 +3,39 @@
 //! Nothing to install: the table lives in this process. Run it with
 //! `cargo run -p zae-limiter --example configuration`.
 
-use zae_limiter::{
-    ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, Result,
-};
+use std::error::Error;
+use std::io::{Write, stdout};
+
+use zae_limiter::{ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter};
+
+type Result = std::result::Result<(), Box<dyn Error>>;
 
 const USER: &str = "user-1";
 const MODEL: &str = "gpt-4";
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<()> {
+async fn main() -> Result {
+    walk_through(&mut stdout()).await
+}
+
+pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
     let limiter = RateLimiter::embedded()
         .default_limits([Limit::per_minute("rpm", 10)?])
         .principal("ops@example.com")
         .await?;
     limiter.create_entity(NewEntity::new(USER).name("A user")).await?;
 
-    println!("What applies to {USER} on {MODEL}, as one level after the other is set:\n");
-    println!("{:<34} {:<34} {:<16} unavailable", "step", "limits", "from");
-    show(&limiter, "the builder's defaults").await?;
+    writeln!(
+        out,
+        "What applies to {USER} on {MODEL}, as one level after the other is set:\n"
+    )?;
+    writeln!(out, "{:<34} {:<34} {:<16} unavailable", "step", "limits", "from")?;
+    show(out, &limiter, "the builder's defaults").await?;
 
     limiter
         .set_system_defaults([Limit::per_minute("rpm", 20)?])
         .await?;
-    show(&limiter, "set for the system").await?;
+    show(out, &limiter, "set for the system").await?;
 
     let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
     let level = ConfigLevel::Resource(MODEL.parse()?);
@@ -37,12 +47,12 @@ async fn main() -> Result<()> {
                 .on_unavailable(OnUnavailable::Block),
         )
         .await?;
-    show(&limiter, "set for the resource").await?;
+    show(out, &limiter, "set for the resource").await?;
 
     limiter
         .set_default_limits(USER, [Limit::per_minute("rpm", 300)?])
         .await?;
-    show(&limiter, "set for the entity").await?;
+    show(out, &limiter, "set for the entity").await?;
 
     let limits = [
         Limit::per_minute("rpm", 1_000)?.with_burst(1_500)?,
@@ -57,48 +67,55 @@ async fn main() -> Result<()> {
                 .on_unavailable(OnUnavailable::Allow),
         )
         .await?;
-    show(&limiter, "set for the entity and resource").await?;
+    show(out, &limiter, "set for the entity and resource").await?;
 
     limiter.delete_config(&level).await?;
-    show(&limiter, "deleted again").await?;
+    show(out, &limiter, "deleted again").await?;
     limiter
         .delete_config(&ConfigLevel::EntityDefault(USER.parse()?))
         .await?;
-    show(&limiter, "the entity's deleted too").await?;
+    show(out, &limiter, "the entity's deleted too").await?;
 
     let stats = limiter.cache_stats();
-    println!(
+    writeln!(
+        out,
         "\nThe cache answered {} of {} lookups.",
         stats.hits,
         stats.hits + stats.misses
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "Resources with defaults: {}",
         limiter.list_resources_with_defaults().await?.join(", ")
-    );
-    println!("\nEvery change left an event. Those about {USER}, newest first:");
+    )?;
+    writeln!(
+        out,
+        "\nEvery change left an event. Those about {USER}, newest first:"
+    )?;
     let subject = zae_limiter::AuditSubject::Entity(USER.parse()?);
     for event in limiter.audit_events(&subject, &PageRequest::of(10)).await?.items {
         let (who, what) = (
             event.principal.unwrap_or_default(),
             event.resource.unwrap_or_default(),
         );
-        println!(
+        writeln!(
+            out,
             "  {}  {:<15} {:<10} by {who}",
             event.timestamp,
             event.action.to_string(),
             what
-        );
+        )?;
     }
     Ok(())
 }
 
-async fn show(limiter: &RateLimiter, step: &str) -> Result<()> {
+async fn show(out: &mut impl Write, limiter: &RateLimiter, step: &str) -> Result {
     // The second lookup is answered from memory.
     limiter.resolve_limits(USER, MODEL).await?;
     let resolved = limiter.resolve_limits(USER, MODEL).await?;
     let limits: Vec<String> = resolved.limits.iter().map(ToString::to_string).collect();
-    println!(
+    writeln!(
+        out,
         "{step:<34} {:<34} {:<16} {} (from {})",
         limits.join(" "),
         resolved
@@ -106,6 +123,6 @@ async fn show(limiter: &RateLimiter, step: &str) -> Result<()> {
             .map_or("nowhere", zae_limiter::Source::as_str),
         resolved.on_unavailable,
         resolved.on_unavailable_from,
-    );
+    )?;
     Ok(())
 }

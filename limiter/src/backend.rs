@@ -13,13 +13,10 @@ use crate::{Error, Result};
 pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// What a backend can do.
-#[allow(dead_code, reason = "read by admission")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Capabilities {
     /// Its answers carry the server's time, by which a wrong clock is noticed.
     pub(crate) server_time: bool,
-    /// Other processes can see and write the same buckets.
-    pub(crate) shared: bool,
 }
 
 /// Everything that decides about an entity and resource, read together.

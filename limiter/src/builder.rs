@@ -12,10 +12,10 @@ use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
 
 use crate::cache::CacheLimits;
-use crate::connect::{AwsSettings, Connection};
+use crate::connect::{AwsSettings, Connection, check_length};
 use crate::dynamo::Meter;
 use crate::entropy::Entropy;
-use crate::repository::{Repository, Setup};
+use crate::repository::{Repository, Setup, check_limit_count};
 use crate::resolution::Defaults;
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
@@ -39,6 +39,8 @@ pub struct Builder {
     name: String,
     connection: Connection,
     create_table: bool,
+    /// The first setting that the connection has no use for.
+    misplaced: Option<&'static str>,
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
     principal: Option<String>,
@@ -90,6 +92,7 @@ impl Builder {
             name,
             create_table: connection.creates_table(),
             connection,
+            misplaced: None,
             limits: vec![],
             on_unavailable: OnUnavailable::Block,
             principal: None,
@@ -107,48 +110,55 @@ impl Builder {
         }
     }
 
+    /// Sets something about AWS. An embedded store has nothing of that, and building one with it is an error.
     #[cfg_attr(not(feature = "embedded"), allow(irrefutable_let_patterns))]
-    fn aws(mut self, set: impl FnOnce(&mut AwsSettings)) -> Self {
+    fn aws(mut self, field: &'static str, set: impl FnOnce(&mut AwsSettings)) -> Self {
         if let Connection::Aws(settings) = &mut self.connection {
             set(settings);
+        } else {
+            self.misplaced.get_or_insert(field);
         }
         self
     }
 
-    /// The AWS region. Otherwise from `AWS_REGION`, the profile or the instance. An embedded store has none.
+    /// The AWS region. Otherwise from `AWS_REGION`, the profile or the instance.
     pub fn region(self, region: impl Into<String>) -> Self {
-        self.aws(|aws| aws.region = Some(region.into()))
+        self.aws("region", |aws| aws.region = Some(region.into()))
     }
 
     /// Another endpoint than AWS's, such as a local DynamoDB. Otherwise from `AWS_ENDPOINT_URL` and the profile.
     pub fn endpoint_url(self, url: impl Into<String>) -> Self {
-        self.aws(|aws| aws.endpoint_url = Some(url.into()))
+        self.aws("endpoint_url", |aws| aws.endpoint_url = Some(url.into()))
     }
 
     /// Credentials, or where to get them. Otherwise from the environment, the profile or the instance.
     pub fn credentials(self, provider: impl ProvideCredentials + 'static) -> Self {
-        self.aws(|aws| aws.credentials = Some(SharedCredentialsProvider::new(provider)))
+        self.aws("credentials", |aws| {
+            aws.credentials = Some(SharedCredentialsProvider::new(provider));
+        })
     }
 
-    /// A profile of the shared AWS configuration files.
+    /// A profile of the shared AWS configuration files. Not beside [`sdk_config`](Self::sdk_config), which has one.
     pub fn profile(self, name: impl Into<String>) -> Self {
-        self.aws(|aws| aws.profile = Some(name.into()))
+        self.aws("profile", |aws| aws.profile = Some(name.into()))
     }
 
     /// A whole SDK configuration that the application has already. Region, endpoint and credentials that are set
     /// here stand above it.
     pub fn sdk_config(self, config: SdkConfig) -> Self {
-        self.aws(|aws| aws.sdk_config = Some(config))
+        self.aws("sdk_config", |aws| aws.sdk_config = Some(config))
     }
 
     /// How long opening a connection may take. One second unless set.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
-        self.aws(|aws| aws.connect_timeout = Some(timeout))
+        self.aws("connect_timeout", |aws| aws.connect_timeout = Some(timeout))
     }
 
     /// An HTTP client of the application's, for proxies, own certificates, or tests with faults.
     pub fn http_client(self, client: impl HttpClient + 'static) -> Self {
-        self.aws(|aws| aws.http_client = Some(SharedHttpClient::new(client)))
+        self.aws("http_client", |aws| {
+            aws.http_client = Some(SharedHttpClient::new(client));
+        })
     }
 
     /// Makes the table if it is missing. For local endpoints; a table on AWS belongs to a stack. Embedded stores
@@ -164,7 +174,7 @@ impl Builder {
         self
     }
 
-    /// Limits for when none are stored at any level.
+    /// Limits for when none are stored at any level: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
     pub fn default_limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.limits = limits.into_iter().collect();
         self
@@ -271,18 +281,15 @@ impl Builder {
     /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), touches
     /// the table here.
     pub async fn build(self) -> Result<RateLimiter> {
+        self.check()?;
         let name = StackName::parse(&self.name)?;
         let limits = LimitSet::new(self.limits).map_err(|error| {
             Error::invalid("default limits", error.0.as_str(), "each name may stand once")
         })?;
-        for (field, value) in [
-            ("time_budget", self.settings.time_budget),
-            ("admin_time_budget", self.admin_budget),
-        ] {
-            if value.is_zero() {
-                return Err(Error::invalid(field, "0", "it must be longer than nothing"));
-            }
-        }
+        #[cfg(feature = "stack")]
+        let retention = self.stack.as_ref().map(crate::StackSetup::retention_days);
+        #[cfg(not(feature = "stack"))]
+        let retention = None;
         let principal = self.principal.map(Principal::parse).transpose()?;
         let setup = Setup {
             name,
@@ -292,6 +299,7 @@ impl Builder {
                 on_unavailable: self.on_unavailable,
             },
             principal,
+            retention,
             time_budget: self.settings.time_budget,
             admin_budget: self.admin_budget,
             cache: self.cache,
@@ -306,6 +314,37 @@ impl Builder {
         return Ok(RateLimiter::over(repository, self.settings, self.stack));
         #[cfg(not(feature = "stack"))]
         Ok(RateLimiter::over(repository, self.settings))
+    }
+
+    /// Refuses settings that have no meaning, before anything is opened.
+    fn check(&self) -> Result<()> {
+        if let Some(field) = self.misplaced {
+            return Err(Error::invalid(
+                field,
+                "",
+                "an embedded store has no use for it; leave it out",
+            ));
+        }
+        self.connection.check()?;
+        check_limit_count("default limits", self.limits.len())?;
+        let budgets = [
+            ("time_budget", self.settings.time_budget),
+            ("admin_time_budget", self.admin_budget),
+        ];
+        for (field, value) in budgets {
+            if value.is_zero() {
+                return Err(Error::invalid(field, "0", "it must be longer than nothing"));
+            }
+        }
+        let times = [
+            ("settle_budget", self.settings.settle_budget),
+            ("rejection_memory", self.settings.memory),
+            ("config_cache_ttl", self.cache.ttl),
+        ];
+        for (field, value) in budgets.into_iter().chain(times) {
+            check_length(field, value)?;
+        }
+        Ok(())
     }
 }
 

@@ -52,6 +52,19 @@ pub(crate) struct Connected {
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Refuses a length of time with which the clock could overflow.
+pub(crate) fn check_length(field: &'static str, value: Duration) -> Result<()> {
+    const A_YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+    if value <= A_YEAR {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("{value:?}"),
+        "it must be at most a year",
+    ))
+}
+
 impl Connection {
     pub(crate) async fn open(self, meter: Option<Meter>) -> Result<Connected> {
         match self {
@@ -63,6 +76,21 @@ impl Connection {
             #[cfg(feature = "embedded")]
             Self::Store(store) => Ok(embedded(store, meter)),
         }
+    }
+
+    /// Refuses settings that contradict each other.
+    pub(crate) fn check(&self) -> Result<()> {
+        #[cfg_attr(not(feature = "embedded"), allow(irrefutable_let_patterns))]
+        let Self::Aws(settings) = self else {
+            return Ok(());
+        };
+        if let (Some(profile), Some(_)) = (&settings.profile, &settings.sdk_config) {
+            let rule = "the SDK configuration that is set too has its profile already; set one of both";
+            return Err(Error::invalid("profile", profile, rule));
+        }
+        settings
+            .connect_timeout
+            .map_or(Ok(()), |timeout| check_length("connect_timeout", timeout))
     }
 
     /// True if the table is made on first use rather than deployed.

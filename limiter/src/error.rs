@@ -168,6 +168,19 @@ pub enum Error {
         most: usize,
     },
 
+    /// Others changed the same thing each time this was about to. Nothing was written.
+    #[error(
+        "others kept changing {what} in table {table}: {attempts} attempts were overtaken; try again later"
+    )]
+    Contended {
+        /// What was to be changed.
+        what: String,
+        /// The table.
+        table: String,
+        /// How often it was tried.
+        attempts: u32,
+    },
+
     /// The store's file is locked by another process.
     #[error("another process holds {}; stop it, or use another file", path.display())]
     FileHeld {
@@ -244,9 +257,12 @@ impl Error {
     }
 
     /// True if the table could not be used at this moment: it could not be reached, did not answer, was too busy,
-    /// or its file is held. Wrong names, missing tables and denied permissions are not that, and never pass for it.
+    /// others kept changing the same thing, or its file is held. Wrong names, missing tables and denied permissions are not that, and never pass for it.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::FileHeld { .. })
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Contended { .. } | Self::FileHeld { .. }
+        )
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use zae_limiter_stack::{Code, Event, Outcome, Stack, StackOptions};
+use zae_limiter_schema::{ConfigRecord, keys};
+use zae_limiter_stack::{self as stack, Code, Event, Outcome, Stack, StackOptions};
 
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
 
@@ -44,6 +45,15 @@ impl StackSetup {
         self
     }
 
+    pub(crate) fn retention_days(&self) -> u32 {
+        self.options.audit_retention_days
+    }
+
+    /// Whether this setup brings code that could replace what is deployed.
+    fn brings_code(&self) -> bool {
+        !matches!(self.code, Code::AsDeployed) || self.options.code_directory.is_some()
+    }
+
     /// Who is told what happens, while it happens.
     #[must_use]
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
@@ -69,8 +79,11 @@ impl fmt::Debug for StackSetup {
 
 impl RateLimiter {
     /// Brings the stack to what was declared with [`Builder::stack`](crate::Builder::stack): makes it, changes it, or
-    /// waits for somebody who does. Two calls to AWS and nothing else when it is as it should be. Without a declared
-    /// stack it does nothing.
+    /// waits for somebody who does. Without a declared stack it does nothing.
+    ///
+    /// If the stack is as it should be, that takes two calls to AWS, and one read of the table if code for the functions
+    /// is declared: where the system configuration says `auto_update` false, functions that are deployed keep their code,
+    /// and only the rest of the stack is changed. (Archives that the options name by their keys are used all the same.)
     ///
     /// After a change it also writes the table's version record and the retention of audit events.
     pub async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
@@ -90,15 +103,28 @@ impl RateLimiter {
         if let Some(observer) = setup.observer.clone() {
             stack = stack.observer(move |event: &Event| observer(event));
         }
-        let outcome = stack
-            .ensure()
-            .await
-            .map_err(|error| Error::Stack(Arc::new(error)))?;
+        let outcome = if setup.brings_code() && !self.may_update_functions().await? {
+            keep_code(stack).await
+        } else {
+            stack.ensure().await
+        };
+        let outcome = outcome.map_err(|error| Error::Stack(Arc::new(error)))?;
         if outcome.changed() {
             repository.write_version().await?;
             self.store_retention(outcome.audit_retention_days).await?;
         }
         Ok(Some(outcome))
+    }
+
+    /// What the system configuration says about it. Without a table nobody has said anything.
+    async fn may_update_functions(&self) -> Result<bool> {
+        let key = keys::config(&ConfigLevel::System);
+        let item = match self.repository().table().get(&key, true).await {
+            Err(Error::TableMissing { .. }) => None,
+            item => item?,
+        };
+        let config = item.map(|item| ConfigRecord::readable(ConfigLevel::System, &item));
+        Ok(config.and_then(|config| config.system.auto_update) != Some(false))
     }
 
     async fn store_retention(&self, days: u32) -> Result<()> {
@@ -109,5 +135,14 @@ impl RateLimiter {
             self.set_config(&ConfigLevel::System, change).await?;
         }
         Ok(())
+    }
+}
+
+/// Changes everything but the code of functions. A stack that is not there has none to keep, and gets what was declared.
+async fn keep_code(stack: Stack) -> std::result::Result<Outcome, stack::Error> {
+    // Archives that are none stand above a directory that the options name.
+    match stack.clone().code(Code::bundled([])).ensure().await {
+        Err(stack::Error::CodeMissing { deployed: false, .. }) => stack.ensure().await,
+        outcome => outcome,
     }
 }

@@ -44,8 +44,8 @@ pub use migrations::{Migrate, MigrationReport, MigrationStep};
 pub use page::{Cursor, Page, PageRequest};
 pub use plain::to_json;
 pub use repository::{
-    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_PARENTS, NewEntity,
-    Repository, ResourceCapacity, UsageQuery, UsageSummary,
+    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, MAX_PARENTS,
+    NewEntity, Repository, ResourceCapacity, UsageQuery, UsageSummary,
 };
 pub use resolution::{Resolved, Source};
 pub use versions::{CLIENT_VERSION, Compatibility};

@@ -126,11 +126,32 @@ impl RateLimiter {
     }
 
     /// True if the table answers within the time budget. Never an error.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// assert!(limiter.is_available().await);
+    /// # Ok(()) }
+    /// ```
     pub async fn is_available(&self) -> bool {
         self.inner.lanes.is_available().await
     }
 
     /// What this limiter has done so far.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
+    /// assert_eq!(limiter.stats().granted, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn stats(&self) -> LimiterStats {
         self.inner.lanes.stats()
     }
@@ -139,11 +160,35 @@ impl RateLimiter {
     /// its answer and every adjustment and refund is written or given up; and tells what was given up. Call it before
     /// the process ends: a lease that was dropped is given back in the background. A lease that is still held then can
     /// be committed or rolled back later, but takes no more.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// drop(limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?);
+    /// let left = limiter.shutdown().await;
+    /// assert_eq!(left.unwritten_total, 0, "what the lease took was given back");
+    /// # Ok(()) }
+    /// ```
     pub async fn shutdown(&self) -> Shutdown {
         self.inner.lanes.shut_down().await
     }
 
     /// Waits until every adjustment and refund that is under way is written or given up.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// drop(limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?);
+    /// limiter.settled().await;
+    /// assert_eq!(limiter.available("user-1", "gpt-4").await?["rpm"], 100);
+    /// # Ok(()) }
+    /// ```
     pub async fn settled(&self) {
         self.inner.lanes.settled().await;
     }

@@ -70,19 +70,29 @@ impl Default for PageRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor {
     pub(crate) key: Key,
-    /// The sort key in the index, for lists that come from one.
-    pub(crate) index_sort: Option<String>,
+    /// Partition and sort key in the index, for lists that come from one.
+    pub(crate) in_index: Option<Key>,
+}
+
+impl Cursor {
+    /// An error if it is the place in another list.
+    pub(crate) fn check(&self, belongs: bool) -> Result<()> {
+        if belongs {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "cursor",
+            self.to_string(),
+            "it must be one that an earlier page of the same list ended with",
+        ))
+    }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = [
-            self.key.pk.as_str(),
-            &self.key.sk,
-            self.index_sort.as_deref().unwrap_or_default(),
-        ]
-        .join("\n");
-        f.write_str(&URL_SAFE_NO_PAD.encode(text))
+        let keys = std::iter::once(&self.key).chain(&self.in_index);
+        let parts: Vec<&str> = keys.flat_map(|key| [key.pk.as_str(), key.sk.as_str()]).collect();
+        f.write_str(&URL_SAFE_NO_PAD.encode(parts.join("\n")))
     }
 }
 
@@ -93,16 +103,25 @@ impl FromStr for Cursor {
         let unusable = || Error::invalid("cursor", value, "it must be one that an earlier page ended with");
         let bytes = URL_SAFE_NO_PAD.decode(value).map_err(|_| unusable())?;
         let text = String::from_utf8(bytes).map_err(|_| unusable())?;
-        let mut parts = text.split('\n').map(str::to_owned);
-        let mut next = || parts.next().ok_or_else(unusable);
-        let (pk, sk, index_sort) = (next()?, next()?, next()?);
-        if pk.is_empty() || sk.is_empty() || parts.next().is_some() {
+        let parts: Vec<&str> = text.split('\n').collect();
+        if parts.iter().any(|part| part.is_empty()) {
             return Err(unusable());
         }
-        Ok(Self {
-            key: Key { pk, sk },
-            index_sort: Some(index_sort).filter(|sort| !sort.is_empty()),
-        })
+        let key = |pk: &str, sk: &str| Key {
+            pk: pk.to_owned(),
+            sk: sk.to_owned(),
+        };
+        match parts[..] {
+            [pk, sk] => Ok(Self {
+                key: key(pk, sk),
+                in_index: None,
+            }),
+            [pk, sk, index_pk, index_sk] => Ok(Self {
+                key: key(pk, sk),
+                in_index: Some(key(index_pk, index_sk)),
+            }),
+            _ => Err(unusable()),
+        }
     }
 }
 
@@ -114,8 +133,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cursor_survives_as_text(pk in "[A-Z#a-z0-9]{1,40}", sk in "[#A-Za-z0-9/.]{1,40}", sort in prop::option::of("[A-Z#]{1,20}")) {
-            let cursor = Cursor { key: Key { pk, sk }, index_sort: sort };
+        fn a_cursor_survives_as_text(pk in "[A-Z#a-z0-9]{1,40}", sk in "[#A-Za-z0-9/.]{1,40}", index in prop::option::of(("[A-Z#]{1,20}", "[a-z]{1,9}"))) {
+            let in_index = index.map(|(pk, sk)| Key { pk, sk });
+            let cursor = Cursor { key: Key { pk, sk }, in_index };
             prop_assert_eq!(cursor.to_string().parse::<Cursor>().ok(), Some(cursor));
         }
 

@@ -37,7 +37,8 @@ pub fn to_json(value: &AttributeValue) -> Value {
 
 /// A number that JSON cannot hold exactly stays text.
 fn number(digits: &str) -> Value {
-    let whole = digits.parse::<i64>().map(Number::from).ok();
+    let signed = digits.parse::<i64>().map(Number::from).ok();
+    let unsigned = || digits.parse::<u64>().map(Number::from).ok();
     let exact = || {
         digits
             .parse::<f64>()
@@ -45,7 +46,8 @@ fn number(digits: &str) -> Value {
             .filter(|float| float.to_string() == digits)
             .and_then(Number::from_f64)
     };
-    whole
+    signed
+        .or_else(unsigned)
         .or_else(exact)
         .map_or_else(|| Value::String(digits.to_owned()), Value::Number)
 }
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn what_json_can_say_survives_the_way_there_and_back() {
-        let value = serde_json::json!({ "a": [1, -2.5, "text", null, true], "b": { "c": [] } });
+        let value = serde_json::json!({ "a": [1, -2.5, "text", null, true, u64::MAX], "b": { "c": [] } });
         assert_eq!(to_json(&from_json(value.clone())), value);
     }
 

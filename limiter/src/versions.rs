@@ -76,6 +76,14 @@ impl Compatibility {
     }
 
     /// What does not fit and what to do about it; nothing if all is well.
+    ///
+    /// ```
+    /// use zae_limiter::Compatibility;
+    ///
+    /// assert_eq!(Compatibility::Compatible.problem(), None);
+    /// let newer = Compatibility::SchemaTooNew { schema: "9.0.0".parse().unwrap() };
+    /// assert!(newer.problem().unwrap().contains("update this client"));
+    /// ```
     pub fn problem(&self) -> Option<String> {
         match self {
             Self::Compatible => None,
@@ -94,6 +102,16 @@ impl Compatibility {
     }
 }
 
+/// True for a record of a later release than this crate's, however small the difference.
+pub(crate) fn is_later(record: &VersionRecord) -> bool {
+    let parse = |text: &str| text.parse::<Version>().ok();
+    let (theirs, ours) = (
+        parse(&record.schema_version),
+        parse(VersionRecord::SCHEMA_VERSION),
+    );
+    theirs.map(|version| version.release()) > ours.map(|version| version.release())
+}
+
 /// Refuses a table that does not fit, unless its system configuration says that mismatches are to be tolerated.
 /// A table without a version record is taken as it is.
 pub(crate) fn admit(
@@ -102,16 +120,27 @@ pub(crate) fn admit(
     system: Option<&ConfigRecord>,
 ) -> Result<()> {
     let Some(record) = record else { return Ok(()) };
-    let Some(reason) = Compatibility::of(record).problem() else {
-        return Ok(());
-    };
+    match Compatibility::of(record).problem() {
+        Some(reason) => refuse(table, &record.schema_version, reason, system),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a table without a version record that holds items of an older format.
+pub(crate) fn admit_old(table: &Table, system: Option<&ConfigRecord>) -> Result<()> {
+    let ours = VersionRecord::SCHEMA_VERSION;
+    let reason = format!("it has no version record and holds items from before {ours}; run the migrations");
+    refuse(table, "unknown", reason, system)
+}
+
+fn refuse(table: &Table, schema: &str, reason: String, system: Option<&ConfigRecord>) -> Result<()> {
     if system.and_then(|config| config.system.strict_version) == Some(false) {
-        tracing::warn!(table = %table.name, schema = record.schema_version, reason, "versions do not fit");
+        tracing::warn!(table = %table.name, schema, reason, "versions do not fit");
         return Ok(());
     }
     Err(Error::IncompatibleSchema {
         table: table.name.to_string(),
-        schema: record.schema_version.clone(),
+        schema: schema.to_owned(),
         client: CLIENT_VERSION.to_owned(),
         reason,
     })

@@ -1,42 +1,66 @@
-//! The policies that were last seen at resource and system level, for entities that were never seen.
+//! The policies that were last seen at each level, for when nothing can be read.
 
 use std::collections::HashMap;
 
-use zae_limiter_schema::{OnUnavailable, Resource};
+use zae_limiter_schema::{ConfigLevel, EntityId, OnUnavailable, Resource};
 
 use crate::backend::LoadedConfig;
 use crate::resolution::Source;
 
-/// More resources than this are not remembered; their system policy still is.
-const MOST_RESOURCES: usize = 1_000;
+/// So many policies are remembered besides the system's; one more, and any of them is forgotten.
+const MOST_POLICIES: usize = 10_000;
 
+/// Only levels that have a policy are in here.
 #[derive(Debug, Default)]
 pub(super) struct LastKnown {
     system: Option<OnUnavailable>,
-    resources: HashMap<Resource, OnUnavailable>,
+    levels: HashMap<ConfigLevel, OnUnavailable>,
 }
 
 impl LastKnown {
-    pub(super) fn remember(&mut self, resource: &Resource, loaded: &LoadedConfig) {
-        self.system = loaded.system.as_ref().and_then(|record| record.on_unavailable);
-        match loaded.resource.as_ref().and_then(|record| record.on_unavailable) {
-            Some(policy)
-                if self.resources.len() < MOST_RESOURCES || self.resources.contains_key(resource) =>
-            {
-                self.resources.insert(resource.clone(), policy);
+    pub(super) fn remember(&mut self, entity: &EntityId, resource: &Resource, loaded: &LoadedConfig) {
+        let records = [
+            &loaded.entity,
+            &loaded.entity_default,
+            &loaded.resource,
+            &loaded.system,
+        ];
+        for (level, record) in ConfigLevel::chain(entity, resource).into_iter().zip(records) {
+            self.note(level, record.as_ref().and_then(|record| record.on_unavailable));
+        }
+    }
+
+    /// What a level says now.
+    pub(super) fn note(&mut self, level: ConfigLevel, policy: Option<OnUnavailable>) {
+        match (level, policy) {
+            (ConfigLevel::System, policy) => self.system = policy,
+            (level, None) => {
+                self.levels.remove(&level);
             }
-            Some(_) => {}
-            None => {
-                self.resources.remove(resource);
+            (level, Some(policy)) => {
+                if self.levels.len() >= MOST_POLICIES
+                    && !self.levels.contains_key(&level)
+                    && let Some(any) = self.levels.keys().next().cloned()
+                {
+                    self.levels.remove(&any);
+                }
+                self.levels.insert(level, policy);
             }
         }
     }
 
-    pub(super) fn policy(&self, resource: &Resource) -> Option<(OnUnavailable, Source)> {
-        let resource = self
-            .resources
-            .get(resource)
-            .map(|policy| (*policy, Source::Resource));
-        resource.or(self.system.map(|policy| (policy, Source::System)))
+    pub(super) fn forget_entity(&mut self, entity: &EntityId) {
+        self.levels.retain(|level, _| level.entity() != Some(entity));
+    }
+
+    /// The policy of the most specific level that has one.
+    pub(super) fn policy(&self, entity: &EntityId, resource: &Resource) -> Option<(OnUnavailable, Source)> {
+        let stored = |level: &ConfigLevel| match level {
+            ConfigLevel::System => self.system,
+            level => self.levels.get(level).copied(),
+        };
+        ConfigLevel::chain(entity, resource)
+            .iter()
+            .find_map(|level| Some((stored(level)?, Source::from(level.kind()))))
     }
 }

@@ -54,6 +54,15 @@ pub(crate) enum BucketImage {
     Present(Arc<Item>),
 }
 
+/// What a write of our own has made of a level's policy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PolicyAfter {
+    /// This one, or none.
+    Is(Option<OnUnavailable>),
+    /// Nobody knows: the write may have happened.
+    Unknown,
+}
+
 /// The answer to "what applies here?".
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
@@ -145,7 +154,6 @@ impl ConfigCache {
     }
 
     /// What applies, read anew and consistently; replaces what is kept.
-    #[allow(dead_code, reason = "asked by admission")]
     pub(crate) async fn reload_consistent(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
         let key = CacheKey {
             entity: entity.clone(),
@@ -155,12 +163,18 @@ impl ConfigCache {
     }
 
     async fn load(&self, key: &CacheKey, consistent: bool) -> Result<Lookup> {
+        let epoch = self.state().epoch;
         let loaded = self
             .source
             .load_config(&key.entity, &key.resource, consistent)
             .await?;
         let resolved = Arc::new(resolution::resolve(&loaded, &self.defaults));
-        self.state().last_known.remember(&key.resource, &loaded);
+        let mut state = self.state();
+        // What was read before a write of our own is older than what the write says.
+        if state.epoch == epoch {
+            state.last_known.remember(&key.entity, &key.resource, &loaded);
+        }
+        drop(state);
         let bucket = loaded
             .bucket
             .map_or(BucketImage::Absent, |item| BucketImage::Present(Arc::new(item)));
@@ -184,64 +198,68 @@ impl ConfigCache {
     }
 
     /// The policy for when the table cannot be reached: from what was known last, however old. Never asks the network.
-    #[allow(dead_code, reason = "asked by admission")]
     pub(crate) fn policy(&self, entity: &EntityId, resource: &Resource) -> (OnUnavailable, Source) {
         let key = CacheKey {
             entity: entity.clone(),
             resource: resource.clone(),
         };
         let state = self.state();
-        match state.entries.any_age(&key) {
-            Some(resolved) => (resolved.on_unavailable, resolved.on_unavailable_from),
-            None => state
-                .last_known
-                .policy(resource)
-                .unwrap_or((self.defaults.on_unavailable, Source::Builder)),
-        }
-    }
-
-    /// What was known last, however old. Never asks the network.
-    #[allow(dead_code, reason = "asked by admission")]
-    pub(crate) fn last_known(&self, entity: &EntityId, resource: &Resource) -> Option<Arc<Resolved>> {
-        let key = CacheKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
+        let in_entry = || {
+            let resolved = state.entries.any_age(&key)?;
+            Some((resolved.on_unavailable, resolved.on_unavailable_from))
         };
-        self.state().entries.any_age(&key)
+        state
+            .last_known
+            .policy(entity, resource)
+            .or_else(in_entry)
+            .unwrap_or((self.defaults.on_unavailable, Source::Builder))
     }
 
     /// Forgets everything.
     pub(crate) fn invalidate_all(&self) {
-        self.forget(|_| true);
+        self.forget(|_| true, |_| {});
     }
 
     /// Forgets what is kept about one entity and resource.
     pub(crate) fn invalidate(&self, entity: &EntityId, resource: &Resource) {
-        self.forget(|key| key.entity == *entity && key.resource == *resource);
+        self.forget(|key| key.entity == *entity && key.resource == *resource, |_| {});
     }
 
     /// Forgets what is kept about one entity.
     pub(crate) fn invalidate_entity(&self, entity: &EntityId) {
-        self.forget(|key| key.entity == *entity);
+        self.forget(|key| key.entity == *entity, |_| {});
+    }
+
+    /// Forgets everything about an entity whose configurations were deleted, its policies included.
+    pub(crate) fn deleted_entity(&self, entity: &EntityId) {
+        self.forget(|key| key.entity == *entity, |known| known.forget_entity(entity));
     }
 
     /// Forgets everything to which a level may apply, after this process has written it.
-    pub(crate) fn wrote(&self, level: &ConfigLevel) {
+    pub(crate) fn wrote(&self, level: &ConfigLevel, policy: PolicyAfter) {
+        let learn = |known: &mut LastKnown| {
+            if let PolicyAfter::Is(policy) = policy {
+                known.note(level.clone(), policy);
+            }
+        };
         match level {
-            ConfigLevel::Entity(entity, resource) => self.invalidate(entity, resource),
-            ConfigLevel::EntityDefault(entity) => self.invalidate_entity(entity),
-            ConfigLevel::Resource(resource) => self.forget(|key| key.resource == *resource),
-            ConfigLevel::System => self.invalidate_all(),
+            ConfigLevel::Entity(entity, resource) => {
+                self.forget(|key| key.entity == *entity && key.resource == *resource, learn);
+            }
+            ConfigLevel::EntityDefault(entity) => self.forget(|key| key.entity == *entity, learn),
+            ConfigLevel::Resource(resource) => self.forget(|key| key.resource == *resource, learn),
+            ConfigLevel::System => self.forget(|_| true, learn),
         }
     }
 
-    fn forget(&self, concerned: impl Fn(&CacheKey) -> bool) {
+    fn forget(&self, concerned: impl Fn(&CacheKey) -> bool, learn: impl FnOnce(&mut LastKnown)) {
         let until = self.clock.elapsed() + READ_OWN_WRITES;
         let mut state = self.state();
         state.epoch += 1;
         state.consistent_until = until;
         state.flights.clear();
         state.entries.remove(concerned);
+        learn(&mut state.last_known);
     }
 
     /// How well it works.

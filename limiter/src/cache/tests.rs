@@ -16,12 +16,14 @@ struct Fake {
     consistent: AtomicUsize,
     hold: Option<Notify>,
     fails: bool,
+    /// Every entity's own policy.
+    own_policy: Option<OnUnavailable>,
 }
 
 impl ConfigSource for Fake {
     fn load_config<'a>(
         &'a self,
-        _: &'a EntityId,
+        entity: &'a EntityId,
         resource: &'a Resource,
         consistent: bool,
     ) -> Pending<'a, LoadedConfig> {
@@ -41,7 +43,14 @@ impl ConfigSource for Fake {
             let limits = LimitSet::new([Limit::per_minute("rpm", 100)?]).unwrap();
             let mut record = ConfigRecord::new(ConfigLevel::Resource(resource.clone()), limits);
             record.on_unavailable = Some(OnUnavailable::Allow);
+            let own = self.own_policy.map(|policy| {
+                let level = ConfigLevel::EntityDefault(entity.clone());
+                let mut record = ConfigRecord::new(level, LimitSet::default());
+                record.on_unavailable = Some(policy);
+                record
+            });
             Ok(LoadedConfig {
+                entity_default: own,
                 resource: Some(record),
                 ..LoadedConfig::default()
             })
@@ -296,7 +305,7 @@ async fn own_writes_forget_exactly_what_they_may_concern_and_are_read_back_consi
         (ConfigLevel::System, 0),
     ] {
         fill().await;
-        bench.cache.wrote(&level);
+        bench.cache.wrote(&level, PolicyAfter::Unknown);
         assert_eq!(bench.cache.stats().entries, left, "{level}");
     }
     let before = bench.backend.consistent.load(Ordering::SeqCst);
@@ -326,4 +335,72 @@ async fn the_policy_is_known_without_asking_even_for_strangers_and_after_expiry(
         OnUnavailable::Allow
     );
     assert_eq!(bench.loads(), 1);
+}
+
+#[tokio::test]
+async fn an_entitys_own_policy_is_known_however_little_is_kept() {
+    for (ttl, entries) in [(0, 100), (60, 1), (60, 100)] {
+        let blocking = Fake {
+            own_policy: Some(OnUnavailable::Block),
+            ..Fake::default()
+        };
+        let bench = bench(blocking, ttl, entries);
+        bench.resolve("user-1").await.unwrap();
+        bench.resolve("user-2").await.unwrap();
+        bench.cache.invalidate_all();
+        assert_eq!(
+            bench.cache.policy(&EntityId::parse("user-1").unwrap(), &gpt()),
+            (OnUnavailable::Block, Source::EntityDefault),
+            "ttl {ttl}, {entries} entries"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_policy_of_our_own_writing_is_known_at_once() {
+    let bench = bench(Fake::default(), 60, 100);
+    let user = EntityId::parse("user-1").unwrap();
+    bench.resolve("user-1").await.unwrap();
+    let policy = || bench.cache.policy(&user, &gpt());
+    assert_eq!(policy(), (OnUnavailable::Allow, Source::Resource));
+    let wrote = |level: ConfigLevel, policy| bench.cache.wrote(&level, PolicyAfter::Is(policy));
+    wrote(ConfigLevel::Resource(gpt()), Some(OnUnavailable::Block));
+    assert_eq!(policy(), (OnUnavailable::Block, Source::Resource));
+    wrote(ConfigLevel::Resource(gpt()), None);
+    wrote(ConfigLevel::System, Some(OnUnavailable::Allow));
+    assert_eq!(policy(), (OnUnavailable::Allow, Source::System));
+    wrote(
+        ConfigLevel::Entity(user.clone(), gpt()),
+        Some(OnUnavailable::Block),
+    );
+    assert_eq!(policy(), (OnUnavailable::Block, Source::Entity));
+    bench.cache.deleted_entity(&user);
+    assert_eq!(policy(), (OnUnavailable::Allow, Source::System));
+    wrote(ConfigLevel::System, None);
+    assert_eq!(policy(), (OnUnavailable::Block, Source::Builder));
+    assert_eq!(bench.loads(), 1);
+}
+
+#[tokio::test]
+async fn what_was_read_before_our_own_write_does_not_bring_the_old_policy_back() {
+    let bench = bench(
+        Fake {
+            hold: Some(Notify::new()),
+            ..Fake::default()
+        },
+        60,
+        100,
+    );
+    let cache = bench.cache.clone();
+    let user = EntityId::parse("user-1").unwrap();
+    let loading = tokio::spawn({
+        let user = user.clone();
+        async move { cache.resolve(&user, &gpt()).await }
+    });
+    tokio::task::yield_now().await;
+    let written = PolicyAfter::Is(Some(OnUnavailable::Block));
+    bench.cache.wrote(&ConfigLevel::Resource(gpt()), written);
+    bench.backend.hold.as_ref().unwrap().notify_waiters();
+    loading.await.unwrap().unwrap();
+    assert_eq!(bench.cache.policy(&user, &gpt()).0, OnUnavailable::Block);
 }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use tokio::time::Instant;
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, StackName};
 
@@ -40,12 +41,17 @@ pub(crate) struct Table {
     pub(crate) budget: Duration,
     /// How long one attempt of it may take.
     pub(crate) attempt: Duration,
+    /// When everything must be over, if the calls are parts of one operation.
+    pub(crate) deadline: Option<Instant>,
 }
 
 impl Table {
-    /// The time that one operation has, starting now.
+    /// The time that one call has, starting now, or what is left to the operation that it is part of.
     pub(crate) fn budget(&self) -> Budget {
-        Budget::starting_now(self.budget, self.attempt)
+        match self.deadline {
+            Some(deadline) => Budget::until(deadline, self.budget, self.attempt),
+            None => Budget::starting_now(self.budget, self.attempt),
+        }
     }
 
     /// The item with this key.

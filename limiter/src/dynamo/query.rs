@@ -100,17 +100,33 @@ impl Query {
     }
 
     /// Where a page starts that follows the item with these keys.
-    pub(crate) fn start_after(&self, key: &Key, index_sort: Option<&str>) -> SdkItem {
+    pub(crate) fn start_after(&self, key: &Key, in_index: Option<&Key>) -> SdkItem {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
         let mut start = HashMap::from([
-            (attribute::PK.to_owned(), AttributeValue::S(key.pk.clone())),
-            (attribute::SK.to_owned(), AttributeValue::S(key.sk.clone())),
+            (attribute::PK.to_owned(), text(&key.pk)),
+            (attribute::SK.to_owned(), text(&key.sk)),
         ]);
-        if let (Some(_), Some(sort)) = (self.index, index_sort) {
+        if let Some(in_index) = in_index {
             let (pk, sk) = self.key_attributes();
-            start.insert(pk.to_owned(), AttributeValue::S(self.partition.clone()));
-            start.insert(sk.to_owned(), AttributeValue::S(sort.to_owned()));
+            start.insert(pk.to_owned(), text(&in_index.pk));
+            start.insert(sk.to_owned(), text(&in_index.sk));
         }
         to_sdk_item(Item::from(start))
+    }
+
+    /// True if an item with these keys is in the range.
+    pub(crate) fn holds(&self, key: &Key, in_index: Option<&Key>) -> bool {
+        let place = match (self.index, in_index) {
+            (None, None) => key,
+            (Some(_), Some(in_index)) => in_index,
+            _ => return false,
+        };
+        let sorted = match &self.sort {
+            Sort::All => true,
+            Sort::StartsWith(prefix) => place.sk.starts_with(prefix),
+            Sort::Between(first, last) => (first..=last).contains(&&place.sk),
+        };
+        place.pk == self.partition && sorted
     }
 }
 

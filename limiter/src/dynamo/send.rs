@@ -34,6 +34,15 @@ impl Budget {
         }
     }
 
+    /// The same for what is part of something that must be over at this moment.
+    pub(crate) fn until(deadline: Instant, total: Duration, attempt: Duration) -> Self {
+        Self {
+            total,
+            attempt,
+            deadline,
+        }
+    }
+
     pub(crate) fn total(&self) -> Duration {
         self.total
     }

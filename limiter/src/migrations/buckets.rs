@@ -8,10 +8,11 @@ use zae_limiter_schema::{
     AttributeValue, EntityId, EntityRecord, Item, LimitName, Resource, Timestamp, Version,
 };
 
-use super::legacy::Legacy;
+use super::legacy::{Legacy, Seen};
 use super::{Counts, Migration};
 use crate::backend::Pending;
-use crate::dynamo::{Transacted, Transaction};
+use crate::dynamo::{Placeholders, Transacted, Transaction};
+use crate::repository::check_limit_count;
 use crate::{Repository, Result};
 
 pub(super) struct CompositeBuckets;
@@ -59,7 +60,14 @@ struct OldBucket {
     refilled_at: Timestamp,
     consumed: i128,
     key: Key,
-    level: Option<AttributeValue>,
+    level: Option<Seen>,
+}
+
+/// The old buckets of one entity on one resource.
+#[derive(Default)]
+struct OldBuckets {
+    buckets: Vec<OldBucket>,
+    problems: Vec<String>,
 }
 
 async fn convert(repository: &Repository, old: Vec<Item>, dry_run: bool) -> Result<Counts> {
@@ -67,34 +75,34 @@ async fn convert(repository: &Repository, old: Vec<Item>, dry_run: bool) -> Resu
         found: old.len() as u64,
         ..Counts::default()
     };
-    let mut buckets: BTreeMap<(EntityId, Resource), Vec<OldBucket>> = BTreeMap::new();
+    let mut owners: BTreeMap<(EntityId, Resource), OldBuckets> = BTreeMap::new();
     for legacy in old.iter().filter_map(Legacy::new) {
-        match read(&legacy) {
-            Ok((owner, bucket)) => buckets.entry(owner).or_default().push(bucket),
+        match owner_of(&legacy) {
+            Ok((owner, limit)) => {
+                let old = owners.entry(owner).or_default();
+                match read(&legacy, limit) {
+                    Ok(bucket) => old.buckets.push(bucket),
+                    Err(problem) => old.problems.push(problem),
+                }
+            }
             Err(problem) => counts.problems.push(problem),
         }
     }
-    for ((entity, resource), old) in buckets {
-        let removed = old.len() as u64;
-        if dry_run {
-            counts.written += 1;
-            counts.removed += removed;
+    for ((entity, resource), old) in owners {
+        // Half a bucket would pass for a whole one when the migration is run again.
+        if !old.problems.is_empty() {
+            counts.problems.extend(old.problems);
             continue;
         }
-        match write(repository, &entity, &resource, &old).await? {
-            Some(written) => {
-                counts.written += u64::from(written);
-                counts.removed += removed;
-            }
-            None => counts.problems.push(format!(
-                "the bucket of {entity} on {resource} is in use; run the migration again"
-            )),
-        }
+        let removed = old.buckets.len() as u64;
+        let written = write(repository, &entity, &resource, &old.buckets, dry_run).await;
+        counts.note(&format!("the bucket of {entity} on {resource}"), removed, written)?;
     }
     Ok(counts)
 }
 
-fn read(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), OldBucket), String> {
+/// Whose bucket an old item is part of, and for which limit.
+fn owner_of(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), LimitName), String> {
     let unusable = |what: String| legacy.problem(&what);
     let id = legacy.key.pk.strip_prefix(prefix::ENTITY).unwrap_or_default();
     let rest = legacy.key.sk.strip_prefix(prefix::BUCKET).unwrap_or_default();
@@ -102,6 +110,11 @@ fn read(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), OldBucket), String
     let entity = EntityId::parse(id).map_err(|error| unusable(error.to_string()))?;
     let resource = Resource::from_stored(resource).map_err(|error| unusable(error.to_string()))?;
     let limit = LimitName::from_stored(limit).map_err(|error| unusable(error.to_string()))?;
+    Ok(((entity, resource), limit))
+}
+
+fn read(legacy: &Legacy<'_>, limit: LimitName) -> Result<OldBucket, String> {
+    let unusable = |what: String| legacy.problem(&what);
     let params = Params::new(
         legacy.number("capacity_milli")?,
         legacy.number("burst_milli")?,
@@ -115,7 +128,7 @@ fn read(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), OldBucket), String
     }
     let refilled_at = i64::try_from(legacy.number("last_refill_ms")?)
         .map_err(|_| unusable("last_refill_ms is out of range".to_owned()))?;
-    let bucket = OldBucket {
+    Ok(OldBucket {
         limit,
         meter: Meter {
             params,
@@ -126,9 +139,8 @@ fn read(legacy: &Legacy<'_>) -> Result<((EntityId, Resource), OldBucket), String
         // The oldest buckets did not count.
         consumed: legacy.number("total_consumed_milli").unwrap_or(0),
         key: legacy.key.clone(),
-        level: legacy.at_top(LEVEL),
-    };
-    Ok(((entity, resource), bucket))
+        level: legacy.seen(LEVEL),
+    })
 }
 
 /// Writes the new bucket and deletes the old ones together. A bucket in the new form that is there already is in use
@@ -138,20 +150,28 @@ async fn write(
     entity: &EntityId,
     resource: &Resource,
     old: &[OldBucket],
+    dry_run: bool,
 ) -> Result<Option<bool>> {
     let table = &repository.inner.table;
     let key = keys::bucket(entity, resource);
     let exists = table.get(&key, true).await?.is_some();
+    check_limit_count("limits", old.len())?;
+    let there = |p: &mut Placeholders| format!("attribute_exists({})", p.name(attribute::PK));
     let mut transaction = Transaction::on(table);
-    if !exists {
+    if exists {
+        transaction.check(&key, there);
+    } else {
         let owner = table.get(&keys::entity_meta(entity), true).await?;
         let owner = owner.map(|item| EntityRecord::from_item(&item)).transpose()?;
         transaction.put_new(composite(entity, resource, owner.as_ref(), old));
     }
+    if dry_run {
+        return Ok(Some(!exists));
+    }
     for bucket in old {
         transaction.delete_when(&bucket.key, |p| match &bucket.level {
-            Some(level) => format!("{} = {}", p.name(LEVEL), p.value(level.clone())),
-            None => format!("attribute_exists({})", p.name(attribute::PK)),
+            Some(level) => level.still(p),
+            None => there(p),
         });
     }
     Ok(matches!(transaction.commit().await?, Transacted::Done).then_some(!exists))

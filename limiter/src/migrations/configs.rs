@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter_schema::keys::{self, Key, prefix};
+use zae_limiter_schema::keys::{self, Key, attribute, prefix};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, LimitSet, Resource, Version,
 };
@@ -11,8 +11,8 @@ use super::legacy::Legacy;
 use super::{Counts, Migration};
 use crate::backend::Pending;
 use crate::dynamo::{Transacted, Transaction};
-use crate::repository::{config_write, count_entity_configs, enter_resource};
-use crate::{Repository, Result};
+use crate::repository::{check_limit_count, config_write, count_entity_configs, enter_resource};
+use crate::{Error, Repository, Result};
 
 pub(super) struct CompositeConfigs;
 
@@ -50,8 +50,27 @@ impl Migration for CompositeConfigs {
 /// The old items of one level.
 #[derive(Default)]
 struct OldLevel {
-    limits: Vec<Limit>,
+    limits: BTreeMap<LimitName, Limit>,
     items: Vec<Key>,
+    problems: Vec<String>,
+}
+
+impl OldLevel {
+    /// Two items of one limit may only say the same: nobody knows which of two is meant.
+    fn add(&mut self, legacy: Legacy<'_>) {
+        match limit_of(&legacy) {
+            Err(problem) => self.problems.push(problem),
+            Ok(limit) => {
+                let name = limit.name().clone();
+                if self.limits.get(&name).is_some_and(|other| *other != limit) {
+                    let told = format!("limit {name} is there twice, with different values");
+                    self.problems.push(legacy.problem(&told));
+                }
+                self.limits.insert(name, limit);
+            }
+        }
+        self.items.push(legacy.key);
+    }
 }
 
 async fn convert(repository: &Repository, old: Vec<Item>, dry_run: bool) -> Result<Counts> {
@@ -61,47 +80,40 @@ async fn convert(repository: &Repository, old: Vec<Item>, dry_run: bool) -> Resu
     };
     let mut levels: BTreeMap<ConfigLevel, OldLevel> = BTreeMap::new();
     for legacy in old.iter().filter_map(Legacy::new) {
-        match read(&legacy) {
-            Ok((level, limit)) => {
-                let level = levels.entry(level).or_default();
-                level.limits.push(limit);
-                level.items.push(legacy.key);
-            }
+        match level_of(&legacy) {
+            Ok(level) => levels.entry(level).or_default().add(legacy),
             Err(problem) => counts.problems.push(problem),
         }
     }
     for (level, old) in levels {
-        let removed = old.items.len() as u64;
-        if dry_run {
-            counts.written += 1;
-            counts.removed += removed;
+        // Half a level would pass for a whole one when the migration is run again.
+        if !old.problems.is_empty() {
+            counts.problems.extend(old.problems);
             continue;
         }
-        match write(repository, &level, old).await? {
-            Some(written) => {
-                counts.written += u64::from(written);
-                counts.removed += removed;
-            }
-            None => counts
-                .problems
-                .push(format!("{level} was changed meanwhile; run the migration again")),
-        }
+        let removed = old.items.len() as u64;
+        let written = write(repository, &level, old, dry_run).await;
+        counts.note(&level, removed, written)?;
     }
     Ok(counts)
 }
 
-/// Which level an old item belongs to, and the limit it holds.
-fn read(legacy: &Legacy<'_>) -> Result<(ConfigLevel, Limit), String> {
-    let Key { pk, sk } = &legacy.key;
-    let rest = sk.strip_prefix(prefix::LEGACY_LIMIT).unwrap_or_default();
-    let (resource, name) = rest
-        .rsplit_once('#')
-        .map_or((None, rest), |(resource, name)| (Some(resource), name));
+/// The resource, if it names one, and the limit in an old item's sort key.
+fn parts(sort_key: &str) -> (Option<&str>, &str) {
+    let rest = sort_key.strip_prefix(prefix::LEGACY_LIMIT).unwrap_or_default();
+    rest.rsplit_once('#')
+        .map_or((None, rest), |(resource, name)| (Some(resource), name))
+}
+
+/// Which level an old item belongs to.
+fn level_of(legacy: &Legacy<'_>) -> Result<ConfigLevel, String> {
+    let pk = &legacy.key.pk;
+    let (resource, _) = parts(&legacy.key.sk);
     let unusable = |what: String| legacy.problem(&what);
     let stored = |name: &str| Resource::from_stored(name).map_err(|error| unusable(error.to_string()));
     let general = |resource: Option<&str>| resource.is_none_or(|name| name == ConfigLevel::DEFAULT_RESOURCE);
 
-    let level = if let Some(id) = pk.strip_prefix(prefix::ENTITY) {
+    Ok(if let Some(id) = pk.strip_prefix(prefix::ENTITY) {
         let id = EntityId::parse(id).map_err(|error| unusable(error.to_string()))?;
         match resource {
             Some(name) if !general(resource) => ConfigLevel::Entity(id, stored(name)?),
@@ -117,32 +129,48 @@ fn read(legacy: &Legacy<'_>) -> Result<(ConfigLevel, Limit), String> {
         }
     } else {
         return Err(unusable("belongs to no level".to_owned()));
-    };
+    })
+}
+
+/// The limit that an old item holds.
+fn limit_of(legacy: &Legacy<'_>) -> Result<Limit, String> {
+    let (_, name) = parts(&legacy.key.sk);
+    let unusable = |what: String| legacy.problem(&what);
     let number = |attribute: &str| {
         let number = legacy.number(attribute)?;
         u64::try_from(number).map_err(|_| unusable(format!("{attribute} is out of range: {number}")))
     };
-    let limit = Limit::from_parts(
+    Limit::from_parts(
         LimitName::from_stored(name).map_err(|error| unusable(error.to_string()))?,
         number("capacity")?,
         number("burst")?,
         number("refill_amount")?,
         number("refill_period_seconds")?,
     )
-    .map_err(|error| unusable(error.to_string()))?;
-    Ok((level, limit))
+    .map_err(|error| unusable(error.to_string()))
 }
 
 /// Writes the new item and deletes the old ones together. A level that has limits in the new form already keeps them:
 /// they are newer. Nothing if somebody else was faster.
-async fn write(repository: &Repository, level: &ConfigLevel, old: OldLevel) -> Result<Option<bool>> {
+async fn write(
+    repository: &Repository,
+    level: &ConfigLevel,
+    old: OldLevel,
+    dry_run: bool,
+) -> Result<Option<bool>> {
     let table = &repository.inner.table;
-    let item = table.get(&keys::config(level), true).await?;
+    let key = keys::config(level);
+    let item = table.get(&key, true).await?;
     let present = item.as_ref().map(ConfigRecord::from_item).transpose()?;
+    check_limit_count("limits", old.limits.len())?;
     let mut transaction = Transaction::on(table);
     let writes = present.as_ref().is_none_or(|record| record.limits.is_empty());
+    if dry_run {
+        return Ok(Some(writes));
+    }
     if writes {
-        let limits = LimitSet::new(old.limits).unwrap_or_default();
+        let limits = LimitSet::new(old.limits.into_values())
+            .map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
         let record = match present {
             Some(present) => ConfigRecord { limits, ..present },
             None => ConfigRecord::new(level.clone(), limits),
@@ -155,6 +183,8 @@ async fn write(repository: &Repository, level: &ConfigLevel, old: OldLevel) -> R
             }
             _ => {}
         }
+    } else {
+        transaction.check(&key, |p| format!("attribute_exists({})", p.name(attribute::PK)));
     }
     for key in &old.items {
         transaction.delete_existing(key);

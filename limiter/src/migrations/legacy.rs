@@ -3,7 +3,24 @@
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item};
 
-use crate::dynamo::key_of;
+use crate::dynamo::{Placeholders, key_of};
+
+/// The map that held all attributes but the keys in the oldest items.
+const NESTED: &str = "data";
+
+/// An attribute as it was read.
+pub(super) struct Seen {
+    path: Vec<&'static str>,
+    value: AttributeValue,
+}
+
+impl Seen {
+    /// The condition that it is still so.
+    pub(super) fn still(&self, placeholders: &mut Placeholders) -> String {
+        let path: Vec<_> = self.path.iter().map(|name| placeholders.name(name)).collect();
+        format!("{} = {}", path.join("."), placeholders.value(self.value.clone()))
+    }
+}
 
 /// An old item.
 pub(super) struct Legacy<'a> {
@@ -20,7 +37,7 @@ impl<'a> Legacy<'a> {
     }
 
     fn get(&self, attribute: &str) -> Option<&'a AttributeValue> {
-        let nested = || match self.item.get("data") {
+        let nested = || match self.item.get(NESTED) {
             Some(AttributeValue::M(data)) => data.get(attribute),
             _ => None,
         };
@@ -38,9 +55,15 @@ impl<'a> Legacy<'a> {
         }
     }
 
-    /// What stands under an attribute at the top, for the condition that it has not changed.
-    pub(super) fn at_top(&self, attribute: &str) -> Option<AttributeValue> {
-        self.item.get(attribute).cloned()
+    /// Where an attribute stands and what stands there, for the condition that it has not changed.
+    pub(super) fn seen(&self, attribute: &'static str) -> Option<Seen> {
+        let value = self.get(attribute)?.clone();
+        let path = if self.item.contains_key(attribute) {
+            vec![attribute]
+        } else {
+            vec![NESTED, attribute]
+        };
+        Some(Seen { path, value })
     }
 
     pub(super) fn problem(&self, what: &str) -> String {

@@ -7,11 +7,13 @@ mod buckets;
 mod configs;
 mod legacy;
 
+use std::fmt;
+
 use zae_limiter_schema::{Item, Version};
 
 use crate::backend::Pending;
 use crate::dynamo::key_of;
-use crate::{Repository, Result};
+use crate::{Error, Repository, Result};
 
 /// How to migrate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,7 +68,7 @@ pub struct MigrationStep {
     pub written: u64,
     /// Old items deleted.
     pub removed: u64,
-    /// Old items that could not be used, and why. They are left alone.
+    /// Old items that could not be used, and why. They are left alone, with all others of their level or bucket.
     pub problems: Vec<String>,
 }
 
@@ -109,7 +111,47 @@ fn composite_version() -> Version {
     }
 }
 
+/// How many pages of a table without a version record are looked through for old items.
+const MOST_PAGES: usize = 20;
+
+/// What a look at a table without a version record has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nothing of an older format.
+    Current,
+    /// Items of an older format.
+    Old,
+    /// Neither: the table is too large to look through, or it may not be scanned.
+    Unsure,
+}
+
 impl Repository {
+    /// Looks for items of an older format.
+    pub(crate) async fn look_for_old_items(&self) -> Result<Look> {
+        let table = self.table();
+        for migration in REGISTRY {
+            let mut start = None;
+            for page in 1.. {
+                let found = match table.scan_prefix_page(migration.prefix(), start).await {
+                    Err(Error::PermissionDenied { .. }) => return Ok(Look::Unsure),
+                    found => found?,
+                };
+                let mut keys = found.items.iter().filter_map(key_of);
+                if keys.any(|key| migration.concerns(&key.sk)) {
+                    return Ok(Look::Old);
+                }
+                start = found.next;
+                if start.is_none() {
+                    break;
+                }
+                if page == MOST_PAGES {
+                    return Ok(Look::Unsure);
+                }
+            }
+        }
+        Ok(Look::Current)
+    }
+
     /// Brings the table up to date and writes its version record. Resumable, and harmless to repeat.
     ///
     /// ```
@@ -201,6 +243,24 @@ impl Repository {
 }
 
 impl Counts {
+    /// Counts what became of one group of old items. What is wrong with one of them does not stop the others.
+    fn note(&mut self, what: &impl fmt::Display, removed: u64, written: Result<Option<bool>>) -> Result<()> {
+        match written {
+            Ok(Some(written)) => {
+                self.written += u64::from(written);
+                self.removed += removed;
+            }
+            Ok(None) => self
+                .problems
+                .push(format!("{what} was changed meanwhile; run the migration again")),
+            Err(error @ (Error::Malformed(_) | Error::Invalid { .. } | Error::Refused { .. })) => {
+                self.problems.push(format!("{what}: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     fn add(&mut self, other: Self) {
         self.found += other.found;
         self.written += other.written;

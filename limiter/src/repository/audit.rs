@@ -85,7 +85,7 @@ impl Repository {
             None => self.inner.principal.get().await,
         };
         let retention = self.retention_days().await?;
-        let now = self.inner.clock.now();
+        let now = self.now();
         Ok(AuditEvent {
             id: self.inner.audit.next_id(now, self.inner.table.entropy.bits()),
             subject,
@@ -106,9 +106,15 @@ impl Repository {
         if let Some((days, _)) = known.filter(|(_, until)| now < *until) {
             return Ok(days);
         }
-        let stored = self.get_config(&ConfigLevel::System).await?;
+        let stored = self
+            .table()
+            .get(&keys::config(&ConfigLevel::System), true)
+            .await?;
+        // A setting that cannot be read must not stop the change that would repair it.
         let days = stored
+            .map(|item| ConfigRecord::readable(ConfigLevel::System, &item))
             .and_then(|config| config.system.audit_retention_days)
+            .filter(|days| check_retention(*days).is_ok())
             .unwrap_or(DEFAULT_RETENTION_DAYS);
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((days, now + RETENTION_TTL));
         Ok(days)

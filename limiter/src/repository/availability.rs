@@ -27,6 +27,17 @@ struct Level {
 impl Availability {
     /// Whole tokens that are left of each limit, rounded down; below zero is debt. A limit that a parent has too has
     /// the smaller amount of both.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rph", 15).await?.commit().await?;
+    /// assert_eq!(limiter.availability("user-1", "gpt-4").await?.tokens()["rph"], 45);
+    /// # Ok(()) }
+    /// ```
     pub fn tokens(&self) -> BTreeMap<LimitName, i128> {
         let mut least = BTreeMap::new();
         for (name, meter) in self.levels.iter().flat_map(|level| &level.meters) {
@@ -40,12 +51,38 @@ impl Availability {
     }
 
     /// The entities whose buckets count, the entity itself first.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, NewEntity, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+    /// limiter.create_entity(NewEntity::new("acme")).await?;
+    /// limiter.create_entity(NewEntity::new("key-1").parent("acme").cascade(true)).await?;
+    /// let now = limiter.availability("key-1", "gpt-4").await?;
+    /// assert_eq!(now.entities().map(|id| id.as_str()).collect::<Vec<_>>(), ["key-1", "acme"]);
+    /// # Ok(()) }
+    /// ```
     pub fn entities(&self) -> impl Iterator<Item = &EntityId> {
         self.levels.iter().map(|level| &level.entity)
     }
 
     /// How long until so much of each limit is there, at every level. Zero if it is there; nothing if it never will
     /// be, because it is more than a burst.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rph", 60).await?.commit().await?;
+    /// let wait = limiter.availability("user-1", "gpt-4").await?.time_until([("rph", 1)])?.unwrap();
+    /// assert!(wait <= Duration::from_secs(60), "one comes back every minute");
+    /// # Ok(()) }
+    /// ```
     pub fn time_until<N: AsRef<str>>(
         &self,
         needed: impl IntoIterator<Item = (N, u64)>,
@@ -82,7 +119,8 @@ impl Availability {
 }
 
 impl Repository {
-    /// The buckets that an acquire would use, as they are now. One read, if the configuration is in memory.
+    /// The buckets that an acquire would use, as they are now. One read, if the configuration is in memory; otherwise
+    /// one for the entity and each parent that it counts on, which brings configuration and bucket together.
     ///
     /// ```
     /// use std::time::Duration;
@@ -120,7 +158,7 @@ impl Repository {
         } else {
             table.batch_get(wanted, true, table.budget()).await?
         };
-        let now = self.inner.clock.now();
+        let now = self.now();
         let levels = chain.into_iter().map(|(entity, lookup)| {
             let item = match lookup.bucket {
                 BucketImage::NotRead => found.remove(&keys::bucket(&entity, &resource)).map(Arc::new),

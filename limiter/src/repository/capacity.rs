@@ -2,7 +2,7 @@
 
 use zae_limiter_schema::bucket::{Attributes, Decoded, Image};
 use zae_limiter_schema::keys::{self, Key, prefix};
-use zae_limiter_schema::{EntityId, EntityRecord, Item, LimitName, Resource, whole_tokens};
+use zae_limiter_schema::{EntityId, EntityRecord, Item, LimitName, Malformed, Resource, whole_tokens};
 
 use crate::dynamo::{Query, Sort, key_of};
 use crate::{Repository, Result};
@@ -69,7 +69,7 @@ pub enum CapacityScope {
 }
 
 impl Repository {
-    /// How much of one limit of a resource is in use, over all buckets of the resource.
+    /// How much of one limit of a resource is in use, over all buckets of the resource that can be read.
     ///
     /// ```
     /// use zae_limiter::CapacityScope;
@@ -91,7 +91,7 @@ impl Repository {
         let table = &self.inner.table;
         let buckets = Sort::StartsWith(prefix::GSI2_BUCKET.to_owned());
         let query = Query::index(keys::GSI2, keys::gsi2_resource_partition(&resource), buckets).keys_only();
-        let now = self.inner.clock.now();
+        let now = self.now();
         let mut entities = vec![];
         let mut start = None;
         loop {
@@ -144,19 +144,31 @@ impl Repository {
         let mut found = table.batch_get(wanted, false, table.budget()).await?;
         let mut read = vec![];
         for (entity, key) in named {
-            let is_child = match found.get(&keys::entity_meta(&entity)) {
-                Some(meta) => EntityRecord::from_item(meta)?.parent.is_some(),
-                None => false,
+            let meta = found
+                .get(&keys::entity_meta(&entity))
+                .map(EntityRecord::from_item);
+            let is_child = match meta.transpose() {
+                Ok(meta) => meta.is_some_and(|meta| meta.parent.is_some()),
+                Err(error) => pass_over(&entity, &error),
             };
             if let (Some(item), false) = (found.remove(key), is_child) {
-                read.extend(decode(&item)?.map(|image| (entity, image)));
+                match decode(&item) {
+                    Ok(image) => read.extend(image.map(|image| (entity, image))),
+                    Err(error) => drop(pass_over(&entity, &error)),
+                }
             }
         }
         Ok(read)
     }
 }
 
-fn decode(item: &Item) -> Result<Option<Image>> {
+/// One item that is none of ours does not stop the sum of the others.
+fn pass_over(entity: &EntityId, error: &Malformed) -> bool {
+    tracing::warn!(%entity, %error, "a bucket is passed over");
+    true
+}
+
+fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
     Ok(match Attributes::from_item(item).decode()? {
         Decoded::Bucket(image) => Some(image),
         Decoded::Stub => None,

@@ -3,6 +3,7 @@
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
 
 use super::audit::check_retention;
+use super::limit_count::check_limit_count;
 use super::setting::Setting;
 use crate::{Error, Result};
 
@@ -32,7 +33,7 @@ impl ConfigChange {
         Self::default()
     }
 
-    /// The limits of the level, in place of all that it has.
+    /// The limits of the level, in place of all that it has: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.limits = Some(limits.into_iter().collect());
         self
@@ -78,7 +79,7 @@ impl ConfigChange {
         self.check(level)?;
         let mut record = match present {
             Some(present) => ConfigRecord {
-                config_version: present.config_version + 1,
+                config_version: present.config_version.saturating_add(1),
                 ..present.clone()
             },
             None => ConfigRecord::new(level.clone(), LimitSet::default()),
@@ -106,6 +107,7 @@ impl ConfigChange {
                 "pass at least one, or delete the configuration of the level",
             ));
         }
+        check_limit_count("limits", self.limits.as_ref().map_or(0, Vec::len))?;
         let reserved = self
             .limits
             .iter()

@@ -1,7 +1,8 @@
 //! The four levels of configuration: set, get, delete. The change, its registry and its audit event are one
 //! transaction.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
@@ -11,7 +12,9 @@ use zae_limiter_schema::{
 
 use super::audit::{self, Details};
 use super::change::ConfigChange;
+use super::limit_count::MAX_LIMITS;
 use super::registry;
+use crate::cache::PolicyAfter;
 use crate::dynamo::{Transacted, Transaction, Update};
 use crate::{Error, Repository, Result};
 
@@ -55,13 +58,23 @@ impl Repository {
     /// ```
     pub async fn set_config(&self, level: &ConfigLevel, change: ConfigChange) -> Result<ConfigRecord> {
         change.apply(level, None)?;
-        self.ready().await?;
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
         for attempt in 1..=MOST_ATTEMPTS {
-            let item = self.inner.table.get(&keys::config(level), true).await?;
-            let present = item.as_ref().map(ConfigRecord::from_item).transpose()?;
+            let item = table.get(&keys::config(level), true).await?;
+            let present = match item.as_ref().map(ConfigRecord::from_item).transpose() {
+                // New limits are how a level that cannot be read is repaired.
+                Err(malformed) if change.replaces_limits() => {
+                    tracing::warn!(%level, %malformed, "a malformed configuration is replaced");
+                    item.as_ref()
+                        .map(|item| ConfigRecord::readable(level.clone(), item))
+                }
+                present => present?,
+            };
             let record = change.apply(level, present.as_ref())?;
             let details = audit::config_details(&record);
-            let event = self
+            let event = this
                 .event(
                     audit::subject_of(level),
                     AuditAction::LimitsSet,
@@ -70,7 +83,7 @@ impl Repository {
                 )
                 .await?;
 
-            let mut transaction = Transaction::on(&self.inner.table);
+            let mut transaction = Transaction::on(&table);
             transaction.update(write(&record, item.as_ref(), change.replaces_limits()));
             match (level, item.is_some()) {
                 // Entering a set twice changes nothing, and heals a registry that lost its entry.
@@ -83,13 +96,14 @@ impl Repository {
                 _ => {}
             }
             transaction.put_new(event.to_item());
-            if let Transacted::Done = transaction.commit().await? {
-                self.wrote(level);
+            let committed = transaction.commit().await;
+            this.note_write(level, &committed, record.on_unavailable);
+            if let Transacted::Done = committed? {
                 return Ok(record);
             }
-            self.after_lost_race(level, attempt).await?;
+            this.after_lost_race(level, attempt).await?;
         }
-        Err(self.contention(level))
+        Err(self.contention(level, MOST_ATTEMPTS))
     }
 
     /// Deletes the configuration of one level. False if it had none.
@@ -109,16 +123,19 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
-        self.ready().await?;
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
         for attempt in 1..=MOST_ATTEMPTS {
-            let item = self.inner.table.get(&keys::config(level), true).await?;
+            let item = table.get(&keys::config(level), true).await?;
             let Some(item) = item else { return Ok(false) };
-            let record = ConfigRecord::from_item(&item)?;
-            if *level == ConfigLevel::System && record.limits.is_empty() && record.on_unavailable.is_none() {
+            // What cannot be read can still be deleted.
+            let record = ConfigRecord::readable(level.clone(), &item);
+            if *level == ConfigLevel::System && !has_limits_or_policy(&item) {
                 return Ok(false);
             }
             let details = deletion_details(level, &record);
-            let event = self
+            let event = this
                 .event(
                     audit::subject_of(level),
                     AuditAction::LimitsDeleted,
@@ -127,12 +144,13 @@ impl Repository {
                 )
                 .await?;
 
-            let mut transaction = Transaction::on(&self.inner.table);
+            let mut transaction = Transaction::on(&table);
             match level {
                 ConfigLevel::System => {
                     let emptied = ConfigRecord {
                         limits: LimitSet::default(),
                         on_unavailable: None,
+                        config_version: record.config_version.saturating_add(1),
                         ..record
                     };
                     transaction.update(write(&emptied, Some(&item), true));
@@ -147,49 +165,79 @@ impl Repository {
                 }
             }
             transaction.put_new(event.to_item());
-            if let Transacted::Done = transaction.commit().await? {
-                self.wrote(level);
-                self.drop_empty_counts(level.resource_key()).await;
+            let committed = transaction.commit().await;
+            this.note_write(level, &committed, None);
+            if let Transacted::Done = committed? {
+                this.drop_empty_counts(level.resource_key()).await;
                 return Ok(true);
             }
-            self.after_lost_race(level, attempt).await?;
+            this.after_lost_race(level, attempt).await?;
         }
-        Err(self.contention(level))
+        Err(self.contention(level, MOST_ATTEMPTS))
     }
 
-    fn wrote(&self, level: &ConfigLevel) {
+    /// Forgets what the write has made untrue, or may have: an error leaves open whether it happened.
+    fn note_write(&self, level: &ConfigLevel, outcome: &Result<Transacted>, policy: Option<OnUnavailable>) {
+        let policy = match outcome {
+            Ok(Transacted::Refused(_)) => return,
+            Ok(Transacted::Done) => PolicyAfter::Is(policy),
+            Err(_) => PolicyAfter::Unknown,
+        };
         if *level == ConfigLevel::System {
             self.inner.audit.forget_retention();
         }
-        self.inner.cache.wrote(level);
+        self.inner.cache.wrote(level, policy);
     }
 
-    async fn after_lost_race(&self, level: &ConfigLevel, attempt: u32) -> Result<()> {
-        let table = &self.inner.table;
-        if table.budget().pause(table, attempt).await {
+    /// Waits before the next attempt; an error if no time is left for one.
+    pub(super) async fn after_lost_race(&self, what: &impl fmt::Display, attempt: u32) -> Result<()> {
+        let table = self.table();
+        if table.budget().pause(&table, attempt).await {
             Ok(())
         } else {
-            Err(self.contention(level))
+            Err(self.contention(what, attempt))
         }
     }
 
-    pub(super) fn contention(&self, what: &impl std::fmt::Display) -> Error {
-        let table = &self.inner.table;
-        Error::Unavailable {
-            operation: "TransactWriteItems",
-            table: table.name.to_string(),
-            reason: format!("others kept changing {what}"),
-            within: table.budget,
+    pub(super) fn contention(&self, what: &impl fmt::Display, attempts: u32) -> Error {
+        Error::Contended {
+            what: what.to_string(),
+            table: self.name().to_string(),
+            attempts,
         }
     }
 
     /// Sets the limits of the whole system.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "system");
+    /// # Ok(()) }
+    /// ```
     pub async fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> Result<ConfigRecord> {
         self.set_config(&ConfigLevel::System, ConfigChange::new().limits(limits))
             .await
     }
 
     /// Sets the limits of a resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
+    /// let config = limiter.set_resource_defaults("gpt-4", limits).await?;
+    /// assert_eq!(config.limits.len(), 2);
+    /// # Ok(()) }
+    /// ```
     pub async fn set_resource_defaults(
         &self,
         resource: impl AsRef<str>,
@@ -200,6 +248,17 @@ impl Repository {
     }
 
     /// Sets the limits of an entity on a resource. The entity need not have been created.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let config = limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
+    /// assert_eq!(config.config_version, 1, "how often it was written");
+    /// # Ok(()) }
+    /// ```
     pub async fn set_limits(
         &self,
         entity: impl AsRef<str>,
@@ -211,6 +270,18 @@ impl Repository {
     }
 
     /// Sets the limits of an entity on every resource for which it has none of its own.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_default_limits("user-1", [Limit::per_hour("rph", 500)?]).await?;
+    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "entity_default");
+    /// # Ok(()) }
+    /// ```
     pub async fn set_default_limits(
         &self,
         entity: impl AsRef<str>,
@@ -219,6 +290,12 @@ impl Repository {
         let level = ConfigLevel::EntityDefault(EntityId::parse(entity)?);
         self.set_config(&level, ConfigChange::new().limits(limits)).await
     }
+}
+
+/// Whether an item, readable or not, holds what deleting the system's defaults takes away.
+fn has_limits_or_policy(item: &Item) -> bool {
+    item.keys()
+        .any(|name| name == "on_unavailable" || ConfigRecord::is_limit_attribute(name))
 }
 
 fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
@@ -239,37 +316,67 @@ fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
     ])
 }
 
+/// How many stored attributes of limits a write compares. An expression has no room for more.
+const MOST_COMPARED: usize = 4 * MAX_LIMITS;
+
 /// The write that turns what is stored into the record, on the condition that it is still stored so.
+///
+/// A version alone does not tell: it starts again at 1 when a level is deleted and set anew, and the Python peer always
+/// writes 1. So limits that are replaced are compared too, and written whole.
 pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
     const VERSION: &str = "config_version";
-    let update = Update::of(keys::config(&record.level)).add(VERSION, AttributeValue::N("1".to_owned()));
-    let mut update = match stored {
-        Some(item) => update
+    let version = stored.and_then(|item| item.get(VERSION));
+    let mut update = Update::of(keys::config(&record.level));
+    update = if version.is_none_or(counts_up) {
+        update.add(VERSION, AttributeValue::N("1".to_owned()))
+    } else {
+        update.set(VERSION, AttributeValue::N(record.config_version.to_string()))
+    };
+    update = match stored {
+        Some(_) => update
             .when_exists(attribute::PK)
-            .when_still(VERSION, item.get(VERSION).cloned()),
+            .when_still(VERSION, version.cloned()),
         None => update.when_absent(attribute::PK),
     };
-    let mut wanted: Vec<_> = record.to_item().into_inner().into_iter().collect();
-    wanted.sort_by(|one, other| one.0.cmp(&other.0));
+    let wanted = record
+        .to_item()
+        .into_inner()
+        .into_iter()
+        .collect::<BTreeMap<_, _>>();
+    let seen = stored
+        .into_iter()
+        .flat_map(|item| item.iter())
+        .collect::<BTreeMap<_, _>>();
+    let limits = seen
+        .iter()
+        .filter(|(name, _)| ConfigRecord::is_limit_attribute(name));
+    if replaces_limits {
+        for (name, value) in limits.take(MOST_COMPARED) {
+            update = update.when_still(name, Some((*value).clone()));
+        }
+    }
     let keep = |name: &str| [attribute::PK, attribute::SK, VERSION].contains(&name);
     for (name, value) in &wanted {
-        if !keep(name) && stored.is_none_or(|item| item.get(name) != Some(value)) {
+        let is_limit = ConfigRecord::is_limit_attribute(name);
+        let differs = seen.get(name).is_none_or(|seen| *seen != value);
+        if !keep(name) && ((is_limit && replaces_limits) || (differs && (!is_limit || stored.is_none()))) {
             update = update.set(name, value.clone());
         }
     }
-    let wanted: BTreeSet<&str> = wanted.iter().map(|(name, _)| name.as_str()).collect();
-    let gone: BTreeSet<&str> = stored
-        .into_iter()
-        .flat_map(|item| item.keys())
-        .map(String::as_str)
-        .filter(|name| !wanted.contains(name))
-        .collect();
-    for name in gone {
+    for name in seen.keys().filter(|name| !wanted.contains_key(**name)) {
         if !ConfigRecord::is_limit_attribute(name) || replaces_limits {
             update = update.remove(name);
         }
     }
     update
+}
+
+/// True for a version that one can be added to.
+fn counts_up(version: &AttributeValue) -> bool {
+    match version {
+        AttributeValue::N(digits) => digits.parse::<u64>().is_ok_and(|version| version < u64::MAX),
+        _ => false,
+    }
 }
 
 impl Repository {
@@ -287,7 +394,7 @@ impl Repository {
         }
     }
 
-    /// The resources that have defaults, sorted.
+    /// The resources that have defaults, sorted: limits, or a policy alone.
     ///
     /// ```
     /// use zae_limiter::Limit;
@@ -307,8 +414,8 @@ impl Repository {
         Ok(registry.unwrap_or_default().0.into_iter().collect())
     }
 
-    /// The resources for which entities have limits of their own, sorted. `_default_` stands for limits that an
-    /// entity has on every resource.
+    /// The resources for which entities have configuration of their own, sorted: limits, or a policy alone.
+    /// `_default_` stands for what an entity has on every resource.
     ///
     /// ```
     /// use zae_limiter::Limit;

@@ -48,14 +48,25 @@ impl Repository {
         let id = EntityId::parse(entity)?;
         self.ready().await?;
         self.refuse_if_parent(&id).await?;
+        let deleted = self.delete_records(&id).await;
+        match &deleted {
+            Ok(_) => self.inner.cache.deleted_entity(&id),
+            // Part of it may have happened.
+            Err(_) => self.inner.cache.invalidate_entity(&id),
+        }
+        deleted
+    }
+
+    /// Each call has its own time budget: an entity may have very many records.
+    async fn delete_records(&self, id: &EntityId) -> Result<usize> {
         let mut deleted = 0;
         for attempt in 1..=MOST_ATTEMPTS {
-            let records = self.records_of(&id).await?;
+            let records = self.records_of(id).await?;
             if records.is_empty() {
                 return if deleted > 0 {
                     Ok(deleted)
                 } else {
-                    Err(Error::EntityNotFound { entity: id })
+                    Err(Error::EntityNotFound { entity: id.clone() })
                 };
             }
             self.inner.table.batch_delete(&records.others).await?;
@@ -67,20 +78,16 @@ impl Repository {
             let first_done = self.delete_some(first).await?;
             deleted += first_done;
             let total = deleted + last.len() + usize::from(records.entity.is_some());
-            if first_done == first.len()
-                && self
-                    .delete_last(&id, records.entity.as_ref(), last, total)
-                    .await?
+            if first_done == first.len() && self.delete_last(id, records.entity.as_ref(), last, total).await?
             {
-                self.inner.cache.invalidate_entity(&id);
                 for config in &records.configs {
                     self.drop_empty_counts(resource_of(config)).await;
                 }
                 return Ok(total);
             }
-            self.pause_after_race(attempt).await;
+            self.after_lost_race(&format!("entity {id}"), attempt).await?;
         }
-        Err(self.contention(&format!("entity {id}")))
+        Err(self.contention(&format!("entity {id}"), MOST_ATTEMPTS))
     }
 
     /// Deletes configurations with their registry counts, and returns how many. Stops where somebody else was faster.

@@ -1,7 +1,7 @@
 //! Entities: created, found, changed.
 
 use zae_limiter_schema::keys::{self, attribute};
-use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord};
+use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord, Item};
 
 use super::audit::{self, Details};
 use super::config::MOST_ATTEMPTS;
@@ -31,12 +31,15 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn create_entity(&self, entity: NewEntity) -> Result<EntityRecord> {
-        let record = entity.check(self.inner.clock.now())?;
-        self.ready().await?;
+        let record = entity.check(self.now())?;
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
+        let parents = format!("the parents of {}", record.id);
         for attempt in 1..=MOST_ATTEMPTS {
-            let above = self.parents_above(&record.id, record.parent.as_ref(), 0).await?;
+            let above = this.parents_above(&record.id, record.parent.as_ref(), 0).await?;
             let subject = AuditSubject::Entity(record.id.clone());
-            let event = self
+            let event = this
                 .event(
                     subject,
                     AuditAction::EntityCreated,
@@ -44,22 +47,19 @@ impl Repository {
                     creation_details(&record),
                 )
                 .await?;
-            let mut transaction = Transaction::on(&self.inner.table);
+            let mut transaction = Transaction::on(&table);
             transaction.put_new(record.to_item());
             check_parents(&mut transaction, &above);
             transaction.put_new(event.to_item());
-            match transaction.commit().await? {
-                Transacted::Done => {
-                    self.inner.cache.invalidate_entity(&record.id);
-                    return Ok(record);
-                }
+            match this.noted(&record.id, transaction.commit().await)? {
+                Transacted::Done => return Ok(record),
                 Transacted::Refused(reasons) if reasons.first().is_some_and(Reason::failed) => {
                     return Err(Error::EntityExists { entity: record.id });
                 }
-                Transacted::Refused(_) => self.pause_after_race(attempt).await,
+                Transacted::Refused(_) => this.after_lost_race(&parents, attempt).await?,
             }
         }
-        Err(self.contention(&format!("the parents of {}", record.id)))
+        Err(self.contention(&parents, MOST_ATTEMPTS))
     }
 
     /// The entity; nothing if it does not exist.
@@ -81,7 +81,7 @@ impl Repository {
     }
 
     pub(super) async fn read_entity(&self, entity: &EntityId) -> Result<Option<EntityRecord>> {
-        let item = self.inner.table.get(&keys::entity_meta(entity), true).await?;
+        let item = self.table().get(&keys::entity_meta(entity), true).await?;
         Ok(item.map(|item| EntityRecord::from_item(&item)).transpose()?)
     }
 
@@ -110,9 +110,12 @@ impl Repository {
         if change == EntityChange::default() {
             return Err(Error::invalid("change", "", "it must change something"));
         }
-        self.ready().await?;
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
+        let what = format!("entity {id}");
         for attempt in 1..=MOST_ATTEMPTS {
-            let present = self
+            let present = this
                 .read_entity(&id)
                 .await?
                 .ok_or_else(|| Error::EntityNotFound { entity: id.clone() })?;
@@ -123,16 +126,16 @@ impl Repository {
             let moved = record.parent != present.parent;
             let above = if moved {
                 let below = if record.parent.is_some() {
-                    self.levels_below(&id).await?
+                    this.levels_below(&id).await?
                 } else {
                     0
                 };
-                self.parents_above(&id, record.parent.as_ref(), below).await?
+                this.parents_above(&id, record.parent.as_ref(), below).await?
             } else {
                 vec![]
             };
             let details = change_details(&present, &record);
-            let event = self
+            let event = this
                 .event(
                     AuditSubject::Entity(id.clone()),
                     AuditAction::EntityUpdated,
@@ -140,20 +143,19 @@ impl Repository {
                     details,
                 )
                 .await?;
-            let mut transaction = Transaction::on(&self.inner.table);
+            let mut transaction = Transaction::on(&table);
             transaction.update(write(&present, &record));
             check_parents(&mut transaction, &above);
             transaction.put_new(event.to_item());
-            if let Transacted::Done = transaction.commit().await? {
-                self.inner.cache.invalidate_entity(&id);
+            if let Transacted::Done = this.noted(&id, transaction.commit().await)? {
                 return Ok(record);
             }
-            self.pause_after_race(attempt).await;
+            this.after_lost_race(&what, attempt).await?;
         }
-        Err(self.contention(&format!("entity {id}")))
+        Err(self.contention(&what, MOST_ATTEMPTS))
     }
 
-    /// The children of an entity, in order of their ids.
+    /// The children of an entity, in order of their ids. What is none of our entities is passed over.
     ///
     /// ```
     /// use zae_limiter::{NewEntity, PageRequest};
@@ -170,13 +172,12 @@ impl Repository {
     /// ```
     pub async fn children(&self, parent: impl AsRef<str>, page: &PageRequest) -> Result<Page<EntityRecord>> {
         let query = children_of(&EntityId::parse(parent)?);
-        self.page_of(&query, Rows::AsTheyAre, page, |item| {
-            Ok(Some(EntityRecord::from_item(item)?))
-        })
-        .await
+        self.page_of(&query, Rows::AsTheyAre, page, |item| Ok(read_if_ours(item)))
+            .await
     }
 
-    /// All entities, in no particular order. Reads the whole table, page by page.
+    /// All entities, in no particular order. Reads the whole table, page by page. What is none of our entities is
+    /// passed over.
     ///
     /// ```
     /// use zae_limiter::{NewEntity, PageRequest};
@@ -199,14 +200,24 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
-        self.page_of_scan("#META", page, |item| Ok(Some(EntityRecord::from_item(item)?)))
+        self.page_of_scan("#META", page, |item| Ok(read_if_ours(item)))
             .await
     }
 
-    pub(super) async fn pause_after_race(&self, attempt: u32) {
-        let table = &self.inner.table;
-        table.budget().pause(table, attempt).await;
+    /// Forgets what is kept about an entity that was written, or may have been: an error leaves that open.
+    fn noted(&self, entity: &EntityId, outcome: Result<Transacted>) -> Result<Transacted> {
+        if !matches!(outcome, Ok(Transacted::Refused(_))) {
+            self.inner.cache.invalidate_entity(entity);
+        }
+        outcome
     }
+}
+
+/// The Python peer accepts ids that we do not: one of them does not hide the others.
+fn read_if_ours(item: &Item) -> Option<EntityRecord> {
+    EntityRecord::from_item(item)
+        .inspect_err(|error| tracing::warn!(%error, "an entity is passed over"))
+        .ok()
 }
 
 pub(super) fn children_of(parent: &EntityId) -> Query {

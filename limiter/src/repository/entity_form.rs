@@ -1,10 +1,10 @@
 //! What callers say about entities: a new one, or a change of one.
 
 use serde_json::Value;
-use zae_limiter_schema::{EntityId, EntityRecord, Metadata, Timestamp, Unknown};
+use zae_limiter_schema::{EntityId, EntityRecord, Timestamp, Unknown};
 
+use super::metadata::to_metadata;
 use super::setting::Setting;
-use crate::plain::from_json;
 use crate::{Error, Result};
 
 /// An entity that is to be created.
@@ -58,7 +58,7 @@ impl NewEntity {
         self
     }
 
-    /// Free notes: texts, numbers, flags, lists and maps.
+    /// Free notes: texts, numbers, flags, lists and maps. Up to 100 KiB in all, and 30 levels of lists and maps.
     pub fn metadata<K: Into<String>, V: Into<Value>>(
         mut self,
         notes: impl IntoIterator<Item = (K, V)>,
@@ -82,7 +82,8 @@ impl NewEntity {
             parent,
             cascade: self.cascade,
             metadata: to_metadata(self.metadata)?,
-            created_at: now,
+            // As it is stored.
+            created_at: Timestamp::from_seconds(now.seconds()),
             unknown: Unknown::new(),
             id,
         })
@@ -181,16 +182,4 @@ fn checked_name(name: String) -> Result<String> {
         ));
     }
     Ok(name)
-}
-
-fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
-    notes
-        .into_iter()
-        .map(|(key, value)| {
-            if key.is_empty() {
-                return Err(Error::invalid("metadata key", key, "it must not be empty"));
-            }
-            Ok((key, from_json(value)))
-        })
-        .collect()
 }

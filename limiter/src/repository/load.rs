@@ -107,7 +107,6 @@ impl Backend for TableBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             server_time: !self.embedded,
-            shared: true,
         }
     }
 

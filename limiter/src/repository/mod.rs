@@ -9,7 +9,9 @@ mod config;
 mod deletion;
 mod entities;
 mod entity_form;
+mod limit_count;
 mod load;
+mod metadata;
 mod paging;
 mod parents;
 mod principal;
@@ -24,6 +26,8 @@ pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
 pub(crate) use config::write as config_write;
 pub use entity_form::{EntityChange, NewEntity};
+pub use limit_count::MAX_LIMITS;
+pub(crate) use limit_count::check_limit_count;
 pub use parents::MAX_PARENTS;
 pub(crate) use registry::{count_entity_configs, enter_resource};
 pub use usage::{UsageQuery, UsageSummary};
@@ -32,7 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
-use zae_limiter_schema::{EntityId, Principal, Resource, StackName};
+use tokio::time::Instant;
+use zae_limiter_schema::{EntityId, Principal, Resource, StackName, Timestamp};
 
 use crate::admission::DateWatch;
 use crate::backend::Backend;
@@ -53,6 +58,8 @@ pub struct Repository {
     pub(crate) inner: Arc<Inner>,
     /// Who acts through this handle, if not the one that was set up.
     actor: Option<Principal>,
+    /// When the operation must be over that this handle is for, if it is for one.
+    deadline: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -63,6 +70,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     principal: PrincipalSource,
     audit: AuditState,
+    /// For how long the declared stack keeps audit events.
+    declared_retention: Option<u32>,
     /// For other services; none for a table in the process.
     #[cfg(feature = "stack")]
     pub(crate) aws: Option<aws_config::SdkConfig>,
@@ -77,6 +86,8 @@ pub(crate) struct Setup {
     pub(crate) connected: Connected,
     pub(crate) defaults: Defaults,
     pub(crate) principal: Option<Principal>,
+    /// For how long the declared stack keeps audit events, if one is declared.
+    pub(crate) retention: Option<u32>,
     pub(crate) time_budget: Duration,
     pub(crate) admin_budget: Duration,
     pub(crate) cache: CacheLimits,
@@ -101,6 +112,7 @@ impl Repository {
             entropy: setup.entropy,
             budget: setup.admin_budget,
             attempt: setup.admin_budget.div_f64(3.0),
+            deadline: None,
         };
         let backend: Arc<dyn Backend> = Arc::new(TableBackend::new(
             table.clone(),
@@ -124,6 +136,7 @@ impl Repository {
             clock: setup.clock,
             principal,
             audit: AuditState::default(),
+            declared_retention: setup.retention,
             #[cfg(feature = "stack")]
             aws,
             ready: OnceCell::new(),
@@ -131,6 +144,7 @@ impl Repository {
         Self {
             inner: Arc::new(inner),
             actor: None,
+            deadline: None,
         }
     }
 
@@ -157,7 +171,36 @@ impl Repository {
         Ok(Self {
             inner: self.inner.clone(),
             actor: Some(Principal::parse(principal)?),
+            deadline: self.deadline,
         })
+    }
+
+    /// This repository for one operation: all its calls, and all its attempts, share one time budget.
+    fn for_one_operation(&self) -> Self {
+        let deadline = Instant::now() + self.inner.table.budget;
+        Self {
+            deadline: Some(deadline),
+            ..self.clone()
+        }
+    }
+
+    /// The table, for as long as this handle may use it.
+    pub(crate) fn table(&self) -> Table {
+        Table {
+            deadline: self.deadline,
+            ..self.inner.table.clone()
+        }
+    }
+
+    /// The moment it is now, by the server's time where this machine's clock is known to be wrong.
+    pub(crate) fn now(&self) -> Timestamp {
+        let backend = &self.inner.backend;
+        let offset = if backend.capabilities().server_time {
+            backend.clock_offset()
+        } else {
+            0
+        };
+        self.inner.clock.now().plus_millis(offset)
     }
 
     /// What applies to an entity on a resource, and where each thing comes from.
@@ -202,6 +245,17 @@ impl Repository {
     }
 
     /// Forgets the resolved configuration of one entity and resource.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// limiter.resolve_limits("user-2", "gpt-4").await?;
+    /// limiter.invalidate_config("user-1", "gpt-4")?;
+    /// assert_eq!(limiter.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
     pub fn invalidate_config(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<()> {
         self.inner
             .cache

@@ -2,22 +2,22 @@
 
 use std::future::Future;
 
-use zae_limiter_schema::keys::attribute;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
 
-use crate::dynamo::{Query, RawPage, SdkItem, Table, key_of};
+use crate::dynamo::{Query, RawPage, SdkItem, Table, key_of, to_sdk_key};
 use crate::page::{Cursor, Page, PageRequest};
 use crate::{Repository, Result};
 
 const SMALLEST_FETCH: usize = 25;
 
 /// How rows of an index become items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rows {
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
     /// What the query brings is enough.
     AsTheyAre,
-    /// The index has keys only: the items are read by them.
-    ByKey,
+    /// The index has keys only: the items are read by those keys that may be of interest.
+    ByKey(&'a (dyn Fn(&Key) -> bool + Sync)),
 }
 
 /// An item and its place in the list.
@@ -32,15 +32,19 @@ impl Repository {
     pub(super) async fn page_of<T>(
         &self,
         query: &Query,
-        rows: Rows,
+        rows: Rows<'_>,
         request: &PageRequest,
         accept: impl Fn(&Item) -> Result<Option<T>>,
     ) -> Result<Page<T>> {
+        request.check()?;
         let table = &self.inner.table;
-        let start = request
-            .after
-            .as_ref()
-            .map(|after| query.start_after(&after.key, after.index_sort.as_deref()));
+        let start = match &request.after {
+            Some(after) => {
+                after.check(query.holds(&after.key, after.in_index.as_ref()))?;
+                Some(query.start_after(&after.key, after.in_index.as_ref()))
+            }
+            None => None,
+        };
         // One more than wanted tells whether anything follows; fewer than some are not worth a call.
         let most = if query.is_filtered() {
             None
@@ -62,17 +66,21 @@ impl Repository {
         request: &PageRequest,
         accept: impl Fn(&Item) -> Result<Option<T>>,
     ) -> Result<Page<T>> {
+        request.check()?;
         let table = &self.inner.table;
-        let start = request
-            .after
-            .as_ref()
-            .map(|after| crate::dynamo::to_sdk_key(&after.key));
+        let start = match &request.after {
+            Some(after) => {
+                after.check(after.in_index.is_none() && after.key.sk == sort_key)?;
+                Some(to_sdk_key(&after.key))
+            }
+            None => None,
+        };
         collect(request, start, accept, |start| async move {
             let page = table.scan_page(sort_key, start).await?;
             let rows = page.items.into_iter().filter_map(|item| {
                 let cursor = Cursor {
                     key: key_of(&item)?,
-                    index_sort: None,
+                    in_index: None,
                 };
                 Some(Row { cursor, item })
             });
@@ -91,7 +99,6 @@ async fn collect<T, Fetched>(
 where
     Fetched: Future<Output = Result<(Vec<Row>, Option<SdkItem>)>>,
 {
-    request.check()?;
     let mut items = Vec::with_capacity(request.size.min(100));
     let mut last = None;
     loop {
@@ -111,23 +118,26 @@ where
     }
 }
 
-async fn into_rows(table: &Table, query: &Query, rows: Rows, page: RawPage) -> Result<Vec<Row>> {
-    let (_, sort_attribute) = query.key_attributes();
-    let index_sort = |item: &Item| match item.get(sort_attribute) {
-        Some(AttributeValue::S(text)) if sort_attribute != attribute::SK => Some(text.clone()),
+async fn into_rows(table: &Table, query: &Query, rows: Rows<'_>, page: RawPage) -> Result<Vec<Row>> {
+    let (partition, sort) = query.key_attributes();
+    let in_index = |item: &Item| match (item.get(partition), item.get(sort)) {
+        (Some(AttributeValue::S(pk)), Some(AttributeValue::S(sk))) if sort != attribute::SK => Some(Key {
+            pk: pk.clone(),
+            sk: sk.clone(),
+        }),
         _ => None,
     };
     let placed = page.items.into_iter().filter_map(|item| {
         let cursor = Cursor {
             key: key_of(&item)?,
-            index_sort: index_sort(&item),
+            in_index: in_index(&item),
         };
         Some(Row { cursor, item })
     });
-    if rows == Rows::AsTheyAre {
+    let Rows::ByKey(interests) = rows else {
         return Ok(placed.collect());
-    }
-    let placed: Vec<Row> = placed.collect();
+    };
+    let placed: Vec<Row> = placed.filter(|row| interests(&row.cursor.key)).collect();
     let keys = placed.iter().map(|row| row.cursor.key.clone());
     let mut found = table.batch_get(keys, false, table.budget()).await?;
     // An item that was deleted since the index was read is not there any more.

@@ -59,11 +59,12 @@ impl Repository {
 
     /// How many levels of children are below an entity, counted up to one more than allowed.
     pub(super) async fn levels_below(&self, entity: &EntityId) -> Result<usize> {
+        let table = self.table();
         let mut level = vec![entity.clone()];
         for depth in 0..=MAX_PARENTS {
             let mut children = vec![];
             for parent in &level {
-                for item in self.inner.table.query_all(&children_of(parent)).await? {
+                for item in table.query_all(&children_of(parent)).await? {
                     children.push(EntityRecord::from_item(&item)?.id);
                 }
             }

@@ -30,8 +30,8 @@ pub(crate) fn count_entity_configs<'a>(resources: impl IntoIterator<Item = &'a s
 }
 
 impl Repository {
-    /// The entities that have limits of their own for a resource, in order of their ids. No resource means those with
-    /// limits on every resource.
+    /// The entities that have configuration of their own for a resource (limits, or a policy alone), in order of their
+    /// ids. No resource means those that have it for every resource. Ids that are none of ours are passed over.
     ///
     /// ```
     /// use zae_limiter::{Limit, PageRequest};
@@ -56,15 +56,16 @@ impl Repository {
         );
         let query = Query::index(keys::GSI3, keys::gsi3_partition(resource), Sort::All);
         self.page_of(&query, Rows::AsTheyAre, page, |item| {
-            entity_of_partition(item).map(Some)
+            Ok(entity_of_partition(item))
         })
         .await
     }
 }
 
-fn entity_of_partition(item: &Item) -> Result<EntityId> {
-    let key = crate::dynamo::key_of(item).map(|key| key.pk).unwrap_or_default();
-    Ok(EntityId::parse(
-        key.strip_prefix(keys::prefix::ENTITY).unwrap_or(&key),
-    )?)
+/// The Python peer accepts ids that we do not.
+fn entity_of_partition(item: &Item) -> Option<EntityId> {
+    let key = crate::dynamo::key_of(item)?.pk;
+    let id = EntityId::parse(key.strip_prefix(keys::prefix::ENTITY).unwrap_or(&key));
+    id.inspect_err(|error| tracing::warn!(%error, "an entity is passed over"))
+        .ok()
 }

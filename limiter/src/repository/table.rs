@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
     ProjectionType, ScalarAttributeType, TableStatus, TimeToLiveSpecification,
 };
-use zae_limiter_schema::keys::{GSI1, GSI2, GSI3, attribute};
+use zae_limiter_schema::keys::{self, GSI1, GSI2, GSI3, attribute};
 
 use crate::dynamo::Table;
 use crate::{Error, Repository, Result};
@@ -15,12 +15,26 @@ impl Repository {
     /// Makes the table, its indexes and its version record, unless they are there.
     ///
     /// For local endpoints and embedded stores. On AWS the table belongs to a stack.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().create_table(false).await?;
+    /// limiter.create_table().await?;
+    /// limiter.create_table().await?;
+    /// assert!(limiter.version().await?.is_some());
+    /// # Ok(()) }
+    /// ```
     pub async fn create_table(&self) -> Result<()> {
         let table = &self.inner.table;
         if !exists(table).await? {
             create(table).await?;
+            return self.write_version_if_absent().await;
         }
-        self.write_version_if_absent().await
+        if table.get(&keys::version(), true).await?.is_none() {
+            self.stamp().await?;
+        }
+        Ok(())
     }
 }
 
@@ -66,12 +80,12 @@ async fn create(table: &Table) -> Result<()> {
     let created = table
         .send("CreateTable", table.budget(), || request.clone().send())
         .await;
-    if let Err(refusal) = created {
-        // Several processes may have tried at once. Whoever lost finds the table there, whatever the error said.
-        let error = Error::from(refusal);
-        return if exists(table).await? { Ok(()) } else { Err(error) };
+    let is_there = exists(table).await?;
+    match created {
+        // Several processes may have tried at once, or the answer was lost: the table is there, whatever the error says.
+        Err(refusal) if !is_there => return Err(refusal.into()),
+        _ => {}
     }
-    exists(table).await?;
     expire_items(table).await.map_err(malformed)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter_schema::keys::{self, prefix};
+use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{
     AttributeValue, EntityId, LimitName, Resource, Timestamp, UsageSnapshot, WindowKind, usage_attribute,
 };
@@ -88,8 +88,8 @@ impl UsageQuery {
         self
     }
 
-    /// The query to send, and how its rows become items.
-    fn plan(&self) -> Result<(Query, Rows)> {
+    /// The query to send, and whether it brings keys only.
+    fn plan(&self) -> Result<(Query, bool)> {
         if self.from > self.until {
             let rule = format!("it must not be after {}", self.until);
             return Err(Error::invalid(
@@ -109,13 +109,13 @@ impl UsageQuery {
                 for filter in self.filters() {
                     query = query.filter(filter);
                 }
-                Ok((query, Rows::AsTheyAre))
+                Ok((query, false))
             }
             (None, Some(resource)) => {
                 let sort = self.range(prefix::GSI2_USAGE);
                 let query =
                     Query::index(keys::GSI2, keys::gsi2_resource_partition(resource), sort).keys_only();
-                Ok((query.newest_first(), Rows::ByKey))
+                Ok((query.newest_first(), true))
             }
             (None, None) => Err(Error::invalid("usage query", "", "name an entity or a resource")),
         }
@@ -158,6 +158,18 @@ impl UsageQuery {
             self.from
         } else {
             self.from.plus_millis(1000)
+        }
+    }
+
+    /// False for a key that no window of this length has, here or at the Python peer, which writes days and months under
+    /// their first hour.
+    fn may_be_at(&self, key: &Key) -> bool {
+        let window = key.sk.rsplit('#').next().unwrap_or_default();
+        match self.window {
+            None => true,
+            Some(WindowKind::Hourly) => window.len() > 10,
+            Some(WindowKind::Daily) => window.len() == 10 || window.ends_with("T00:00:00Z"),
+            Some(WindowKind::Monthly) => window.len() == 7 || window.ends_with("-01T00:00:00Z"),
         }
     }
 
@@ -204,9 +216,10 @@ impl UsageSummary {
 
     fn add(&mut self, snapshot: &UsageSnapshot) {
         self.snapshots += 1;
-        self.total_events += snapshot.total_events;
+        self.total_events = self.total_events.saturating_add(snapshot.total_events);
         for (name, count) in &snapshot.counters {
-            *self.totals.entry(name.clone()).or_default() += count;
+            let total = self.totals.entry(name.clone()).or_default();
+            *total = total.saturating_add(*count);
             *self.appearances.entry(name.clone()).or_default() += 1;
         }
         let start = snapshot.window.start();
@@ -244,7 +257,13 @@ impl Repository {
         query: &UsageQuery,
         page: &PageRequest,
     ) -> Result<Page<UsageSnapshot>> {
-        let (sent, rows) = query.plan()?;
+        let (sent, keys_only) = query.plan()?;
+        let may_be_at = |key: &Key| query.may_be_at(key);
+        let rows = if keys_only {
+            Rows::ByKey(&may_be_at)
+        } else {
+            Rows::AsTheyAre
+        };
         self.page_of(&sent, rows, page, |item| {
             let snapshot = UsageSnapshot::from_item(item)?;
             Ok(query.accepts(&snapshot).then_some(snapshot))

@@ -1,11 +1,18 @@
 //! The table's version record.
 
 use zae_limiter_schema::keys::{self, attribute};
-use zae_limiter_schema::{ConfigLevel, ConfigRecord, VersionRecord};
+use zae_limiter_schema::{
+    AuditAction, AuditSubject, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord,
+};
 
-use crate::dynamo::Update;
+use super::audit;
+use super::config::{MOST_ATTEMPTS, write as config_write};
+use crate::dynamo::{Transaction, Update};
+use crate::migrations::Look;
 use crate::versions::{self, CLIENT_VERSION, Compatibility};
 use crate::{Repository, Result};
+
+const RETENTION: &str = "audit_retention_days";
 
 impl Repository {
     /// What the table says about its format; nothing if nobody has written it yet.
@@ -36,22 +43,67 @@ impl Repository {
         Ok(self.version().await?.as_ref().map(Compatibility::of))
     }
 
-    /// Writes the record of this crate's format, whatever was there.
+    /// Writes the record of this crate's format, unless a later release has written one: its table is left alone, and
+    /// if this client cannot use it, that is the error.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.write_version().await?;
+    /// assert_eq!(limiter.version().await?.unwrap().schema_version, zae_limiter::VersionRecord::SCHEMA_VERSION);
+    /// # Ok(()) }
+    /// ```
     pub async fn write_version(&self) -> Result<()> {
-        self.inner.table.update(self.current_version()).await?;
-        Ok(())
+        const SCHEMA: &str = "schema_version";
+        let this = self.for_one_operation();
+        let table = this.table();
+        for attempt in 1..=MOST_ATTEMPTS {
+            let stored = table.get(&keys::version(), true).await?;
+            let record = stored
+                .as_ref()
+                .and_then(|item| VersionRecord::from_item(item).ok());
+            if let Some(record) = &record {
+                match Compatibility::of(record) {
+                    Compatibility::SchemaTooNew { .. } | Compatibility::ClientTooOld { .. } => {
+                        return versions::admit(&table, Some(record), None);
+                    }
+                    Compatibility::Compatible if versions::is_later(record) => return Ok(()),
+                    _ => {}
+                }
+            }
+            let update = match &stored {
+                Some(item) => self
+                    .current_version()
+                    .when_still(SCHEMA, item.get(SCHEMA).cloned()),
+                None => self.current_version().when_absent(attribute::PK),
+            };
+            if table.update(update).await? {
+                return Ok(());
+            }
+            this.after_lost_race(&"the version record", attempt).await?;
+        }
+        Err(self.contention(&"the version record", MOST_ATTEMPTS))
     }
 
     pub(super) async fn write_version_if_absent(&self) -> Result<()> {
-        self.inner
-            .table
+        self.table()
             .update(self.current_version().when_absent(attribute::PK))
             .await?;
         Ok(())
     }
 
+    /// Gives a table without a record the one of this crate, unless it holds items of an older format.
+    pub(super) async fn stamp(&self) -> Result<Look> {
+        let look = self.look_for_old_items().await?;
+        if look == Look::Current {
+            self.write_version_if_absent().await?;
+        }
+        Ok(look)
+    }
+
     fn current_version(&self) -> Update {
-        let record = VersionRecord::current(self.inner.clock.now(), format!("client:{CLIENT_VERSION}"));
+        let record = VersionRecord::current(self.now(), format!("client:{CLIENT_VERSION}"));
         let mut attributes: Vec<_> = record.to_item().into_inner().into_iter().collect();
         attributes.retain(|(name, _)| name != attribute::PK && name != attribute::SK);
         attributes.sort_by(|one, other| one.0.cmp(&other.0));
@@ -72,17 +124,48 @@ impl Repository {
     }
 
     async fn check_version(&self) -> Result<()> {
-        let table = &self.inner.table;
+        let table = self.table();
         let (version, system) = (keys::version(), keys::config(&ConfigLevel::System));
         let found = table
             .batch_get([version.clone(), system.clone()], true, table.budget())
             .await?;
         let record = found.get(&version).map(VersionRecord::from_item).transpose()?;
-        let system = found.get(&system).map(ConfigRecord::from_item).transpose()?;
-        versions::admit(table, record.as_ref(), system.as_ref())?;
-        if record.is_none() {
-            self.write_version_if_absent().await?;
+        let stored = found.get(&system);
+        // What cannot be read of it is repaired by a change, which must come past here.
+        let config = stored.map(|item| ConfigRecord::readable(ConfigLevel::System, item));
+        versions::admit(&table, record.as_ref(), config.as_ref())?;
+        if record.is_none() && self.stamp().await? == Look::Old {
+            versions::admit_old(&table, config.as_ref())?;
         }
+        self.repair_retention(stored, config).await
+    }
+
+    /// Stores the retention of the declared stack where none is stored: whoever deployed it may have been stopped
+    /// before doing so.
+    async fn repair_retention(&self, stored: Option<&Item>, config: Option<ConfigRecord>) -> Result<()> {
+        let is_stored = stored.is_some_and(|item| item.contains_key(RETENTION));
+        let (Some(days), false) = (self.inner.declared_retention, is_stored) else {
+            return Ok(());
+        };
+        let mut record = config.map_or_else(
+            || ConfigRecord::new(ConfigLevel::System, LimitSet::default()),
+            |config| ConfigRecord {
+                config_version: config.config_version.saturating_add(1),
+                ..config
+            },
+        );
+        record.system.audit_retention_days = Some(days);
+        let details = audit::config_details(&record);
+        let event = self
+            .event(AuditSubject::System, AuditAction::LimitsSet, None, details)
+            .await?;
+        let table = self.table();
+        let mut transaction = Transaction::on(&table);
+        transaction.update(config_write(&record, stored, false));
+        transaction.put_new(event.to_item());
+        // Refused means that somebody else has changed the level: the next client looks again.
+        transaction.commit().await?;
+        self.inner.audit.forget_retention();
         Ok(())
     }
 }

@@ -313,10 +313,7 @@ impl ConfigSource for Port {
 
 impl Backend for Port {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            server_time: false,
-            shared: true,
-        }
+        Capabilities { server_time: false }
     }
 
     fn read_bucket<'a>(&'a self, key: &'a BucketKey, _: bool) -> Pending<'a, Option<Attributes>> {

@@ -5,14 +5,20 @@ use std::time::Duration;
 use zae_limiter::{Error, NewEntity};
 
 use crate::capacity::{NOON, bucket};
+use crate::support::faulty::Weather;
 use crate::support::{Stage, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,
-    what_came_back_since_the_last_refill_counts,
     the_parent_counts_where_the_entity_cascades,
     a_new_configuration_is_seen_before_the_bucket_has_it,
     unknown_limits_and_missing_limits_are_errors,
+}
+
+mod at_a_moment {
+    use super::what_came_back_since_the_last_refill_counts;
+
+    on_stores_without_a_clock! { what_came_back_since_the_last_refill_counts }
 }
 
 async fn an_unused_bucket_is_full(stage: Stage) {
@@ -117,4 +123,27 @@ async fn unknown_limits_and_missing_limits_are_errors(stage: Stage) {
         ),
         "{unknown:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_wrong_lets_nothing_come_back_early() {
+    let stage = Stage::faulty(Weather::Fair);
+    // An hour behind the clock of this machine.
+    stage.faults().set_date("Sat, 31 Jan 2099 11:00:00 GMT");
+    let limiter = stage.limiter().await;
+    limiter.set_system_defaults([rpm(60)]).await.unwrap();
+    let take = async |entity: &str| {
+        let lease = limiter.acquire(entity, "gpt-4").consume("rpm", 60).await;
+        lease.unwrap().commit().await.unwrap();
+    };
+    take("whose-answer-tells-the-time").await;
+    take("user-1").await;
+    assert_eq!(limiter.available("user-1", "gpt-4").await.unwrap()["rpm"], 0);
+    let scope = zae_limiter::CapacityScope::Everyone;
+    let capacity = limiter.resource_capacity("gpt-4", "rpm", scope).await.unwrap();
+    let of_user = capacity
+        .entities
+        .iter()
+        .find(|one| one.entity.as_str() == "user-1");
+    assert_eq!(of_user.unwrap().available, 0);
 }

@@ -6,8 +6,13 @@ use zae_limiter_schema::{AttributeValue, EntityId, Item, keys};
 use crate::support::{Stage, rpm};
 
 on_every_store! {
-    capacity_is_summed_over_every_bucket_of_the_resource,
     only_roots_are_summed_if_asked,
+}
+
+mod at_a_moment {
+    use super::capacity_is_summed_over_every_bucket_of_the_resource;
+
+    on_stores_without_a_clock! { capacity_is_summed_over_every_bucket_of_the_resource }
 }
 
 /// A bucket of one limit, `rpm`, as the Python peer writes it.

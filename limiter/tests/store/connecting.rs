@@ -139,3 +139,107 @@ async fn bad_settings_are_refused_when_the_limiter_is_built() {
         Err(Error::Name(_))
     ));
 }
+
+fn field_of(refused: zae_limiter::Result<RateLimiter>) -> &'static str {
+    match refused {
+        Err(Error::Invalid { field, .. }) => field,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn lengths_of_time_beyond_a_year_are_refused() {
+    let forever = Duration::MAX;
+    let embedded = RateLimiter::embedded;
+    assert_eq!(field_of(embedded().time_budget(forever).await), "time_budget");
+    assert_eq!(
+        field_of(embedded().admin_time_budget(forever).await),
+        "admin_time_budget"
+    );
+    assert_eq!(field_of(embedded().settle_budget(forever).await), "settle_budget");
+    assert_eq!(
+        field_of(embedded().rejection_memory(forever).await),
+        "rejection_memory"
+    );
+    assert_eq!(
+        field_of(embedded().config_cache_ttl(forever).await),
+        "config_cache_ttl"
+    );
+    assert_eq!(
+        field_of(nowhere().connect_timeout(forever).await),
+        "connect_timeout"
+    );
+    let a_year = Duration::from_secs(366 * 86_400);
+    let patient = embedded()
+        .time_budget(a_year)
+        .admin_time_budget(a_year)
+        .config_cache_ttl(a_year);
+    let limiter = patient.await.unwrap();
+    limiter.set_system_defaults([rpm(1)]).await.unwrap();
+    assert!(limiter.resolve_limits("user-1", "gpt-4").await.is_ok());
+}
+
+#[tokio::test]
+async fn settings_that_would_be_ignored_are_refused() {
+    let embedded = RateLimiter::embedded;
+    let credentials = || Credentials::new("test", "test", None, None, "tests");
+    let sdk_config = || {
+        aws_config::SdkConfig::builder()
+            .region(aws_config::Region::new("us-east-1"))
+            .build()
+    };
+    assert_eq!(field_of(embedded().region("us-east-1").await), "region");
+    assert_eq!(
+        field_of(embedded().endpoint_url("http://here").await),
+        "endpoint_url"
+    );
+    assert_eq!(
+        field_of(embedded().credentials(credentials()).await),
+        "credentials"
+    );
+    assert_eq!(field_of(embedded().profile("dev").await), "profile");
+    assert_eq!(field_of(embedded().sdk_config(sdk_config()).await), "sdk_config");
+    assert_eq!(
+        field_of(embedded().connect_timeout(Duration::from_secs(1)).await),
+        "connect_timeout"
+    );
+    let both = RateLimiter::builder("my-app")
+        .sdk_config(sdk_config())
+        .profile("dev");
+    assert_eq!(field_of(both.await), "profile");
+}
+
+#[tokio::test]
+async fn more_limits_than_a_write_can_hold_are_refused() {
+    let limits = |count: usize| {
+        (0..count).map(|number| zae_limiter::Limit::per_minute(format!("limit-{number}"), 10).unwrap())
+    };
+    let most = zae_limiter::MAX_LIMITS;
+    let refused = RateLimiter::embedded().default_limits(limits(most + 1)).await;
+    assert_eq!(field_of(refused), "default limits");
+    let limiter = RateLimiter::embedded().await.unwrap();
+    let refused = limiter.set_system_defaults(limits(most + 1)).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Invalid { field: "limits", rule, .. } if rule.contains("at most 32")),
+        "{refused}"
+    );
+    let refused = limiter
+        .acquire("user-1", "gpt-4")
+        .limits(limits(most + 1))
+        .consume("limit-0", 1)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, Error::Invalid { field: "limits", .. }),
+        "{refused}"
+    );
+
+    limiter.set_system_defaults(limits(most)).await.unwrap();
+    limiter.set_system_defaults(limits(most)).await.unwrap();
+    let mut acquire = limiter.acquire("user-1", "gpt-4");
+    for number in 0..most {
+        acquire = acquire.consume(format!("limit-{number}"), 1);
+    }
+    acquire.await.unwrap().commit().await.unwrap();
+    assert_eq!(limiter.available("user-1", "gpt-4").await.unwrap()["limit-31"], 9);
+}

@@ -21,6 +21,7 @@ on_every_store! {
 }
 
 async fn a_created_entity_is_found_with_all_that_was_said_about_it(stage: Stage) {
+    stage.clock.advance(std::time::Duration::from_millis(123));
     let limiter = stage.limiter().await;
     limiter.create_entity(NewEntity::new("acme")).await.unwrap();
     let created = limiter
@@ -327,6 +328,20 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
             .await,
         Err(Error::Name(_))
     ));
+    let notes = |value: serde_json::Value| NewEntity::new("user-1").metadata([("note", value)]);
+    for value in [1e300.into(), "x".repeat(400_000).into()] {
+        let refused = limiter.create_entity(notes(value)).await;
+        assert!(
+            matches!(
+                refused,
+                Err(Error::Invalid {
+                    field: "metadata",
+                    ..
+                })
+            ),
+            "{refused:?}"
+        );
+    }
     assert!(limiter.list_entities(&page(10)).await.unwrap().items.is_empty());
 }
 

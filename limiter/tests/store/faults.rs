@@ -250,6 +250,29 @@ async fn what_is_left_is_one_read_once_the_configuration_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resources_days_are_found_without_reading_its_hours() {
+    let stage = stage();
+    let limiter = stage.limiter().await;
+    let id = "user-1".parse().unwrap();
+    stage
+        .put((1..24).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .await;
+    stage.put([crate::usage::day(&id, "gpt-4", 0, 23)]).await;
+    let days = zae_limiter::UsageQuery::of_resource("gpt-4")
+        .unwrap()
+        .window(zae_limiter::WindowKind::Daily);
+    stage.faults().plan("BatchGetItem", [Fault::Unprocessed]);
+    stage.faults().calls();
+    let found = limiter.usage_snapshots(&days, &page(10)).await.unwrap();
+    assert_eq!(found.items.len(), 1);
+    assert_eq!(
+        stage.faults().calls(),
+        ["Query", "BatchGetItem"],
+        "one key, of which no half stays unprocessed"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_and_its_event_happen_together_or_not_at_all() {
     let stage = stage();
     let limiter = stage
@@ -286,6 +309,62 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_may_have_happened_is_looked_for_at_once() {
+    let stage = stage();
+    let limiter = stage
+        .builder()
+        .admin_time_budget(Duration::from_millis(200))
+        .await
+        .unwrap();
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    let applied = async || {
+        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let capacity = resolved.limits.iter().next().map(|limit| limit.capacity().get());
+        (capacity, resolved.cascade, resolved.entity_exists)
+    };
+    let lose = || {
+        stage
+            .faults()
+            .plan("TransactWriteItems", [Fault::LostAnswer; 100]);
+    };
+    assert_eq!(applied().await, (Some(1), false, true));
+
+    lose();
+    limiter.set_limits("user-1", "gpt-4", [rpm(2)]).await.unwrap_err();
+    assert_eq!(applied().await, (Some(2), false, true));
+    let change = zae_limiter::EntityChange::new().parent("acme").cascade(true);
+    limiter.update_entity("user-1", change).await.unwrap_err();
+    assert_eq!(applied().await, (Some(2), true, true));
+    let level = ConfigLevel::Entity("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
+    limiter.delete_config(&level).await.unwrap_err();
+    assert_eq!(applied().await, (None, true, true));
+    limiter.delete_entity("user-1").await.unwrap_err();
+    assert_eq!(applied().await, (None, false, false));
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
+    assert_eq!(applied().await, (None, false, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
+    let stage = stage();
+    stage.faults().plan("CreateTable", [Fault::LostAnswer]);
+    stage.limiter().await;
+    let calls = stage.faults().calls();
+    assert!(calls.iter().any(|call| call == "UpdateTimeToLive"), "{calls:?}");
+    let client = stage.client().await;
+    let described = client
+        .describe_time_to_live()
+        .table_name(&stage.name)
+        .send()
+        .await
+        .unwrap();
+    let ttl = described.time_to_live_description.unwrap();
+    assert_eq!(ttl.attribute_name.as_deref(), Some("ttl"));
 }
 
 #[tokio::test(start_paused = true)]

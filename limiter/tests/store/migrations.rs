@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use zae_limiter::{ConfigLevel, Migrate, NewEntity, Source, VersionRecord};
+use zae_limiter::{ConfigLevel, Migrate, MigrationReport, NewEntity, Source, VersionRecord};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
 use crate::support::faulty::{Fault, Weather};
@@ -15,6 +15,10 @@ on_every_store! {
     what_is_there_in_the_new_form_wins,
     a_table_that_is_up_to_date_is_left_alone,
     an_unusable_item_is_reported_and_the_rest_is_done,
+    what_has_a_problem_is_left_whole_until_it_is_repaired,
+    a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same,
+    a_dry_run_counts_what_the_run_does,
+    records_that_cannot_be_read_stop_only_what_they_belong_to,
 }
 
 fn item(pk: &str, sk: &str, numbers: &[(&str, i64)], nested: bool) -> Item {
@@ -34,7 +38,7 @@ fn item(pk: &str, sk: &str, numbers: &[(&str, i64)], nested: bool) -> Item {
     Item::from(keys.into_iter().chain(numbers).collect::<HashMap<_, _>>())
 }
 
-fn old_limit(pk: &str, sk: &str, capacity: i64) -> Item {
+pub(crate) fn old_limit(pk: &str, sk: &str, capacity: i64) -> Item {
     let numbers = [
         ("capacity", capacity),
         ("burst", capacity),
@@ -44,7 +48,7 @@ fn old_limit(pk: &str, sk: &str, capacity: i64) -> Item {
     item(pk, sk, &numbers, false)
 }
 
-fn old_bucket(
+pub(crate) fn old_bucket(
     entity: &str,
     resource: &str,
     limit: &str,
@@ -248,6 +252,152 @@ async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
         "0.7.0",
         "not done yet"
     );
+}
+
+fn problems(report: &MigrationReport) -> Vec<&str> {
+    let problems = report.steps.iter().flat_map(|step| &step.problems);
+    problems.map(String::as_str).collect()
+}
+
+async fn what_has_a_problem_is_left_whole_until_it_is_repaired(stage: Stage) {
+    old_table(&stage).await;
+    stage
+        .put([
+            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 30),
+            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#tpm", 0),
+            old_bucket("user-3", "gpt-4", "rpm", 1_000, 1_000_000, false),
+            item(
+                "ENTITY#user-3",
+                "#BUCKET#gpt-4#tpm",
+                &[("tokens_milli", 1)],
+                false,
+            ),
+        ])
+        .await;
+    let limiter = stage.limiter().await;
+    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    assert_eq!(problems(&report).len(), 2, "{report:?}");
+    for sk in [
+        "#LIMIT#gpt-4#rpm",
+        "#LIMIT#gpt-4#tpm",
+        "#BUCKET#gpt-4#rpm",
+        "#BUCKET#gpt-4#tpm",
+    ] {
+        assert!(stage.item("ENTITY#user-3", sk).await.is_some(), "{sk}");
+    }
+    stage
+        .put([
+            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#tpm", 300),
+            old_bucket("user-3", "gpt-4", "tpm", 2_000, 1_000_000, false),
+        ])
+        .await;
+    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    assert_eq!(problems(&report).len(), 0, "{report:?}");
+    let resolved = limiter.resolve_limits("user-3", "gpt-4").await.unwrap();
+    assert_eq!(resolved.limits, LimitSet::new([rpm(30), tpm(300)]).unwrap());
+    let bucket = stage.item("ENTITY#user-3", "#BUCKET#gpt-4").await.unwrap();
+    assert_eq!(bucket["b_tpm_tk"].as_n().unwrap(), "2000");
+}
+
+async fn a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same(stage: Stage) {
+    old_table(&stage).await;
+    stage
+        .put([
+            old_limit("ENTITY#user-3", "#LIMIT#rpm", 30),
+            old_limit("ENTITY#user-3", "#LIMIT#_default_#rpm", 31),
+            old_limit("ENTITY#user-4", "#LIMIT#rpm", 40),
+            old_limit("ENTITY#user-4", "#LIMIT#_default_#rpm", 40),
+        ])
+        .await;
+    let limiter = stage.limiter().await;
+    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let [problem] = problems(&report)[..] else {
+        panic!("{report:?}")
+    };
+    assert!(
+        problem.starts_with("ENTITY#user-3") && problem.contains("rpm is there twice"),
+        "{problem}"
+    );
+    assert!(stage.item("ENTITY#user-3", "#LIMIT#rpm").await.is_some());
+    let level = ConfigLevel::EntityDefault("user-4".parse().unwrap());
+    let stored = limiter.get_config(&level).await.unwrap().unwrap();
+    assert_eq!(stored.limits, LimitSet::new([rpm(40)]).unwrap());
+}
+
+async fn a_dry_run_counts_what_the_run_does(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    stage
+        .put([
+            old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
+            old_limit("ENTITY#user-2", "#LIMIT#gpt-4#rpm", 30),
+            old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_000, false),
+            old_bucket("user-2", "gpt-4", "rpm", 1_000, 1_000_000, false),
+            crate::capacity::bucket(&"user-1".parse().unwrap(), "gpt-4", 42_000, crate::capacity::NOON),
+        ])
+        .await;
+    let how = || Migrate::pending().from("0.7.0".parse().unwrap());
+    let told = limiter.migrate(how().dry_run()).await.unwrap();
+    let done = limiter.migrate(how()).await.unwrap();
+    assert_eq!(told.steps, done.steps);
+    assert!(
+        done.steps
+            .iter()
+            .all(|step| (step.found, step.written, step.removed) == (2, 1, 2)),
+        "{done:?}"
+    );
+}
+
+async fn records_that_cannot_be_read_stop_only_what_they_belong_to(stage: Stage) {
+    old_table(&stage).await;
+    let broken = |sk: &str, attribute: &str| {
+        let mut broken = item("ENTITY#user-3", sk, &[], false).into_inner();
+        broken.insert(attribute.to_owned(), AttributeValue::Bool(true));
+        Item::from(broken)
+    };
+    stage
+        .put([
+            broken("#CONFIG#gpt-4", "config_version"),
+            broken("#META", "created_at"),
+            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 30),
+            old_bucket("user-3", "gpt-4", "rpm", 1_000, 1_000_000, false),
+        ])
+        .await;
+    let limiter = stage.limiter().await;
+    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    assert_eq!(problems(&report).len(), 2, "{report:?}");
+    assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_some());
+    assert!(stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.is_some());
+    assert!(stage.item("ENTITY#user-3", "#LIMIT#gpt-4#rpm").await.is_some());
+    assert!(stage.item("ENTITY#user-3", "#BUCKET#gpt-4#rpm").await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_that_was_used_meanwhile_is_left_for_the_next_run() {
+    for nested in [false, true] {
+        let stage = Stage::faulty(Weather::Fair);
+        let limiter = stage.limiter().await;
+        stage
+            .put([old_bucket("user-1", "gpt-4", "rpm", 9_000, 1_000_000, nested)])
+            .await;
+        let (client, table) = (stage.client().await, stage.name.clone());
+        stage.faults().before("TransactWriteItems", async move {
+            let used = crate::support::to_sdk(old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_500, nested));
+            client
+                .put_item()
+                .table_name(table)
+                .set_item(Some(used))
+                .send()
+                .await
+                .unwrap();
+        });
+        let how = || Migrate::pending().from("0.7.0".parse().unwrap());
+        let report = limiter.migrate(how()).await.unwrap();
+        assert_eq!(problems(&report).len(), 1, "nested: {nested}, {report:?}");
+        limiter.migrate(how()).await.unwrap();
+        let bucket = stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap();
+        assert_eq!(bucket["b_rpm_tk"].as_n().unwrap(), "1000", "nested: {nested}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,7 +37,7 @@ pub(crate) fn hour(entity: &EntityId, resource: &str, number: i64, tokens: i128)
     snapshot(entity, resource, WindowKind::Hourly, number, tokens).to_item()
 }
 
-fn day(entity: &EntityId, resource: &str, number: i64, tokens: i128) -> Item {
+pub(crate) fn day(entity: &EntityId, resource: &str, number: i64, tokens: i128) -> Item {
     snapshot(entity, resource, WindowKind::Daily, number * 24, tokens).to_item()
 }
 

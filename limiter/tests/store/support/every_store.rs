@@ -3,18 +3,7 @@
 /// Runs each named behaviour, a function of a `Stage`, on every kind of store.
 macro_rules! on_every_store {
     ($($behaviour:ident),+ $(,)?) => {
-        mod memory {
-            $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::memory()).await;
-            })+
-        }
-        mod file {
-            $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::file()).await;
-            })+
-        }
+        on_stores_without_a_clock! { $($behaviour),+ }
         mod http {
             $(#[tokio::test]
             async fn $behaviour() {
@@ -25,6 +14,24 @@ macro_rules! on_every_store {
             $(#[tokio::test]
             async fn $behaviour() {
                 super::$behaviour($crate::support::Stage::ministack()).await;
+            })+
+        }
+    };
+}
+
+/// Runs each named behaviour on the stores whose answers carry no time, where nothing stands above the stage's clock.
+macro_rules! on_stores_without_a_clock {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::memory()).await;
+            })+
+        }
+        mod file {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour($crate::support::Stage::file()).await;
             })+
         }
         mod one_item_pages {

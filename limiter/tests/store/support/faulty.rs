@@ -1,6 +1,8 @@
 //! A connection with faults, between the limiter and a store in memory.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use aws_smithy_runtime_api::client::http::{
@@ -67,12 +69,24 @@ impl Fault {
     }
 }
 
-#[derive(Debug)]
+/// What somebody else does.
+type Deed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 struct State {
     weather: Weather,
     /// Faults for the next calls of an operation.
     planned: Vec<(String, VecDeque<Fault>)>,
+    /// What happens just before the next calls of an operation arrive.
+    before: Vec<(String, Deed)>,
+    /// The server's time, if its answers carry one.
+    date: Option<String>,
     calls: Vec<String>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -88,6 +102,8 @@ impl Faulty {
             state: Arc::new(Mutex::new(State {
                 weather,
                 planned: vec![],
+                before: vec![],
+                date: None,
                 calls: vec![],
             })),
         }
@@ -104,6 +120,26 @@ impl Faulty {
             .unwrap()
             .planned
             .push((operation.to_owned(), faults.into_iter().collect()));
+    }
+
+    /// Lets somebody else act just before the next call of an operation arrives.
+    pub(crate) fn before(&self, operation: &str, deed: impl Future<Output = ()> + Send + 'static) {
+        self.state
+            .lock()
+            .unwrap()
+            .before
+            .push((operation.to_owned(), Box::pin(deed)));
+    }
+
+    /// Lets every answer carry this time, as a server's does.
+    pub(crate) fn set_date(&self, date: &str) {
+        self.state.lock().unwrap().date = Some(date.to_owned());
+    }
+
+    fn next_deed(&self, operation: &str) -> Option<Deed> {
+        let mut state = self.state.lock().unwrap();
+        let place = state.before.iter().position(|(name, _)| name == operation)?;
+        Some(state.before.remove(place).1)
     }
 
     /// Forgets planned faults.
@@ -167,11 +203,18 @@ impl HttpConnector for Faulty {
             }
             _ => Value::Null,
         };
-        let store = self.store.clone();
+        let (store, deed) = (self.store.clone(), self.next_deed(&operation));
+        let date = self.state.lock().unwrap().date.clone();
         HttpConnectorFuture::new(async move {
             // A real connection takes time, and others act meanwhile.
             tokio::task::yield_now().await;
+            if let Some(deed) = deed {
+                deed.await;
+            }
             let mut answer = store.call(request).await?;
+            if let Some(date) = date {
+                answer.headers_mut().insert("date", date);
+            }
             tokio::task::yield_now().await;
             if fault == Some(Fault::LostAnswer) {
                 return Err(ConnectorError::timeout("the answer was lost".into()));

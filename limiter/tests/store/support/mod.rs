@@ -116,6 +116,15 @@ impl Stage {
         self.builder().await.unwrap()
     }
 
+    /// A limiter on the table of a stage with faults, past them.
+    pub(crate) async fn beside(&self) -> RateLimiter {
+        RateLimiter::embedded_in(self.faults().store())
+            .name(&self.name)
+            .clock(self.clock.clone())
+            .await
+            .unwrap()
+    }
+
     /// An SDK client on the same store, for items that others have written.
     pub(crate) async fn client(&self) -> Client {
         let config = aws_sdk_dynamodb::Config::builder()

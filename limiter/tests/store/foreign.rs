@@ -1,0 +1,187 @@
+//! Items that are none of ours, or broken: what cannot be read can be repaired, and hides nothing else.
+
+use std::collections::HashMap;
+
+use zae_limiter::{AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable};
+use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
+
+use crate::capacity::{NOON, bucket};
+use crate::support::{Stage, page, rpm, tpm};
+
+on_every_store! {
+    a_configuration_that_cannot_be_read_is_repaired_by_new_limits,
+    a_configuration_that_cannot_be_read_can_be_deleted,
+    a_retention_that_cannot_be_read_stops_no_change,
+    a_version_that_cannot_count_up_starts_again,
+    ids_that_are_none_of_ours_hide_nobody,
+    buckets_that_cannot_be_read_do_not_stop_the_sum,
+}
+
+fn levels() -> [ConfigLevel; 4] {
+    ConfigLevel::chain(&"user-1".parse().unwrap(), &"gpt-4".parse().unwrap())
+}
+
+fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// A level whose limit has no burst, and whose policy is none.
+async fn break_level(stage: &Stage, level: &ConfigLevel) {
+    let mut item = ConfigRecord::new(level.clone(), LimitSet::new([rpm(5)]).unwrap())
+        .to_item()
+        .into_inner();
+    item.remove("l_rpm_bx");
+    item.insert("on_unavailable".to_owned(), text("perhaps"));
+    item.insert("novelty".to_owned(), text("of others"));
+    stage.put([Item::from(item)]).await;
+}
+
+async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for level in levels() {
+        limiter
+            .set_config(&level, ConfigChange::new().limits([rpm(1)]))
+            .await
+            .unwrap();
+        break_level(&stage, &level).await;
+        let limiter = stage.limiter().await;
+        let unread = limiter.get_config(&level).await.unwrap_err();
+        assert!(matches!(unread, Error::Malformed(_)), "{level}: {unread}");
+        let policy = ConfigChange::new().on_unavailable(OnUnavailable::Allow);
+        let refused = limiter.set_config(&level, policy).await.unwrap_err();
+        assert!(matches!(refused, Error::Malformed(_)), "{level}: {refused}");
+
+        let change = ConfigChange::new().limits([tpm(7)]);
+        let set = limiter.set_config(&level, change).await.unwrap();
+        let read = limiter.get_config(&level).await.unwrap().unwrap();
+        assert_eq!(read, set, "{level}");
+        assert_eq!(read.limits, LimitSet::new([tpm(7)]).unwrap());
+        assert_eq!((read.on_unavailable, read.config_version), (None, 2));
+        assert!(
+            read.unknown.contains_key("novelty"),
+            "attributes of others survive"
+        );
+        limiter.delete_config(&level).await.unwrap();
+    }
+}
+
+async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for level in levels() {
+        limiter
+            .set_config(&level, ConfigChange::new().limits([rpm(1)]))
+            .await
+            .unwrap();
+        break_level(&stage, &level).await;
+        let limiter = stage.limiter().await;
+        assert!(limiter.delete_config(&level).await.unwrap(), "{level}");
+        let left = limiter.get_config(&level).await.unwrap();
+        assert!(
+            left.is_none_or(|left| left.limits.is_empty() && left.on_unavailable.is_none()),
+            "{level}"
+        );
+        assert!(!limiter.delete_config(&level).await.unwrap(), "{level}");
+    }
+    let registered = limiter.list_resources_with_entity_configs().await.unwrap();
+    assert!(registered.is_empty(), "{registered:?}");
+}
+
+async fn a_retention_that_cannot_be_read_stops_no_change(stage: Stage) {
+    stage.limiter().await;
+    let mut item = ConfigRecord::new(ConfigLevel::System, LimitSet::default())
+        .to_item()
+        .into_inner();
+    item.insert("audit_retention_days".to_owned(), text("long"));
+    stage.put([Item::from(item)]).await;
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let subject = AuditSubject::Entity("user-1".parse().unwrap());
+    let events = limiter.audit_events(&subject, &page(1)).await.unwrap().items;
+    let kept = events[0].ttl.unwrap() - events[0].timestamp.seconds();
+    assert_eq!(kept, 90 * 86_400, "as where nothing is stored");
+}
+
+async fn a_version_that_cannot_count_up_starts_again(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for version in [text("many"), AttributeValue::N(u64::MAX.to_string())] {
+        let mut item = ConfigRecord::new(ConfigLevel::System, LimitSet::default())
+            .to_item()
+            .into_inner();
+        item.insert("config_version".to_owned(), version);
+        stage.put([Item::from(item)]).await;
+        let set = limiter.set_system_defaults([rpm(1)]).await.unwrap();
+        let read = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+        assert_eq!(read, set);
+    }
+}
+
+async fn ids_that_are_none_of_ours_hide_nobody(stage: Stage) {
+    let limiter = stage.limiter().await;
+    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    for id in ["user-1", "user-2"] {
+        limiter.set_limits(id, "gpt-4", [rpm(1)]).await.unwrap();
+        limiter
+            .create_entity(NewEntity::new(id).parent("acme"))
+            .await
+            .unwrap();
+    }
+    // As the Python peer lets one call an entity.
+    let config = [
+        ("PK", "ENTITY#user 1"),
+        ("SK", "#CONFIG#gpt-4"),
+        ("entity_id", "user 1"),
+        ("GSI3PK", &keys::gsi3_partition("gpt-4")),
+        ("GSI3SK", "user 1"),
+    ];
+    let meta = [
+        ("PK", "ENTITY#user 1"),
+        ("SK", "#META"),
+        ("entity_id", "user 1"),
+        ("created_at", "2026-01-31T12:00:00Z"),
+        ("GSI1PK", &keys::gsi1_parent_partition(&"acme".parse().unwrap())),
+        ("GSI1SK", "CHILD#user 1"),
+    ];
+    let item = |attributes: &[(&str, &str)]| {
+        let attributes = attributes
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), text(value)));
+        Item::from(attributes.collect::<HashMap<_, _>>())
+    };
+    stage.put([item(&config), item(&meta)]).await;
+
+    let resource = "gpt-4".parse().unwrap();
+    let listed = limiter
+        .list_entities_with_custom_limits(Some(&resource), &page(10))
+        .await
+        .unwrap();
+    assert_eq!(
+        listed.items,
+        ["user-1".parse().unwrap(), "user-2".parse().unwrap()]
+    );
+    let children = limiter.children("acme", &page(10)).await.unwrap();
+    assert_eq!(children.items.len(), 2);
+    assert_eq!(limiter.list_entities(&page(10)).await.unwrap().items.len(), 3);
+}
+
+async fn buckets_that_cannot_be_read_do_not_stop_the_sum(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let broken = |id: &str, attribute: &str, value: AttributeValue| {
+        let mut item = bucket(&id.parse().unwrap(), "gpt-4", 10_000, NOON).into_inner();
+        item.insert(attribute.to_owned(), value);
+        Item::from(item)
+    };
+    let mut meta = HashMap::from([("PK".to_owned(), text("ENTITY#user-3"))]);
+    meta.insert("SK".to_owned(), text("#META"));
+    stage
+        .put([
+            bucket(&"user-1".parse().unwrap(), "gpt-4", 20_000, NOON),
+            broken("user-2", "b_rpm_tk", text("plenty")),
+            broken("user-3", "novelty", text("whose entity cannot be read")),
+            Item::from(meta),
+        ])
+        .await;
+    for (scope, entities) in [(CapacityScope::Everyone, 2), (CapacityScope::RootsOnly, 1)] {
+        let capacity = limiter.resource_capacity("gpt-4", "rpm", scope).await.unwrap();
+        assert_eq!(capacity.entities.len(), entities, "{scope:?}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Pages of lists: which may be asked for.
+
+use zae_limiter::{AuditSubject, Cursor, Error, NewEntity, PageRequest, UsageQuery};
+
+use crate::support::{Stage, page, rpm};
+
+on_every_store! {
+    a_page_of_a_senseless_size_is_refused,
+    a_cursor_of_another_list_is_refused,
+}
+
+async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
+    let limiter = stage.limiter().await;
+    let query = UsageQuery::of_resource("gpt-4").unwrap();
+    for size in [0, PageRequest::MOST + 1, usize::MAX] {
+        for refused in [
+            limiter.children("acme", &page(size)).await.map(drop),
+            limiter.list_entities(&page(size)).await.map(drop),
+            limiter
+                .audit_events(&AuditSubject::System, &page(size))
+                .await
+                .map(drop),
+            limiter.usage_snapshots(&query, &page(size)).await.map(drop),
+        ] {
+            assert!(
+                matches!(
+                    &refused,
+                    Err(Error::Invalid {
+                        field: "page size",
+                        ..
+                    })
+                ),
+                "{size}: {refused:?}"
+            );
+        }
+    }
+}
+
+async fn a_cursor_of_another_list_is_refused(stage: Stage) {
+    let limiter = stage.limiter().await;
+    for parent in ["acme", "other"] {
+        limiter.create_entity(NewEntity::new(parent)).await.unwrap();
+        for number in 0..3 {
+            let id = format!("{parent}-{number}");
+            limiter
+                .create_entity(NewEntity::new(&id).parent(parent))
+                .await
+                .unwrap();
+            limiter.set_limits(&id, "gpt-4", [rpm(1)]).await.unwrap();
+            limiter.set_limits(&id, "gpt-3", [rpm(1)]).await.unwrap();
+        }
+    }
+    let (gpt_3, gpt_4) = ("gpt-3".parse().unwrap(), "gpt-4".parse().unwrap());
+    let subject = |id: &str| AuditSubject::Entity(id.parse().unwrap());
+    let cursors: [Cursor; 4] = [
+        limiter.children("acme", &page(1)).await.unwrap().next.unwrap(),
+        limiter.list_entities(&page(1)).await.unwrap().next.unwrap(),
+        limiter
+            .audit_events(&subject("acme-0"), &page(1))
+            .await
+            .unwrap()
+            .next
+            .unwrap(),
+        limiter
+            .list_entities_with_custom_limits(Some(&gpt_4), &page(1))
+            .await
+            .unwrap()
+            .next
+            .unwrap(),
+    ];
+    let usage = UsageQuery::of_entity("acme-0").unwrap();
+    for (own, cursor) in cursors.iter().enumerate() {
+        let request = || page(1).after(cursor.clone());
+        let mut answers = vec![
+            limiter.children("acme", &request()).await.map(drop),
+            limiter.list_entities(&request()).await.map(drop),
+            limiter
+                .audit_events(&subject("acme-0"), &request())
+                .await
+                .map(drop),
+            limiter
+                .list_entities_with_custom_limits(Some(&gpt_4), &request())
+                .await
+                .map(drop),
+        ];
+        let fits = answers.remove(own);
+        assert!(fits.is_ok(), "{own}: {fits:?}");
+        answers.extend([
+            limiter.children("other", &request()).await.map(drop),
+            limiter
+                .audit_events(&subject("acme-1"), &request())
+                .await
+                .map(drop),
+            limiter
+                .list_entities_with_custom_limits(Some(&gpt_3), &request())
+                .await
+                .map(drop),
+            limiter.usage_snapshots(&usage, &request()).await.map(drop),
+        ]);
+        for refused in answers {
+            assert!(
+                matches!(&refused, Err(Error::Invalid { field: "cursor", .. })),
+                "{own}: {refused:?}"
+            );
+        }
+    }
+}
