@@ -6,7 +6,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PORT ?= 4566
-ARCH ?= x86_64
+# The machine's own, so that the functions run where they are built; AWS calls it arm64.
+ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
 
 # The tests find their tools here and not on the machine.
 export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
