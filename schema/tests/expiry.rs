@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Demand, Expiry, Footing, Incarnation,
-    Meter, Params, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule,
+    Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Condition, Decoded, Demand, Expiry, Footing,
+    Image, Incarnation, LimitImage, Meter, Params, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -130,6 +132,73 @@ fn debt_keeps_a_bucket_until_it_is_paid_twice_over() {
     let write = write(&rpm, TtlRule::from_multiplier(7), 0, Some(400), debt, 0);
     // 1,000 tokens of debt and 100 to full, at 100 a minute: 660 seconds, twice.
     assert_eq!(write.expiry, Expiry::Becomes(T0 / 1000 + 1_320));
+}
+
+#[test]
+fn a_life_is_never_shortened() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    let rule = TtlRule::from_multiplier(7);
+    // Ten thousand seconds are left, for a debt that the image may no longer show.
+    let settle = write(&rpm, rule, 0, Some(10_000), ONE, 1_000);
+    assert_eq!(
+        (settle.shape, settle.expiry),
+        (Shape::Settle, Expiry::Beyond(T0 / 1000 + 1 + 209))
+    );
+    let touch = write(&rpm, rule, 50_000, Some(10_000), ONE, 0);
+    assert_eq!(touch.expiry, Expiry::Beyond(T0 / 1000 + 209));
+}
+
+#[test]
+fn a_new_life_must_be_longer_than_the_one_on_the_item() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    for (tokens, elapsed, shape) in [(50_000, 0, Shape::Touch), (0, 1_000, Shape::Settle)] {
+        let write = write(&rpm, TtlRule::from_multiplier(7), tokens, Some(100), ONE, elapsed);
+        assert_eq!(write.shape, shape);
+        let Expiry::Becomes(life) = write.expiry else {
+            panic!("{:?}", write.expiry)
+        };
+        let holds = Condition::AnyOf(vec![
+            vec![Condition::Missing(Attr::ExpiresAt)],
+            vec![Condition::AtMost(Attr::ExpiresAt, i128::from(life))],
+        ]);
+        assert!(write.statement().conditions.contains(&holds), "{shape:?}");
+    }
+}
+
+#[test]
+fn a_bucket_whose_debt_outlives_it_is_known() {
+    let rpm = Limit::per_minute("rpm", 100).unwrap();
+    let expires_before_full = |tokens: i128, seconds: Option<i64>, elapsed: i64| {
+        let image = Image {
+            refilled_at: Timestamp::from_millis(T0),
+            etag: None,
+            limits: [(
+                rpm.name().clone(),
+                LimitImage {
+                    meter: Meter {
+                        tokens,
+                        ..Meter::full(Params::from(&rpm))
+                    },
+                    consumed: 0,
+                },
+            )]
+            .into(),
+            broken: BTreeSet::new(),
+            slots: BTreeMap::new(),
+            events: 0,
+            expires_at: seconds.map(|seconds| T0 / 1000 + seconds),
+            cascade: false,
+            parent: None,
+        };
+        image.expires_before_full(Timestamp::from_millis(T0 + elapsed))
+    };
+    // 900 tokens of debt and 100 to full, at 100 a minute: 600 seconds, whenever one looks.
+    for elapsed in [0, 200_000] {
+        assert!(expires_before_full(-900_000, Some(420), elapsed));
+        assert!(!expires_before_full(-900_000, Some(600), elapsed));
+    }
+    assert!(!expires_before_full(-900_000, None, 0), "it never expires");
+    assert!(!expires_before_full(100_000, Some(-5), 0), "full is full");
 }
 
 #[test]

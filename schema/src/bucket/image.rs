@@ -51,9 +51,10 @@ impl Image {
             let Meter { params, .. } = limit.meter;
             params.time_for(params.burst() - limit.meter.available(elapsed))
         });
-        let full_at = i128::from(now.millis()) + to_full.max().unwrap_or(0);
-        self.expires_at
-            .is_some_and(|seconds| (i128::from(seconds) + 1) * 1000 < full_at)
+        let to_full = to_full.max().unwrap_or(0);
+        let full_at = i128::from(now.millis()) + to_full;
+        let expires_first = |seconds| (i128::from(seconds) + 1) * 1000 < full_at;
+        to_full > 0 && self.expires_at.is_some_and(expires_first)
     }
 
     /// Milliseconds since the last refill; 0 for a clock that is behind it.
