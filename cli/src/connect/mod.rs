@@ -110,15 +110,16 @@ pub(crate) async fn metered_limiter(place: &Place, name: &StackName) -> Result<(
 async fn builder(place: &Place, name: &StackName) -> Result<zae_limiter::Builder> {
     Ok(match &place.embedded {
         Some(file) => RateLimiter::embedded_at(in_a_directory(file)?).name(name.as_str()),
-        None => RateLimiter::builder(name.as_str()).sdk_config(place.aws().await?),
+        None => RateLimiter::builder(name.as_str())
+            .sdk_config(place.aws().await?)
+            .connect_timeout(CONNECT_TIMEOUT),
     })
 }
 
 async fn finish(place: &Place, builder: zae_limiter::Builder) -> Result<RateLimiter> {
     let mut builder = builder
         .time_budget(ACQUIRE_BUDGET)
-        .admin_time_budget(ADMIN_BUDGET)
-        .connect_timeout(CONNECT_TIMEOUT);
+        .admin_time_budget(ADMIN_BUDGET);
     if place.embedded.is_some() {
         builder = builder.principal(local_user());
     }
