@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
-use super::desk::{Completion, Desk, Step};
+use super::desk::{Completion, Desk, LATE_DELIVERY, Step};
 use super::lane::Lane;
 use crate::backend::WriteOutcome;
 use crate::cache::BucketImage;
 use crate::{Error, Result};
 
-/// The network may deliver a write this late; after that a write without an answer is no longer looked for.
-const LATE_DELIVERY: Duration = Duration::from_mins(1);
 /// From the third refusal in a row on, attempts are spread over this time.
 const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(10);
@@ -28,7 +26,6 @@ pub(super) fn drive(lane: Arc<Lane>) -> impl Future<Output = ()> + Send + 'stati
         lane,
         refusals: 0,
         outages: 0,
-        outage_since: None,
         idle: false,
     };
     async move {
@@ -44,7 +41,6 @@ struct Driver {
     refusals: u32,
     /// Calls without a usable answer in a row.
     outages: u32,
-    outage_since: Option<Duration>,
     idle: bool,
 }
 
@@ -67,6 +63,12 @@ impl Driver {
             Step::Read => {
                 let result = self.read().await;
                 self.after_reading(result).await;
+            }
+            Step::Later(pause) => {
+                if tokio::time::timeout(pause, self.lane.asked()).await.is_err() {
+                    let result = self.read().await;
+                    self.after_reading(result).await;
+                }
             }
             Step::Reload => {
                 let result = self.reload().await;
@@ -118,7 +120,7 @@ impl Driver {
                 WriteOutcome::Failed(error) => return self.finish(|desk| desk.failed(&error)),
                 WriteOutcome::Lost(reason) => {
                     lost += 1;
-                    let wanted = self.lane.with_desk(Desk::lost);
+                    let wanted = self.lane.with_desk(|desk| desk.lost(hub.clock.elapsed()));
                     (reason, wanted && lost <= RESENDS_WHEN_LOST)
                 }
                 WriteOutcome::Throttled(reason) | WriteOutcome::Conflict(reason) => {
@@ -148,7 +150,12 @@ impl Driver {
                 let moment = self.lane.hub().moment();
                 self.finish(|desk| desk.done(decoded, moment));
             }
-            Err(malformed) => self.finish(|desk| desk.failed(&malformed.into())),
+            Err(malformed) => {
+                // It happened, and nobody can be told what is left: what was taken goes back once it can be read.
+                let now = self.lane.hub().clock.elapsed();
+                self.lane.with_desk(|desk| desk.lost(now));
+                self.finish(|desk| desk.failed(&malformed.into()));
+            }
         }
     }
 
@@ -172,7 +179,6 @@ impl Driver {
 
     fn answered(&mut self) {
         self.outages = 0;
-        self.outage_since = None;
     }
 
     /// Waits a little longer each time, gives up changes that have waited too long, and stops looking for writes that
@@ -180,17 +186,18 @@ impl Driver {
     async fn pause_for_outage(&mut self, error: &Error) {
         let hub = self.lane.hub().clone();
         let now = hub.clock.elapsed();
-        let since = *self.outage_since.get_or_insert(now);
         self.outages += 1;
         if let Some(older_than) = now.checked_sub(hub.settings.settle_budget) {
             self.finish(|desk| desk.expire(older_than, error));
         }
-        if now.saturating_sub(since) > LATE_DELIVERY {
-            self.lane.with_desk(Desk::forget_unresolved);
+        if let Some(sent_before) = now.checked_sub(LATE_DELIVERY) {
+            self.lane.with_desk(|desk| desk.rest(sent_before));
         }
         let most = FIRST_OUTAGE_PAUSE
             .saturating_mul(1 << self.outages.min(7))
-            .min(LONGEST_OUTAGE_PAUSE);
+            .min(LONGEST_OUTAGE_PAUSE)
+            // Whoever comes at the end of the outage must not spend all its time in the pause.
+            .min(hub.settings.time_budget / 4);
         tokio::time::sleep(hub.entropy.up_to(most)).await;
     }
 

@@ -25,6 +25,7 @@ pub(crate) struct Lane {
     key: BucketKey,
     state: Mutex<State>,
     line: Arc<Line>,
+    asked: tokio::sync::Notify,
 }
 
 #[derive(Debug)]
@@ -54,6 +55,7 @@ impl Lane {
             key,
             state: Mutex::new(state),
             line: Arc::default(),
+            asked: tokio::sync::Notify::new(),
         }
     }
 
@@ -164,6 +166,7 @@ impl Lane {
     fn push(self: &Arc<Self>, work: Work) {
         let elapsed = self.hub.clock.elapsed();
         self.state().desk.push(work, elapsed);
+        self.asked.notify_one();
         self.drive();
     }
 
@@ -180,6 +183,11 @@ impl Lane {
     }
 
     // What the driver calls.
+
+    /// Somebody has asked for the bucket since this was last waited for.
+    pub(super) async fn asked(&self) {
+        self.asked.notified().await;
+    }
 
     /// The next step. After [`Step::Idle`] nobody drives the lane any more.
     pub(super) fn next(&self, moment: Moment) -> (Step, Vec<Completion>) {
@@ -208,7 +216,7 @@ impl Lane {
         let completions = {
             let mut state = self.state();
             state.driven = false;
-            state.desk.interrupted()
+            state.desk.interrupted(self.hub.clock.elapsed())
         };
         self.finish(completions);
     }
@@ -242,24 +250,24 @@ impl Lane {
                 Completion::Answer(ticket, reply) => self.answer(ticket, reply),
                 Completion::Booked(ticket) => {
                     let lost = self.without_a_limit(changes(&ticket));
-                    self.unwritten(&lost, "the bucket no longer has this limit");
+                    self.unwritten(&lost, "the bucket no longer has this limit", false);
                     self.state().booked |= !changes(&ticket).is_empty();
                     booked(ticket, Ok(()));
                 }
                 Completion::Unwritten(ticket, error) => {
-                    self.unwritten(changes(&ticket), &error.to_string());
+                    self.unwritten(changes(&ticket), &error.to_string(), ticket.in_doubt);
                     booked(ticket, Err(error));
                 }
                 Completion::Gone(ticket) => {
-                    self.unwritten(changes(&ticket), "the bucket no longer exists");
+                    self.unwritten(changes(&ticket), "the bucket no longer exists", ticket.in_doubt);
                     booked(ticket, Ok(()));
                 }
             }
         }
     }
 
-    fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str) {
-        self.hub.unwritten(&self.key, changes, reason);
+    fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str, in_doubt: bool) {
+        self.hub.unwritten(&self.key, changes, reason, in_doubt);
     }
 
     /// Of changes that were just booked those whose limit is not on the bucket, so that nothing was booked on it.

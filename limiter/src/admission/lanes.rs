@@ -123,7 +123,13 @@ impl Hub {
     }
 
     /// Notes changes that will never be booked.
-    pub(super) fn unwritten(&self, key: &BucketKey, changes: &[(LimitName, i128)], reason: &str) {
+    pub(super) fn unwritten(
+        &self,
+        key: &BucketKey,
+        changes: &[(LimitName, i128)],
+        reason: &str,
+        in_doubt: bool,
+    ) {
         if changes.is_empty() {
             return;
         }
@@ -138,6 +144,7 @@ impl Hub {
             resource: key.resource.clone(),
             changes: changes.to_vec(),
             reason: reason.to_owned(),
+            in_doubt,
         });
     }
 

@@ -46,6 +46,8 @@ pub struct Unwritten {
     pub changes: Vec<(LimitName, i128)>,
     /// Why.
     pub reason: String,
+    /// It may have been written all the same: an answer was lost, and nothing tells any more.
+    pub in_doubt: bool,
 }
 
 /// What was left when a limiter was shut down.

@@ -67,6 +67,8 @@ pub(crate) struct Ticket {
     pub(crate) tries: u32,
     /// When it came, on the clock's time scale.
     pub(crate) since: Duration,
+    /// A write that carried it had no answer, and none can come any more: it may have happened.
+    pub(crate) in_doubt: bool,
 }
 
 impl Ticket {

@@ -24,7 +24,7 @@ pub(super) async fn forget_expired(world: Shared) {
             .collect();
         for key in expired {
             world.oracle.expired(&key, at);
-            world.items.remove(&key);
+            world.forget(&key);
         }
     }
 }

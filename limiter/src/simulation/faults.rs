@@ -6,6 +6,10 @@ use super::Mutation;
 
 /// How hostile a run is. Probabilities are in thousandths.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a thing that happens in a run or does not"
+)]
 pub(super) struct Scenario {
     pub(super) seed: u64,
     pub(super) limiters: usize,
@@ -31,6 +35,14 @@ pub(super) struct Scenario {
     /// Buckets that expire and are deleted.
     pub(super) expiry: bool,
     pub(super) cascade: bool,
+    /// Reads that fail.
+    pub(super) failed_reads: u32,
+    /// Reads that need not be consistent, and show the item as it was before its last write.
+    pub(super) stale_reads: u32,
+    /// Callers rest up to so many milliseconds between calls, every other time.
+    pub(super) rest: u64,
+    /// Buckets live so many fill times.
+    pub(super) ttl_multiplier: u32,
     /// Clocks are off by up to this, either way.
     pub(super) skew: i64,
     pub(super) mutation: Option<Mutation>,
@@ -56,6 +68,10 @@ impl Scenario {
             config_changes: false,
             expiry: false,
             cascade: false,
+            failed_reads: 0,
+            stale_reads: 0,
+            rest: 0,
+            ttl_multiplier: 7,
             skew: 0,
             mutation: None,
         }
@@ -70,11 +86,27 @@ impl Scenario {
             throttled: 20,
             conflicts: 20,
             cancelled: 50,
+            failed_reads: 20,
+            stale_reads: 200,
             config_changes: seed.is_multiple_of(2),
             expiry: seed.is_multiple_of(3),
             cascade: seed % 4 < 2,
             crashes: if seed.is_multiple_of(5) { 5 } else { 0 },
             ..Self::calm(seed)
+        }
+    }
+
+    /// As hostile, and so little traffic that buckets expire and slots are removed.
+    pub(super) fn sparse(seed: u64) -> Self {
+        Self {
+            limiters: 3,
+            callers_per_limiter: 1,
+            duration: Duration::from_secs(600),
+            rest: 90_000,
+            // Slots grow old only on buckets that stay.
+            ttl_multiplier: if seed.is_multiple_of(2) { 1 } else { 100 },
+            expiry: true,
+            ..Self::hostile(seed)
         }
     }
 

@@ -7,6 +7,8 @@
 //! ([`Mutation`]).
 #![allow(clippy::panic)]
 
+mod account;
+mod broken;
 mod clock;
 mod expiry;
 mod faults;
@@ -25,8 +27,10 @@ pub(crate) enum Mutation {
     TouchWithoutCeiling,
     /// The item remembers the last write of anybody instead of one per client.
     LastWriterInsteadOfSlots,
-    /// Refill is cut to what fitted under the burst when the image was taken.
+    /// Refill is added whole, though the level may have risen since the image was taken.
     RefillAgainstStaleLevel,
+    /// Refill is cut to what fitted under the burst when the image was taken, though the level may have fallen since.
+    RefillCutToStaleLevel,
     /// Parameters are written from the cache, without reading the configuration again.
     ParametersFromCache,
     /// Credits are added without a ceiling.
@@ -36,10 +40,11 @@ pub(crate) enum Mutation {
 }
 
 impl Mutation {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::TouchWithoutCeiling,
         Self::LastWriterInsteadOfSlots,
         Self::RefillAgainstStaleLevel,
+        Self::RefillCutToStaleLevel,
         Self::ParametersFromCache,
         Self::CreditsWithoutClamp,
         Self::ConflictsAreRefusals,

@@ -36,6 +36,7 @@ pub(super) struct Caller {
     pub(super) random: fastrand::Rng,
     pub(super) cancelled: u32,
     pub(super) keeping: bool,
+    pub(super) rest: u64,
 }
 
 impl Caller {
@@ -47,7 +48,12 @@ impl Caller {
                 } else {
                     0
                 };
-            sleep(Duration::from_millis(think)).await;
+            let rest = if self.rest > 0 && self.random.bool() {
+                self.random.u64(..self.rest)
+            } else {
+                0
+            };
+            sleep(Duration::from_millis(think + rest)).await;
             self.call().await;
         }
     }

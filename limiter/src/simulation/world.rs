@@ -11,18 +11,17 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketKey, BucketWrite, Condition, Field, Params, Refused, RowForm, Scalar,
-    Shape, Statement,
-};
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Params, Refused, Shape};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, EntityRecord, LimitSet, Metadata, Resource, Timestamp,
 };
 
 use super::Mutation;
+use super::broken::broken;
 use super::clock::SimClock;
 use super::faults::Scenario;
 use super::oracle::Oracle;
+use crate::Error;
 use crate::backend::{Backend, Capabilities, ConfigSource, LoadedConfig, Pending, WriteOutcome};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
@@ -33,6 +32,8 @@ const PARAMETERS_FRESH: i64 = 3_000;
 pub(super) struct World {
     pub(super) scenario: Scenario,
     pub(super) items: BTreeMap<BucketKey, Attributes>,
+    /// Items as they were before their last write.
+    behind: BTreeMap<BucketKey, Attributes>,
     pub(super) oracle: Oracle,
     pub(super) clock: SimClock,
     /// The limits of the resource, and since when.
@@ -59,6 +60,7 @@ impl World {
             random: fastrand::Rng::with_seed(scenario.seed ^ 0x5EED),
             scenario,
             items: BTreeMap::new(),
+            behind: BTreeMap::new(),
             oracle,
             clock,
             configs: vec![(clock.millis(), limits)],
@@ -90,7 +92,17 @@ impl World {
         self.configs.push((self.clock.millis(), limits));
     }
 
-    fn load(&self, entity: &EntityId, resource: &Resource) -> LoadedConfig {
+    /// The item, or the one before it for a read that may be behind.
+    fn item(&mut self, key: &BucketKey, consistent: bool) -> Option<&Attributes> {
+        let stale = self.scenario.stale_reads;
+        if !consistent && self.chance(stale) {
+            self.behind.get(key)
+        } else {
+            self.items.get(key)
+        }
+    }
+
+    fn load(&mut self, entity: &EntityId, resource: &Resource, consistent: bool) -> LoadedConfig {
         let parent = self.parents.get(entity).cloned();
         let key = BucketKey {
             entity: entity.clone(),
@@ -110,16 +122,22 @@ impl World {
                 created_at: Timestamp::MIN,
                 unknown: BTreeMap::new(),
             }),
-            bucket: self.items.get(&key).map(Attributes::to_item),
+            bucket: self.item(&key, consistent).map(Attributes::to_item),
             ..LoadedConfig::default()
         }
     }
 
+    /// The item is gone, and with it what it was before.
+    pub(super) fn forget(&mut self, key: &BucketKey) {
+        self.items.remove(key);
+        self.behind.remove(key);
+    }
+
     /// A write arrives: it is applied whole or refused with the item.
-    fn arrive(&mut self, write: &BucketWrite) -> WriteOutcome {
+    fn arrive(&mut self, write: &BucketWrite, seen: &Attributes) -> WriteOutcome {
         let at = self.clock.millis();
         let before = self.items.get(&write.key).cloned().unwrap_or_default();
-        let statement = self.broken(write, &before);
+        let statement = broken(self.scenario.mutation, write, &before, seen);
         (at, write.slot.number, write.key.entity.as_str()).hash(&mut self.trace);
         if self.scenario.mutation == Some(Mutation::LastWriterInsteadOfSlots)
             && self.last_writer.get(&write.key) == Some(&write.slot.number)
@@ -132,7 +150,9 @@ impl World {
                 self.check_parameters(write, at);
                 self.oracle.applied(write, &after, at);
                 self.last_writer.insert(write.key.clone(), write.slot.number);
-                self.items.insert(write.key.clone(), after.clone());
+                if let Some(before) = self.items.insert(write.key.clone(), after.clone()) {
+                    self.behind.insert(write.key.clone(), before);
+                }
                 WriteOutcome::Done(after)
             }
             Err(Refused::Condition) => WriteOutcome::Refused(self.items.get(&write.key).cloned()),
@@ -169,62 +189,6 @@ impl World {
             });
         }
     }
-
-    /// The write as it is, or as it would be without one of the rules.
-    fn broken(&self, write: &BucketWrite, before: &Attributes) -> Statement {
-        let mut statement = write.statement();
-        let is_tokens = |attr: &Attr| matches!(attr, Attr::Limit(_, Field::Tokens));
-        match self.scenario.mutation {
-            Some(Mutation::TouchWithoutCeiling) if write.shape == Shape::Touch => {
-                statement
-                    .conditions
-                    .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
-            }
-            Some(Mutation::LastWriterInsteadOfSlots) => {
-                let slot = Attr::Slot(write.slot.client);
-                statement.conditions.retain(|condition| match condition {
-                    Condition::Missing(attr) | Condition::Is(attr, _) => *attr != slot,
-                    Condition::AnyOf(alternatives) => !alternatives
-                        .iter()
-                        .flatten()
-                        .any(|c| matches!(c, Condition::Is(attr, _) if *attr == slot)),
-                    _ => true,
-                });
-            }
-            Some(Mutation::RefillAgainstStaleLevel) if write.shape == Shape::Settle => {
-                statement
-                    .conditions
-                    .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
-            }
-            Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
-            _ => {}
-        }
-        statement
-    }
-}
-
-/// Adds credits to the level as it is, instead of setting it to the burst.
-fn unclamp(statement: &mut Statement, write: &BucketWrite, before: &Attributes) {
-    for row in write
-        .rows
-        .iter()
-        .filter(|row| matches!(row.form, RowForm::Full { .. }))
-    {
-        let demand = write.batch.demand(&row.limit);
-        let tokens = Attr::Limit(row.limit.clone(), Field::Tokens);
-        let Some(level) = before.number(&tokens) else {
-            continue;
-        };
-        if demand.credit == 0 {
-            continue;
-        }
-        let after = level + demand.credit - demand.adjust - demand.debit;
-        for action in &mut statement.actions {
-            if matches!(action, Action::Set(attr, _) if *attr == tokens) {
-                *action = Action::Set(tokens.clone(), Scalar::Number(after));
-            }
-        }
-    }
 }
 
 /// One limiter's way to the table.
@@ -239,6 +203,21 @@ impl Port {
     async fn wait_for_latency(&self) {
         let millis = lock(&self.world).between(1..=4);
         sleep(Duration::from_millis(millis)).await;
+    }
+
+    async fn wait_for_read(&self) -> Result<(), Error> {
+        self.wait_for_latency().await;
+        let mut world = lock(&self.world);
+        let failed = world.scenario.failed_reads;
+        if world.chance(failed) {
+            return Err(Error::Unavailable {
+                operation: "GetItem",
+                table: "simulated".to_owned(),
+                reason: "simulated".to_owned(),
+                within: Duration::ZERO,
+            });
+        }
+        Ok(())
     }
 
     async fn send(&self, write: &BucketWrite) -> WriteOutcome {
@@ -277,10 +256,11 @@ impl Port {
         };
         let (answer, answered) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
+        let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         // The request is on its way, whether its sender waits or not.
         tokio::spawn(async move {
             sleep(Duration::from_millis(there)).await;
-            let outcome = lock(&world).arrive(&write);
+            let outcome = lock(&world).arrive(&write, &seen);
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
                 return std::mem::forget(answer);
@@ -300,11 +280,11 @@ impl ConfigSource for Port {
         &'a self,
         entity: &'a EntityId,
         resource: &'a Resource,
-        _: bool,
+        consistent: bool,
     ) -> Pending<'a, LoadedConfig> {
         Box::pin(async move {
-            self.wait_for_latency().await;
-            let loaded = lock(&self.world).load(entity, resource);
+            self.wait_for_read().await?;
+            let loaded = lock(&self.world).load(entity, resource, consistent);
             self.wait_for_latency().await;
             Ok(loaded)
         })
@@ -316,10 +296,10 @@ impl Backend for Port {
         Capabilities { server_time: false }
     }
 
-    fn read_bucket<'a>(&'a self, key: &'a BucketKey, _: bool) -> Pending<'a, Option<Attributes>> {
+    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
         Box::pin(async move {
-            self.wait_for_latency().await;
-            let found = lock(&self.world).items.get(key).cloned();
+            self.wait_for_read().await?;
+            let found = lock(&self.world).item(key, consistent).cloned();
             self.wait_for_latency().await;
             Ok(found)
         })

@@ -106,17 +106,30 @@ impl<'a> Footing<'a> {
 
     /// The bucket has the parameters of the terms ([`Terms::match_image`]).
     pub fn live(image: &'a Image, terms: &'a Terms, now: Timestamp) -> Self {
-        let (now, elapsed) = forward(image, now);
-        let limits = image.limits.iter().map(|(name, limit)| {
-            let standing = if terms.limits().get(name).is_some() {
+        Self::present(image, terms, now, |name| {
+            if terms.limits().get(name).is_some() {
                 Standing::Kept
             } else {
                 Standing::Leaving
-            };
-            (
-                name.clone(),
-                Ground::new(standing, limit.meter, limit.meter.params, elapsed),
-            )
+            }
+        })
+    }
+
+    /// The bucket has other parameters, and they stay: changes are booked on it as it is, and every limit is kept.
+    pub fn as_it_is(image: &'a Image, terms: &'a Terms, now: Timestamp) -> Self {
+        Self::present(image, terms, now, |_| Standing::Kept)
+    }
+
+    fn present(
+        image: &'a Image,
+        terms: &'a Terms,
+        now: Timestamp,
+        standing: impl Fn(&LimitName) -> Standing,
+    ) -> Self {
+        let (now, elapsed) = forward(image, now);
+        let limits = image.limits.iter().map(|(name, limit)| {
+            let ground = Ground::new(standing(name), limit.meter, limit.meter.params, elapsed);
+            (name.clone(), ground)
         });
         Self {
             basis: Basis::Live(image),

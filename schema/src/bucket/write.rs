@@ -128,6 +128,15 @@ pub struct BucketWrite {
 }
 
 impl BucketWrite {
+    /// The incarnation of the bucket that has this write on it.
+    pub fn incarnation(&self) -> &str {
+        match &self.etag {
+            EtagClause::Keep(etag) | EtagClause::Replace { new: etag, .. } | EtagClause::Create(etag) => {
+                etag.incarnation()
+            }
+        }
+    }
+
     /// The write as conditions and actions.
     pub fn statement(&self) -> Statement {
         Statement {

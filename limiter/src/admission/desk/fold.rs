@@ -7,7 +7,7 @@ use zae_limiter_schema::bucket::{Batch, Footing, Image, Terms};
 
 use super::super::status::LimitStatus;
 use super::super::ticket::{Reply, Ticket, Work};
-use super::{Completion, Current, Desk, Moment, Sight, Step};
+use super::{Completion, Current, Desk, FIRST_LOOK, LATE_DELIVERY, Moment, Sight, Step};
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const READ_A_MOMENT_AGO: Duration = Duration::from_secs(1);
@@ -18,6 +18,8 @@ const MOST_FOLDED: usize = 1_000;
 /// What came of folding.
 struct Folded {
     batch: Batch,
+    /// What of it takes place for certain: all but the acquires.
+    certain: Batch,
     taken: Vec<Ticket>,
     completions: Vec<Completion>,
     /// A call did not fit, and the image is too old to say no.
@@ -30,15 +32,13 @@ impl Desk {
         if !sight.proven && self.queue.iter().any(|ticket| !ticket.is_acquire()) {
             return (Step::Read, Vec::new());
         }
-        // What was under way can neither find the bucket nor be found on it.
-        self.unresolved.clear();
-        self.previous = None;
+        self.nothing_there();
         self.looked();
         let mut completions = Vec::new();
         let changes = self.take_out(|ticket| !ticket.is_acquire());
         completions.extend(changes.into_iter().map(Completion::Gone));
         let Some(terms) = self.front_terms() else {
-            return (Step::Again, completions);
+            return (self.look_for_creations(moment), completions);
         };
         let footing = Footing::create(&terms, moment.now);
         let folded = self.fold(&footing, &terms, "", true);
@@ -47,6 +47,18 @@ impl Desk {
             .send(&footing, &folded.batch, folded.taken, moment)
             .unwrap_or(Step::Again);
         (step, completions)
+    }
+
+    /// A creation in doubt may still arrive and take what nobody has; nothing else can where there is no bucket.
+    fn look_for_creations(&mut self, moment: Moment) -> Step {
+        if let Some(sent_before) = moment.elapsed.checked_sub(LATE_DELIVERY) {
+            self.rest(sent_before);
+        }
+        if self.unresolved.is_empty() || self.resting {
+            return Step::Again;
+        }
+        self.looks += 1;
+        Step::Later(FIRST_LOOK.saturating_mul(1 << (self.looks - 1).min(8)))
     }
 
     pub(super) fn next_on_live(
@@ -68,10 +80,11 @@ impl Desk {
         if rewrites && given != Some(true) && !self.may_rewrite(image, &terms, moment) {
             return (Step::Reload, Vec::new());
         }
-        let footing = if rewrites {
-            Footing::parameters(image, &terms, moment.now)
-        } else {
-            Footing::live(image, &terms, moment.now)
+        let footing = match (rewrites, agrees) {
+            (true, _) => Footing::parameters(image, &terms, moment.now),
+            (false, true) => Footing::live(image, &terms, moment.now),
+            // A limit that these terms do not know may be one that was just added.
+            (false, false) => Footing::as_it_is(image, &terms, moment.now),
         };
         let fresh = sight.proven && moment.elapsed.saturating_sub(sight.at) <= self.memory;
         let folded = self.fold(&footing, &terms, image.incarnation(), fresh);
@@ -111,8 +124,8 @@ impl Desk {
     }
 
     /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
-    /// makes room for. A call that does not fit is refused and does not block those
-    /// behind it; one with other terms waits for the next write.
+    /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
+    /// beside earlier calls, which may fail yet, waits for their answer, and one with other terms for the next write.
     fn fold(
         &mut self,
         footing: &Footing<'_>,
@@ -122,6 +135,7 @@ impl Desk {
     ) -> Folded {
         let mut folded = Folded {
             batch: Batch::default(),
+            certain: Batch::default(),
             taken: Vec::new(),
             completions: Vec::new(),
             doubtful: false,
@@ -151,16 +165,23 @@ impl Desk {
                     continue;
                 }
             }
-            let mut with = folded.batch.clone();
-            ticket.add_to(&mut with, incarnation);
-            if footing.fits(&with) {
-                folded.batch = with;
+            let with = |batch: &Batch| {
+                let mut with = batch.clone();
+                ticket.add_to(&mut with, incarnation);
+                with
+            };
+            let all = with(&folded.batch);
+            if footing.fits(&all) {
+                folded.batch = all;
+                if !ticket.is_acquire() {
+                    folded.certain = with(&folded.certain);
+                }
                 folded.taken.push(ticket);
-            } else if !ticket.is_acquire() {
-                // Booking it now would take away what an earlier call was just given.
+            } else if !ticket.is_acquire() || footing.fits(&with(&folded.certain)) {
+                // Booking a change now would take away what an earlier call was just given.
                 left.push_back(ticket);
             } else if may_refuse && !ticket.needs_a_look() {
-                let statuses = refusal(footing, terms, &folded.batch, &ticket, &self.key);
+                let statuses = refusal(footing, terms, &folded.certain, &ticket, &self.key);
                 folded
                     .completions
                     .push(Completion::Answer(ticket, Reply::Refused(statuses)));
@@ -190,7 +211,7 @@ impl Desk {
         self.current = Some(Current {
             write: write.clone(),
             tickets,
-            lost: false,
+            lost: None,
         });
         Some(Step::Send(write))
     }

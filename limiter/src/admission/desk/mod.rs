@@ -3,6 +3,8 @@
 mod fold;
 mod outcome;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,6 +18,15 @@ use crate::Error;
 
 /// After so many refused writes a call is told that the bucket is contended.
 pub(crate) const MOST_TRIES: u32 = 8;
+
+/// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
+const MOST_UNRESOLVED: usize = 1_000;
+
+/// The network may deliver a write this late; after that nobody looks for one without an answer on its own account.
+pub(crate) const LATE_DELIVERY: Duration = Duration::from_mins(1);
+
+/// A creation in doubt is looked for after this time, and then after twice as long each time.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
 
 /// One reading of everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +70,8 @@ pub(crate) enum Step {
     Read,
     /// Read the configuration and the bucket, consistently: the bucket has other parameters than expected.
     Reload,
+    /// Read the bucket after this time, unless somebody asks for it before.
+    Later(Duration),
     /// Look again: something was answered without asking anybody.
     Again,
 }
@@ -81,14 +94,20 @@ pub(crate) enum Completion {
 struct Current {
     write: Box<BucketWrite>,
     tickets: Vec<Ticket>,
-    /// A copy of it may be under way or applied without an answer.
-    lost: bool,
+    /// When a copy of it was last sent that may be under way or applied without an answer, on the clock's time scale.
+    lost: Option<Duration>,
 }
 
 /// A write of which a copy may still be applied, and what it carried.
 #[derive(Debug)]
 struct Unresolved {
     number: i128,
+    /// When its last copy was sent, on the clock's time scale.
+    sent: Duration,
+    /// It creates the bucket: it can land where there is none.
+    creates: bool,
+    /// The incarnation of the bucket that has it, if any has.
+    incarnation: Arc<str>,
     entries: Vec<Entry>,
 }
 
@@ -97,7 +116,6 @@ struct Unresolved {
 struct Entry {
     ticket: u64,
     refund: Changes,
-    incarnation_before: Arc<str>,
 }
 
 /// The last consistent read of the configuration.
@@ -123,12 +141,17 @@ pub(crate) struct Desk {
     last_number: i128,
     queue: VecDeque<Ticket>,
     current: Option<Current>,
-    unresolved: Vec<Unresolved>,
+    unresolved: VecDeque<Unresolved>,
+    /// How often a creation in doubt was looked for.
+    looks: u32,
+    /// There were so many of them that the oldest are no longer known.
+    forgetful: bool,
     /// The last consistent read of the configuration, so that it is read once per etag.
     reloaded: Option<Reloaded>,
     next_ticket: u64,
-    /// The table refuses us: writes in doubt are looked for when somebody asks for the bucket again.
-    turned_away: bool,
+    /// The table refuses us, or has been away for long: writes in doubt are looked for when somebody asks for the bucket
+    /// again.
+    resting: bool,
     /// How long an image that is proven may refuse.
     memory: Duration,
     #[cfg(test)]
@@ -146,10 +169,12 @@ impl Desk {
             last_number: 0,
             queue: VecDeque::new(),
             current: None,
-            unresolved: Vec::new(),
+            unresolved: VecDeque::new(),
+            looks: 0,
+            forgetful: false,
             reloaded: None,
             next_ticket: 0,
-            turned_away: false,
+            resting: false,
             memory,
             #[cfg(test)]
             mutation: None,
@@ -172,9 +197,9 @@ impl Desk {
         self.queue.len()
     }
 
-    /// True if forgetting this desk loses nothing but the image.
+    /// True if forgetting this desk loses nothing but the image, or what could not be found out in all its time.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.current.is_none() && self.unresolved.is_empty()
+        self.queue.is_empty() && self.current.is_none() && (self.unresolved.is_empty() || self.resting)
     }
 
     pub(crate) fn push(&mut self, work: super::ticket::Work, elapsed: Duration) {
@@ -182,12 +207,13 @@ impl Desk {
             self.terms = Some(terms.clone());
         }
         self.next_ticket += 1;
-        self.turned_away = false;
+        self.resting = false;
         self.queue.push_back(Ticket {
             id: self.next_ticket,
             work,
             tries: 0,
             since: elapsed,
+            in_doubt: false,
         });
     }
 
@@ -203,7 +229,7 @@ impl Desk {
     pub(crate) fn next(&mut self, moment: Moment) -> (Step, Vec<Completion>) {
         debug_assert!(self.current.is_none(), "one write at a time");
         self.queue.retain(Ticket::is_wanted);
-        if self.queue.is_empty() && (self.unresolved.is_empty() || self.turned_away) {
+        if self.queue.is_empty() && (self.unresolved.is_empty() || self.resting) {
             return (Step::Idle, Vec::new());
         }
         match self.known.clone() {
@@ -213,9 +239,10 @@ impl Desk {
         }
     }
 
-    /// What a cold look at the configuration brought along about the bucket.
+    /// What a cold look at the configuration brought along about the bucket. Writes in doubt are judged by a read of their
+    /// own: this one may be from before them.
     pub(crate) fn saw(&mut self, found: Known) {
-        if matches!(self.known, Known::Nothing) {
+        if matches!(self.known, Known::Nothing) && self.unresolved.is_empty() {
             self.adopt(&found);
             self.known = found;
         }

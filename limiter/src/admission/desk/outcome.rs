@@ -1,12 +1,16 @@
 //! What the answer to a write, or its absence, means.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Decoded, Image};
+use zae_limiter_schema::bucket::{Decoded, Image, Shape};
 
 use super::super::ticket::{Reply, Ticket, Work};
 use super::slots::Trace;
-use super::{Completion, Current, Desk, Entry, Known, MOST_TRIES, Moment, Sight, Unresolved};
+use super::{
+    Completion, Current, Desk, Entry, Known, MOST_TRIES, MOST_UNRESOLVED, Moment, Sight, Unresolved,
+};
 use crate::Error;
 
 impl Desk {
@@ -26,12 +30,16 @@ impl Desk {
         };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
         let Known::Live(image, _) = self.known.clone() else {
-            self.unresolved.clear();
-            self.previous = None;
-            return self.requeue(current);
+            if current.lost.is_some() {
+                self.remember(&current);
+            }
+            let completions = self.requeue(current);
+            self.nothing_there();
+            return completions;
         };
         let number = current.write.slot.number;
-        match self.trace(&image, current.lost.then_some(number), moment) {
+        let lost = current.lost.is_some().then_some(&*current.write);
+        match self.trace(&image, lost, moment) {
             Trace::Happened(happened) if happened == number => self.confirm(current),
             Trace::Happened(happened) => {
                 let mut completions = self.requeue(current);
@@ -39,13 +47,13 @@ impl Desk {
                 completions
             }
             Trace::NoneYet => {
-                if current.lost {
+                if current.lost.is_some() {
                     self.remember(&current);
                 }
                 self.requeue(current)
             }
             Trace::Untraceable => {
-                if current.lost {
+                if current.lost.is_some() {
                     self.remember(&current);
                 }
                 let mut completions = self.requeue(current);
@@ -57,9 +65,9 @@ impl Desk {
 
     /// Nobody answered: a copy of the write may be applied at any time. True if somebody still waits for it, so that
     /// it is to be sent again as it is.
-    pub(crate) fn lost(&mut self) -> bool {
+    pub(crate) fn lost(&mut self, elapsed: Duration) -> bool {
         if let Some(current) = &mut self.current {
-            current.lost = true;
+            current.lost = Some(elapsed);
         }
         self.wants_resend()
     }
@@ -76,7 +84,7 @@ impl Desk {
         let Some(current) = self.current.take() else {
             return Vec::new();
         };
-        if current.lost {
+        if current.lost.is_some() {
             self.remember(&current);
         }
         let (acquires, changes): (Vec<_>, Vec<_>) = current.tickets.into_iter().partition(Ticket::is_acquire);
@@ -90,11 +98,11 @@ impl Desk {
     }
 
     /// Whoever waited for the answer is gone: the write may have been sent or not.
-    pub(crate) fn interrupted(&mut self) -> Vec<Completion> {
+    pub(crate) fn interrupted(&mut self, elapsed: Duration) -> Vec<Completion> {
         let Some(mut current) = self.current.take() else {
             return Vec::new();
         };
-        current.lost = true;
+        current.lost = Some(elapsed);
         self.remember(&current);
         self.requeue(current)
     }
@@ -126,31 +134,51 @@ impl Desk {
     /// The write can never be carried out, nor can any other: everybody gets the error.
     pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
         let current = self.current.take();
-        if let Some(current) = current.as_ref().filter(|current| current.lost) {
+        if let Some(current) = current.as_ref().filter(|current| current.lost.is_some()) {
             self.remember(current);
         }
-        self.turned_away = true;
+        self.resting = true;
+        let carried = self.carried();
         let tickets = current
             .into_iter()
             .flat_map(|current| current.tickets)
             .chain(std::mem::take(&mut self.queue));
-        tickets.map(|ticket| fail(ticket, error.clone())).collect()
-    }
-
-    /// Changes that have waited too long are given up; they are reported, not refunded.
-    pub(crate) fn expire(&mut self, older_than: std::time::Duration, error: &Error) -> Vec<Completion> {
-        let expired = self.take_out(|ticket| !ticket.is_acquire() && ticket.since <= older_than);
-        expired
-            .into_iter()
-            .map(|ticket| fail(ticket, error.clone()))
+        tickets
+            .map(|ticket| fail_in_doubt(ticket, &carried, error))
             .collect()
     }
 
-    /// Forgets writes without an answer after the network has had its time to deliver them.
-    pub(crate) fn forget_unresolved(&mut self) -> usize {
-        let forgotten = self.unresolved.len();
-        self.unresolved.clear();
-        forgotten
+    /// Changes that have waited too long are given up; they are reported, not refunded.
+    pub(crate) fn expire(&mut self, older_than: Duration, error: &Error) -> Vec<Completion> {
+        let carried = self.carried();
+        let expired = self.take_out(|ticket| !ticket.is_acquire() && ticket.since <= older_than);
+        expired
+            .into_iter()
+            .map(|ticket| fail_in_doubt(ticket, &carried, error))
+            .collect()
+    }
+
+    /// Stops looking for writes that the network has had its time to deliver, until somebody asks for the bucket again.
+    /// They are not forgotten: one of them may be what the bucket shows then.
+    pub(crate) fn rest(&mut self, sent_before: Duration) {
+        self.resting =
+            !self.unresolved.is_empty() && self.unresolved.iter().all(|one| one.sent < sent_before);
+    }
+
+    /// Calls that a write without an answer has carried.
+    fn carried(&self) -> HashSet<u64> {
+        let entries = self.unresolved.iter().flat_map(|one| &one.entries);
+        entries.map(|entry| entry.ticket).collect()
+    }
+
+    /// There is no bucket: of what is under way only a creation can still find its place.
+    pub(super) fn nothing_there(&mut self) {
+        let carried = self.carried();
+        for ticket in &mut self.queue {
+            ticket.in_doubt |= carried.contains(&ticket.id);
+        }
+        self.unresolved.retain(|one| one.creates);
+        self.previous = None;
     }
 
     /// The bucket as just read, consistently.
@@ -169,8 +197,7 @@ impl Desk {
                 Trace::Untraceable => self.drop_untraceable(),
             },
             Known::Absent(_) | Known::Nothing => {
-                self.unresolved.clear();
-                self.previous = None;
+                self.nothing_there();
                 Vec::new()
             }
         }
@@ -197,6 +224,7 @@ impl Desk {
     fn confirm(&mut self, current: Current) -> Vec<Completion> {
         self.previous = Some(current.write.slot.number);
         self.unresolved.clear();
+        self.forgetful = false;
         let image = self.image().cloned();
         current
             .tickets
@@ -209,6 +237,7 @@ impl Desk {
     /// their tokens back.
     fn happened(&mut self, number: i128) -> Vec<Completion> {
         self.previous = Some(number);
+        self.forgetful = false;
         let image = self.image().cloned();
         let unresolved = std::mem::take(&mut self.unresolved);
         let entries = unresolved
@@ -227,14 +256,14 @@ impl Desk {
                     );
                 }
                 None if entry.refund.is_empty() => {}
-                None => refunds.push((entry.refund, entry.incarnation_before)),
+                None => refunds.push(entry.refund),
             }
         }
-        for (changes, before) in refunds {
-            let incarnation = image.as_ref().map_or(before, |image| image.incarnation().into());
+        for changes in refunds {
+            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
             let since = match &self.known {
                 Known::Live(_, sight) | Known::Absent(sight) => sight.at,
-                Known::Nothing => std::time::Duration::ZERO,
+                Known::Nothing => Duration::ZERO,
             };
             self.push(
                 Work::Settle {
@@ -249,16 +278,22 @@ impl Desk {
     }
 
     fn remember(&mut self, current: &Current) {
-        let incarnation: Arc<str> = self.image().map_or("", |image| image.incarnation()).into();
         let entries = current.tickets.iter().map(|ticket| Entry {
             ticket: ticket.id,
             refund: ticket.debit(),
-            incarnation_before: incarnation.clone(),
         });
-        self.unresolved.push(Unresolved {
+        self.unresolved.push_back(Unresolved {
             number: current.write.slot.number,
+            sent: current.lost.unwrap_or_default(),
+            creates: current.write.shape == Shape::New,
+            incarnation: current.write.incarnation().into(),
             entries: entries.collect(),
         });
+        (self.resting, self.looks) = (false, 0);
+        if self.unresolved.len() > MOST_UNRESOLVED {
+            self.unresolved.pop_front();
+            self.forgetful = true;
+        }
         if matches!(self.known, Known::Absent(_)) {
             // It may be there by now, created by that very write.
             self.known = Known::Nothing;
@@ -268,17 +303,13 @@ impl Desk {
     /// It cannot be told whether the unresolved writes happened. Acquires they carried are asked again, which can
     /// only take too much; changes are not, since giving back twice would give away.
     fn drop_untraceable(&mut self) -> Vec<Completion> {
-        let doubtful: Vec<u64> = self
-            .unresolved
-            .drain(..)
-            .flat_map(|one| one.entries)
-            .map(|entry| entry.ticket)
-            .collect();
-        let dropped = self.take_out(|ticket| !ticket.is_acquire() && doubtful.contains(&ticket.id));
+        let carried = self.carried();
+        self.unresolved.clear();
+        let dropped = self.take_out(|ticket| !ticket.is_acquire() && carried.contains(&ticket.id));
         let error = contention(&self.key.entity, "it cannot be told whether it was booked");
         dropped
             .into_iter()
-            .map(|ticket| fail(ticket, error.clone()))
+            .map(|ticket| fail_in_doubt(ticket, &carried, &error))
             .collect()
     }
 
@@ -304,7 +335,7 @@ fn contention(entity: &zae_limiter_schema::EntityId, reason: &str) -> Error {
         operation: "UpdateItem",
         table: format!("bucket of {entity}"),
         reason: reason.to_owned(),
-        within: std::time::Duration::ZERO,
+        within: Duration::ZERO,
     }
 }
 
@@ -324,4 +355,9 @@ fn fail(ticket: Ticket, error: Error) -> Completion {
         Work::Acquire { .. } => Completion::Answer(ticket, Reply::Failed(error)),
         Work::Settle { .. } => Completion::Unwritten(ticket, error),
     }
+}
+
+fn fail_in_doubt(mut ticket: Ticket, carried: &HashSet<u64>, error: &Error) -> Completion {
+    ticket.in_doubt |= carried.contains(&ticket.id);
+    fail(ticket, error.clone())
 }

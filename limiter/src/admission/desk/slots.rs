@@ -1,6 +1,6 @@
 //! The client's slot: which numbers are ours, and what an image says about them.
 
-use zae_limiter_schema::bucket::{ClientId, Image, Slot, SlotBefore};
+use zae_limiter_schema::bucket::{BucketWrite, ClientId, Image, Shape, Slot, SlotBefore};
 
 use super::{Desk, Known, Moment};
 
@@ -46,28 +46,51 @@ impl Desk {
     }
 
     /// What the image says about the unresolved writes and, if a copy of it was lost, the current one.
-    pub(super) fn trace(&mut self, image: &Image, current: Option<i128>, moment: Moment) -> Trace {
+    pub(super) fn trace(&mut self, image: &Image, current: Option<&BucketWrite>, moment: Moment) -> Trace {
         let number = image.slots.get(&self.client).copied();
         let sent = |number: i128| {
-            current == Some(number)
+            current.is_some_and(|write| write.slot.number == number)
                 || self
                     .unresolved
                     .iter()
                     .any(|unresolved| unresolved.number == number)
         };
         match number {
-            number if number == self.previous => Trace::NoneYet,
+            Some(_) if number == self.previous => Trace::NoneYet,
             Some(number) if sent(number) => Trace::Happened(number),
+            Some(number) if self.forgetful => {
+                // One of ours that is no longer known.
+                self.previous = Some(number);
+                Trace::Untraceable
+            }
             Some(_) => {
                 // Somebody else has drawn the same id.
                 self.client = ClientId::from_random(moment.chance);
                 self.previous = image.slots.get(&self.client).copied();
                 Trace::Untraceable
             }
+            None if self.would_show(image, current, moment) => {
+                self.previous = None;
+                Trace::NoneYet
+            }
             None => {
                 self.previous = None;
                 Trace::Untraceable
             }
         }
+    }
+
+    /// With no number in our slot: true if each of the writes in doubt would have left one. It is gone with the
+    /// incarnation of the bucket that had it, and may be removed when it is old.
+    fn would_show(&self, image: &Image, current: Option<&BucketWrite>, moment: Moment) -> bool {
+        let oldest = i128::from(moment.now.millis()) - MAY_BE_PRUNED;
+        let shows = |number: i128, incarnation: &str, creates: bool| {
+            creates || (number > oldest && incarnation == image.incarnation())
+        };
+        self.unresolved
+            .iter()
+            .all(|one| shows(one.number, &one.incarnation, one.creates))
+            && current
+                .is_none_or(|write| shows(write.slot.number, write.incarnation(), write.shape == Shape::New))
     }
 }

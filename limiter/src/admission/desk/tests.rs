@@ -1,0 +1,379 @@
+//! What a desk decides, step by step, over an item that the tests keep.
+
+#![allow(clippy::panic)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::bucket::{
+    Attr, Attributes, BucketKey, BucketWrite, ClientId, Decoded, Refused, Slot, Terms, TtlRule,
+};
+use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timestamp};
+
+use super::super::ticket::{Answer, Changes, Reply, Work};
+use super::{Completion, Desk, Known, LATE_DELIVERY, Moment, Sight, Step};
+use crate::Error;
+
+const START: i64 = 1_700_000_000_000;
+
+/// A desk, its bucket, and a clock.
+struct Bench {
+    desk: Desk,
+    item: Option<Attributes>,
+    elapsed: u64,
+    terms: Arc<Terms>,
+}
+
+fn parsed<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn rpm() -> LimitName {
+    parsed(LimitName::parse("rpm"))
+}
+
+impl Bench {
+    /// A bucket of 10 that fills in a minute, seen and proven.
+    fn new() -> Self {
+        let limits = parsed(LimitSet::new(vec![parsed(Limit::per_minute("rpm", 10))]));
+        let key = BucketKey {
+            entity: parsed(EntityId::parse("u")),
+            resource: parsed(Resource::parse("m")),
+        };
+        Self {
+            desk: Desk::new(key, ClientId::from_random(1), Duration::from_secs(3600)),
+            item: None,
+            elapsed: 0,
+            terms: Arc::new(Terms::new(limits, None, false, TtlRule::Never)),
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now: Timestamp::from_millis(START + i64::try_from(self.elapsed).unwrap_or(0)),
+            elapsed: Duration::from_millis(self.elapsed),
+            chance: u128::from(self.elapsed) << 64,
+        }
+    }
+
+    fn ask(&mut self, tokens: i128) -> oneshot::Receiver<Answer> {
+        let (reply, answer) = oneshot::channel();
+        let work = Work::Acquire {
+            amounts: vec![(rpm(), tokens * 1000)],
+            terms: self.terms.clone(),
+            given: false,
+            anew: false,
+            reply,
+        };
+        self.desk.push(work, self.moment().elapsed);
+        answer
+    }
+
+    fn settle(&mut self, changes: Changes) {
+        let incarnation = self.desk.image().map_or("", |image| image.incarnation()).into();
+        let work = Work::Settle {
+            changes,
+            incarnation,
+            done: None,
+        };
+        self.desk.push(work, self.moment().elapsed);
+    }
+
+    fn give_back(&mut self, tokens: i128) {
+        self.settle(vec![(rpm(), -tokens * 1000)]);
+    }
+
+    fn next(&mut self) -> (Step, Vec<Completion>) {
+        self.desk.next(self.moment())
+    }
+
+    /// The next step is a write.
+    fn write(&mut self) -> BucketWrite {
+        match self.next() {
+            (Step::Send(write), _) => *write,
+            (step, _) => panic!("{step:?}"),
+        }
+    }
+
+    /// The write arrives at the table.
+    fn arrive(&mut self, write: &BucketWrite) -> bool {
+        let before = self.item.clone().unwrap_or_default();
+        match before.apply(&write.statement()) {
+            Ok(after) => {
+                self.item = Some(after);
+                true
+            }
+            Err(Refused::Condition) => false,
+            Err(Refused::NotANumber) => panic!("no number"),
+        }
+    }
+
+    fn decoded(&self) -> Option<Decoded> {
+        self.item.as_ref().map(|item| parsed(item.decode()))
+    }
+
+    fn known(&self) -> Known {
+        let sight = Sight {
+            at: self.moment().elapsed,
+            proven: true,
+        };
+        match self.decoded() {
+            Some(Decoded::Bucket(image)) => Known::Live(Arc::new(image), sight),
+            Some(Decoded::Stub) | None => Known::Absent(sight),
+        }
+    }
+
+    /// The write arrives and is answered.
+    fn answer(&mut self, write: &BucketWrite) -> Vec<Completion> {
+        let moment = self.moment();
+        if self.arrive(write) {
+            match self.decoded() {
+                Some(decoded) => self.desk.done(decoded, moment),
+                None => panic!("nothing there"),
+            }
+        } else {
+            self.desk.refused(self.decoded(), moment)
+        }
+    }
+
+    /// The next step is a write, and it is answered.
+    fn pass(&mut self) -> Vec<Completion> {
+        let write = self.write();
+        self.answer(&write)
+    }
+
+    /// Nobody answers; the callers are told, and it is remembered.
+    fn lose(&mut self) -> Vec<Completion> {
+        let elapsed = self.moment().elapsed;
+        self.desk.lost(elapsed);
+        self.desk.give_up_current(&Error::Unavailable {
+            operation: "UpdateItem",
+            table: "t".to_owned(),
+            reason: "no answer".to_owned(),
+            within: Duration::ZERO,
+        })
+    }
+
+    /// A pause of an outage, as the driver makes them.
+    fn outlast(&mut self, millis: u64) {
+        self.elapsed += millis;
+        if let Some(before) = self.moment().elapsed.checked_sub(LATE_DELIVERY) {
+            self.desk.rest(before);
+        }
+    }
+
+    fn read(&mut self) -> Vec<Completion> {
+        let (known, moment) = (self.known(), self.moment());
+        self.desk.reread(&known, moment)
+    }
+
+    /// What is in the bucket, in tokens.
+    fn level(&self) -> i128 {
+        match self.decoded() {
+            Some(Decoded::Bucket(image)) => {
+                image.limits[&rpm()]
+                    .meter
+                    .available(image.elapsed(self.moment().now))
+                    / 1000
+            }
+            _ => panic!("no bucket"),
+        }
+    }
+
+    /// Another process writes the bucket: so much is taken, and slots that are old enough are removed.
+    fn elsewhere(&mut self, tokens: i128) {
+        let key = self.desk.key.clone();
+        let mut other = Self {
+            desk: Desk::new(key, ClientId::from_random(77), Duration::from_secs(3600)),
+            item: self.item.clone(),
+            ..*self.clone_clock()
+        };
+        other.read();
+        let _answer = other.ask(tokens);
+        let write = other.write();
+        assert!(other.arrive(&write), "{write:?}");
+        self.item = other.item;
+    }
+
+    fn clone_clock(&self) -> Box<Self> {
+        Box::new(Self {
+            elapsed: self.elapsed,
+            terms: self.terms.clone(),
+            ..Self::new()
+        })
+    }
+}
+
+fn refused(completions: &[Completion]) -> usize {
+    let is_refusal = |one: &&Completion| matches!(one, Completion::Answer(_, Reply::Refused(_)));
+    completions.iter().filter(is_refusal).count()
+}
+
+fn created() -> Bench {
+    let mut bench = Bench::new();
+    bench.read();
+    let _first = bench.ask(1);
+    assert_eq!(bench.pass().len(), 1);
+    bench
+}
+
+#[test]
+fn a_call_is_not_refused_because_of_an_earlier_one_that_may_fail_itself() {
+    let mut bench = created();
+    bench.elsewhere(3);
+    let (_large, _small) = (bench.ask(7), bench.ask(5));
+    let (step, answered) = bench.next();
+    let Step::Send(write) = step else {
+        panic!("{step:?}")
+    };
+    assert_eq!(
+        refused(&answered),
+        0,
+        "the seven are not there any more, the five are"
+    );
+    assert_eq!(refused(&bench.answer(&write)), 0);
+    let (step, answered) = bench.next();
+    assert_eq!(refused(&answered), 1);
+    let Step::Send(write) = step else {
+        panic!("{step:?}")
+    };
+    assert_eq!(bench.answer(&write).len(), 1);
+    assert_eq!(bench.level(), 1);
+}
+
+#[test]
+fn what_is_given_back_in_the_same_write_counts_for_those_who_wait() {
+    let mut bench = created();
+    let _all = bench.ask(9);
+    bench.pass();
+    let _next = bench.ask(5);
+    bench.give_back(9);
+    let (step, answered) = bench.next();
+    assert_eq!(refused(&answered), 0);
+    let Step::Send(write) = step else {
+        panic!("{step:?}")
+    };
+    assert_eq!(bench.answer(&write).len(), 2);
+    assert_eq!(bench.level(), 4);
+}
+
+#[test]
+fn a_credit_whose_answer_is_lost_late_in_a_long_outage_happens_once() {
+    let mut bench = created();
+    let _seven = bench.ask(7);
+    bench.pass();
+    bench.give_back(7);
+    // More than a minute without any answer: nothing arrives.
+    for _ in 0..70 {
+        bench.write();
+        bench.lose();
+        bench.outlast(1_000);
+    }
+    let before = bench.level();
+    let write = bench.write();
+    assert!(bench.arrive(&write));
+    bench.lose();
+    bench.outlast(1_000);
+    let write = bench.write();
+    assert!(!bench.arrive(&write), "the slot has moved on");
+    let moment = bench.moment();
+    let completions = bench.desk.refused(bench.decoded(), moment);
+    assert!(
+        matches!(completions[..], [Completion::Booked(_)]),
+        "{completions:?}"
+    );
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert_eq!(bench.level(), (before + 7).min(10));
+}
+
+#[test]
+fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
+    let mut bench = created();
+    let _call = bench.ask(5);
+    let write = bench.write();
+    assert!(bench.arrive(&write));
+    assert_eq!(bench.lose().len(), 1, "its caller is told");
+    bench.outlast(10 * 60_000);
+    assert!(matches!(bench.next().0, Step::Idle), "nobody asks for it");
+    let _next = bench.ask(1);
+    let write = bench.write();
+    assert!(!bench.arrive(&write));
+    let moment = bench.moment();
+    bench.desk.refused(bench.decoded(), moment);
+    bench.pass();
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    assert_eq!(
+        image.limits[&rpm()].consumed,
+        2_000,
+        "the first and the last call"
+    );
+}
+
+#[test]
+fn a_creation_that_arrives_after_a_look_is_found_and_given_back() {
+    let mut bench = Bench::new();
+    bench.read();
+    let _call = bench.ask(4);
+    let creation = bench.write();
+    bench.lose();
+    assert!(matches!(bench.next().0, Step::Read));
+    bench.read();
+    assert!(matches!(bench.next().0, Step::Later(_)));
+    assert!(bench.arrive(&creation));
+    bench.elapsed += 200;
+    bench.read();
+    assert_eq!(bench.pass().len(), 1);
+    assert_eq!(bench.level(), 10);
+    assert!(matches!(bench.next().0, Step::Idle));
+}
+
+#[test]
+fn a_look_at_the_configuration_does_not_pass_for_an_answer() {
+    let mut bench = Bench::new();
+    bench.read();
+    let _call = bench.ask(4);
+    let creation = bench.write();
+    assert!(bench.arrive(&creation));
+    bench.lose();
+    let known = bench.known();
+    bench.desk.saw(known);
+    assert!(
+        bench.desk.knows_nothing(),
+        "the write in doubt is looked for by a read of its own"
+    );
+    bench.read();
+    assert_eq!(bench.pass().len(), 1);
+    assert_eq!(bench.level(), 10);
+}
+
+#[test]
+fn a_change_is_booked_once_though_its_old_slot_was_removed_while_it_was_under_way() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.elapsed += u64::try_from(Slot::PRUNED_AFTER).unwrap_or(0) + 1_000;
+    bench.settle(vec![(rpm(), 3_000)]);
+    let first = bench.write();
+    bench.desk.lost(bench.moment().elapsed);
+    bench.elapsed += 100;
+    bench.elsewhere(1);
+    let slots = |item: &Attributes| {
+        item.iter()
+            .filter(|(attr, _)| matches!(attr, Attr::Slot(_)))
+            .count()
+    };
+    assert_eq!(bench.item.as_ref().map(slots), Some(1), "ours is gone");
+    // The copy that is sent again is refused: the bucket was refilled meanwhile.
+    let completions = bench.answer(&first);
+    assert!(completions.is_empty(), "{completions:?}");
+    let second = bench.write();
+    let completions = bench.answer(&second);
+    assert!(
+        matches!(completions[..], [Completion::Booked(_)]),
+        "{completions:?}"
+    );
+    assert!(!bench.arrive(&first), "and its first copy comes too late");
+}

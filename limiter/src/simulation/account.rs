@@ -1,0 +1,224 @@
+//! One bucket as it should be, moved by the writes that really happened.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{BucketWrite, Image, Meter, Params, RowForm, Shape};
+
+/// How long what happened is kept, to judge refusals by, in milliseconds.
+const HISTORY: i64 = 10_000;
+
+/// One limit as it should be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Exact {
+    pub(super) meter: Meter,
+    /// The moment the meter stands at. Each limit has its own: writes are decided at one moment and applied at another.
+    pub(super) at: i64,
+    /// Net consumption and creation, for the cumulative bound.
+    pub(super) created: i64,
+    pub(super) net: i128,
+    /// The latest moment of anything that was booked.
+    pub(super) latest: i64,
+    /// By how much the last write was decided before an earlier one, in milliseconds.
+    pub(super) behind: i64,
+    /// How far the last change of parameters, decided before a write that arrived first, may be off.
+    pub(super) slack: i128,
+    /// What such a write left on top of the burst, where it cannot be seen until something is taken.
+    pub(super) latent: i128,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) limits: BTreeMap<LimitName, Exact>,
+    /// Levels after each write, by the moment it was applied.
+    pub(super) history: VecDeque<(i64, BTreeMap<LimitName, i128>)>,
+}
+
+impl Exact {
+    pub(super) fn advance(&mut self, to: i64) {
+        if to > self.at {
+            self.meter = self.meter.refilled(i128::from(to - self.at));
+            self.at = to;
+        }
+    }
+}
+
+impl Account {
+    pub(super) fn create(&mut self, after: &Image, write: &BucketWrite) {
+        self.limits.clear();
+        self.history.clear();
+        for (name, limit) in &after.limits {
+            let meter = Meter::full(limit.meter.params);
+            let created = write.decided_at.millis();
+            self.limits.insert(
+                name.clone(),
+                Exact {
+                    meter,
+                    at: created,
+                    created,
+                    net: 0,
+                    latest: created,
+                    behind: 0,
+                    slack: 0,
+                    latent: 0,
+                },
+            );
+        }
+    }
+
+    pub(super) fn reparameter(&mut self, after: &Image, write: &BucketWrite) {
+        let now = write.decided_at.millis();
+        for (name, limit) in &after.limits {
+            let params = limit.meter.params;
+            let exact = self.limits.entry(name.clone()).or_insert(Exact {
+                meter: Meter::full(params),
+                at: now,
+                created: now,
+                net: 0,
+                latest: now,
+                behind: 0,
+                slack: 0,
+                latent: 0,
+            });
+            let behind = i128::from(exact.at - now).max(0);
+            let earned = |params: Params| behind * params.amount() / params.period() + 1;
+            exact.slack = earned(params).max(earned(exact.meter.params));
+            if behind == 0 {
+                exact.slack = 0;
+            }
+            exact.advance(now);
+            // What is given back fits under the old burst or is lost, like what comes back.
+            let credit = write.batch.demand(name).credit;
+            exact.meter = exact.meter.credit(0, credit);
+            exact.net -= credit;
+            if exact.meter.params != params {
+                let tokens = exact.meter.tokens.min(params.burst());
+                // A change of rate may lose what is left of the last division, which is less than a millitoken.
+                let remainder = if exact.meter.params.same_rate(&params) {
+                    exact.meter.remainder
+                } else {
+                    0
+                };
+                exact.meter = Meter {
+                    params,
+                    tokens,
+                    remainder,
+                };
+                exact.created = now;
+                exact.net = params.burst() - tokens;
+            }
+        }
+    }
+
+    /// Books the write's demands. Every debit must have been there.
+    pub(super) fn book(&mut self, write: &BucketWrite, with_peers: bool, spread: i64) -> Vec<String> {
+        let mut found = Vec::new();
+        let moves_all = !matches!(write.shape, Shape::Touch);
+        for (name, exact) in &mut self.limits {
+            let demand = write.batch.demand(name);
+            if !moves_all && !demand.moves_tokens() {
+                continue;
+            }
+            let now = write.decided_at.millis();
+            exact.behind = (exact.at - now).max(0);
+            // A write counts from the moment it was decided: what it gave back left room then, and what has come back
+            // since, until a later write that arrived first, is kept.
+            if demand.credit > 0 && exact.behind > 0 {
+                let params = exact.meter.params;
+                let kept = i128::from(exact.behind) * params.amount() / params.period() + 1;
+                exact.latent = exact.latent.max(kept);
+            }
+            exact.advance(now);
+            exact.latest = exact.latest.max(now);
+            let credit = if write.shape == Shape::Parameters {
+                0
+            } else {
+                demand.credit
+            };
+            exact.meter = exact.meter.credit(0, credit).force_take(0, demand.adjust);
+            exact.net += demand.adjust - credit;
+            let early = i128::from(spread) * exact.meter.params.amount() / exact.meter.params.period();
+            let missing = demand.debit - exact.meter.tokens;
+            if demand.debit > 0 && missing > early + exact.latent && !with_peers {
+                found.push(format!(
+                    "{name}: admitted {missing} millitokens more than there were"
+                ));
+            }
+            exact.meter = exact.meter.force_take(0, demand.debit);
+            exact.net += demand.debit;
+            let since = i128::from(exact.latest - exact.created);
+            let ever = exact.meter.params.burst()
+                + since * exact.meter.params.amount() / exact.meter.params.period();
+            if demand.debit > 0 && exact.net > ever + early + 1 {
+                let by = exact.net - ever;
+                found.push(format!(
+                    "{name}: {by} millitokens more than burst and refill since creation"
+                ));
+            }
+        }
+        found
+    }
+
+    /// The stored level must be the exact one: not above, and not below by more than the rounding of one write.
+    pub(super) fn compare(&mut self, after: &Image, write: &BucketWrite) -> Vec<String> {
+        let mut found = Vec::new();
+        let dropped: Vec<_> = self
+            .limits
+            .keys()
+            .filter(|name| !after.limits.contains_key(*name))
+            .cloned()
+            .collect();
+        for name in dropped {
+            let exact = self.limits.remove(&name);
+            if exact.is_some_and(|exact| exact.meter.tokens < exact.meter.params.burst()) {
+                found.push(format!("{name}: left the bucket before it was full"));
+            }
+        }
+        for (name, exact) in &mut self.limits {
+            let Some(limit) = after.limits.get(name) else {
+                continue;
+            };
+            let elapsed = i128::from((exact.at - after.refilled_at.millis()).max(0));
+            let (stored, right) = (limit.meter.available(elapsed), exact.meter.tokens);
+            let difference = stored - right;
+
+            // A touch that sets a level rounds down by less than a millitoken, one that credits may keep a remainder
+            // on top, and new parameters drop a remainder.
+            let (up, down) = (1 + exact.latent.max(exact.slack), 2 + exact.slack);
+            if difference < -down || difference > up {
+                found.push(format!(
+                    "{name}: stored level {stored}, exact level {right} ({difference})"
+                ));
+            }
+            let rounds = write.shape == Shape::Parameters || has_full_touch(write, name);
+            if (0..=up).contains(&difference) || (rounds && (-down..=0).contains(&difference)) {
+                exact.meter.tokens = stored;
+            }
+            if write.shape != Shape::Touch && exact.behind == 0 {
+                exact.latent = 0;
+            }
+            exact.slack = 0;
+        }
+        found
+    }
+
+    pub(super) fn remember(&mut self, at: i64) {
+        let levels = self
+            .limits
+            .iter()
+            .map(|(name, exact)| (name.clone(), exact.meter.tokens))
+            .collect();
+        self.history.push_back((at, levels));
+        while self.history.len() > 2 && self.history[1].0 < at - HISTORY {
+            self.history.pop_front();
+        }
+    }
+}
+
+fn has_full_touch(write: &BucketWrite, name: &LimitName) -> bool {
+    write.shape == Shape::Touch
+        && write
+            .rows
+            .iter()
+            .any(|row| row.limit == *name && matches!(row.form, RowForm::Full { .. }))
+}

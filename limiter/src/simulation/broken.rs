@@ -1,0 +1,93 @@
+//! Writes as they would be without one of the protocol's rules.
+
+use zae_limiter_schema::bucket::{
+    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RowForm, Scalar, Shape, Statement,
+};
+
+use super::Mutation;
+
+/// The write as it is, or as it would be without one of the rules.
+pub(super) fn broken(
+    mutation: Option<Mutation>,
+    write: &BucketWrite,
+    before: &Attributes,
+    seen: &Attributes,
+) -> Statement {
+    let mut statement = write.statement();
+    let is_tokens = |attr: &Attr| matches!(attr, Attr::Limit(_, Field::Tokens));
+    match mutation {
+        Some(Mutation::TouchWithoutCeiling) if write.shape == Shape::Touch => {
+            statement
+                .conditions
+                .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
+        }
+        Some(Mutation::LastWriterInsteadOfSlots) => {
+            let slot = Attr::Slot(write.slot.client);
+            statement.conditions.retain(|condition| match condition {
+                Condition::Missing(attr) | Condition::Is(attr, _) => *attr != slot,
+                Condition::AnyOf(alternatives) => !alternatives
+                    .iter()
+                    .flatten()
+                    .any(|c| matches!(c, Condition::Is(attr, _) if *attr == slot)),
+                _ => true,
+            });
+        }
+        Some(Mutation::RefillAgainstStaleLevel) if write.shape == Shape::Settle => {
+            statement
+                .conditions
+                .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
+        }
+        Some(Mutation::RefillCutToStaleLevel) if write.shape == Shape::Settle => {
+            cut_refill(&mut statement, write, seen);
+        }
+        Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
+        _ => {}
+    }
+    statement
+}
+
+/// Adds what fitted under the burst of the item that was seen, whatever the item is like now.
+fn cut_refill(statement: &mut Statement, write: &BucketWrite, seen: &Attributes) {
+    let Ok(Decoded::Bucket(image)) = seen.decode() else {
+        return;
+    };
+    let elapsed = image.elapsed(write.decided_at);
+    for (name, limit) in &image.limits {
+        let tokens = Attr::Limit(name.clone(), Field::Tokens);
+        let demand = write.batch.demand(name);
+        let refill = limit.meter.refilled(elapsed).tokens - limit.meter.tokens;
+        let added = refill + demand.credit - demand.adjust - demand.debit;
+        statement.conditions.retain(|condition| {
+            !matches!(condition, Condition::AtMost(attr, _) | Condition::AtLeast(attr, _) if *attr == tokens)
+        });
+        for action in &mut statement.actions {
+            if matches!(action, Action::Set(attr, _) | Action::Add(attr, _) if *attr == tokens) {
+                *action = Action::Add(tokens.clone(), added);
+            }
+        }
+    }
+}
+
+/// Adds credits to the level as it is, instead of setting it to the burst.
+fn unclamp(statement: &mut Statement, write: &BucketWrite, before: &Attributes) {
+    for row in write
+        .rows
+        .iter()
+        .filter(|row| matches!(row.form, RowForm::Full { .. }))
+    {
+        let demand = write.batch.demand(&row.limit);
+        let tokens = Attr::Limit(row.limit.clone(), Field::Tokens);
+        let Some(level) = before.number(&tokens) else {
+            continue;
+        };
+        if demand.credit == 0 {
+            continue;
+        }
+        let after = level + demand.credit - demand.adjust - demand.debit;
+        for action in &mut statement.actions {
+            if matches!(action, Action::Set(attr, _) if *attr == tokens) {
+                *action = Action::Set(tokens.clone(), Scalar::Number(after));
+            }
+        }
+    }
+}
