@@ -36,18 +36,12 @@ impl Cloud {
     }
 
     pub(crate) async fn create_bucket(&self, bucket: &str, region: &str) -> Result<(), Failure> {
-        let place = (region != FIRST_REGION).then(|| {
-            let constraint = BucketLocationConstraint::from(region);
-            CreateBucketConfiguration::builder()
-                .location_constraint(constraint)
-                .build()
-        });
         let call = self
             .clients
             .s3
             .create_bucket()
             .bucket(bucket)
-            .set_create_bucket_configuration(place);
+            .set_create_bucket_configuration(location(region));
         call.send()
             .await
             .map_err(|error| Failure::of("s3:CreateBucket", bucket, &error))?;
@@ -168,6 +162,15 @@ impl Cloud {
     }
 }
 
+/// Where a bucket is to be, for all regions that S3 wants to be told.
+fn location(region: &str) -> Option<CreateBucketConfiguration> {
+    (region != FIRST_REGION).then(|| {
+        let constraint = BucketLocationConstraint::from(region);
+        let location = CreateBucketConfiguration::builder();
+        location.location_constraint(constraint).build()
+    })
+}
+
 fn encryption() -> Option<ServerSideEncryptionConfiguration> {
     let default = ServerSideEncryptionByDefault::builder()
         .sse_algorithm(ServerSideEncryption::Aes256)
@@ -190,4 +193,19 @@ fn tls_only(bucket: &str, partition: &str) -> String {
         "Condition": { "Bool": { "aws:SecureTransport": "false" } },
     });
     serde_json::json!({ "Version": "2012-10-17", "Statement": [deny] }).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_names_its_region_except_in_the_first() {
+        assert_eq!(location("us-east-1"), None);
+        let elsewhere = location("eu-central-1");
+        let named = elsewhere
+            .as_ref()
+            .and_then(|location| location.location_constraint());
+        assert_eq!(named.map(BucketLocationConstraint::as_str), Some("eu-central-1"));
+    }
 }

@@ -1,5 +1,6 @@
 //! Deleting what a stack keeps, when somebody asks for it.
 
+use aws_sdk_dynamodb::types::TableStatus;
 use zae_limiter_template::model::ids;
 
 use super::delete::Kept;
@@ -13,6 +14,8 @@ impl Stack {
     pub(super) async fn orphan(&self) -> Result<Option<Kept>, Error> {
         let name = self.name.as_str();
         let table = self.cloud.table(name).await?.filter(looks_like_ours);
+        // One that is on its way out needs nobody's help.
+        let table = table.filter(|table| table.table_status() != Some(&TableStatus::Deleting));
         if table.is_none() || self.cloud.owner_of(name).await?.is_some() {
             return Ok(None);
         }

@@ -8,12 +8,13 @@ use std::path::Path;
 use super::support::permits::PERMITTED;
 
 /// Permissions of calls that this crate does not make itself.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
     // Stacks and change sets have tags.
     "cloudformation:TagResource",
     // Markers of objects that were deleted before go with their versions.
     "s3:DeleteObject",
     // The version record and the retention, which the limiter writes.
+    "dynamodb:BatchGetItem",
     "dynamodb:GetItem",
     "dynamodb:PutItem",
     "dynamodb:UpdateItem",

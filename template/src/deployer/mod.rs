@@ -7,8 +7,8 @@ mod provisioning;
 
 pub use provisioning::provisioning_policy;
 
-use zae_limiter_schema::StackName;
-use zae_limiter_schema::keys::SYSTEM_PARTITION;
+use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
+use zae_limiter_schema::{AuditSubject, StackName};
 
 use crate::model::Text;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
@@ -173,10 +173,11 @@ pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
     ])
 }
 
-/// What a deployment writes into the table: its version and how long audit events stay.
+/// What a deployment writes into the table: its version and how long audit events stay, which is an audit event itself.
 fn records(name: &StackName, place: &Place) -> Statement {
-    let write = actions("dynamodb", &["GetItem", "PutItem", "UpdateItem"]);
-    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
+    let write = actions("dynamodb", &["BatchGetItem", "GetItem", "PutItem", "UpdateItem"]);
+    let events = format!("{}{}", prefix::AUDIT, AuditSubject::System);
+    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION, &events]);
     Statement::allow("Records", write, vec![table(name, place)]).when(system)
 }
 

@@ -1,0 +1,280 @@
+//! Each policy permits what its holder really does, and nothing else.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "least_privilege/policy.rs"]
+mod policy;
+#[path = "least_privilege/recorder.rs"]
+mod recorder;
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use policy::just_enough;
+use recorder::Recorder;
+use zae_limiter::stack::StackOptions;
+use zae_limiter::{
+    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, Limit, Migrate,
+    NewEntity, PageRequest, RateLimiter, UsageQuery, WindowKind,
+};
+use zae_limiter_aggregator::{Aggregator, DynamoDb};
+use zae_limiter_archiver::{Archiver, S3};
+use zae_limiter_function::{Batch, Budget, Function, Level, Queue, Report};
+use zae_limiter_stream_driver::{audit_trail, bucket_changes};
+use zae_limiter_template::deployer::{Place, deployer_policy};
+use zae_limiter_template::{
+    LambdaFunction, PolicyKind, StackName, function_policy_document, policy_document,
+};
+
+const TABLE: &str = "limiter";
+
+/// What Lambda and the runtime do with a function's role.
+const LAMBDAS: [&str; 6] = [
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+];
+
+async fn limiter(recorder: &Recorder) -> RateLimiter {
+    RateLimiter::builder(TABLE)
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("key", "secret", None))
+        .http_client(recorder.clone())
+        .principal("tester")
+        .await
+        .unwrap()
+}
+
+/// A table that somebody else has made and filled.
+async fn furnished() -> EmbeddedStore {
+    let store = EmbeddedStore::memory().unwrap();
+    let admin = RateLimiter::builder(TABLE)
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("key", "secret", None))
+        .http_client(Recorder::before(&store))
+        .principal("admin")
+        .create_table(true)
+        .await
+        .unwrap();
+    admin.write_version().await.unwrap();
+    admin.create_entity(NewEntity::new("project")).await.unwrap();
+    let key = NewEntity::new("key").parent("project").cascade(true);
+    admin.create_entity(key).await.unwrap();
+    let limits = || {
+        [
+            Limit::per_minute("rpm", 100).unwrap(),
+            Limit::per_minute("tpm", 1_000).unwrap(),
+        ]
+    };
+    admin.set_resource_defaults("gpt-4", limits()).await.unwrap();
+    admin.set_limits("key", "gpt-4", limits()).await.unwrap();
+    store
+}
+
+/// All that somebody does who acquires.
+async fn acquires(limiter: &RateLimiter) {
+    for (entity, resource) in [("key", "gpt-4"), ("project", "gpt-4"), ("new", "gpt-4")] {
+        let acquire = || {
+            limiter
+                .acquire(entity, resource)
+                .consume("rpm", 1)
+                .consume("tpm", 10)
+        };
+        acquire().peek().await.unwrap();
+        let mut lease = acquire().wait_up_to(Duration::from_secs(1)).await.unwrap();
+        lease.adjust("tpm", 5);
+        lease.commit().await.unwrap();
+        acquire().await.unwrap().rollback().await.unwrap();
+        assert!(
+            limiter
+                .acquire(entity, resource)
+                .consume("tpm", 5_000)
+                .await
+                .is_err()
+        );
+    }
+    // Limits that come with the call.
+    let limits = [Limit::per_minute("jobs", 10).unwrap()];
+    let lease = limiter
+        .acquire("new", "batch")
+        .limits(limits)
+        .consume("jobs", 1)
+        .await;
+    lease.unwrap().commit().await.unwrap();
+    assert!(limiter.is_available().await);
+    limiter.available("key", "gpt-4").await.unwrap();
+    limiter.resolve_limits("key", "gpt-4").await.unwrap();
+}
+
+/// All that somebody does who looks.
+async fn reads(limiter: &RateLimiter) {
+    let page = PageRequest::of(10);
+    limiter.get_entity("key").await.unwrap();
+    limiter.list_entities(&page).await.unwrap();
+    limiter.children("project", &page).await.unwrap();
+    limiter.get_config(&ConfigLevel::System).await.unwrap();
+    limiter.list_resources_with_defaults().await.unwrap();
+    limiter.list_resources_with_entity_configs().await.unwrap();
+    limiter
+        .list_entities_with_custom_limits(Some(&"gpt-4".parse().unwrap()), &page)
+        .await
+        .unwrap();
+    limiter
+        .resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
+        .await
+        .unwrap();
+    limiter.availability("key", "gpt-4").await.unwrap();
+    let subject = AuditSubject::Entity("key".parse().unwrap());
+    limiter.audit_events(&subject, &page).await.unwrap();
+    for query in [
+        UsageQuery::of_entity("key").unwrap(),
+        UsageQuery::of_resource("gpt-4").unwrap(),
+    ] {
+        limiter.usage_snapshots(&query, &page).await.unwrap();
+        limiter.usage_summary(&query, WindowKind::Hourly).await.unwrap();
+    }
+    limiter.version().await.unwrap();
+    limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    assert!(limiter.is_available().await);
+}
+
+/// All that somebody does who manages.
+async fn manages(limiter: &RateLimiter) {
+    limiter.write_version().await.unwrap();
+    limiter
+        .create_entity(NewEntity::new("other").parent("project"))
+        .await
+        .unwrap();
+    limiter
+        .update_entity("other", EntityChange::new().name("Other"))
+        .await
+        .unwrap();
+    let limits = || [Limit::per_minute("rpm", 10).unwrap()];
+    limiter.set_system_defaults(limits()).await.unwrap();
+    limiter.set_resource_defaults("other", limits()).await.unwrap();
+    limiter.set_limits("other", "gpt-4", limits()).await.unwrap();
+    let level = ConfigLevel::System;
+    let change = ConfigChange::new().audit_retention_days(30);
+    limiter.set_config(&level, change).await.unwrap();
+    limiter.delete_config(&level).await.unwrap();
+    limiter
+        .acquire("other", "gpt-4")
+        .consume("rpm", 1)
+        .await
+        .unwrap()
+        .commit()
+        .await
+        .unwrap();
+    limiter.delete_entity("other").await.unwrap();
+    limiter.migrate(Migrate::pending()).await.unwrap();
+}
+
+#[tokio::test]
+async fn acquiring_is_permitted_what_it_does_and_nothing_else() {
+    let recorder = Recorder::before(&furnished().await);
+    acquires(&limiter(&recorder).await).await;
+    let policy = policy_document(PolicyKind::Acquire, &StackOptions::default());
+    just_enough(&policy, &recorder.deeds(), &[]);
+}
+
+#[tokio::test]
+async fn reading_is_permitted_what_it_does_and_nothing_else() {
+    let store = furnished().await;
+    acquires(&limiter(&Recorder::before(&store)).await).await;
+    let recorder = Recorder::before(&store);
+    reads(&limiter(&recorder).await).await;
+    let policy = policy_document(PolicyKind::Read, &StackOptions::default());
+    // The command's `status` tells the size of the table.
+    just_enough(&policy, &recorder.deeds(), &["dynamodb:DescribeTable"]);
+}
+
+#[tokio::test]
+async fn managing_is_permitted_what_it_does_and_nothing_else() {
+    let recorder = Recorder::before(&furnished().await);
+    let limiter = limiter(&recorder).await;
+    acquires(&limiter).await;
+    reads(&limiter).await;
+    manages(&limiter).await;
+    let policy = policy_document(PolicyKind::Full, &StackOptions::default());
+    just_enough(&policy, &recorder.deeds(), &["dynamodb:DescribeTable"]);
+}
+
+#[tokio::test]
+async fn whoever_deploys_may_write_the_records_of_a_deployment() {
+    let recorder = Recorder::before(&furnished().await);
+    let limiter = limiter(&recorder).await;
+    limiter.write_version().await.unwrap();
+    let change = ConfigChange::new().audit_retention_days(30);
+    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
+    let place = Place {
+        partition: "aws".into(),
+        region: "us-east-1".into(),
+        account: "123456789012".into(),
+    };
+    let policy = deployer_policy(&StackName::parse(TABLE).unwrap(), &place);
+    let others: Vec<String> = policy
+        .allowed_actions()
+        .iter()
+        .map(|action| action.as_str().to_owned())
+        .filter(|action| !action.starts_with("dynamodb:") || action == "dynamodb:DescribeTable")
+        .collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    just_enough(&policy, &recorder.deeds(), &others);
+}
+
+fn aws(recorder: &Recorder) -> SdkConfig {
+    let credentials = Credentials::from_keys("key", "secret", None);
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .http_client(recorder.clone())
+        .build()
+}
+
+fn queue(aws: &SdkConfig) -> Queue {
+    Queue::new(
+        aws_sdk_sqs::Client::new(aws),
+        "https://sqs.us-east-1.amazonaws.com/123456789012/dead",
+    )
+}
+
+/// Has a function process records, and one that it can do nothing with.
+async fn process<F: Function>(function: &F, event: &str) {
+    let mut event: serde_json::Value = serde_json::from_str(event).unwrap();
+    let mut broken = event["Records"][0].clone();
+    broken["dynamodb"]["Keys"] = serde_json::json!({ "PK": { "N": "1" } });
+    event["Records"].as_array_mut().unwrap().push(broken);
+    let batch: Batch = serde_json::from_str(&event.to_string()).unwrap();
+    let mut report = Report::new(Level::Error, F::METRICS);
+    let budget = Budget::of(Duration::from_secs(60));
+    let done = function.handle(&batch, budget, &mut report).await;
+    assert!(done.is_ok());
+}
+
+#[tokio::test]
+async fn counting_usage_is_permitted_what_it_does_and_nothing_else() {
+    let recorder = Recorder::before(&furnished().await);
+    let aws = aws(&recorder);
+    let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), TABLE);
+    let aggregator = Aggregator::new(table, queue(&aws), vec![WindowKind::Hourly], 90);
+    let changes = bucket_changes(1, 20, 3);
+    process(&aggregator, &changes.streams[0].event()).await;
+    let policy = function_policy_document(LambdaFunction::Aggregator, &StackOptions::default());
+    just_enough(&policy, &recorder.deeds(), &LAMBDAS);
+}
+
+#[tokio::test]
+async fn archiving_is_permitted_what_it_does_and_nothing_else() {
+    let recorder = Recorder::before(&furnished().await);
+    let aws = aws(&recorder);
+    let store = S3::new(aws_sdk_s3::Client::new(&aws), "archive");
+    let archiver = Archiver::new(store, queue(&aws));
+    process(&archiver, &audit_trail(1, 5).stream.event()).await;
+    let policy = function_policy_document(LambdaFunction::Archiver, &StackOptions::default());
+    just_enough(&policy, &recorder.deeds(), &LAMBDAS);
+}
