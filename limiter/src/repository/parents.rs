@@ -1,5 +1,6 @@
 //! The chain of parents above an entity: it exists, it ends, and it is not too long.
 
+use tokio::task::JoinSet;
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord};
 
@@ -9,6 +10,9 @@ use crate::{Error, Repository, Result};
 
 /// The most levels of parents that an entity may have above it.
 pub const MAX_PARENTS: usize = 4;
+
+/// How many entities' children are asked for at the same time.
+const ASKED_AT_ONCE: usize = 16;
 
 /// An entity of the chain, as it was when the chain was walked.
 #[derive(Debug)]
@@ -57,23 +61,46 @@ impl Repository {
         Ok(above)
     }
 
-    /// How many levels of children are below an entity, counted up to one more than allowed.
+    /// How many levels of children are below an entity, counted up to as many as no entity with a parent may have.
     pub(super) async fn levels_below(&self, entity: &EntityId) -> Result<usize> {
-        let table = self.table();
         let mut level = vec![entity.clone()];
-        for depth in 0..=MAX_PARENTS {
-            let mut children = vec![];
-            for parent in &level {
-                for item in table.query_all(&children_of(parent)).await? {
-                    children.push(EntityRecord::from_item(&item)?.id);
-                }
-            }
-            if children.is_empty() {
+        for depth in 0..MAX_PARENTS {
+            // Of the last level it only matters whether there is anybody.
+            let enough = if depth + 1 == MAX_PARENTS { 1 } else { usize::MAX };
+            level = self.children_of_all(level, enough).await?;
+            if level.is_empty() {
                 return Ok(depth);
             }
-            level = children;
         }
-        Ok(MAX_PARENTS + 1)
+        Ok(MAX_PARENTS)
+    }
+
+    /// The children of all these, some asked for at once, until enough are found.
+    async fn children_of_all(&self, parents: Vec<EntityId>, enough: usize) -> Result<Vec<EntityId>> {
+        let table = self.table();
+        let (mut waiting, mut asked) = (parents.into_iter(), JoinSet::new());
+        let mut children = vec![];
+        while children.len() < enough {
+            while asked.len() < ASKED_AT_ONCE
+                && let Some(parent) = waiting.next()
+            {
+                let table = table.clone();
+                asked.spawn(async move { table.query_all(&children_of(&parent)).await });
+            }
+            let Some(found) = asked.join_next().await else {
+                break;
+            };
+            let found = found.map_err(|error| Error::Unavailable {
+                operation: "Query",
+                table: self.name().to_string(),
+                reason: error.to_string(),
+                within: table.budget,
+            })?;
+            for item in found? {
+                children.push(EntityRecord::from_item(&item)?.id);
+            }
+        }
+        Ok(children)
     }
 }
 

@@ -148,6 +148,29 @@ fn field_of(refused: zae_limiter::Result<RateLimiter>) -> &'static str {
 }
 
 #[tokio::test]
+async fn an_sdk_configuration_is_used_and_what_is_set_by_hand_stands_above_it() {
+    use aws_credential_types::provider::SharedCredentialsProvider;
+
+    let stage = Stage::http();
+    stage.limiter().await;
+    let config = |url: &str| {
+        let credentials = Credentials::new("test", "test", None, None, "tests");
+        aws_config::SdkConfig::builder()
+            .behavior_version(aws_config::BehaviorVersion::v2026_01_12())
+            .region(aws_config::Region::new("us-east-1"))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .endpoint_url(url)
+            .build()
+    };
+    let builder = || RateLimiter::builder(&stage.name);
+    let given = builder().sdk_config(config(stage.endpoint())).await.unwrap();
+    assert!(given.version().await.unwrap().is_some());
+    let elsewhere = builder().sdk_config(config("http://127.0.0.1:1"));
+    let above = elsewhere.endpoint_url(stage.endpoint()).await.unwrap();
+    assert!(above.version().await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn lengths_of_time_beyond_a_year_are_refused() {
     let forever = Duration::MAX;
     let embedded = RateLimiter::embedded;

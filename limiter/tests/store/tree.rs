@@ -71,6 +71,45 @@ async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
         .update_entity("b-0", EntityChange::new().parent("a-1"))
         .await
         .unwrap();
+    limiter.create_entity(NewEntity::new("top")).await.unwrap();
+    chain(&limiter, "c", MAX_PARENTS).await;
+    let refused = limiter
+        .update_entity("c-0", EntityChange::new().parent("top"))
+        .await;
+    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    limiter
+        .update_entity("c-1", EntityChange::new().parent("top"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn of_many_children_the_one_with_too_many_below_is_found() {
+    let limiter = Stage::memory().limiter().await;
+    for id in ["top", "wide"] {
+        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+    }
+    for number in 0..50 {
+        let child = NewEntity::new(format!("child-{number}")).parent("wide");
+        limiter.create_entity(child).await.unwrap();
+    }
+    let under_top = || EntityChange::new().parent("top");
+    limiter.update_entity("wide", under_top()).await.unwrap();
+    limiter
+        .update_entity("wide", EntityChange::new().without_parent())
+        .await
+        .unwrap();
+    let mut parent = "child-37".to_owned();
+    for level in 2..=MAX_PARENTS {
+        let id = format!("level-{level}");
+        limiter
+            .create_entity(NewEntity::new(&id).parent(&parent))
+            .await
+            .unwrap();
+        parent = id;
+    }
+    let refused = limiter.update_entity("wide", under_top()).await;
+    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
 }
 
 async fn nobody_is_above_themselves(stage: Stage) {
