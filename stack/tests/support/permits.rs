@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use zae_limiter_template::deployer::{Place, deployer_policy, purge_policy};
+use zae_limiter_template::model::iam::PolicyDocument;
 
 /// The permissions of somebody who deploys and purges.
 pub(crate) static PERMITTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
@@ -14,7 +15,7 @@ pub(crate) static PERMITTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     };
     let name = super::name("demo");
     let policies = [deployer_policy(&name, &place), purge_policy(&name, &place)];
-    let actions = policies.iter().flat_map(|policy| policy.allowed_actions());
+    let actions = policies.iter().flat_map(PolicyDocument::allowed_actions);
     actions.map(|action| action.as_str().to_owned()).collect()
 });
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use zae_limiter_template::model::iam::PolicyDocument;
+use zae_limiter_template::model::iam::{Action, PolicyDocument};
 
 use super::recorder::Deed;
 
@@ -45,7 +45,7 @@ pub(crate) fn just_enough(policy: &PolicyDocument, done: &BTreeSet<Deed>, by_oth
     let permitted = policy.allowed_actions();
     let unused: Vec<&str> = permitted
         .iter()
-        .map(|action| action.as_str())
+        .map(Action::as_str)
         .filter(|action| !used.contains(action))
         .collect();
     assert_eq!(unused, by_others, "permitted and not used");
