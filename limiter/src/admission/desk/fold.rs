@@ -41,7 +41,7 @@ impl Desk {
             return (self.look_for_creations(moment), completions);
         };
         let footing = Footing::create(&terms, moment.now);
-        let folded = self.fold(&footing, &terms, "", true);
+        let folded = self.fold(&footing, &terms, "", |_| true);
         completions.extend(folded.completions);
         let step = self
             .send(&footing, &folded.batch, folded.taken, moment)
@@ -86,8 +86,10 @@ impl Desk {
             // A limit that these terms do not know may be one that was just added.
             (false, false) => Footing::as_it_is(image, &terms, moment.now),
         };
-        let fresh = sight.proven && moment.elapsed.saturating_sub(sight.at) <= self.memory;
-        let folded = self.fold(&footing, &terms, image.incarnation(), fresh);
+        // What was seen after a call came may always refuse it, what was seen before for a while.
+        let remembered = moment.elapsed.saturating_sub(sight.at) <= self.memory;
+        let refuses = |ticket: &Ticket| sight.proven && (remembered || ticket.since <= sight.at);
+        let folded = self.fold(&footing, &terms, image.incarnation(), refuses);
         let nothing = folded.taken.is_empty();
         if nothing && folded.doubtful {
             return (Step::Read, folded.completions);
@@ -131,7 +133,7 @@ impl Desk {
         footing: &Footing<'_>,
         terms: &Arc<Terms>,
         incarnation: &str,
-        may_refuse: bool,
+        may_refuse: impl Fn(&Ticket) -> bool,
     ) -> Folded {
         let mut folded = Folded {
             batch: Batch::default(),
@@ -180,7 +182,7 @@ impl Desk {
             } else if !ticket.is_acquire() || footing.fits(&with(&folded.certain)) {
                 // Booking a change now would take away what an earlier call was just given.
                 left.push_back(ticket);
-            } else if may_refuse && !ticket.needs_a_look() {
+            } else if may_refuse(&ticket) && !ticket.needs_a_look() {
                 let statuses = refusal(footing, terms, &folded.certain, &ticket, &self.key);
                 folded
                     .completions

@@ -36,13 +36,17 @@ fn rpm() -> LimitName {
 impl Bench {
     /// A bucket of 10 that fills in a minute, seen and proven.
     fn new() -> Self {
+        Self::remembering(Duration::from_secs(3600))
+    }
+
+    fn remembering(memory: Duration) -> Self {
         let limits = parsed(LimitSet::new(vec![parsed(Limit::per_minute("rpm", 10))]));
         let key = BucketKey {
             entity: parsed(EntityId::parse("u")),
             resource: parsed(Resource::parse("m")),
         };
         Self {
-            desk: Desk::new(key, ClientId::from_random(1), Duration::from_secs(3600)),
+            desk: Desk::new(key, ClientId::from_random(1), memory),
             item: None,
             elapsed: 0,
             terms: Arc::new(Terms::new(limits, None, false, TtlRule::Never)),
@@ -240,6 +244,29 @@ fn a_call_is_not_refused_because_of_an_earlier_one_that_may_fail_itself() {
     };
     assert_eq!(bench.answer(&write).len(), 1);
     assert_eq!(bench.level(), 1);
+}
+
+#[test]
+fn without_memory_one_look_is_enough_to_refuse() {
+    let mut bench = Bench::remembering(Duration::ZERO);
+    bench.read();
+    let _first = bench.ask(1);
+    bench.pass();
+    bench.elapsed += 5;
+    bench.elsewhere(9);
+    let _call = bench.ask(2);
+    bench.elapsed += 1;
+    let write = bench.write();
+    assert_eq!(refused(&bench.answer(&write)), 0);
+    bench.elapsed += 1;
+    let (step, answered) = bench.next();
+    assert_eq!((refused(&answered), matches!(step, Step::Again)), (1, true));
+    let _another = bench.ask(2);
+    bench.elapsed += 1;
+    assert!(
+        matches!(bench.next().0, Step::Read),
+        "what was seen before it came does not refuse"
+    );
 }
 
 #[test]
