@@ -39,10 +39,25 @@ mod tests {
         LimitSet::new(limits).unwrap()
     }
 
-    /// A generous count: every sign and word that may be one.
+    /// Comparisons, sums, connectives and functions.
     fn operators(expression: &str) -> usize {
-        let words = ["=", "<", ">", " + ", " - ", "AND", "OR", "NOT", "BETWEEN", "("];
-        words.iter().map(|word| expression.matches(word).count()).sum()
+        let operators = [
+            "=", "<>", "<", "<=", ">", ">=", "+", "-", "AND", "OR", "NOT", "BETWEEN", "IN",
+        ];
+        let words = expression.split_whitespace();
+        let functions = words
+            .clone()
+            .map(|word| word.matches("attribute_").count())
+            .sum::<usize>();
+        let others = ["if_not_exists(", "begins_with(", "contains(", "size("];
+        functions
+            + others
+                .iter()
+                .map(|name| expression.matches(name).count())
+                .sum::<usize>()
+            + words
+                .filter(|word| operators.contains(&word.trim_matches(['(', ')'])))
+                .count()
     }
 
     fn assert_fits(what: &str, expression: &str) {
@@ -64,20 +79,23 @@ mod tests {
         let (old, new) = (limits(100), limits(200));
         let terms = |limits: &LimitSet| Terms::new(limits.clone(), None, false, TtlRule::from_multiplier(7));
         let (before, after) = (terms(&old), terms(&new));
-        let mut batch = Batch {
-            acquires: 1,
-            ..Batch::default()
+        let batch = |debit: i128| {
+            let mut batch = Batch {
+                acquires: 1,
+                ..Batch::default()
+            };
+            for name in old.names() {
+                batch.add(
+                    name,
+                    Demand {
+                        debit,
+                        ..Demand::default()
+                    },
+                );
+            }
+            batch
         };
-        for name in old.names() {
-            batch.add(
-                name,
-                Demand {
-                    debit: 1_000,
-                    ..Demand::default()
-                },
-            );
-        }
-        let key = BucketKey {
+        let key = || BucketKey {
             entity: "user-1".parse().unwrap(),
             resource: "gpt-4".parse().unwrap(),
         };
@@ -86,42 +104,35 @@ mod tests {
             before,
             number: i128::from(now.millis()),
         };
-        let create = Footing::create(&before, now)
-            .write(
-                key.clone(),
-                &batch,
-                slot(SlotBefore::Absent),
-                Incarnation::from_random(1),
-            )
-            .unwrap();
-        let item = Attributes::default().apply(&create.statement()).unwrap();
-        let Ok(Decoded::Bucket(image)) = item.decode() else {
-            panic!("no bucket: {item:?}")
-        };
-        let later = now.plus_millis(7_001);
-        let live = Footing::live(&image, &before, later)
-            .write(
-                key.clone(),
-                &batch,
-                slot(SlotBefore::Number(i128::from(now.millis()))),
-                Incarnation::from_random(1),
-            )
-            .unwrap();
-        let changed = Footing::parameters(&image, &after, later)
-            .write(
-                key,
-                &batch,
-                slot(SlotBefore::Number(i128::from(now.millis()))),
-                Incarnation::from_random(1),
-            )
-            .unwrap();
-        for (what, write) in [("create", create), ("live", live), ("parameters", changed)] {
-            let compiled = compile(&write.statement());
-            assert_fits(&format!("the update of {what}"), &compiled.update);
-            assert_fits(
-                &format!("the condition of {what}"),
-                compiled.condition.as_deref().unwrap_or_default(),
-            );
+        let incarnation = || Incarnation::from_random(1);
+        // A bucket that is full again by then, one that is not, and calls that can or cannot do without the refill.
+        for (first, second) in [
+            (1_000, 1_000),
+            (90_000, 1_000),
+            (90_000, 15_000),
+            (99_000, 12_000),
+        ] {
+            let create = Footing::create(&before, now)
+                .write(key(), &batch(first), slot(SlotBefore::Absent), incarnation())
+                .unwrap();
+            let item = Attributes::default().apply(&create.statement()).unwrap();
+            let Ok(Decoded::Bucket(image)) = item.decode() else {
+                panic!("no bucket: {item:?}")
+            };
+            let later = now.plus_millis(7_001);
+            let own = || slot(SlotBefore::NumberOrAbsent(i128::from(now.millis())));
+            let live = Footing::live(&image, &before, later)
+                .write(key(), &batch(second), own(), incarnation())
+                .unwrap();
+            let changed = Footing::parameters(&image, &after, later)
+                .write(key(), &batch(second), own(), incarnation())
+                .unwrap();
+            for (what, write) in [("create", create), ("live", live), ("parameters", changed)] {
+                let compiled = compile(&write.statement());
+                let condition = compiled.condition.unwrap_or_default();
+                assert_fits(&format!("the update of {what}"), &compiled.update);
+                assert_fits(&format!("the condition of {what}"), &condition);
+            }
         }
     }
 
