@@ -2,7 +2,8 @@
 //!
 //! The limiters are the real ones; the table is the schema crate's interpreter of bucket writes ([`world`]). Every write
 //! that is applied is checked against an exact bucket ([`oracle`]): nothing is admitted that is not there, no level is
-//! ever above or below what it should be, every call is booked exactly once. The same seed gives the same run; a
+//! ever above or below what it should be, every call is booked exactly once. Apart from it the promise itself is checked
+//! ([`intervals`]): over no interval is more admitted than burst and refill. The same seed gives the same run; a
 //! failing one prints how to repeat it. That the checks can fail is shown by breaking the protocol's rules one by one
 //! ([`Mutation`]).
 #![allow(clippy::panic)]
