@@ -1,6 +1,7 @@
 //! How a limiter is set up.
 
 use std::future::{Future, IntoFuture};
+use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) ttl_multiplier: u32,
     /// Thousandths of the burst that a bucket may hold too much for a moment.
     pub(crate) tolerance: u16,
+    /// Among how many processes the limits are divided while the table cannot be reached.
+    pub(crate) processes: Option<NonZeroU32>,
     /// A rule of the protocol that is broken on purpose.
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
@@ -80,6 +83,7 @@ impl Default for Settings {
             memory: Duration::from_secs(1),
             ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
             tolerance: 0,
+            processes: None,
             #[cfg(test)]
             mutation: None,
         }
@@ -228,6 +232,19 @@ impl Builder {
     /// that several processes share. None unless set: nothing is ever admitted too much.
     pub fn burst_tolerance_per_mille(mut self, tolerance: u16) -> Self {
         self.settings.tolerance = tolerance.min(1000);
+        self
+    }
+
+    /// While the table cannot be reached and the policy is to allow, admits no more than one part in `processes` of every
+    /// limit: of its burst at once, and of its refill as time goes by. Everything is let pass unless this is set.
+    ///
+    /// With the right number, all processes together admit in an outage what the limits allow, and once more the burst when
+    /// it begins: what the table had left is not known. A smaller number admits as much more. The limits are those that
+    /// the process has last seen (see [`config_cache_entries`](Self::config_cache_entries)), or the default limits of this
+    /// builder; a call for which there are none is blocked. What is admitted that way is not counted in the table, not
+    /// then and not later, and [`Lease::admission`](crate::Lease::admission) tells.
+    pub fn share_while_unavailable(mut self, processes: NonZeroU32) -> Self {
+        self.settings.processes = Some(processes);
         self
     }
 

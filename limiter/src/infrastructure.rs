@@ -24,8 +24,10 @@ pub struct StackSetup {
     options: StackOptions,
     code: Code,
     observer: Option<Watcher>,
+    configure: Option<Configure>,
 }
 
+type Configure = Arc<dyn Fn(Stack) -> Stack + Send + Sync>;
 type Watcher = Arc<dyn Fn(&Event) + Send + Sync>;
 
 impl StackSetup {
@@ -35,6 +37,7 @@ impl StackSetup {
             options,
             code: Code::AsDeployed,
             observer: None,
+            configure: None,
         }
     }
 
@@ -42,6 +45,23 @@ impl StackSetup {
     #[must_use]
     pub fn code(mut self, code: Code) -> Self {
         self.code = code;
+        self
+    }
+
+    /// Everything else that a [`Stack`] can be told: changes to the template before it is rendered, which data may be lost,
+    /// whether a change that was rolled back is tried again, and how long to wait.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zae_limiter::StackSetup;
+    /// use zae_limiter::stack::StackOptions;
+    ///
+    /// let setup = StackSetup::new(StackOptions::default())
+    ///     .configure(|stack| stack.retry_rolled_back(true).within(Duration::from_secs(600)));
+    /// ```
+    #[must_use]
+    pub fn configure(mut self, configure: impl Fn(Stack) -> Stack + Send + Sync + 'static) -> Self {
+        self.configure = Some(Arc::new(configure));
         self
     }
 
@@ -102,6 +122,9 @@ impl RateLimiter {
             Stack::new(repository.name().clone(), setup.options.clone(), aws).code(setup.code.clone());
         if let Some(observer) = setup.observer.clone() {
             stack = stack.observer(move |event: &Event| observer(event));
+        }
+        if let Some(configure) = &setup.configure {
+            stack = configure(stack);
         }
         let outcome = if setup.brings_code() && !self.may_update_functions().await? {
             keep_code(stack).await

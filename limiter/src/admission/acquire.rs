@@ -14,6 +14,7 @@ use super::lease::Lease;
 use super::level::{self, Level};
 use super::patience;
 use super::peek::Peek;
+use super::share::OwnPortion;
 use super::ticket::Changes;
 use super::{Lanes, cascade};
 use crate::{Error, Result};
@@ -203,17 +204,29 @@ impl Acquire {
                 counters.unavailable.fetch_add(1, Ordering::Relaxed);
                 let stored = || lanes.hub().cache.policy(&checked.entity, &checked.resource).0;
                 match checked.policy.unwrap_or_else(stored) {
-                    OnUnavailable::Allow => Ok(Lease::uncounted(lanes, &checked)),
+                    OnUnavailable::Allow => {
+                        let allowed = lanes.clone().allow(&checked, &error);
+                        allowed.inspect_err(|error| counters.note(error))
+                    }
                     OnUnavailable::Block => Err(error),
                 }
             }
             Err(error) => {
-                if matches!(error, Error::RateLimitExceeded(_)) {
-                    counters.refused.fetch_add(1, Ordering::Relaxed);
-                }
+                counters.note(&error);
                 Err(error)
             }
         }
+    }
+}
+
+impl Lanes {
+    /// The table cannot be reached, and the policy is to allow: by the process's own part of the limits, if it has one.
+    fn allow(self: Arc<Self>, checked: &Checked, why: &Error) -> Result<Lease> {
+        let Some(share) = &self.hub().share else {
+            return Ok(Lease::uncounted(self, checked));
+        };
+        let own = OwnPortion::take(self.hub(), share, checked, why)?;
+        Ok(Lease::local(self, checked, own))
     }
 }
 

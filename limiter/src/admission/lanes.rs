@@ -16,6 +16,7 @@ use super::desk::Moment;
 use super::lane::Lane;
 use super::report::{Counters, LimiterStats, Shutdown, Unwritten};
 use super::roster::{Room, Roster};
+use super::share::Share;
 use super::tally::{Counted, Tally};
 use crate::backend::Backend;
 use crate::builder::Settings;
@@ -44,6 +45,8 @@ pub(crate) struct Hub {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) entropy: Arc<Entropy>,
     pub(super) settings: Settings,
+    /// What this process may admit by itself.
+    pub(super) share: Option<Arc<Share>>,
     table: String,
     client: ClientId,
     runtime: Option<Handle>,
@@ -180,7 +183,11 @@ impl Lanes {
         table: String,
     ) -> Self {
         let client = ClientId::from_random(entropy.bits());
+        let share = settings
+            .processes
+            .map(|processes| Arc::new(Share::among(processes)));
         let hub = Hub {
+            share,
             backend,
             cache,
             clock,

@@ -11,6 +11,7 @@ use super::acquire::Checked;
 use super::cascade::{self, Grants};
 use super::grant::Grant;
 use super::level::{self, Level};
+use super::share::OwnPortion;
 use super::status::LimitStatus;
 use super::ticket::Changes;
 use crate::{Error, Result};
@@ -21,6 +22,10 @@ use crate::{Error, Result};
 pub enum Admission {
     /// The tokens were taken from the table before the call went ahead.
     Counted,
+    /// The table could not be reached, the policy is to allow, and this process had enough left of its own part of the
+    /// limits ([`Builder::share_while_unavailable`](crate::Builder::share_while_unavailable)): nothing was taken from the
+    /// table, and nothing will be.
+    Local,
     /// The table could not be reached and the policy is to allow: nothing was taken, and nothing will be.
     AllowedWhileUnavailable,
     /// The tokens of the call were taken; of those that the lease [consumed](Lease::consume) later some were not,
@@ -40,6 +45,8 @@ pub struct Lease {
     entity: EntityId,
     resource: Resource,
     held: Vec<Held>,
+    /// Taken from the process's own part instead.
+    own: Option<OwnPortion>,
     /// Taken by this lease on the entity's own bucket, in tokens.
     taken: BTreeMap<LimitName, i64>,
     /// The sum of all adjustments, which may be below what was taken until it is booked.
@@ -74,12 +81,20 @@ impl Lease {
         Self::new(lanes, checked, Admission::AllowedWhileUnavailable)
     }
 
+    pub(super) fn local(lanes: Arc<Lanes>, checked: &Checked, own: OwnPortion) -> Self {
+        Self {
+            own: Some(own),
+            ..Self::new(lanes, checked, Admission::Local)
+        }
+    }
+
     fn new(lanes: Arc<Lanes>, checked: &Checked, admission: Admission) -> Self {
         Self {
             lanes,
             entity: checked.entity.clone(),
             resource: checked.resource.clone(),
             held: Vec::new(),
+            own: None,
             taken: checked
                 .amounts
                 .iter()
@@ -160,7 +175,10 @@ impl Lease {
 
     /// True if there is anything to book on.
     fn is_counted(&self) -> bool {
-        self.admission != Admission::AllowedWhileUnavailable
+        !matches!(
+            self.admission,
+            Admission::Local | Admission::AllowedWhileUnavailable
+        )
     }
 
     fn knows(&self, limit: &LimitName) -> bool {
@@ -189,11 +207,18 @@ impl Lease {
         if self.is_counted() {
             match self.take_more(&name, amount).await {
                 Err(error) if error.is_unavailable() && self.policy() == OnUnavailable::Allow => {
+                    self.take_own(&name, amount, &error)?;
                     self.admission = Admission::PartlyCounted;
                     return Ok(());
                 }
                 result => result?,
             }
+        } else if self.own.is_some() {
+            self.take_own(
+                &name,
+                amount,
+                &lanes.hub().unavailable("too many buckets are in use"),
+            )?;
         }
         *self.taken.entry(name).or_default() += whole(amount);
         Ok(())
@@ -202,6 +227,25 @@ impl Lease {
     fn policy(&self) -> OnUnavailable {
         let stored = || self.lanes.hub().cache.policy(&self.entity, &self.resource).0;
         self.policy.unwrap_or_else(stored)
+    }
+
+    /// Takes from the process's own part of the limits, if it has one.
+    fn take_own(&mut self, name: &LimitName, amount: i128, why: &Error) -> Result<()> {
+        if let Some(own) = &mut self.own {
+            return own.consume(name, amount, why);
+        }
+        let hub = self.lanes.hub();
+        if let Some(share) = &hub.share {
+            let more = Checked {
+                entity: self.entity.clone(),
+                resource: self.resource.clone(),
+                amounts: vec![(name.clone(), amount)],
+                limits: self.limits.clone(),
+                policy: self.policy,
+            };
+            self.own = Some(OwnPortion::take(hub, share, &more, why)?);
+        }
+        Ok(())
     }
 
     async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
@@ -240,6 +284,15 @@ impl Lease {
     /// given up in the end is reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
     pub async fn commit(mut self) -> Result<()> {
         let adjusted = self.adjustments();
+        if let Some(own) = self.own.take() {
+            // A lease that is counted in part has its adjustments written.
+            let changes = if self.is_counted() {
+                Changes::new()
+            } else {
+                in_millitokens(&adjusted)
+            };
+            own.keep(&changes);
+        }
         let answers: Vec<_> = self
             .held
             .drain(..)
@@ -258,6 +311,7 @@ impl Lease {
 
     /// Gives everything back.
     pub async fn rollback(mut self) -> Result<()> {
+        drop(self.own.take());
         let answers: Vec<_> = self
             .held
             .drain(..)
@@ -292,13 +346,8 @@ impl Lease {
 impl Held {
     /// Keeps what was taken and books the adjustments of limits that this level has.
     fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Vec<oneshot::Receiver<Result<()>>> {
-        let own = adjusted
-            .iter()
-            .filter(|(limit, _)| self.level.terms.limits().get(limit).is_some());
-        let changes: Changes = own
-            .map(|(limit, delta)| (limit.clone(), i128::from(*delta) * 1000))
-            .collect();
-
+        let mut changes = in_millitokens(adjusted);
+        changes.retain(|(limit, _)| self.level.terms.limits().get(limit).is_some());
         if let Some(grant) = self.grant {
             return grant.keep(&changes);
         }
@@ -309,6 +358,13 @@ impl Held {
         }
         vec![self.level.lane.settle(debits, "".into())]
     }
+}
+
+fn in_millitokens(tokens: &BTreeMap<LimitName, i64>) -> Changes {
+    tokens
+        .iter()
+        .map(|(limit, tokens)| (limit.clone(), i128::from(*tokens) * 1000))
+        .collect()
 }
 
 fn whole(millis: i128) -> i64 {

@@ -25,6 +25,7 @@ mod peek;
 mod report;
 mod roster;
 mod server_time;
+mod share;
 mod status;
 mod tally;
 mod ticket;

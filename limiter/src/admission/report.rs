@@ -1,8 +1,10 @@
 //! What a limiter tells about itself.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use zae_limiter_schema::{EntityId, LimitName, Resource};
+
+use crate::Error;
 
 /// What is counted as it happens.
 #[derive(Debug, Default)]
@@ -12,6 +14,15 @@ pub(super) struct Counters {
     pub(super) unavailable: AtomicU64,
     pub(super) unwritten: AtomicU64,
     pub(super) refill_went_back: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a refusal.
+    pub(super) fn note(&self, error: &Error) {
+        if matches!(error, Error::RateLimitExceeded(_)) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What a limiter has done so far.

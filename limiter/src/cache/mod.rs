@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use zae_limiter_schema::{ConfigLevel, EntityId, Item, OnUnavailable, Resource};
 
-use crate::backend::ConfigSource;
+use crate::backend::{ConfigSource, LoadedConfig};
 use crate::resolution::{self, Defaults, Resolved, Source};
 use crate::{Clock, Result};
 
@@ -213,6 +213,17 @@ impl ConfigCache {
             .policy(entity, resource)
             .or_else(in_entry)
             .unwrap_or((self.defaults.on_unavailable, Source::Builder))
+    }
+
+    /// What applied when it was last read, however long ago; the builder's defaults where that was never. Never asks the
+    /// network.
+    pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<Resolved> {
+        let key = CacheKey {
+            entity: entity.clone(),
+            resource: resource.clone(),
+        };
+        let kept = self.state().entries.any_age(&key);
+        kept.unwrap_or_else(|| Arc::new(resolution::resolve(&LoadedConfig::default(), &self.defaults)))
     }
 
     /// Forgets everything.

@@ -1,7 +1,7 @@
 //! Opening a store's file: is it ours, and does somebody else hold it?
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dynoxide::Database;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -10,7 +10,9 @@ use super::{FileHeld, wording};
 use crate::{Error, Result};
 
 /// How long another process may keep the file while we open it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two tries to open it: not every lock is one that the engine waits for.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Opens or creates the store, off the async threads: a lock held elsewhere blocks.
 pub(super) async fn open(path: PathBuf) -> Result<Database> {
@@ -23,14 +25,16 @@ fn open_blocking(path: &Path) -> Result<Database> {
     let Some(text) = path.to_str() else {
         return Err(refused(path, "its path is not valid UTF-8"));
     };
-    check(path)?;
-    let database = Database::new(text).map_err(|error| {
-        if wording::is_lock(&error) {
-            held(path)
-        } else {
-            refused(path, &error.to_string())
+    let started = Instant::now();
+    let database = loop {
+        check(path)?;
+        match Database::new(text) {
+            Ok(database) => break database,
+            Err(error) if !wording::is_lock(&error) => return Err(refused(path, &error.to_string())),
+            Err(_) if started.elapsed() < PATIENCE => std::thread::sleep(BETWEEN_TRIES),
+            Err(_) => return Err(held(path)),
         }
-    })?;
+    };
     // The engine removes expired items only when asked. Nobody waits for them here, so a failure changes nothing.
     if let Err(error) = database.sweep_ttl() {
         tracing::debug!(path = text, %error, "expired items were not removed");

@@ -18,6 +18,7 @@ mod expiry;
 mod faults;
 mod leases;
 mod limits_of_a_call;
+mod local;
 mod mistakes;
 mod peer_items;
 mod refill;

@@ -79,6 +79,8 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
         admitted: true,
         admission: match lease.admission() {
             Admission::Counted => "counted",
+            Admission::Local => "local",
+            Admission::PartlyCounted => "partly_counted",
             _ => "allowed_while_unavailable",
         },
         entity_id: lease.entity().clone(),

@@ -161,8 +161,9 @@ impl Desk {
     /// Stops looking for writes that the network has had its time to deliver, until somebody asks for the bucket again.
     /// They are not forgotten: one of them may be what the bucket shows then.
     pub(crate) fn rest(&mut self, sent_before: Duration) {
-        self.resting =
-            !self.unresolved.is_empty() && self.unresolved.iter().all(|one| one.sent < sent_before);
+        // A write that only looks for the others is no reason to go on looking.
+        let late = |one: &Unresolved| one.entries.is_empty() || one.sent < sent_before;
+        self.resting = !self.unresolved.is_empty() && self.unresolved.iter().all(late);
     }
 
     /// Calls that a write without an answer has carried.
@@ -289,7 +290,9 @@ impl Desk {
             incarnation: current.write.incarnation().into(),
             entries: entries.collect(),
         });
-        (self.resting, self.looks) = (false, 0);
+        if !current.tickets.is_empty() {
+            (self.resting, self.looks) = (false, 0);
+        }
         if self.unresolved.len() > MOST_UNRESOLVED {
             self.unresolved.pop_front();
             self.forgetful = true;

@@ -340,6 +340,23 @@ fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
 }
 
 #[test]
+fn looking_for_a_write_in_doubt_ends_though_no_look_is_answered() {
+    let mut bench = created();
+    let _call = bench.ask(5);
+    bench.write();
+    bench.lose();
+    let mut looks = 0;
+    while let (Step::Send(write), _) = bench.next() {
+        assert!(write.batch.demands.is_empty());
+        bench.lose();
+        bench.outlast(1_000);
+        looks += 1;
+        assert!(looks < 100, "for ever");
+    }
+    assert!(looks > 50);
+}
+
+#[test]
 fn a_creation_that_arrives_after_a_look_is_found_and_given_back() {
     let mut bench = Bench::new();
     bench.read();
