@@ -34,7 +34,8 @@ demo: machine venv-ministack functions ## The whole system at work: a local clou
 test: lint venv-ministack venv-peer functions ## Everything that must hold: lint, then all tests and doctests
 	cargo test --workspace --locked
 	cargo clippy --workspace --all-targets --locked --features zae-limiter-cli/bundled-functions -- -D warnings
-	cargo test --workspace --locked --features zae-limiter-cli/bundled-functions --test cli bundled::
+	@# All targets, though only one has such tests: choosing it would build its dependencies with other features, all anew.
+	cargo test --workspace --locked --tests --features zae-limiter-cli/bundled-functions --quiet -- bundled::
 
 .PHONY: lint
 lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, rendered templates
@@ -50,8 +51,9 @@ fmt: ## Format all Rust code
 ##@ Proof
 
 .PHONY: simulate
-simulate: machine ## The long concurrency simulation of acquire
+simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
 	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib simulation:: -- --nocapture
+	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
 
 .PHONY: bench
 bench: machine functions ## Measure the packed functions: records, memory, start and writes; fails if they take too much
