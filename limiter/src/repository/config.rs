@@ -6,8 +6,8 @@ use std::fmt;
 
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Item, Limit,
-    LimitSet, OnUnavailable, Resource,
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitSet, OnUnavailable,
+    Resource,
 };
 
 use super::audit::{self, Details};
@@ -376,68 +376,5 @@ fn counts_up(version: &AttributeValue) -> bool {
     match version {
         AttributeValue::N(digits) => digits.parse::<u64>().is_ok_and(|version| version < u64::MAX),
         _ => false,
-    }
-}
-
-impl Repository {
-    /// Forgets a count that has come down to nothing. Readers pass over it anyway, so failing here is harmless.
-    pub(super) async fn drop_empty_counts(&self, resource: Option<&str>) {
-        let Some(resource) = resource else { return };
-        let update = Update::of(keys::entity_config_registry())
-            .remove(resource)
-            .when(|p| {
-                let name = p.name(resource);
-                format!("{name} <= {}", p.value(AttributeValue::N("0".to_owned())))
-            });
-        if let Err(error) = self.inner.table.update(update).await {
-            tracing::debug!(%error, resource, "an empty count stays in the registry");
-        }
-    }
-
-    /// The resources that have defaults, sorted: limits, or a policy alone.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(limiter.list_resources_with_defaults().await?, ["gpt-4"]);
-    /// # Ok(()) }
-    /// ```
-    pub async fn list_resources_with_defaults(&self) -> Result<Vec<String>> {
-        let item = self.inner.table.get(&keys::resource_registry(), true).await?;
-        let registry = item
-            .map(|item| zae_limiter_schema::ResourceRegistry::from_item(&item))
-            .transpose()?;
-        Ok(registry.unwrap_or_default().0.into_iter().collect())
-    }
-
-    /// The resources for which entities have configuration of their own, sorted: limits, or a policy alone.
-    /// `_default_` stands for what an entity has on every resource.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// limiter.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
-    /// assert_eq!(limiter.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
-    /// # Ok(()) }
-    /// ```
-    pub async fn list_resources_with_entity_configs(&self) -> Result<Vec<String>> {
-        let item = self
-            .inner
-            .table
-            .get(&keys::entity_config_registry(), true)
-            .await?;
-        let registry = item
-            .map(|item| EntityConfigRegistry::from_item(&item))
-            .transpose()?
-            .unwrap_or_default();
-        Ok(registry.resources().map(str::to_owned).collect())
     }
 }

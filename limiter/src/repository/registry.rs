@@ -1,7 +1,7 @@
-//! The writes on the two registries. Each is part of the transaction that makes it true.
+//! The two registries: which resources have configuration. Each write is part of the transaction that makes it true.
 
 use zae_limiter_schema::keys;
-use zae_limiter_schema::{AttributeValue, EntityId, Item, Resource, ResourceRegistry};
+use zae_limiter_schema::{AttributeValue, EntityConfigRegistry, EntityId, Item, Resource, ResourceRegistry};
 
 use super::paging::Rows;
 use crate::dynamo::{Query, Sort, Update};
@@ -68,4 +68,65 @@ fn entity_of_partition(item: &Item) -> Option<EntityId> {
     let id = EntityId::parse(key.strip_prefix(keys::prefix::ENTITY).unwrap_or(&key));
     id.inspect_err(|error| tracing::warn!(%error, "an entity is passed over"))
         .ok()
+}
+
+impl Repository {
+    /// Forgets a count that has come down to nothing. Readers pass over it anyway, so failing here is harmless.
+    pub(super) async fn drop_empty_counts(&self, resource: Option<&str>) {
+        let Some(resource) = resource else { return };
+        let update = Update::of(keys::entity_config_registry())
+            .remove(resource)
+            .when(|p| {
+                let name = p.name(resource);
+                format!("{name} <= {}", p.value(AttributeValue::N("0".to_owned())))
+            });
+        if let Err(error) = self.inner.table.update(update).await {
+            tracing::debug!(%error, resource, "an empty count stays in the registry");
+        }
+    }
+
+    /// The resources that have defaults, sorted: limits, or a policy alone.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(limiter.list_resources_with_defaults().await?, ["gpt-4"]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_resources_with_defaults(&self) -> Result<Vec<String>> {
+        let item = self.inner.table.get(&keys::resource_registry(), true).await?;
+        let registry = item.map(|item| ResourceRegistry::from_item(&item)).transpose()?;
+        Ok(registry.unwrap_or_default().0.into_iter().collect())
+    }
+
+    /// The resources for which entities have configuration of their own, sorted: limits, or a policy alone.
+    /// `_default_` stands for what an entity has on every resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// limiter.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
+    /// assert_eq!(limiter.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_resources_with_entity_configs(&self) -> Result<Vec<String>> {
+        let item = self
+            .inner
+            .table
+            .get(&keys::entity_config_registry(), true)
+            .await?;
+        let registry = item
+            .map(|item| EntityConfigRegistry::from_item(&item))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(registry.resources().map(str::to_owned).collect())
+    }
 }
