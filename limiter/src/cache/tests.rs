@@ -64,6 +64,15 @@ struct Bench {
     cache: Arc<ConfigCache>,
 }
 
+/// A source that answers only when it is told to.
+fn holding() -> Bench {
+    let held = Fake {
+        hold: Some(Notify::new()),
+        ..Fake::default()
+    };
+    bench(held, 60, 100)
+}
+
 fn bench(backend: Fake, ttl: u64, entries: usize) -> Bench {
     let (backend, clock) = (
         Arc::new(backend),
@@ -174,14 +183,7 @@ async fn what_is_asked_for_often_outlives_what_is_not() {
 
 #[tokio::test]
 async fn a_hundred_callers_of_one_key_share_one_load() {
-    let bench = bench(
-        Fake {
-            hold: Some(Notify::new()),
-            ..Fake::default()
-        },
-        60,
-        100,
-    );
+    let bench = holding();
     let callers: Vec<_> = (0..100)
         .map(|_| {
             let cache = bench.cache.clone();
@@ -203,14 +205,7 @@ async fn a_hundred_callers_of_one_key_share_one_load() {
 
 #[tokio::test]
 async fn a_load_that_hangs_does_not_hold_up_other_keys() {
-    let bench = bench(
-        Fake {
-            hold: Some(Notify::new()),
-            ..Fake::default()
-        },
-        60,
-        100,
-    );
+    let bench = holding();
     let cache = bench.cache.clone();
     let hanging = tokio::spawn(async move { cache.resolve(&EntityId::parse("slow").unwrap(), &gpt()).await });
     tokio::task::yield_now().await;
@@ -225,14 +220,7 @@ async fn a_load_that_hangs_does_not_hold_up_other_keys() {
 
 #[tokio::test]
 async fn a_cancelled_load_is_taken_over_and_leaves_nothing_behind() {
-    let bench = bench(
-        Fake {
-            hold: Some(Notify::new()),
-            ..Fake::default()
-        },
-        60,
-        100,
-    );
+    let bench = holding();
     let spawn = || {
         let cache = bench.cache.clone();
         tokio::spawn(async move {
@@ -270,14 +258,7 @@ async fn a_failed_load_is_not_kept_and_its_callers_share_the_error() {
 
 #[tokio::test]
 async fn what_was_loaded_before_an_invalidation_is_not_kept_after_it() {
-    let bench = bench(
-        Fake {
-            hold: Some(Notify::new()),
-            ..Fake::default()
-        },
-        60,
-        100,
-    );
+    let bench = holding();
     let cache = bench.cache.clone();
     let loading =
         tokio::spawn(async move { cache.resolve(&EntityId::parse("user-1").unwrap(), &gpt()).await });
@@ -383,14 +364,7 @@ async fn a_policy_of_our_own_writing_is_known_at_once() {
 
 #[tokio::test]
 async fn what_was_read_before_our_own_write_does_not_bring_the_old_policy_back() {
-    let bench = bench(
-        Fake {
-            hold: Some(Notify::new()),
-            ..Fake::default()
-        },
-        60,
-        100,
-    );
+    let bench = holding();
     let cache = bench.cache.clone();
     let user = EntityId::parse("user-1").unwrap();
     let loading = tokio::spawn({

@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity};
+use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity, RateLimiter};
 
 use crate::support::faulty::{Fault, Weather};
 use crate::support::{Stage, page, rpm};
 
 fn stage() -> Stage {
     Stage::faulty(Weather::Fair)
+}
+
+/// A limiter that soon gives up.
+async fn impatient(stage: &Stage) -> RateLimiter {
+    stage
+        .builder()
+        .admin_time_budget(Duration::from_millis(200))
+        .await
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,11 +284,7 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
 #[tokio::test(start_paused = true)]
 async fn a_change_and_its_event_happen_together_or_not_at_all() {
     let stage = stage();
-    let limiter = stage
-        .builder()
-        .admin_time_budget(Duration::from_millis(200))
-        .await
-        .unwrap();
+    let limiter = impatient(&stage).await;
     limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
     stage
         .faults()
@@ -314,11 +319,7 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
 #[tokio::test(start_paused = true)]
 async fn a_change_that_may_have_happened_is_looked_for_at_once() {
     let stage = stage();
-    let limiter = stage
-        .builder()
-        .admin_time_budget(Duration::from_millis(200))
-        .await
-        .unwrap();
+    let limiter = impatient(&stage).await;
     limiter.create_entity(NewEntity::new("acme")).await.unwrap();
     limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
     limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
@@ -370,11 +371,7 @@ async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_was_stopped_can_be_run_again() {
     let stage = stage();
-    let limiter = stage
-        .builder()
-        .admin_time_budget(Duration::from_millis(200))
-        .await
-        .unwrap();
+    let limiter = impatient(&stage).await;
     limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
     limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let id = "user-1".parse().unwrap();

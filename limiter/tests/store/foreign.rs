@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use zae_limiter::{AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable};
+use zae_limiter::{
+    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, RateLimiter,
+};
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
 use crate::capacity::{NOON, bucket};
@@ -36,15 +38,17 @@ async fn break_level(stage: &Stage, level: &ConfigLevel) {
     stage.put([Item::from(item)]).await;
 }
 
+/// A limiter that has not seen the level, which was set and then broken.
+async fn beside_broken(stage: &Stage, level: &ConfigLevel) -> RateLimiter {
+    let change = ConfigChange::new().limits([rpm(1)]);
+    stage.limiter().await.set_config(level, change).await.unwrap();
+    break_level(stage, level).await;
+    stage.limiter().await
+}
+
 async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: Stage) {
-    let limiter = stage.limiter().await;
     for level in levels() {
-        limiter
-            .set_config(&level, ConfigChange::new().limits([rpm(1)]))
-            .await
-            .unwrap();
-        break_level(&stage, &level).await;
-        let limiter = stage.limiter().await;
+        let limiter = beside_broken(&stage, &level).await;
         let unread = limiter.get_config(&level).await.unwrap_err();
         assert!(matches!(unread, Error::Malformed(_)), "{level}: {unread}");
         let policy = ConfigChange::new().on_unavailable(OnUnavailable::Allow);
@@ -66,14 +70,8 @@ async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: St
 }
 
 async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
-    let limiter = stage.limiter().await;
     for level in levels() {
-        limiter
-            .set_config(&level, ConfigChange::new().limits([rpm(1)]))
-            .await
-            .unwrap();
-        break_level(&stage, &level).await;
-        let limiter = stage.limiter().await;
+        let limiter = beside_broken(&stage, &level).await;
         assert!(limiter.delete_config(&level).await.unwrap(), "{level}");
         let left = limiter.get_config(&level).await.unwrap();
         assert!(
@@ -82,7 +80,12 @@ async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
         );
         assert!(!limiter.delete_config(&level).await.unwrap(), "{level}");
     }
-    let registered = limiter.list_resources_with_entity_configs().await.unwrap();
+    let registered = stage
+        .limiter()
+        .await
+        .list_resources_with_entity_configs()
+        .await
+        .unwrap();
     assert!(registered.is_empty(), "{registered:?}");
 }
 
