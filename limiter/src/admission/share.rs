@@ -176,17 +176,13 @@ impl OwnPortion {
     /// Takes what the call asks, by the limits that were known last.
     pub(super) fn take(hub: &Arc<Hub>, share: &Arc<Share>, checked: &Checked, why: &Error) -> Result<Self> {
         let levels = known_levels(hub, checked).ok_or_else(|| why.clone())?;
-        let portion = Self {
+        let mut portion = Self {
             hub: hub.clone(),
             share: share.clone(),
             levels: Vec::new(),
         };
-        portion.taken(levels, why)
-    }
-
-    fn taken(mut self, levels: Vec<Asked>, why: &Error) -> Result<Self> {
-        self.take_more(levels, why)?;
-        Ok(self)
+        portion.take_more(levels, why)?;
+        Ok(portion)
     }
 
     /// Takes so much more of a limit, at every level that has it.

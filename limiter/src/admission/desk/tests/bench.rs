@@ -189,20 +189,13 @@ impl Bench {
         let mut other = Self {
             desk: Desk::new(key, ClientId::from_random(77), Duration::from_secs(3600)),
             item: self.item.clone(),
-            ..*self.clone_clock()
+            elapsed: self.elapsed,
+            terms: self.terms.clone(),
         };
         other.read();
         let _answer = other.ask(tokens);
         let write = other.write();
         assert!(other.arrive(&write), "{write:?}");
         self.item = other.item;
-    }
-
-    pub(super) fn clone_clock(&self) -> Box<Self> {
-        Box::new(Self {
-            elapsed: self.elapsed,
-            terms: self.terms.clone(),
-            ..Self::new()
-        })
     }
 }
