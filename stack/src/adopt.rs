@@ -1,6 +1,6 @@
-//! Whether a table that is there already fits the template.
+//! Whether an existing table fits the template.
 //!
-//! Importing takes a table in as it is. What cannot be changed afterwards has to be right before.
+//! An import does not change the table, so what cannot be changed later must be right before.
 
 use aws_sdk_dynamodb::types::{KeySchemaElement, Projection, StreamViewType, TableDescription};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use zae_limiter_template::model::ids;
 
 use crate::guard::indexes;
 
-/// What about a table does not fit, in words; nothing if it can be taken in.
+/// Why a table cannot be imported; empty if it can.
 pub(crate) fn misfits(table: &TableDescription, template: &Template) -> Vec<String> {
     let mut misfits = Vec::new();
     let properties = template
@@ -53,7 +53,7 @@ pub(crate) fn misfits(table: &TableDescription, template: &Template) -> Vec<Stri
     misfits
 }
 
-/// Whether a table is of the kind that our stacks make.
+/// Whether a table has the layout of this project.
 pub(crate) fn looks_like_ours(table: &TableDescription) -> bool {
     let names: Vec<_> = table
         .key_schema()

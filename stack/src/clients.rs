@@ -8,23 +8,23 @@ use aws_config::timeout::TimeoutConfig;
 
 use crate::reach::Reach;
 
-/// Attempts of one call, the first included: CloudFormation throttles early and for long.
+/// Attempts of one call, including the first.
 const ATTEMPTS: u32 = 8;
 
-/// Time for one attempt of a call. A connection that has gone silent must not hold a deployment up for ever.
-const ANSWER: Duration = Duration::from_secs(60);
+/// Timeout of one attempt, so that a silent connection does not block a deployment.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same for S3, to which archives are uploaded over whatever line there is.
-const UPLOAD: Duration = Duration::from_secs(10 * 60);
+/// Timeout of one attempt for S3, where archives are uploaded over slow connections too.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
-/// One client per service. [`Clients::new`] makes them from one configuration; set a field to use another for a service.
+/// One client per service. [`Clients::new`] creates them from one configuration; set a field to use another client.
 #[derive(Debug, Clone)]
 pub struct Clients {
     /// Stacks, change sets and events.
     pub cloudformation: aws_sdk_cloudformation::Client,
-    /// The bucket with the functions' archives.
+    /// The bucket with the functions' archives, and purges.
     pub s3: aws_sdk_s3::Client,
-    /// Only whether the table exists, and its deletion by a purge.
+    /// Whether the table exists, and purges.
     pub dynamodb: aws_sdk_dynamodb::Client,
     /// Checks before a change.
     pub iam: aws_sdk_iam::Client,
@@ -34,14 +34,14 @@ pub struct Clients {
     pub logs: aws_sdk_cloudwatchlogs::Client,
     /// Checks before a change.
     pub sns: aws_sdk_sns::Client,
-    /// Whose account this is, when there is no stack yet that tells.
+    /// The account, before a stack exists.
     pub sts: aws_sdk_sts::Client,
 }
 
 impl Clients {
-    /// Clients that share a configuration, retry throttled calls at least eight times, and give up on an attempt that is not
-    /// answered within a minute (S3: ten) unless the configuration says otherwise. As long as nobody has answered at all, three
-    /// connections that fail are enough: the region or the endpoint is wrong.
+    /// Clients that share a configuration and make at least 8 attempts per call. An attempt times out after 1 minute (S3: 10
+    /// minutes) unless the configuration sets a timeout. Before any service has answered, 3 failed connections are an
+    /// error: the region or endpoint is wrong.
     pub fn new(aws: &SdkConfig) -> Self {
         let retry = aws.retry_config().cloned().unwrap_or_else(RetryConfig::standard);
         let attempts = retry.max_attempts().max(ATTEMPTS);
@@ -57,12 +57,14 @@ impl Clients {
         }
         macro_rules! client {
             ($service:ident) => {
-                $service::Client::from_conf(config!($service, ANSWER).build())
+                $service::Client::from_conf(config!($service, ATTEMPT_TIMEOUT).build())
             };
         }
-        // Bucket names as host names do not resolve on a machine that stands in for AWS.
+        // Bucket names as host names do not resolve on a local endpoint.
         let path_style = aws.endpoint_url().is_some();
-        let s3 = config!(aws_sdk_s3, UPLOAD).force_path_style(path_style).build();
+        let s3 = config!(aws_sdk_s3, UPLOAD_TIMEOUT)
+            .force_path_style(path_style)
+            .build();
         Self {
             cloudformation: client!(aws_sdk_cloudformation),
             s3: aws_sdk_s3::Client::from_conf(s3),
@@ -76,7 +78,7 @@ impl Clients {
     }
 }
 
-/// A configuration whose attempts end, after this time where it does not say when.
+/// The configuration with this attempt timeout, unless it has one.
 fn within(aws: &SdkConfig, time: Duration) -> SdkConfig {
     let given = aws.timeout_config();
     let unlimited = given.is_none_or(|given| given.operation_attempt_timeout().is_none());
@@ -105,10 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_is_not_answered_ends_when_the_configuration_says_or_else_when_we_do() {
-        assert_eq!(limits(None), [Some(ANSWER), Some(UPLOAD)]);
+    fn an_attempt_times_out_as_configured_or_else_by_our_default() {
+        assert_eq!(limits(None), [Some(ATTEMPT_TIMEOUT), Some(UPLOAD_TIMEOUT)]);
         let connecting = TimeoutConfig::builder().connect_timeout(Duration::from_secs(1));
-        assert_eq!(limits(Some(connecting.build())), [Some(ANSWER), Some(UPLOAD)]);
+        assert_eq!(
+            limits(Some(connecting.build())),
+            [Some(ATTEMPT_TIMEOUT), Some(UPLOAD_TIMEOUT)]
+        );
         let own = Duration::from_secs(7);
         let given = TimeoutConfig::builder().operation_attempt_timeout(own);
         assert_eq!(limits(Some(given.build())), [Some(own), Some(own)]);

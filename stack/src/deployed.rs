@@ -1,4 +1,4 @@
-//! What is deployed, as CloudFormation tells it.
+//! The deployed stack.
 
 use std::collections::BTreeMap;
 
@@ -65,12 +65,12 @@ impl Described {
         Situation::of(&self.status)
     }
 
-    /// When it last changed.
+    /// When it was last changed.
     pub(crate) fn changed_at(&self) -> &str {
         self.updated.as_deref().unwrap_or(&self.created)
     }
 
-    /// Partition, region and account, which its ARN has: no other call is needed to know them.
+    /// Partition, region and account, from its ARN.
     pub(crate) fn place(&self) -> Option<Place> {
         let mut parts = self.id.split(':');
         let (Some("arn"), Some(partition), Some("cloudformation")) =
@@ -91,16 +91,16 @@ impl Described {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deployed {
     pub(crate) stack: Described,
-    /// Nothing where it is not one of ours, or not there yet. The stack's name and the values of its parameters are in
-    /// place, so it does not matter who deployed it.
+    /// `None` if the template is not of this project, or not there yet. The stack's name and parameter values are filled in,
+    /// so it does not matter which tool deployed it.
     pub(crate) template: Option<Template>,
-    /// The names of the change sets that an empty stack waits for, where nothing else tells whose it is.
+    /// The names of an empty stack's change sets, if nothing else shows who owns it.
     change_sets: Vec<String>,
 }
 
 impl Deployed {
     pub(crate) fn new(stack: Described, body: &str) -> Self {
-        // A template that our reader refuses has tags such as !Ref, so it is not one of ours.
+        // A template that does not parse has tags such as !Ref, so it is not one of this project.
         let template = Template::parse(body)
             .ok()
             .filter(Template::is_ours)
@@ -112,7 +112,7 @@ impl Deployed {
         }
     }
 
-    /// A stack that waits for its first change set and has no template.
+    /// An empty stack that waits for its first change set.
     pub(crate) fn in_review(stack: Described, change_sets: Vec<String>) -> Self {
         Self {
             stack,
@@ -124,7 +124,7 @@ impl Deployed {
     pub(crate) fn owner(&self) -> Owner {
         match self.template {
             Some(_) => Owner::Ours,
-            // The tags of a change set become the stack's when it is executed, so an empty stack may have none.
+            // A stack gets the tags of a change set when it is executed, so an empty stack may have none.
             None if self.stack.situation() == Situation::Review && self.stack.tags.is_empty() => {
                 let ours = |name: &String| name.starts_with(CHANGE_SET_PREFIX);
                 if self.change_sets.iter().all(ours) {
@@ -144,7 +144,7 @@ impl Deployed {
         }
     }
 
-    /// Where a function's code is now.
+    /// The deployed location of a function's code.
     pub(crate) fn code_of(&self, function: LambdaFunction) -> Option<Value> {
         let resource = self.template.as_ref()?.resource(&function.ids().function)?;
         resource.get("Properties")?.get("Code").cloned()

@@ -1,4 +1,4 @@
-//! What a stack should be: template, tags, and what they are recognised by.
+//! The desired state of a stack: template, tags, and their fingerprint.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,11 +17,11 @@ type Change = dyn Fn(&mut Model) -> Result<(), zae_limiter_template::Error> + Se
 
 /// A change to the model before it is rendered.
 #[derive(Clone)]
-pub(crate) struct Customise(pub(crate) Arc<Change>);
+pub(crate) struct Customize(pub(crate) Arc<Change>);
 
-impl fmt::Debug for Customise {
+impl fmt::Debug for Customize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Customise(..)")
+        f.write_str("Customize(..)")
     }
 }
 
@@ -34,43 +34,47 @@ pub(crate) struct Desired {
 }
 
 impl Desired {
-    pub(crate) fn new(template: Template, tags: BTreeMap<String, String>) -> Result<Self, Error> {
-        if !fits_a_request(&template) {
+    pub(crate) fn new(template: &Template, tags: &BTreeMap<String, String>) -> Result<Self, Error> {
+        if !fits_a_request(template) {
             return Err(Error::TemplateTooLong {
                 bytes: template.to_json().len(),
                 most: Template::LONGEST_BODY,
             });
         }
-        let fingerprint = Fingerprint::of(&template.what_deploys(), &tags);
-        Ok(Self {
-            template,
-            tags,
-            fingerprint,
-        })
+        Ok(Self::deployed(template, tags))
     }
 
-    /// Renders the options; functions without an archive keep the code that is deployed.
+    /// Renders the options. Functions without an archive keep their deployed code.
     pub(crate) fn render(
         name: &StackName,
         options: &StackOptions,
-        customise: Option<&Customise>,
+        customize: Option<&Customize>,
         loaded: &Loaded,
         deployed: Option<&Deployed>,
     ) -> Result<Self, Error> {
         let code = loaded.locations(name.as_str(), options, deployed)?;
         let mut model = Model::of_stack(name, options, &code)?;
-        if let Some(Customise(change)) = customise {
+        if let Some(Customize(change)) = customize {
             change(&mut model)?;
         }
         let tags = stack_tags(name, options)
             .into_iter()
             .map(|tag| (tag.key, tag.value))
             .collect();
-        Self::new(model.render()?, tags)
+        Self::new(&model.render()?, &tags)
     }
 
-    /// Whether a stack is as it should be.
-    pub(crate) fn is(&self, deployed: &Deployed) -> bool {
+    /// The state that is deployed, for a stack that is left as it is.
+    pub(crate) fn deployed(template: &Template, tags: &BTreeMap<String, String>) -> Self {
+        Self {
+            template: template.clone(),
+            tags: tags.clone(),
+            fingerprint: Fingerprint::of(&template.what_deploys(), tags),
+        }
+    }
+
+    /// Whether the stack matches.
+    pub(crate) fn matches(&self, deployed: &Deployed) -> bool {
         let same = |template: &Template| template.deploys_the_same_as(&self.template);
         deployed.template.as_ref().is_some_and(same) && deployed.stack.tags == self.tags
     }

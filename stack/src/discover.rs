@@ -1,4 +1,4 @@
-//! Every stack of ours in an account and region.
+//! Finding stacks in an account and region.
 
 use aws_config::SdkConfig;
 use serde::Serialize;
@@ -9,24 +9,24 @@ use crate::owner::{Owner, PEER_PREFIX, tagged};
 use crate::status::Health;
 use crate::{Clients, Error, Stack};
 
-/// A stack that was found by its tags.
+/// A stack found by its tags.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Discovered {
     /// The stack's name.
     pub stack_name: String,
-    /// The name that its users know it by.
+    /// The name in its `zae-limiter:name` tag.
     pub user_name: String,
-    /// Where it is.
+    /// Its region.
     pub region: String,
-    /// Whether this project or zae-limiter for Python made it.
+    /// Whether this project or zae-limiter for Python created it.
     pub owner: Owner,
     /// CloudFormation's status.
     pub status: String,
-    /// How it is doing.
+    /// Its health.
     pub health: Health,
-    /// When it was made, as RFC 3339.
+    /// When it was created, as RFC 3339.
     pub created: String,
-    /// When it was last changed.
+    /// When it was last updated.
     pub updated: Option<String>,
     /// The release that deployed it.
     pub version: Option<String>,
@@ -37,12 +37,12 @@ pub struct Discovered {
 }
 
 impl Stack {
-    /// Finds every stack of ours, and of zae-limiter for Python, in the account and region that the configuration leads to.
+    /// Finds every stack of this project and of zae-limiter for Python in the account and region of this configuration.
     pub async fn discover(aws: &SdkConfig) -> Result<Vec<Discovered>, Error> {
         Self::discover_with(Clients::new(aws)).await
     }
 
-    /// The same by these clients.
+    /// [`discover`](Stack::discover) with these clients.
     pub async fn discover_with(clients: Clients) -> Result<Vec<Discovered>, Error> {
         let stacks = Cloud { clients }.describe_all().await?;
         let ours = stacks

@@ -1,4 +1,4 @@
-//! What can go wrong with a stack.
+//! Errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,78 +10,78 @@ use crate::guard::Refusal;
 use crate::owner::Owner;
 use crate::preflight::Finding;
 
-/// Why a stack could not be looked at or changed.
+/// Why an operation on a stack failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The options make no template.
+    /// The options cannot be rendered to a template.
     #[error(transparent)]
     Template(#[from] zae_limiter_template::Error),
 
-    /// The template has more bytes than a request can carry.
+    /// The template is larger than CloudFormation accepts.
     #[error(
-        "the template has {bytes} bytes and CloudFormation takes {most}; put some of the added resources into a stack of their own"
+        "the template has {bytes} bytes and CloudFormation accepts {most}; move added resources to a stack of their own"
     )]
     TemplateTooLong {
-        /// What it has.
+        /// Its size.
         bytes: usize,
-        /// What it may have.
+        /// The limit.
         most: usize,
     },
 
-    /// Nobody said where.
+    /// No region is configured.
     #[error("no AWS region is configured; set AWS_REGION, or a region in the profile")]
     NoRegion,
 
     /// A permission is missing.
-    #[error("not allowed: {action} on {resource}; AWS says: {message}")]
+    #[error("access denied: {action} on {resource}; AWS says: {message}")]
     Denied {
         /// The missing action, such as `cloudformation:CreateStack`.
         action: String,
-        /// What it was to be done to.
+        /// The resource.
         resource: String,
-        /// What AWS said.
+        /// The message from AWS.
         message: String,
     },
 
-    /// A call failed, throttled calls after many attempts.
+    /// A call failed after all retries.
     #[error("{action} on {resource} failed with {code}: {message}")]
     Call {
-        /// What was called.
+        /// The action.
         action: &'static str,
-        /// What it was to be done to.
+        /// The resource.
         resource: String,
-        /// AWS's code of the error.
+        /// The error code from AWS.
         code: String,
-        /// What AWS said.
+        /// The message from AWS.
         message: String,
     },
 
-    /// A function is switched on, and there is no code for it.
+    /// A function is enabled and has no code.
     #[error(
-        "the {function} of stack {stack:?} has no code: {}; build the archives with `make functions` and give their directory \
-         (code_directory), name archives in S3 (code_bucket and {function}_code_key), or set {} to false",
+        "the {function} of stack {stack:?} has no code: {}; build the archives with `make functions` and set code_directory, name \
+         archives in S3 (code_bucket and {function}_code_key), or set {} to false",
         if *deployed { "it is not deployed yet and no archive was given" } else { "the stack does not exist yet and no archive was given" },
         function.switch()
     )]
     CodeMissing {
-        /// Which one.
+        /// The function.
         function: LambdaFunction,
         /// The stack's name.
         stack: String,
-        /// Whether there is a stack.
+        /// Whether the stack exists.
         deployed: bool,
     },
 
-    /// There is no archive where it must be.
+    /// An archive was not found.
     #[error(
-        "the archive of the {function} is not there, looked at {}; build it with `make functions`",
-        list(looked_at, ", ")
+        "the archive of the {function} was not found at {}; build it with `make functions`",
+        paths(looked_at)
     )]
     ArchiveMissing {
-        /// Whose.
+        /// The function.
         function: LambdaFunction,
-        /// Paths.
+        /// The paths that were tried.
         looked_at: Vec<PathBuf>,
     },
 
@@ -94,17 +94,17 @@ pub enum Error {
         source: std::io::Error,
     },
 
-    /// A file that is no zip.
-    #[error("{origin} is no zip archive; build the functions with `make functions`")]
+    /// The file is not a zip archive.
+    #[error("{origin} is not a zip archive; build the functions with `make functions`")]
     NotAnArchive {
-        /// What was read.
+        /// The file.
         origin: String,
     },
 
-    /// The bucket for archives belongs to somebody else, who could change the functions' code.
+    /// The bucket for archives belongs to another account, which could change the functions' code.
     #[error(
-        "bucket {bucket} does not belong to account {account}, or s3:ListBucket on it is not allowed; allow that, or name a bucket of the \
-         account by code_bucket"
+        "bucket {bucket} does not belong to account {account}, or s3:ListBucket on it is denied; allow it, or set code_bucket to a bucket \
+         of the account"
     )]
     BucketTaken {
         /// The bucket.
@@ -113,15 +113,15 @@ pub enum Error {
         account: String,
     },
 
-    /// A bucket was named that is not there.
-    #[error("there is no bucket {bucket}; create it, or leave code_bucket unset to have one made")]
+    /// The bucket in `code_bucket` does not exist.
+    #[error("bucket {bucket} does not exist; create it, or unset code_bucket to use the default bucket")]
     BucketMissing {
         /// The bucket.
         bucket: String,
     },
 
-    /// Something else is stored under an archive's hash.
-    #[error("{bucket}/{key} is not the archive that its name says; find out who wrote it and delete it")]
+    /// An object does not have the hash that its key states.
+    #[error("{bucket}/{key} does not have the SHA-256 in its name; find out who wrote it and delete it")]
     ArtifactDiffers {
         /// The bucket.
         bucket: String,
@@ -129,9 +129,9 @@ pub enum Error {
         key: String,
     },
 
-    /// The stack is not ours to change.
+    /// The stack was not created by this project.
     #[error(
-        "stack {stack:?} was made by {owner} and is left alone; {}",
+        "stack {stack:?} was created by {owner} and was not changed; {}",
         match owner {
             Owner::Peer => "choose another name, or export its data and delete it first",
             _ => "choose another name",
@@ -140,14 +140,12 @@ pub enum Error {
     NotOurs {
         /// Its name.
         stack: String,
-        /// Whose it is.
+        /// Its owner.
         owner: Owner,
     },
 
-    /// A stack that does not tell its options in a way that this release understands.
-    #[error(
-        "the options that stack {stack:?} was deployed with are not known: {reason}; deploy it with options that say all"
-    )]
+    /// The stack does not store its options, or this release cannot read them.
+    #[error("the options of stack {stack:?} cannot be read: {reason}; deploy it with complete options")]
     OptionsUnknown {
         /// Its name.
         stack: String,
@@ -155,14 +153,14 @@ pub enum Error {
         reason: String,
     },
 
-    /// There is no such stack.
-    #[error("there is no stack {stack:?}")]
+    /// The stack does not exist.
+    #[error("stack {stack:?} does not exist")]
     NoSuchStack {
         /// Its name.
         stack: String,
     },
 
-    /// The table that would be taken in is part of another stack.
+    /// The table to import belongs to another stack.
     #[error("table {table:?} belongs to stack {owner:?}; choose another name for this stack")]
     TableOwned {
         /// The table.
@@ -171,68 +169,68 @@ pub enum Error {
         owner: String,
     },
 
-    /// The table that would be taken in is not as ours must be.
+    /// The table to import does not fit the template.
     #[error(
-        "table {table:?} exists and does not fit: {}; rename the stack, or delete or change the table",
+        "table {table:?} exists and does not fit: {}; choose another stack name, or delete or change the table",
         list(misfits, ", ")
     )]
     TableMisfits {
         /// The table.
         table: String,
-        /// What does not fit.
+        /// The differences.
         misfits: Vec<String>,
     },
 
-    /// CloudFormation would make a table where there is one.
+    /// CloudFormation would not import the existing table.
     #[error("table {table:?} exists, but CloudFormation would not import it ({reason}); nothing was changed")]
     NotImported {
         /// The table.
         table: String,
-        /// What it says.
+        /// The reason that CloudFormation gives.
         reason: String,
     },
 
-    /// The change would lose data, or cannot be made.
+    /// The change would lose data, or is impossible.
     #[error("refused, nothing was changed: {}", list(refusals, "; "))]
     Guarded {
-        /// Each of them.
+        /// Why, for each resource.
         refusals: Vec<Refusal>,
     },
 
-    /// Something is in the way of the change; nothing was touched.
-    #[error("before anything was changed, {} found: {}", count(findings.len()), list(findings, "; "))]
+    /// The checks before the change found problems; nothing was changed.
+    #[error("nothing was changed: {}", list(findings, "; "))]
     Preflight {
-        /// All of it.
+        /// All problems.
         findings: Vec<Finding>,
     },
 
-    /// CloudFormation could not make a change set.
+    /// CloudFormation could not create the change set.
     #[error("CloudFormation refused the change: {reason}")]
     ChangeSet {
-        /// What it says.
+        /// The reason that CloudFormation gives.
         reason: String,
     },
 
-    /// What holds data cannot be deleted; nothing was touched.
+    /// A resource cannot be purged; nothing was deleted.
     #[error("refused, nothing was deleted: {}", list(obstacles, "; "))]
     NotPurgeable {
-        /// Each thing that cannot be deleted, why, and what to do.
+        /// Each resource, why it cannot be deleted, and what to do.
         obstacles: Vec<String>,
     },
 
-    /// The stack is gone, but not all that was to be deleted with it.
+    /// The stack was deleted, but a resource could not be purged.
     #[error(
-        "the stack is gone, but {} stays: {source}; repair that and purge again, or delete it yourself",
+        "the stack was deleted, but not {}: {source}; repair that and purge again, or delete it manually",
         list(left, ", ")
     )]
     PurgeIncomplete {
-        /// What is left, table or bucket by name.
+        /// The tables and buckets that are left.
         left: Vec<String>,
         /// The first failure.
         source: Box<Error>,
     },
 
-    /// An operation failed and was rolled back.
+    /// An operation failed.
     #[error("stack {stack:?} is in {status}: {}{}", cause_or(cause.as_deref()), after(advice))]
     Failed {
         /// The stack.
@@ -241,12 +239,12 @@ pub enum Error {
         status: String,
         /// The first failure.
         cause: Option<Box<Cause>>,
-        /// How to go on.
+        /// What to do.
         advice: String,
     },
 
-    /// The same update was rolled back before.
-    #[error("this very change of stack {stack:?} was rolled back before: {}; change the options, or ask for another try (`--retry-rolled-back`)", cause_or(cause.as_deref()))]
+    /// The same change was rolled back before.
+    #[error("this very change of stack {stack:?} was rolled back before: {}; change the options, or retry it (`--retry-rolled-back`)", cause_or(cause.as_deref()))]
     RolledBackBefore {
         /// The stack.
         stack: String,
@@ -254,10 +252,8 @@ pub enum Error {
         cause: Option<Box<Cause>>,
     },
 
-    /// There is no failed rollback to go on with.
-    #[error(
-        "stack {stack:?} is in {status}, and no rollback of it has failed; leave --continue-rollback out"
-    )]
+    /// There is no failed rollback to continue.
+    #[error("stack {stack:?} is in {status}: there is no failed rollback; omit --continue-rollback")]
     NoRollback {
         /// The stack.
         stack: String,
@@ -270,43 +266,44 @@ pub enum Error {
     PlanObsolete {
         /// The stack.
         stack: String,
-        /// What has changed.
+        /// What changed.
         why: String,
     },
 
-    /// A plan that is none.
+    /// The plan is not valid.
     #[error("the plan cannot be used: {reason}; plan again")]
     PlanUnreadable {
         /// Why.
         reason: String,
     },
 
-    /// It takes longer than allowed. The operation goes on; looking again later attaches to it.
-    #[error("stack {stack:?} is still in {status} after {} seconds; the operation goes on, try again later", after.as_secs())]
+    /// The time limit was reached. The operation continues in AWS; a later call attaches to it.
+    #[error("stack {stack:?} is still in {status} after {} seconds; the operation continues, try again later", after.as_secs())]
     TimedOut {
         /// The stack.
         stack: String,
         /// Its status.
         status: String,
-        /// The time allowed.
+        /// The time limit.
         after: Duration,
     },
 }
 
-fn list<T: Show>(items: &[T], separator: &str) -> String {
-    items.iter().map(Show::show).collect::<Vec<_>>().join(separator)
+fn list(items: &[impl ToString], separator: &str) -> String {
+    items
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(separator)
 }
 
-fn count(findings: usize) -> String {
-    if findings == 1 {
-        "a problem was".to_owned()
-    } else {
-        format!("{findings} problems were")
-    }
+fn paths(paths: &[PathBuf]) -> String {
+    let shown: Vec<_> = paths.iter().map(|path| path.display()).collect();
+    list(&shown, ", ")
 }
 
 fn cause_or(cause: Option<&Cause>) -> String {
-    cause.map_or_else(|| "its events tell no cause".to_owned(), ToString::to_string)
+    cause.map_or_else(|| "its events give no cause".to_owned(), ToString::to_string)
 }
 
 fn after(advice: &str) -> String {
@@ -314,33 +311,5 @@ fn after(advice: &str) -> String {
         String::new()
     } else {
         format!("; {advice}")
-    }
-}
-
-trait Show {
-    fn show(&self) -> String;
-}
-
-impl Show for PathBuf {
-    fn show(&self) -> String {
-        self.display().to_string()
-    }
-}
-
-impl Show for String {
-    fn show(&self) -> String {
-        self.clone()
-    }
-}
-
-impl Show for Refusal {
-    fn show(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Show for Finding {
-    fn show(&self) -> String {
-        self.to_string()
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller is told while something happens.
+//! Progress events.
 
 use std::fmt;
 
@@ -7,52 +7,51 @@ use aws_smithy_types::date_time::Format;
 use serde::{Deserialize, Serialize};
 use zae_limiter_template::LambdaFunction;
 
-/// Something that happened during [`ensure`](crate::Stack::ensure), [`apply`](crate::Stack::apply) or
-/// [`delete`](crate::Stack::delete), as it happens.
+/// A step of [`ensure`](crate::Stack::ensure), [`apply`](crate::Stack::apply) or [`delete`](crate::Stack::delete).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A bucket for the functions' archives was made.
+    /// The bucket for the functions' archives was created.
     BucketCreated {
         /// Its name.
         bucket: String,
     },
     /// A function's archive was uploaded.
     Uploaded {
-        /// Which function's.
+        /// The function.
         function: LambdaFunction,
         /// Its key in the bucket.
         key: String,
-        /// Its length.
+        /// Its size.
         bytes: usize,
     },
-    /// CloudFormation was asked to do something.
+    /// An operation was started.
     Started {
         /// `create`, `import`, `update` or `delete`.
         operation: &'static str,
     },
-    /// An operation is running that somebody else started; we wait for it.
+    /// Another process has started an operation; waiting for its end.
     Awaiting {
         /// The stack's status.
         status: String,
     },
     /// A resource, or the stack itself, has a new status.
     Resource(ResourceEvent),
-    /// Something failed that time heals; it is tried once more.
+    /// A step failed for a reason that goes away by itself and is retried once.
     TryingAgain {
         /// What failed.
         reason: String,
-        /// Seconds to wait before.
+        /// Seconds until the retry.
         after_seconds: u64,
     },
     /// A check before the change could not be made.
     NotChecked {
-        /// What was to be checked.
+        /// What was not checked.
         what: String,
-        /// Why it was not.
+        /// Why.
         reason: String,
     },
-    /// A table or bucket that the stack had kept was deleted, as asked.
+    /// A retained table or bucket was deleted by a purge.
     Purged {
         /// What it was.
         what: String,
@@ -62,17 +61,17 @@ pub enum Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BucketCreated { bucket } => write!(f, "made bucket {bucket}"),
+            Self::BucketCreated { bucket } => write!(f, "created bucket {bucket}"),
             Self::Uploaded { function, key, bytes } => {
                 write!(f, "uploaded the {function} ({bytes} bytes) as {key}")
             }
-            Self::Started { operation } => write!(f, "started to {operation} the stack"),
-            Self::Awaiting { status } => write!(f, "waiting for the operation that is running ({status})"),
+            Self::Started { operation } => write!(f, "started: {operation} stack"),
+            Self::Awaiting { status } => write!(f, "waiting for a running operation ({status})"),
             Self::Resource(event) => event.fmt(f),
             Self::TryingAgain {
                 reason,
                 after_seconds,
-            } => write!(f, "trying again in {after_seconds} s: {reason}"),
+            } => write!(f, "retrying in {after_seconds} s: {reason}"),
             Self::NotChecked { what, reason } => write!(f, "not checked: {what} ({reason})"),
             Self::Purged { what } => write!(f, "deleted {what}"),
         }
@@ -88,7 +87,7 @@ impl fmt::Display for Event {
 /// print.observe(&Event::Started { operation: "create" });
 /// ```
 pub trait Observer: Send + Sync {
-    /// Called for each event, in order. It should return soon: the reconciler waits for it.
+    /// Called for each event, in order. Must return quickly: the reconciler waits for it.
     fn observe(&self, event: &Event);
 }
 
@@ -98,7 +97,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
     }
 }
 
-/// One line of a stack's history.
+/// An event of a stack or resource, from CloudFormation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceEvent {
     /// CloudFormation's id of the event.
@@ -111,7 +110,7 @@ pub struct ResourceEvent {
     pub resource_type: String,
     /// Such as `CREATE_IN_PROGRESS`.
     pub status: String,
-    /// Why, where CloudFormation says.
+    /// The reason, if CloudFormation gives one.
     pub reason: Option<String>,
     /// When, as RFC 3339.
     pub time: String,
@@ -138,7 +137,7 @@ impl ResourceEvent {
         }
     }
 
-    /// Whether it is about the stack as a whole.
+    /// Whether it is an event of the stack itself.
     pub fn is_of_stack(&self) -> bool {
         self.resource_type == "AWS::CloudFormation::Stack"
     }
@@ -151,7 +150,7 @@ impl fmt::Display for ResourceEvent {
     }
 }
 
-/// Whether an operation on the stack begins with this event. Rollbacks belong to the operation that they undo.
+/// Whether an operation on the stack starts with this event. A rollback belongs to the operation that it undoes.
 pub(crate) fn starts_operation(event: &ResourceEvent) -> bool {
     let starts = [
         "CREATE_IN_PROGRESS",
@@ -163,7 +162,7 @@ pub(crate) fn starts_operation(event: &ResourceEvent) -> bool {
     event.is_of_stack() && starts.contains(&event.status.as_str())
 }
 
-/// RFC 3339, or nothing for a time that has no such form.
+/// RFC 3339; empty for a time that it cannot express.
 pub(crate) fn timestamp(time: &DateTime) -> String {
     time.fmt(Format::DateTime).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a desired state is recognised by.
+//! The fingerprint of a desired state.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -6,13 +6,13 @@ use std::fmt::{self, Write as _};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Hexadecimal digits that are enough to tell desired states apart.
+/// Length in hexadecimal digits.
 const DIGITS: usize = 32;
 
-/// What the names of our change sets begin with.
+/// The prefix of our change sets' names.
 pub(crate) const CHANGE_SET_PREFIX: &str = "zl-";
 
-/// The hash of a template and its stack's tags, whatever order they are written in.
+/// The hash of a template and the stack's tags, independent of their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fingerprint(String);
 
@@ -34,8 +34,8 @@ impl Fingerprint {
         &self.0
     }
 
-    /// A token for one request. CloudFormation takes a token once in a stack's life, so there is something random in it;
-    /// what it is for can still be read from it.
+    /// A token for one request. CloudFormation accepts a token only once per stack, so it has a random part; the
+    /// fingerprint can still be read from it.
     pub(crate) fn token(&self) -> String {
         format!("zl-{}-{}", self.0, random())
     }

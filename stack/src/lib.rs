@@ -1,4 +1,4 @@
-//! The reconciler: from [`StackOptions`] to a stack that is what they say.
+//! The reconciler: creates and changes a CloudFormation stack until it matches its [`StackOptions`].
 //!
 //! ```no_run
 //! use zae_limiter_stack::{Code, Stack, StackName, StackOptions};
@@ -15,16 +15,16 @@
 //! # }
 //! ```
 //!
-//! | To find | Look in |
+//! | Task | See |
 //! |---|---|
-//! | what an application calls at its start | [`Stack::ensure`] |
-//! | what an operator calls | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::discover`] |
-//! | where the functions' code comes from | [`Code`] |
-//! | what is told while something happens | [`Event`], [`Observer`] |
-//! | what goes wrong, and what to do then | [`Error`] |
+//! | deploy when an application starts | [`Stack::ensure`] |
+//! | operate a stack | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::discover`] |
+//! | provide the functions' code | [`Code`] |
+//! | follow progress | [`Event`], [`Observer`] |
+//! | handle errors | [`Error`] |
 //!
-//! Comparing, guarding and explaining are functions on values (`plan`, `guard`, `cause`, `situation`); calls to AWS are in `cloud`;
-//! `reconcile` puts them together.
+//! Inside, comparing, guarding and explaining are pure functions (`plan`, `guard`, `cause`, `situation`), calls to AWS are in
+//! `cloud`, and `reconcile` combines them.
 
 mod adopt;
 #[doc(hidden)]

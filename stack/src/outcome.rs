@@ -1,4 +1,4 @@
-//! What came of it.
+//! The result of a deployment.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Nothing: the stack was as it should be.
+    /// Nothing: the stack matched.
     None,
-    /// Nothing, but somebody else was at work on the stack, and now it is as it should be.
+    /// Nothing: another process changed the stack meanwhile, and now it matches.
     Awaited,
-    /// The stack was made.
+    /// The stack was created.
     Created,
-    /// The stack was made around a table that was there.
+    /// The stack was created and the existing table imported.
     Imported,
-    /// The stack was changed.
+    /// The stack was updated.
     Updated,
 }
 
-/// A stack that is as it should be, and how it came to be so.
+/// The result of [`ensure`](crate::Stack::ensure) or [`apply`](crate::Stack::apply).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -28,20 +28,18 @@ pub struct Outcome {
     pub change: Change,
     /// The stack's ARN.
     pub stack_id: String,
-    /// What the stack tells about itself: `TableName`, `TableArn`, `StreamArn`, …
+    /// The stack's outputs: `TableName`, `TableArn`, `StreamArn`, …
     pub outputs: BTreeMap<String, String>,
-    /// Days that audit events stay in the table. No resource has this setting, only an output: whoever deploys writes it
-    /// into the table.
+    /// Days that audit events stay in the table. Only an output has this setting: the deployer writes it into the table.
     pub audit_retention_days: u32,
-    /// The release that the stack is of.
+    /// The release that the stack was deployed by.
     pub version: String,
-    /// What should be known.
+    /// Warnings.
     pub warnings: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether the stack was not as it should be when it was first looked at. If so, the table's version record and the
-    /// stored retention may have to be written.
+    /// Whether the stack did not match at first. The table's version record and stored retention may need an update then.
     pub fn changed(&self) -> bool {
         self.change != Change::None
     }

@@ -1,29 +1,29 @@
-//! Whose stack it is.
+//! The owner of a stack.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Who made a stack.
+/// Who created a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
-    /// This project, however it was deployed: its template says so in its metadata.
+    /// This project, deployed by any tool: the template's metadata says so.
     Ours,
-    /// zae-limiter for Python, whose stacks look alike and are not: it has no place in ours, nor ours in its.
+    /// zae-limiter for Python. Its stacks look similar but are not compatible.
     Peer,
-    /// Somebody else.
+    /// Another project.
     Foreign,
 }
 
-/// A parameter that every template of the Python peer has and none of ours.
+/// A parameter that only templates of zae-limiter for Python have.
 const PEER_PARAMETER: &str = "SchemaVersion";
 const MANAGED_BY: &str = "ManagedBy";
-/// The prefix of the peer's first stacks.
+/// The name prefix of the first stacks of zae-limiter for Python.
 pub(crate) const PEER_PREFIX: &str = "ZAEL-";
 
 impl Owner {
-    /// Who made a stack of which only tags and parameters are known.
+    /// The owner by tags and parameters alone.
     pub(crate) fn by_marks(parameters: &BTreeMap<String, String>, tags: &BTreeMap<String, String>) -> Self {
         if parameters.contains_key(PEER_PARAMETER) {
             Self::Peer
@@ -35,7 +35,7 @@ impl Owner {
     }
 }
 
-/// Whether the tags say that it is one of ours or of the peer's.
+/// Whether the tags are those of this project or of zae-limiter for Python.
 pub(crate) fn tagged(tags: &BTreeMap<String, String>) -> bool {
     tags.get(MANAGED_BY).is_some_and(|value| value == "zae-limiter")
 }
@@ -45,7 +45,7 @@ impl std::fmt::Display for Owner {
         f.write_str(match self {
             Self::Ours => "zae-limiter",
             Self::Peer => "zae-limiter for Python",
-            Self::Foreign => "something else",
+            Self::Foreign => "another project",
         })
     }
 }

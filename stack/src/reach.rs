@@ -1,4 +1,4 @@
-//! A wrong region or endpoint is told soon; a network that fails in between is waited for.
+//! Connection errors: fail fast on a wrong region or endpoint, and retry once a service has answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,10 +8,10 @@ use aws_smithy_runtime_api::client::retries::classifiers::{
     ClassifyRetry, RetryAction, RetryClassifierPriority,
 };
 
-/// Connections that may fail before anybody has ever answered.
+/// Failed connections before giving up on a service that has never answered.
 const FIRST_TRIES: u32 = 3;
 
-/// Ends the retries of calls that reach nobody, as long as nobody was ever reached. Clones know of each other.
+/// Stops retries of connection errors as long as no call was ever answered. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reach {
     answered: Arc<AtomicBool>,
@@ -57,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_called_for_long_who_never_answered() {
+    fn a_service_that_never_answered_is_given_up_soon() {
         let reach = Reach::default();
         let tries: Vec<_> = (0..4).map(|_| reach.clone().gives_up(true)).collect();
         assert_eq!(tries, [false, false, true, true]);
     }
 
     #[test]
-    fn somebody_who_has_answered_is_called_again() {
+    fn a_service_that_has_answered_is_retried() {
         let reach = Reach::default();
         assert!(!reach.gives_up(true) && !reach.gives_up(false));
         assert!((0..9).all(|_| !reach.gives_up(true)));

@@ -1,49 +1,49 @@
-//! What a stack's status means for us.
+//! What a stack's status means for the reconciler.
 
-/// The states of a stack that call for different things.
+/// The situation of a stack: statuses that call for the same reaction are one situation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Situation {
-    /// Nothing is going on and the last operation succeeded.
+    /// No operation is running and the last one succeeded.
     Settled,
-    /// The last update took effect; what it replaced is being cleaned up.
+    /// The last update took effect; CloudFormation is deleting what it replaced.
     CleaningUp,
-    /// The last update or import was undone.
+    /// The last update or import was rolled back.
     RolledBack,
-    /// Somebody is at work.
+    /// An operation is running.
     Busy,
-    /// There is a name, and a change set, and nothing else.
+    /// The stack has a change set and no resources yet.
     Review,
-    /// It was never created.
-    FailedCreate,
-    /// An update failed and so did undoing it.
-    StuckRollback,
-    /// An update failed and was left as it was.
-    FailedUpdate,
-    /// A deletion failed.
-    FailedDelete,
-    /// It is no more.
+    /// Its creation failed.
+    CreateFailed,
+    /// An update or import failed, and so did its rollback.
+    RollbackFailed,
+    /// An update failed and was not rolled back.
+    UpdateFailed,
+    /// Its deletion failed.
+    DeleteFailed,
+    /// It was deleted.
     Gone,
 }
 
 impl Situation {
-    /// The situation that a status stands for. Statuses of the future that end with `_IN_PROGRESS` are waited for, and
-    /// others are taken as failed updates, so that nothing is changed on a guess.
+    /// The situation for a status. An unknown status counts as busy if it ends in `_IN_PROGRESS` and as a failed update
+    /// otherwise, so that nothing is changed on a guess.
     pub(crate) fn of(status: &str) -> Self {
         match status {
             "CREATE_COMPLETE" | "UPDATE_COMPLETE" | "IMPORT_COMPLETE" => Self::Settled,
             "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS" => Self::CleaningUp,
             "UPDATE_ROLLBACK_COMPLETE" | "IMPORT_ROLLBACK_COMPLETE" => Self::RolledBack,
             "REVIEW_IN_PROGRESS" => Self::Review,
-            "CREATE_FAILED" | "ROLLBACK_COMPLETE" | "ROLLBACK_FAILED" => Self::FailedCreate,
-            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Self::StuckRollback,
-            "DELETE_FAILED" => Self::FailedDelete,
+            "CREATE_FAILED" | "ROLLBACK_COMPLETE" | "ROLLBACK_FAILED" => Self::CreateFailed,
+            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Self::RollbackFailed,
+            "DELETE_FAILED" => Self::DeleteFailed,
             "DELETE_COMPLETE" => Self::Gone,
             busy if busy.ends_with("_IN_PROGRESS") => Self::Busy,
-            _ => Self::FailedUpdate,
+            _ => Self::UpdateFailed,
         }
     }
 
-    /// Whether an operation that ended in it did what it was to do.
+    /// Whether an operation that ended like this succeeded.
     pub(crate) fn succeeded(self) -> bool {
         matches!(self, Self::Settled | Self::CleaningUp)
     }
@@ -69,12 +69,12 @@ mod tests {
             | "IMPORT_ROLLBACK_IN_PROGRESS"
             | "DELETE_IN_PROGRESS" => Situation::Busy,
             "REVIEW_IN_PROGRESS" => Situation::Review,
-            "ROLLBACK_COMPLETE" | "CREATE_FAILED" | "ROLLBACK_FAILED" => Situation::FailedCreate,
-            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Situation::StuckRollback,
-            "UPDATE_FAILED" => Situation::FailedUpdate,
-            "DELETE_FAILED" => Situation::FailedDelete,
+            "ROLLBACK_COMPLETE" | "CREATE_FAILED" | "ROLLBACK_FAILED" => Situation::CreateFailed,
+            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Situation::RollbackFailed,
+            "UPDATE_FAILED" => Situation::UpdateFailed,
+            "DELETE_FAILED" => Situation::DeleteFailed,
             "DELETE_COMPLETE" => Situation::Gone,
-            new => unreachable!("CloudFormation has a status that nobody thought of: {new}"),
+            new => unreachable!("CloudFormation has a new status: {new}"),
         };
         for status in StackStatus::values() {
             assert_eq!(Situation::of(status), expected(status), "{status}");
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn statuses_of_the_future_are_waited_for_or_left_alone() {
+    fn unknown_statuses_are_waited_for_or_left_alone() {
         assert_eq!(Situation::of("MOVE_IN_PROGRESS"), Situation::Busy);
-        assert_eq!(Situation::of("MOVE_FAILED"), Situation::FailedUpdate);
+        assert_eq!(Situation::of("MOVE_FAILED"), Situation::UpdateFailed);
     }
 }

@@ -1,4 +1,4 @@
-//! A stack of ours: its name, what it should be, and how far one may go to get there.
+//! A stack: its name, its options, and what the caller allows.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,14 +12,14 @@ use zae_limiter_template::{StackName, StackOptions};
 use crate::cloud::Cloud;
 use crate::code::{Code, Loaded};
 use crate::deployed::Deployed;
-use crate::desired::{Customise, Desired};
+use crate::desired::{Customize, Desired};
 use crate::events::{Event, Observer};
 use crate::{Clients, Error};
 
-/// Time that an operation on a stack may take. Ours take a few minutes.
-const PATIENCE: Duration = Duration::from_secs(30 * 60);
+/// Default time limit of an operation. Most take a few minutes.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// What one may do beyond the ordinary.
+/// What the caller allows explicitly.
 #[derive(Debug, Clone)]
 pub(crate) struct Permissions {
     pub(crate) lose: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Permissions {
     pub(crate) recreate: bool,
 }
 
-/// A stack: the desired state, and everything that brings it about.
+/// A stack and its desired state.
 ///
 /// ```no_run
 /// use zae_limiter_stack::{Code, Event, Stack, StackName, StackOptions};
@@ -50,18 +50,18 @@ pub struct Stack {
     pub(crate) cloud: Cloud,
     pub(crate) code: Code,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) customise: Option<Customise>,
+    pub(crate) customize: Option<Customize>,
     pub(crate) permissions: Permissions,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Stack {
-    /// A stack in the account and region that the configuration leads to.
+    /// A stack in the account and region of this configuration.
     pub fn new(name: StackName, options: StackOptions, aws: &SdkConfig) -> Self {
         Self::with_clients(name, options, Clients::new(aws))
     }
 
-    /// A stack that is reached by these clients.
+    /// A stack that is accessed through these clients.
     pub fn with_clients(name: StackName, options: StackOptions, clients: Clients) -> Self {
         Self {
             name,
@@ -69,75 +69,75 @@ impl Stack {
             cloud: Cloud { clients },
             code: Code::default(),
             observer: Arc::new(|_: &Event| {}),
-            customise: None,
+            customize: None,
             permissions: Permissions {
                 lose: BTreeSet::new(),
                 downgrade: false,
                 retry: false,
                 recreate: false,
             },
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         }
     }
 
-    /// Says where the functions' code is.
+    /// Sets where the functions' code comes from.
     #[must_use]
     pub fn code(mut self, code: Code) -> Self {
         self.code = code;
         self
     }
 
-    /// Tells somebody what happens, while it happens.
+    /// Sets an observer that receives events while an operation runs.
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Arc::new(observer);
         self
     }
 
-    /// Changes the model before it is rendered: adds resources of the application's own or patches a property.
+    /// Changes the model before it is rendered, for example to add resources or patch a property.
     #[must_use]
-    pub fn customise(
+    pub fn customize(
         mut self,
         change: impl Fn(&mut Model) -> Result<(), zae_limiter_template::Error> + Send + Sync + 'static,
     ) -> Self {
-        self.customise = Some(Customise(Arc::new(change)));
+        self.customize = Some(Customize(Arc::new(change)));
         self
     }
 
-    /// Allows what holds data to be replaced or to leave the stack: logical ids such as `AuditArchiveBucket`, or indexes
-    /// such as `RateLimitsTable/GSI3`.
+    /// Allows these resources with data to be replaced or removed: logical ids such as `AuditArchiveBucket`, or indexes such as
+    /// `RateLimitsTable/GSI3`.
     #[must_use]
     pub fn allow_loss(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.permissions.lose.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Allows a stack that a later release has deployed to be set back to what this release makes.
+    /// Allows a stack that a later release has deployed to be set back to this release.
     #[must_use]
     pub fn allow_downgrade(mut self, allow: bool) -> Self {
         self.permissions.downgrade = allow;
         self
     }
 
-    /// Tries a change again that was rolled back before.
+    /// Retries a change that was rolled back before.
     #[must_use]
     pub fn retry_rolled_back(mut self, retry: bool) -> Self {
         self.permissions.retry = retry;
         self
     }
 
-    /// Deletes a stack whose creation failed, and creates it again.
+    /// Deletes a stack whose creation failed and creates it again.
     #[must_use]
     pub fn recreate_failed(mut self, recreate: bool) -> Self {
         self.permissions.recreate = recreate;
         self
     }
 
-    /// The time that an operation may take; 30 minutes unless said otherwise. One that takes longer goes on in AWS, and the
-    /// next call attaches to it.
+    /// Sets how long to wait for an operation; the default is 30 minutes. An operation that takes longer continues in AWS, and
+    /// the next call attaches to it.
     #[must_use]
-    pub fn within(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -146,7 +146,7 @@ impl Stack {
         &self.name
     }
 
-    /// What the stack should be.
+    /// The stack's options.
     pub fn options(&self) -> &StackOptions {
         &self.options
     }
@@ -160,7 +160,7 @@ impl Stack {
         Desired::render(
             &self.name,
             &self.options,
-            self.customise.as_ref(),
+            self.customize.as_ref(),
             loaded,
             deployed,
         )

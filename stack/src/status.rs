@@ -1,4 +1,4 @@
-//! A stack at a glance.
+//! The status of a stack.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::owner::Owner;
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
-/// How a stack is doing.
+/// The health of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
@@ -32,35 +32,35 @@ impl Health {
     }
 }
 
-/// What is known of a stack without comparing it with anything.
+/// The status of a stack, without comparing it with anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// The stack's name.
     pub name: String,
     /// The stack's ARN.
     pub stack_id: String,
-    /// Who made it.
+    /// Who created it.
     pub owner: Owner,
     /// CloudFormation's status, such as `UPDATE_COMPLETE`.
     pub status: String,
     /// Why it has that status, where CloudFormation says.
     pub reason: Option<String>,
-    /// How it is doing.
+    /// Its health.
     pub health: Health,
-    /// The release that deployed it, if it is ours.
+    /// The release that deployed it, if this project did.
     pub version: Option<String>,
-    /// When it was made, as RFC 3339.
+    /// When it was created, as RFC 3339.
     pub created: String,
-    /// When it was last changed.
+    /// When it was last updated.
     pub updated: Option<String>,
-    /// What it tells about itself.
+    /// Its outputs.
     pub outputs: BTreeMap<String, String>,
-    /// What stays when it is deleted, by logical id.
+    /// Logical ids of the resources that stay when it is deleted.
     pub retained: Vec<String>,
 }
 
 impl Stack {
-    /// The stack as it is, whoever made it; nothing if there is none.
+    /// The stack's status, whoever created it; `None` if it does not exist.
     pub async fn status(&self) -> Result<Option<Status>, Error> {
         let Some(deployed) = self.observe().await? else {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! Which of two releases is newer.
+//! Comparing releases.
 
 use std::cmp::Ordering;
 
-/// A release as semantic versioning orders it. Build metadata does not count.
+/// A release, ordered as in semantic versioning. Build metadata does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Release<'a> {
     numbers: [u64; 3],
@@ -52,7 +52,7 @@ fn compare_pre(own: &str, others: &str) -> Ordering {
     }
 }
 
-/// Whether what is deployed is of a later release than this one. Something that is no version is of no later release.
+/// Whether the deployed release is later than this one. Text that is not a version is never later.
 pub(crate) fn is_newer(deployed: &str, own: &str) -> bool {
     let compared = Release::parse(deployed)
         .zip(Release::parse(own))

@@ -22,6 +22,13 @@ pub enum Error {
         source: serde_yaml::Error,
     },
 
+    /// Option values have unknown names or wrong types.
+    #[error("the options cannot be read: {source}; see the documentation of StackOptions for its fields")]
+    OptionsValue {
+        /// Which field, and why.
+        source: serde_json::Error,
+    },
+
     /// A function is switched on and nobody said where its code is.
     #[error(
         "the {function} is part of the stack but its code is not given; give the location of its archive or set {} to false",

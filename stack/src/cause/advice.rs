@@ -1,4 +1,4 @@
-//! What to do about the failures that stacks of ours meet.
+//! Advice for known failures.
 
 use crate::cloud::failure::refused;
 
@@ -9,38 +9,36 @@ pub(super) fn queue_was_deleted_just_now(reason: &str) -> bool {
     reason.contains("QueueDeletedRecently") || reason.contains("wait 60 seconds after deleting a queue")
 }
 
-/// Advice on a failure, where we have any.
+/// Advice for a failure, if it is known.
 pub(super) fn on(resource_type: &str, reason: &str) -> Option<String> {
     if let Some((action, resource)) = refused(reason) {
         return Some(format!(
-            "allow {action} on {resource} to whoever deploys, or to CloudFormation's service role"
+            "allow {action} on {resource} for the deployer or CloudFormation's service role"
         ));
     }
     let exists = reason.contains("already exists") || reason.contains("AlreadyExists");
     let advice = match resource_type {
         "AWS::IAM::Role" | "AWS::IAM::ManagedPolicy" if exists => {
-            "IAM names are global, so a stack of this name in another region or an older deployment has it: set \
+            "IAM names are global, and a stack of this name in another region or an older deployment uses it: set \
              regional_iam_names, or role_name_format and policy_name_format, or delete the old one"
         }
-        "AWS::DynamoDB::Table" if exists => "a table that fits is taken in by import: deploy again",
+        "AWS::DynamoDB::Table" if exists => "deploy again: a table that fits is imported",
         "AWS::Logs::LogGroup" if exists => {
             "an older deployment left the log group behind: delete it and deploy again"
         }
-        _ if exists => {
-            "something of this name is there already: delete it, or choose another name for the stack"
-        }
+        _ if exists => "a resource of this name exists: delete it, or choose another name for the stack",
         "AWS::SQS::Queue" if queue_was_deleted_just_now(reason) => {
             "SQS blocks the name of a deleted queue for 60 seconds: wait and deploy again"
         }
         "AWS::Lambda::Function" if reason.contains("NoSuchKey") || reason.contains("NoSuchBucket") => {
-            "the archive of the function's code is not where the template says: deploy with the archives at hand"
+            "the function's archive is not where the template says: deploy with the archives"
         }
         "AWS::Lambda::Function" if reason.contains("UnreservedConcurrentExecution") => {
-            "the account has too little concurrency left: lower lambda_reserved_concurrency or leave it unset"
+            "the account's unreserved concurrency is too low: lower lambda_reserved_concurrency or unset it"
         }
         "AWS::Lambda::EventSourceMapping" if reason.contains("Cannot access stream") => {
-            "the function's role must be allowed to read the stream: give an external role the policy that the template \
-             would make"
+            "the function's role must be allowed to read the stream: attach the policy that the template would create \
+             to the external role"
         }
         "AWS::DynamoDB::Table"
             if reason.contains("deletion protection") || reason.contains("protected against deletion") =>
@@ -50,16 +48,16 @@ pub(super) fn on(resource_type: &str, reason: &str) -> Option<String> {
         "AWS::DynamoDB::Table"
             if reason.contains("LimitExceeded") || reason.contains("Subscriber limit exceeded") =>
         {
-            "DynamoDB changes few indexes and tables at a time: wait and deploy again"
+            "DynamoDB limits concurrent changes of tables and indexes: wait and deploy again"
         }
         _ if reason.contains("is in use by") && reason.contains("xport") => {
             "other stacks import this output: change them first"
         }
         _ if reason.contains("Rate exceeded") || reason.contains("Throttling") => {
-            "AWS was asked too often: wait and deploy again"
+            "AWS throttled the request: wait and deploy again"
         }
         _ if reason.contains("permissions boundary") || reason.contains("permission boundary") => {
-            "the account wants roles to have a boundary: set permission_boundary"
+            "the account requires a permissions boundary on roles: set permission_boundary"
         }
         _ => return None,
     };

@@ -1,4 +1,4 @@
-//! Why an operation failed: the first thing that went wrong, not what was cancelled because of it.
+//! The root cause of a failed operation: the first failure, not the cancellations that followed.
 
 pub(crate) mod advice;
 
@@ -15,7 +15,7 @@ pub struct Cause {
     pub logical_id: String,
     /// Such as `AWS::IAM::Role`.
     pub resource_type: String,
-    /// What AWS said about it.
+    /// The reason that AWS gives.
     pub reason: String,
     /// What to do about it.
     pub advice: Option<String>,
@@ -29,7 +29,7 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
-    /// The cause in the events of one operation, newest first: the oldest failure that is not the consequence of another.
+    /// The cause in the events of one operation, newest first: the oldest failure that does not follow from another.
     pub(crate) fn of(operation: &[ResourceEvent]) -> Option<Self> {
         let failed = |event: &&ResourceEvent| {
             event.status.ends_with("_FAILED") || event.status.ends_with("ROLLBACK_IN_PROGRESS")
@@ -57,7 +57,7 @@ impl Cause {
         })
     }
 
-    /// Whether the same request will succeed after a while.
+    /// Whether the same request will succeed later without a change.
     pub(crate) fn heals(&self) -> bool {
         advice::queue_was_deleted_just_now(&self.reason)
     }

@@ -1,4 +1,4 @@
-//! The bucket with the functions' archives. Every call says whose bucket it must be.
+//! The bucket with the functions' archives. Every call states the expected owner.
 
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
@@ -11,13 +11,13 @@ use zae_limiter_template::deployer::Place;
 use super::Cloud;
 use super::failure::Failure;
 
-/// The one region whose buckets name no region.
+/// The region without a location constraint.
 const FIRST_REGION: &str = "us-east-1";
 
-/// An object that is there.
+/// A stored object.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
-    /// Base64 of its SHA-256, if S3 knows.
+    /// Its SHA-256 in base64, if S3 has it.
     pub(crate) sha256: Option<String>,
 }
 
@@ -48,8 +48,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// Closes a bucket to the public, encrypts it, and keeps old versions. Versioning comes last: a bucket that has it
-    /// has been through all of this.
+    /// Blocks public access, and enables encryption, TLS only and versioning. Versioning comes last: it marks a bucket that is
+    /// complete.
     pub(crate) async fn harden_bucket(&self, bucket: &str, place: &Place) -> Result<(), Failure> {
         let s3 = &self.clients.s3;
         let owner = place.account.as_str();
@@ -133,7 +133,7 @@ impl Cloud {
         }
     }
 
-    /// Stores an archive whose SHA-256 S3 checks; with `overwrite` off, only where nothing is.
+    /// Stores an archive, verified by S3 with its SHA-256. Without `overwrite`, only if the key is free.
     pub(crate) async fn store(
         &self,
         (bucket, key): (&str, &str),
@@ -162,7 +162,7 @@ impl Cloud {
     }
 }
 
-/// Where a bucket is to be, for all regions that S3 wants to be told.
+/// The location constraint, for regions that need one.
 fn location(region: &str) -> Option<CreateBucketConfiguration> {
     (region != FIRST_REGION).then(|| {
         let constraint = BucketLocationConstraint::from(region);

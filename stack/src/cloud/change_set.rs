@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::stacks::tags;
 use crate::desired::Desired;
 
-/// A change set once CloudFormation is done with computing it.
+/// A change set.
 #[derive(Debug)]
 pub(crate) struct ChangeSet {
     pub(crate) arn: String,
@@ -26,7 +26,7 @@ impl ChangeSet {
         matches!(self.status.as_str(), "CREATE_PENDING" | "CREATE_IN_PROGRESS")
     }
 
-    /// CloudFormation sees no difference between the deployed template and ours.
+    /// CloudFormation sees no changes.
     pub(crate) fn empty(&self) -> bool {
         self.status == "FAILED"
             && (self.reason.contains("didn't contain changes")
@@ -34,17 +34,17 @@ impl ChangeSet {
     }
 }
 
-/// What a change set is for.
+/// The purpose of a change set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A new stack, taking in what is there already under a name of the template.
+    /// A new stack, importing existing resources with names of the template.
     Create,
-    /// A change of a stack.
+    /// An update.
     Update,
 }
 
 impl Cloud {
-    /// Asks for a change set and returns its ARN.
+    /// Creates a change set and returns its ARN.
     pub(crate) async fn create_change_set(
         &self,
         stack: &str,
@@ -124,7 +124,7 @@ impl Cloud {
         }
     }
 
-    /// Starts what a change set says.
+    /// Starts executing a change set.
     pub(crate) async fn execute(&self, stack: &str, arn: &str, token: &str) -> Result<(), Failure> {
         let call = self
             .clients
@@ -139,7 +139,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Throws a change set away. That it cannot be is no reason to fail: it changes nothing by being there.
+    /// Deletes a change set. A failure is only logged: a leftover change set does no harm.
     pub(crate) async fn discard(&self, stack: &str, arn: &str) {
         let call = self
             .clients
@@ -152,18 +152,18 @@ impl Cloud {
             tracing::debug!(
                 change_set = arn,
                 reason = failure.message(),
-                "a change set stays behind"
+                "could not delete the change set"
             );
         }
     }
 }
 
-/// Whether there is no such change set any more.
+/// Whether the change set does not exist any more.
 pub(crate) fn gone(failure: &Failure) -> bool {
     failure.is("ChangeSetNotFound") || failure.is("ChangeSetNotFoundException")
 }
 
-/// Whether executing failed because another change overtook ours.
+/// Whether another change was executed first.
 pub(crate) fn overtaken(failure: &Failure) -> bool {
     let unfit = failure.is("InvalidChangeSetStatus") || failure.is("InvalidChangeSetStatusException");
     unfit || gone(failure) || failure.busy()

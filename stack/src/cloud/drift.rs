@@ -5,7 +5,7 @@ use aws_sdk_cloudformation::types::StackResourceDrift;
 use super::Cloud;
 use super::failure::Failure;
 
-/// How far a detection is.
+/// The status of a drift detection.
 #[derive(Debug, Default)]
 pub(crate) struct Detection {
     pub(crate) status: String,
@@ -61,7 +61,7 @@ impl Cloud {
         }
     }
 
-    /// The drift of one resource, found at once.
+    /// The drift of one resource, detected synchronously.
     pub(crate) async fn resource_drift(
         &self,
         stack: &str,

@@ -1,4 +1,4 @@
-//! A call that AWS did not answer as hoped.
+//! A failed call to AWS.
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
@@ -16,7 +16,7 @@ const DENIED: [&str; 6] = [
     "UnauthorizedOperation",
 ];
 
-/// What was called, on what, and the answer.
+/// The action, its resource, and the error.
 #[derive(Debug)]
 pub(crate) struct Failure {
     action: &'static str,
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// An error inside an answer.
+    /// An error inside a successful response.
     pub(crate) fn told(
         action: &'static str,
         resource: impl Into<String>,
@@ -75,17 +75,17 @@ impl Failure {
         self.message.contains(words)
     }
 
-    /// CloudFormation has no code of its own for a stack that is not there.
+    /// The stack does not exist. CloudFormation has no error code for this.
     pub(crate) fn no_such_stack(&self) -> bool {
         self.is("ValidationError") && self.says("does not exist")
     }
 
-    /// Somebody else's operation is running on the stack.
+    /// Another operation is running on the stack.
     pub(crate) fn busy(&self) -> bool {
         self.says("_IN_PROGRESS") || self.is("OperationInProgressException")
     }
 
-    /// A change set was to create a stack that somebody has created in the meantime, for which there is no code either.
+    /// Another process created the stack before our change set. CloudFormation has no error code for this either.
     pub(crate) fn created_meanwhile(&self) -> bool {
         self.is("AlreadyExistsException")
             || (self.is("ValidationError") && self.says("already exists and cannot be created again"))
@@ -98,12 +98,12 @@ impl Failure {
     pub(crate) fn denied(&self) -> bool {
         match &self.code {
             Some(code) => DENIED.contains(&code.as_str()),
-            // A HEAD request has no body that could name the code.
+            // The response to a HEAD request has no body, so no error code.
             None => self.status == Some(403),
         }
     }
 
-    /// The service says that it does not have it, in the words of whichever service it is.
+    /// The resource does not exist, by the error codes of all services.
     pub(crate) fn absent(&self) -> bool {
         let words = [
             "NoSuchEntity",
@@ -137,7 +137,7 @@ impl From<Failure> for Error {
         Self::Call {
             action: failure.action,
             resource: failure.resource,
-            code: failure.code.unwrap_or_else(|| "no answer".to_owned()),
+            code: failure.code.unwrap_or_else(|| "no response".to_owned()),
             message: failure.message,
         }
     }

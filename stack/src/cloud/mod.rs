@@ -1,4 +1,4 @@
-//! Calls to AWS, one file a service; nothing here decides anything.
+//! Calls to AWS. No decisions are made here.
 
 pub(crate) mod artifacts;
 pub(crate) mod change_set;
@@ -14,14 +14,14 @@ use zae_limiter_template::deployer::Place;
 use crate::{Clients, Error};
 use failure::Failure;
 
-/// AWS, as far as we need it.
+/// The AWS services.
 #[derive(Debug, Clone)]
 pub(crate) struct Cloud {
     pub(crate) clients: Clients,
 }
 
 impl Cloud {
-    /// The region that stacks are made in.
+    /// The region of the stacks.
     pub(crate) fn region(&self) -> Result<String, Error> {
         let region = self.clients.cloudformation.config().region();
         region
@@ -29,7 +29,7 @@ impl Cloud {
             .ok_or(Error::NoRegion)
     }
 
-    /// Where the caller's credentials lead. Not needed once a stack exists: its ARN tells.
+    /// Partition, region and account of the caller. Once a stack exists, its ARN has them.
     pub(crate) async fn caller(&self) -> Result<Place, Error> {
         let caller = self.clients.sts.get_caller_identity().send().await;
         let caller = caller.map_err(|error| Failure::of("sts:GetCallerIdentity", "*", &error))?;

@@ -1,4 +1,4 @@
-//! Deletion of what a deleted stack left behind, when somebody asks for it by name.
+//! Purging: deleting tables and buckets that a stack retained.
 
 use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 
@@ -6,7 +6,7 @@ use super::Cloud;
 use super::failure::Failure;
 
 impl Cloud {
-    /// Deletes a table. One that is not there is fine.
+    /// Deletes a table. A missing table is not an error.
     pub(crate) async fn delete_table(&self, table: &str) -> Result<(), Failure> {
         match self
             .clients
@@ -24,7 +24,7 @@ impl Cloud {
         }
     }
 
-    /// Whether a bucket has objects that it may refuse to delete.
+    /// Whether a bucket has object lock and objects.
     pub(crate) async fn locks_objects(&self, bucket: &str, owner: &str) -> Result<bool, Failure> {
         let call = self.clients.s3.get_object_lock_configuration();
         match call.bucket(bucket).expected_bucket_owner(owner).send().await {
@@ -43,7 +43,7 @@ impl Cloud {
         }
     }
 
-    /// Deletes every version of every object, a page at a time, and returns how many there were.
+    /// Deletes every version of every object and returns how many there were.
     pub(crate) async fn empty_bucket(&self, bucket: &str, owner: &str) -> Result<u64, Failure> {
         let mut deleted = 0;
         loop {
@@ -95,7 +95,7 @@ impl Cloud {
                 .send()
                 .await
                 .map_err(|error| Failure::of("s3:DeleteObjectVersion", bucket, &error))?;
-            // Locked objects come back as errors: without this the loop would never end.
+            // Locked objects are reported as errors; without this check the loop would not end.
             if let Some(error) = answer.errors().first() {
                 let object = format!("{bucket}/{}", error.key().unwrap_or_default());
                 return Err(Failure::told(
@@ -108,7 +108,7 @@ impl Cloud {
         }
     }
 
-    /// Deletes an empty bucket. One that is not there is fine.
+    /// Deletes an empty bucket. A missing bucket is not an error.
     pub(crate) async fn delete_bucket(&self, bucket: &str, owner: &str) -> Result<(), Failure> {
         match self
             .clients

@@ -1,10 +1,10 @@
-//! What happened to a stack, as CloudFormation tells it.
+//! Stack events.
 
 use super::Cloud;
 use super::failure::Failure;
 use crate::events::{ResourceEvent, starts_operation};
 
-/// Pages of events to look through at most; one page has a hundred, one operation on our stack makes a few of them.
+/// At most 20 pages of 100 events. An operation on our stack has a few hundred.
 const PAGES: usize = 20;
 
 impl Cloud {

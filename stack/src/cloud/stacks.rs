@@ -1,4 +1,4 @@
-//! Stacks: look, create, update, delete.
+//! Stacks: describe, create, update, delete.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::deployed::Described;
 use crate::desired::Desired;
 
 impl Cloud {
-    /// The stack of this name or ARN, if there is one. A deleted stack is found by its ARN only.
+    /// The stack of this name or ARN. A deleted stack is found by ARN only.
     pub(crate) async fn describe(&self, stack: &str) -> Result<Option<Described>, Failure> {
         match self
             .clients
@@ -33,7 +33,7 @@ impl Cloud {
         }
     }
 
-    /// Every stack in account and region.
+    /// Every stack in the account and region.
     pub(crate) async fn describe_all(&self) -> Result<Vec<Described>, Failure> {
         let (mut all, mut token) = (Vec::new(), None);
         loop {
@@ -53,7 +53,7 @@ impl Cloud {
         }
     }
 
-    /// The template as it was sent.
+    /// The template as it was submitted.
     pub(crate) async fn template_body(&self, stack: &str) -> Result<String, Failure> {
         let call = self
             .clients
@@ -68,7 +68,7 @@ impl Cloud {
         Ok(found.template_body.unwrap_or_default())
     }
 
-    /// Starts to create a stack and returns its ARN.
+    /// Starts creating a stack and returns its ARN.
     pub(crate) async fn create_stack(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Cloud {
         Ok(made.stack_id.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// Starts to update a stack without a change set, for what change sets do not see.
+    /// Starts an update without a change set, for changes that change sets do not see.
     pub(crate) async fn update_stack(
         &self,
         stack: &str,
@@ -109,7 +109,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Starts to delete a stack; `retain` may name resources of one whose deletion has failed before.
+    /// Starts deleting a stack. `retain` may name resources of a stack whose deletion failed.
     pub(crate) async fn delete_stack(&self, stack: &str, retain: &[String]) -> Result<(), Failure> {
         let retain = (!retain.is_empty()).then(|| retain.to_vec());
         let call = self
@@ -124,7 +124,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Goes on with a rollback that has failed, passing over some resources.
+    /// Continues a failed rollback, skipping some resources.
     pub(crate) async fn continue_rollback(&self, stack: &str, skip: &[String]) -> Result<(), Failure> {
         let skip = (!skip.is_empty()).then(|| skip.to_vec());
         let call = self
@@ -139,7 +139,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Physical ids by logical id, of what is there.
+    /// Physical ids by logical id, of existing resources.
     pub(crate) async fn physical_ids(&self, stack: &str) -> Result<BTreeMap<String, String>, Failure> {
         let call = self
             .clients
@@ -165,7 +165,7 @@ impl Cloud {
         Ok(ids.collect())
     }
 
-    /// The stack that has a resource now, by the resource's physical id.
+    /// The stack that owns a resource, by physical id.
     pub(crate) async fn owner_of(&self, physical_id: &str) -> Result<Option<String>, Failure> {
         let call = self
             .clients
@@ -213,7 +213,7 @@ impl Cloud {
                 }
                 Err(error) => {
                     let failure = Failure::of("cloudformation:ListImports", export, &error);
-                    // That nobody imports it is an error too.
+                    // An export without importers is an error response too.
                     return if failure.says("not imported") {
                         Ok(all)
                     } else {
@@ -231,7 +231,7 @@ pub(super) fn tags(tags: &BTreeMap<String, String>) -> Vec<Tag> {
         .collect()
 }
 
-/// Whether a request can carry the template.
+/// Whether the template fits into a request.
 pub(crate) fn fits_a_request(template: &Template) -> bool {
     template.to_json().len() <= Template::LONGEST_BODY
 }

@@ -1,4 +1,4 @@
-//! The table, as far as a stack has to know of one that is there already.
+//! The table.
 
 use aws_sdk_dynamodb::types::TableDescription;
 
@@ -6,7 +6,7 @@ use super::Cloud;
 use super::failure::Failure;
 
 impl Cloud {
-    /// The table of this name, if there is one.
+    /// The table of this name; `None` if it does not exist.
     pub(crate) async fn table(&self, name: &str) -> Result<Option<TableDescription>, Failure> {
         match self
             .clients

@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// What every zip archive with something in it starts with.
+/// The first bytes of every non-empty zip archive.
 const SIGNATURE: &[u8] = b"PK\x03\x04";
 
-/// The bytes of a zip archive, known by their hash.
+/// A zip archive and its hash.
 #[derive(Debug, Clone)]
 pub(crate) struct Archive {
     pub(crate) bytes: Arc<[u8]>,

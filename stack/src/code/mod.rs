@@ -16,31 +16,29 @@ use crate::deployed::Deployed;
 
 /// Where the functions' archives come from.
 ///
-/// Archives that the options name by key (`code_bucket`, `aggregator_code_key`, `archiver_code_key`) are used first, whatever
-/// is said here, and `code_directory` stands in for [`Code::AsDeployed`].
+/// Archives that the options name by key (`code_bucket`, `aggregator_code_key`, `archiver_code_key`) take precedence.
+/// [`Code::AsDeployed`] uses the `code_directory` option if it is set.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Code {
-    /// No archives: a stack that exists keeps the code that it has, and everything else converges. This is what an
-    /// application uses that was built without the functions.
+    /// No archives: an existing stack keeps its code. For applications that were built without the functions.
     #[default]
     AsDeployed,
-    /// Archives in a directory, `{architecture}/{function}.zip` or `{function}.zip`, all of which must be there.
+    /// Archives in a directory, `{architecture}/{function}.zip` or `{function}.zip`. A missing archive is an error.
     Directory(PathBuf),
-    /// The same, but functions whose archive is not there keep the code that they have.
+    /// Archives in a directory; functions without an archive keep their deployed code.
     IfBuilt(PathBuf),
-    /// Archives that the caller has, such as by `include_bytes!`.
+    /// Archives in memory, such as from `include_bytes!`.
     Bundled(BTreeMap<LambdaFunction, Vec<u8>>),
 }
 
 impl Code {
-    /// The archives that a build of this workspace has left in it, `target/functions/{architecture}/{function}.zip`, as far as
-    /// there are any.
+    /// The archives that were built in this workspace: `target/functions/{architecture}/{function}.zip`.
     pub fn built_in(workspace: impl AsRef<Path>) -> Self {
         Self::IfBuilt(workspace.as_ref().join("target").join("functions"))
     }
 
-    /// Archives that the caller has.
+    /// Archives in memory.
     ///
     /// ```
     /// use zae_limiter_stack::{Code, LambdaFunction};
@@ -53,7 +51,7 @@ impl Code {
         Self::Bundled(archives.into_iter().collect())
     }
 
-    /// Reads the archives of the functions that the options switch on.
+    /// Reads the archives of the enabled functions.
     pub(crate) async fn load(&self, options: &StackOptions) -> Result<Loaded, Error> {
         let named = FunctionCode::of(options);
         let mut archives = BTreeMap::new();
@@ -118,7 +116,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Where each function's code is to be: in the archive that was given, or where it is now.
+    /// The location of each function's code: its archive, or the deployed location.
     pub(crate) fn locations(
         &self,
         stack: &str,

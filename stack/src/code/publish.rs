@@ -1,4 +1,4 @@
-//! Archives into their bucket.
+//! Uploading archives.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::cloud::Cloud;
 use crate::cloud::failure::Failure;
 use crate::events::{Event, Observer};
 
-/// Times that a bucket is asked for while S3 is busy with another request for the same one.
-const PATIENCE: u32 = 6;
+/// Attempts while another request for the same bucket or object is in progress.
+const ATTEMPTS: u32 = 6;
 
-/// Uploads the archives that are not in the bucket yet, making the bucket where it is ours to make.
+/// Uploads missing archives. Creates the default bucket if it does not exist.
 pub(crate) async fn publish(
     cloud: &Cloud,
     options: &StackOptions,
@@ -27,15 +27,15 @@ pub(crate) async fn publish(
     }
     let bucket = CodeBucket::of(options);
     let name = bucket.name(&place.account, &place.region);
-    have_bucket(cloud, &bucket, &name, place, observer).await?;
+    ensure_bucket(cloud, &bucket, &name, place, observer).await?;
     for (function, archive) in &loaded.archives {
         upload(cloud, &name, &place.account, *function, archive, observer).await?;
     }
     Ok(())
 }
 
-/// Whoever owns the bucket decides which code the functions run, so it must be in the caller's account.
-async fn have_bucket(
+/// The bucket's owner controls the functions' code, so it must be the caller's account.
+async fn ensure_bucket(
     cloud: &Cloud,
     bucket: &CodeBucket,
     name: &str,
@@ -45,14 +45,14 @@ async fn have_bucket(
     let ours = *bucket == CodeBucket::Artifacts;
     match cloud.head_bucket(name, Some(&place.account)).await {
         Ok(()) if ours => {
-            // Whoever made it may have been interrupted before it was closed to the public.
+            // Its creation may have been interrupted before public access was blocked.
             match cloud.keeps_versions(name, &place.account).await {
                 Ok(false) => Ok(cloud.harden_bucket(name, place).await?),
                 _ => Ok(()),
             }
         }
         Ok(()) => Ok(()),
-        Err(failure) if failure.absent() && ours => make_bucket(cloud, name, place, observer).await,
+        Err(failure) if failure.absent() && ours => create_bucket(cloud, name, place, observer).await,
         Err(failure) if failure.absent() => Err(Error::BucketMissing {
             bucket: name.to_owned(),
         }),
@@ -68,7 +68,12 @@ fn taken(name: &str, place: &Place) -> Error {
     }
 }
 
-async fn make_bucket(cloud: &Cloud, name: &str, place: &Place, observer: &dyn Observer) -> Result<(), Error> {
+async fn create_bucket(
+    cloud: &Cloud,
+    name: &str,
+    place: &Place,
+    observer: &dyn Observer,
+) -> Result<(), Error> {
     for attempt in 1.. {
         match cloud.create_bucket(name, &place.region).await {
             Ok(()) => observer.observe(&Event::BucketCreated {
@@ -76,7 +81,7 @@ async fn make_bucket(cloud: &Cloud, name: &str, place: &Place, observer: &dyn Ob
             }),
             Err(failure) if failure.is("BucketAlreadyOwnedByYou") => {}
             Err(failure) if failure.is("BucketAlreadyExists") => return Err(taken(name, place)),
-            Err(failure) if failure.is("OperationAborted") && attempt < PATIENCE => {
+            Err(failure) if failure.is("OperationAborted") && attempt < ATTEMPTS => {
                 tokio::time::sleep(Duration::from_secs(u64::from(attempt))).await;
                 continue;
             }
@@ -98,7 +103,7 @@ async fn upload(
 ) -> Result<(), Error> {
     let (key, checksum) = (archive.key(), archive.checksum());
     for attempt in 1.. {
-        // An object without a checksum cannot be trusted: it is written again.
+        // An object without a checksum cannot be verified: overwrite it.
         let overwrite = match cloud.stored(bucket, &key, Some(owner)).await? {
             None => false,
             Some(stored) => match stored.sha256 {
@@ -114,8 +119,8 @@ async fn upload(
         let stored = cloud.store((bucket, &key), owner, body, &checksum, overwrite);
         match stored.await {
             Ok(()) => break,
-            // Another process is at it, or was faster: what it writes must be the same.
-            Err(failure) if met_another(&failure) && attempt < PATIENCE => {
+            // Another process is uploading the same archive: check what it stored.
+            Err(failure) if conflicts(&failure) && attempt < ATTEMPTS => {
                 tokio::time::sleep(Duration::from_millis(200 * u64::from(attempt))).await;
             }
             Err(failure) => return Err(failure.into()),
@@ -129,7 +134,7 @@ async fn upload(
     Ok(())
 }
 
-fn met_another(failure: &Failure) -> bool {
+fn conflicts(failure: &Failure) -> bool {
     matches!(failure.status(), Some(409 | 412))
         || failure.is("PreconditionFailed")
         || failure.is("ConditionalRequestConflict")

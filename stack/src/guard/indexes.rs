@@ -1,4 +1,4 @@
-//! Indexes of the table. CloudFormation says little about them before it fails, so we compare them ourselves.
+//! Index changes that DynamoDB cannot make in one update. CloudFormation does not report them before it fails.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use zae_limiter_template::model::ids;
 
 use super::Refusal;
 
-/// Changes of indexes that DynamoDB cannot make in one update, and removals.
+/// Index changes that DynamoDB cannot make in one update, and removals.
 pub(super) fn refusals(before: &Template, after: &Template) -> Vec<Refusal> {
-    // A table that is not in both is refused, or made, as a whole.
+    // If a template has no table, the whole table is added or refused.
     let (Some(old), Some(new)) = (indexes(before), indexes(after)) else {
         return vec![];
     };
@@ -19,12 +19,12 @@ pub(super) fn refusals(before: &Template, after: &Template) -> Vec<Refusal> {
         match new.get(name) {
             None => refusals.push(refusal(
                 name,
-                "would be removed, with every query that uses it",
+                "would be removed, and queries that use it would fail",
                 true,
             )),
             Some(new) if old != new => {
-                let reason = "has other keys or another projection, which DynamoDB cannot change: remove the index in one \
-                              deployment and add it in the next, or give it a new name";
+                let reason = "has different keys or a different projection, which DynamoDB cannot change: remove the index in one \
+                              deployment and add it in the next, or rename it";
                 refusals.push(refusal(name, reason, false));
             }
             Some(_) => {}
@@ -35,7 +35,7 @@ pub(super) fn refusals(before: &Template, after: &Template) -> Vec<Refusal> {
     let steps: Vec<_> = removed.chain(added).map(String::as_str).collect();
     if steps.len() > 1 {
         let reason = format!(
-            "would gain or lose {} indexes at once ({}), and DynamoDB takes one at a time: deploy them one by one",
+            "would gain or lose {} indexes at once ({}), and DynamoDB allows one per update: deploy them one by one",
             steps.len(),
             steps.join(", ")
         );

@@ -1,4 +1,4 @@
-//! What is never done by accident: losing data.
+//! The guard against losing data.
 
 mod indexes;
 
@@ -20,7 +20,7 @@ pub struct Refusal {
     pub what: String,
     /// Why.
     pub reason: String,
-    /// Whether allowing it by name would let it through.
+    /// Whether [`Stack::allow_loss`](crate::Stack::allow_loss) with this name allows it.
     pub can_be_allowed: bool,
 }
 
@@ -28,14 +28,14 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.what, self.reason)?;
         if self.can_be_allowed {
-            write!(f, "; allow it by the name {:?} if that is meant", self.what)
+            write!(f, "; allow the loss of {:?} if this is intended", self.what)
         } else {
             Ok(())
         }
     }
 }
 
-/// Every change that would lose data or that CloudFormation could not make, except for what is allowed by name.
+/// Every change that would lose data or that CloudFormation cannot make, except those allowed by name.
 pub(crate) fn refusals(
     changes: &[ResourceChange],
     before: Option<&Template>,
@@ -60,8 +60,8 @@ fn loss(change: &ResourceChange) -> Option<Refusal> {
         Kind::Add | Kind::Import | Kind::Change => return None,
         Kind::Replace => "would be replaced by an empty one",
         Kind::MayReplace => "may be replaced by an empty one",
-        Kind::Remove if change.kept => "would leave the stack, which would not manage it any more",
-        Kind::Remove => "would be deleted with all that is in it",
+        Kind::Remove if change.kept => "would leave the stack and no longer be managed",
+        Kind::Remove => "would be deleted with its data",
     };
     Some(Refusal {
         what: change.logical_id.clone(),

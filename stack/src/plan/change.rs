@@ -3,26 +3,26 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What happens to a resource.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It is made.
+    /// The resource is created.
     Add,
-    /// It exists and becomes part of the stack as it is.
+    /// The resource exists and becomes part of the stack.
     Import,
-    /// It is changed in place.
+    /// The resource is changed in place.
     Change,
-    /// A new one is made and the old one goes.
+    /// The resource is replaced by a new one.
     Replace,
-    /// It is changed, or replaced: CloudFormation will know when it does it.
+    /// The resource is changed or replaced: CloudFormation decides during the update.
     MayReplace,
-    /// It leaves the stack; whether it is deleted is told by [`ResourceChange::kept`].
+    /// The resource leaves the stack; [`ResourceChange::kept`] says whether it is deleted.
     Remove,
 }
 
 impl Kind {
-    /// The sign that people know from other tools.
+    /// The sign in a plan's text.
     pub const fn sign(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -34,10 +34,10 @@ impl Kind {
     }
 }
 
-/// One property with its value before and after.
+/// A property with its values before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PropertyChange {
-    /// Where it is in the resource, such as `Environment/Variables/TTL`.
+    /// Its path in the resource, such as `Environment/Variables/TTL`.
     pub path: String,
     /// Its value in the deployed template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,36 +45,36 @@ pub struct PropertyChange {
     /// Its value in the new template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// Whether this is what makes CloudFormation replace the resource.
+    /// Whether this change makes CloudFormation replace the resource.
     #[serde(default)]
     pub replaces: bool,
 }
 
-/// What happens to one resource.
+/// A change of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceChange {
     /// The resource in the template.
     pub logical_id: String,
     /// Such as `AWS::Lambda::Function`.
     pub resource_type: String,
-    /// The resource in the account, if it is there.
+    /// The resource in the account, if it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_id: Option<String>,
-    /// What happens.
+    /// The kind of change.
     pub kind: Kind,
     /// Whether the old one stays in the account when it leaves the stack.
     #[serde(default)]
     pub kept: bool,
-    /// Whether nothing but tags changes.
+    /// Whether only tags change.
     #[serde(default)]
     pub tags_only: bool,
-    /// What differs.
+    /// The properties that change.
     #[serde(default)]
     pub properties: Vec<PropertyChange>,
 }
 
 impl ResourceChange {
-    /// Whether it changes what somebody may do: roles, policies, and policies of queues and buckets.
+    /// Whether it changes permissions: roles, policies, and policies of queues and buckets.
     pub fn is_iam(&self) -> bool {
         self.resource_type.starts_with("AWS::IAM::")
             || self.resource_type.ends_with("Policy")
@@ -82,14 +82,14 @@ impl ResourceChange {
     }
 }
 
-/// What happens to one output.
+/// A change of an output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputChange {
     /// The output's name.
     pub name: String,
-    /// What happens: add, change or remove.
+    /// The kind of change: add, change or remove.
     pub kind: Kind,
-    /// The export that other stacks may use and that this changes or removes.
+    /// The export that this changes or removes and that other stacks may import.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub export: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The difference between two templates, without asking anybody.
+//! The difference between two templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ const REPLACING: [(&str, &[&str]); 9] = [
     ("AWS::CloudWatch::Alarm", &["AlarmName"]),
 ];
 
-/// Properties of what holds data that CloudFormation always changes in place.
+/// Properties of resources with data that CloudFormation always changes in place.
 const IN_PLACE: [(&str, &[&str]); 2] = [
     (
         "AWS::DynamoDB::Table",
@@ -53,7 +53,7 @@ const IN_PLACE: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Whether all of some changes are known to be made in place, whatever CloudFormation thinks possible.
+/// Whether all these properties are known to change in place, even where CloudFormation is not sure.
 pub(crate) fn in_place(resource_type: &str, properties: &[PropertyChange]) -> bool {
     let known = IN_PLACE
         .iter()
@@ -65,7 +65,7 @@ pub(crate) fn in_place(resource_type: &str, properties: &[PropertyChange]) -> bo
             .all(|property| known.contains(&top(&property.path)))
 }
 
-/// What changes between two templates, in the order of the new one, then what is removed.
+/// The changes between two templates: in the order of the new one, then removals.
 pub(crate) fn resources(before: Option<&Template>, after: &Template) -> Vec<ResourceChange> {
     let old: BTreeMap<&str, &Value> = before.into_iter().flat_map(Template::resources).collect();
     let mut changes: Vec<_> = after
@@ -132,7 +132,7 @@ fn top(path: &str) -> &str {
     path.split('/').next().unwrap_or_default()
 }
 
-/// What differs in one resource: its properties, and then policies and the like.
+/// The differences of a resource: its properties, then attributes such as `DeletionPolicy`.
 pub(crate) fn properties(old: &Value, new: &Value) -> Vec<PropertyChange> {
     let empty = Value::Object(Map::new());
     let of = |resource: &Value| resource.get("Properties").unwrap_or(&empty).clone();
@@ -170,7 +170,7 @@ fn differences(path: &str, before: Option<&Value>, after: Option<&Value>, found:
         }
     };
     match (before, after) {
-        // A function such as Fn::Sub is one value for people, not an object with a field.
+        // A function such as Fn::Sub reads as one value, not as an object.
         (Some(Value::Object(old)), Some(Value::Object(new))) if !intrinsic(old) && !intrinsic(new) => {
             let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
             for name in names {
@@ -195,7 +195,7 @@ fn intrinsic(fields: &Map<String, Value>) -> bool {
     fields.len() == 1 && fields.keys().all(|key| key == "Ref" || key.starts_with("Fn::"))
 }
 
-/// What changes in the outputs.
+/// The changes of outputs.
 pub(crate) fn outputs(before: Option<&Template>, after: &Template, stack: &str) -> Vec<OutputChange> {
     let of = |template: &Template| {
         template

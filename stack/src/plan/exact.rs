@@ -1,4 +1,4 @@
-//! The changes that CloudFormation has computed, together with the values that the templates have.
+//! The changes of a change set, with the values from the templates.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use zae_limiter_template::Template;
 use super::change::{Kind, PropertyChange, ResourceChange};
 use super::compare;
 
-/// CloudFormation's changes; properties that only it knows to change are added to those that differ in the templates.
+/// The changes of a change set. Properties come from the templates, plus those that only CloudFormation knows.
 pub(crate) fn resources(
     changes: &[aws::ResourceChange],
     before: Option<&Template>,
@@ -68,12 +68,12 @@ fn kind(change: &aws::ResourceChange) -> Kind {
         _ if replacing => Kind::Replace,
         (_, Some(aws::Replacement::True)) => Kind::Replace,
         (Some(aws::ChangeAction::Modify), Some(aws::Replacement::False) | None) => Kind::Change,
-        // What cannot be determined may be anything.
+        // Anything else may be a replacement.
         _ => Kind::MayReplace,
     }
 }
 
-/// Whether the old resource outlives the change.
+/// Whether the old resource stays in the account.
 fn keeps(change: &aws::ResourceChange) -> bool {
     change
         .policy_action()

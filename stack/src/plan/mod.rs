@@ -1,4 +1,4 @@
-//! A plan: what would be done, as a value that can be looked at, stored, and applied as it is.
+//! A plan: what a deployment would do, as a value that can be shown, stored and applied.
 
 mod change;
 pub(crate) mod compare;
@@ -23,36 +23,36 @@ use crate::guard::Refusal;
 use crate::outcome::Outcome;
 use crate::preflight::Finding;
 
-/// The form of serialised plans. A plan of another form is refused.
+/// The version of the serialized format. Other versions are refused.
 const FORMAT: u32 = 1;
 
 /// What applying a plan does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Nothing: the stack is as it should be.
+    /// Does nothing: the stack matches.
     Nothing,
-    /// Makes the stack.
+    /// Creates the stack.
     Create,
-    /// Makes the stack around a table that is there already.
+    /// Creates the stack and imports the existing table.
     Import,
-    /// Deletes what a failed creation left and makes the stack.
+    /// Deletes what a failed creation left and creates the stack.
     Recreate,
-    /// Changes the stack.
+    /// Updates the stack.
     Update,
 }
 
-/// How a plan came to be.
+/// How a plan was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// By comparing templates.
     Templates,
-    /// By a change set, which knows what CloudFormation will do.
+    /// By a change set: this is exactly what CloudFormation will do.
     ChangeSet,
 }
 
-/// The stack that a plan was made for.
+/// The state of the stack that a plan was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Base {
     pub(crate) stack_id: String,
@@ -79,33 +79,33 @@ impl Base {
 
 /// What a deployment would do.
 ///
-/// [`Stack::plan`](crate::Stack::plan) makes one and [`Stack::apply`](crate::Stack::apply) does what it says, if the stack has
-/// not changed in between. Serialised as JSON, it can go from one process to another.
+/// [`Stack::plan`](crate::Stack::plan) creates it and [`Stack::apply`](crate::Stack::apply) carries it out if the stack has not
+/// changed in between. Another process can apply it from its JSON form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     format: u32,
     /// The stack's name.
     pub stack: String,
-    /// What it does.
+    /// What applying it does.
     pub action: Action,
-    /// How it was found out.
+    /// How it was computed.
     pub basis: Basis,
-    /// What happens to each resource.
+    /// The changes to resources.
     pub changes: Vec<ResourceChange>,
-    /// What happens to the outputs.
+    /// The changes to outputs.
     pub outputs: Vec<OutputChange>,
-    /// What applying it would be refused for.
+    /// Why applying it would be refused.
     pub refusals: Vec<Refusal>,
-    /// What the checks before the change have found.
+    /// Problems that the checks before the change have found.
     pub findings: Vec<Finding>,
-    /// What should be known.
+    /// Warnings.
     pub warnings: Vec<String>,
-    /// The stack as it is, where there is nothing to do.
+    /// The outcome, if there is nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) found: Option<Outcome>,
     pub(crate) base: Option<Base>,
     pub(crate) change_set: Option<String>,
-    /// SHA-256 of each archive that is uploaded, by function.
+    /// SHA-256 of each archive to upload, by function.
     pub(crate) archives: BTreeMap<String, String>,
     template: Value,
     tags: BTreeMap<String, String>,
@@ -153,7 +153,7 @@ impl Plan {
         self.action == Action::Nothing
     }
 
-    /// What applying it right now would answer, if there is nothing to do: whoever has just planned need not ask AWS again.
+    /// The outcome of applying it, if there is nothing to do. Saves the calls of [`Stack::apply`](crate::Stack::apply).
     pub fn unchanged(&self) -> Option<&Outcome> {
         self.found.as_ref().filter(|_| self.is_empty())
     }
@@ -163,7 +163,12 @@ impl Plan {
         !self.refusals.is_empty() || !self.findings.is_empty()
     }
 
-    /// The changes of who may do what.
+    /// Whether a refusal is final: no permission allows the change.
+    pub(crate) fn is_impossible(&self) -> bool {
+        self.refusals.iter().any(|refusal| !refusal.can_be_allowed)
+    }
+
+    /// The changes of permissions.
     pub fn iam_changes(&self) -> impl Iterator<Item = &ResourceChange> {
         self.changes.iter().filter(|change| change.is_iam())
     }
@@ -179,47 +184,47 @@ impl Plan {
             reason: error.to_string(),
         })?;
         if plan.format != FORMAT {
-            let reason = format!("it has form {} and this release reads form {FORMAT}", plan.format);
+            let reason = format!(
+                "its format is {} and this release reads format {FORMAT}",
+                plan.format
+            );
             return Err(Error::PlanUnreadable { reason });
         }
         plan.desired()?;
         Ok(plan)
     }
 
-    /// The desired state as it was planned.
+    /// The planned state.
     pub(crate) fn desired(&self) -> Result<Desired, Error> {
-        let unreadable = |reason: String| Error::PlanUnreadable { reason };
-        let template =
-            Template::parse(&self.template.to_string()).map_err(|error| unreadable(error.to_string()))?;
+        let template = Template::from_value(self.template.clone());
         if seal(&template, &self.tags) == self.fingerprint {
-            Desired::new(template, self.tags.clone())
+            Desired::new(&template, &self.tags)
         } else {
-            Err(unreadable(
-                "its template or tags were changed after it was made".to_owned(),
-            ))
+            let reason = "its template or tags were changed after it was made".to_owned();
+            Err(Error::PlanUnreadable { reason })
         }
     }
 
-    /// Says that it cannot be done again because it was rolled back, unless somebody asks for another try.
+    /// Refuses the plan because the same change was rolled back before.
     pub(crate) fn refuse_again(&mut self, cause: Option<&Cause>) {
         let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
         self.refusals.push(Refusal {
             what: self.stack.clone(),
             reason: format!(
-                "had this very change rolled back before{cause}; change the options, or ask for another try \
+                "had this very change rolled back before{cause}; change the options, or retry it \
                  (`--retry-rolled-back`)"
             ),
             can_be_allowed: false,
         });
     }
 
-    /// Why it cannot be applied to what is deployed now, if it cannot.
+    /// Why it cannot be applied to the deployed stack; `None` if it can.
     pub(crate) fn obsolete(&self, deployed: Option<&Deployed>) -> Option<String> {
         match (&self.base, deployed.map(Base::of)) {
             (None, Some(_)) => Some("the stack did not exist then and exists now".to_owned()),
             (Some(_), None) => Some("the stack does not exist any more".to_owned()),
             (Some(then), Some(now)) if then.stack_id != now.stack_id => {
-                Some("the stack was deleted and made again".to_owned())
+                Some("the stack was deleted and created again".to_owned())
             }
             (Some(then), Some(now)) if *then != now => {
                 Some(format!("the stack changed at {}, after the plan", now.changed_at))
@@ -229,7 +234,7 @@ impl Plan {
     }
 }
 
-/// What a plan's template and tags are recognised by, the stored options included.
+/// The fingerprint of a plan's template and tags, including the stored options.
 fn seal(template: &Template, tags: &BTreeMap<String, String>) -> String {
     Fingerprint::of(template.to_value(), tags).to_string()
 }

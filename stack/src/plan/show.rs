@@ -1,4 +1,4 @@
-//! A plan as people read it.
+//! A plan as text.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Action, Kind, Plan, ResourceChange};
 
-/// Longest value that is shown whole.
+/// Longer values are cut.
 const LONGEST: usize = 60;
 
 impl fmt::Display for Plan {
@@ -35,7 +35,7 @@ impl fmt::Display for Plan {
         let (iam, other): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.is_iam());
         other.into_iter().try_for_each(|change| show(f, change))?;
         if !retagged.is_empty() {
-            writeln!(f, "  ~ only tags of {} resources", retagged.len())?;
+            writeln!(f, "  ~ tags of {} resources", retagged.len())?;
         }
         if !iam.is_empty() {
             writeln!(f, "permissions:")?;
@@ -52,7 +52,7 @@ impl fmt::Display for Plan {
             .try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
         self.findings
             .iter()
-            .try_for_each(|finding| writeln!(f, "in the way: {finding}"))?;
+            .try_for_each(|finding| writeln!(f, "problem: {finding}"))?;
         self.refusals
             .iter()
             .try_for_each(|refusal| writeln!(f, "refused: {refusal}"))
@@ -61,10 +61,10 @@ impl fmt::Display for Plan {
 
 const fn verb(action: Action) -> &'static str {
     match action {
-        Action::Nothing => "leave the stack as it is",
+        Action::Nothing => "keep the stack as it is",
         Action::Create => "create the stack",
-        Action::Import => "create the stack around the table that exists",
-        Action::Recreate => "delete the stack that failed to be created, and create it",
+        Action::Import => "create the stack and import the existing table",
+        Action::Recreate => "delete the stack whose creation failed and create it again",
         Action::Update => "update the stack",
     }
 }
@@ -80,15 +80,19 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
     match change.kind {
         Kind::Replace => write!(f, " is replaced")?,
         Kind::MayReplace => write!(f, " may be replaced")?,
-        Kind::Remove if change.kept => write!(f, " leaves the stack and is kept")?,
+        Kind::Remove if change.kept => write!(f, " leaves the stack but is not deleted")?,
         _ => {}
     }
     writeln!(f)?;
     for property in &change.properties {
         let why = if property.replaces { " (replaces)" } else { "" };
-        // A reference to something that changes: CloudFormation knows the value when it is there.
+        // A reference to a changing resource: the value is known during the update.
         if property.before.is_none() && property.after.is_none() {
-            writeln!(f, "      {}: follows what it refers to{why}", property.path)?;
+            writeln!(
+                f,
+                "      {}: changes with the resource it refers to{why}",
+                property.path
+            )?;
             continue;
         }
         let (before, after) = (short(property.before.as_ref()), short(property.after.as_ref()));
@@ -99,7 +103,7 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
 
 fn short(value: Option<&Value>) -> String {
     let Some(value) = value else {
-        return "nothing".to_owned();
+        return "(none)".to_owned();
     };
     let mut text = value.to_string();
     if let Some((cut, _)) = text.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! Roles and boundaries that the options name.
+//! Roles and permission boundaries in the options.
 
 use zae_limiter_template::{LambdaFunction, PermissionBoundary, RoleArn};
 
@@ -7,7 +7,7 @@ use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
 
 impl Preflight<'_> {
-    /// The boundary of our roles must be a policy that exists.
+    /// The permission boundary must exist.
     pub(super) async fn boundary(&self) -> Found {
         let Some(boundary) = self
             .options
@@ -30,7 +30,7 @@ impl Preflight<'_> {
         })
     }
 
-    /// Roles that the stack does not make must exist in this account and be Lambda's to assume.
+    /// External roles must exist in this account and trust Lambda.
     pub(super) async fn external_roles(&self) -> Checked {
         let mut checked = Checked::default();
         for function in self.options.functions() {
@@ -54,7 +54,7 @@ impl Preflight<'_> {
         let option = format!("change {function}_role_arn");
         if role.as_str().split(':').nth(4) != Some(&self.place.account) {
             let problem = format!(
-                "is not in account {}, as a function's role must be",
+                "is not in account {}, where a function's role must be",
                 self.place.account
             );
             return Ok(Some(Finding::new(what, problem, option)));

@@ -1,6 +1,6 @@
-//! What could be in the way of a change, looked for before anything is touched.
+//! Checks before a change. They find what would make it fail.
 //!
-//! A check that is not permitted is passed over: it saves a rollback, and nothing depends on it.
+//! A check that is not permitted is skipped.
 
 mod iam;
 mod names;
@@ -21,12 +21,12 @@ use crate::deployed::Deployed;
 use crate::events::{Event, Observer};
 use crate::plan::{Kind, OutputChange, ResourceChange};
 
-/// Something that would make the change fail.
+/// A problem that would make the change fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is about, such as `permission boundary arn:…`.
+    /// The subject, such as `permission boundary arn:…`.
     pub what: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
     /// What to do.
     pub advice: String,
@@ -48,7 +48,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What one check found, and why it could not look at everything.
+/// The findings of a check, and why it was not complete.
 #[derive(Debug, Default)]
 struct Checked {
     findings: Vec<Finding>,
@@ -56,7 +56,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Adds what one look found. One that is not permitted does not take away what others found.
+    /// Adds findings. A call that fails does not remove the findings of others.
     fn add(&mut self, found: Result<impl IntoIterator<Item = Finding>, Failure>) {
         match found {
             Ok(findings) => self.findings.extend(findings),
@@ -65,7 +65,7 @@ impl Checked {
     }
 }
 
-/// What one look found, or why it could not be made.
+/// The findings of a check, or why it failed.
 type Found = Result<Vec<Finding>, Failure>;
 
 impl From<Found> for Checked {
@@ -76,7 +76,7 @@ impl From<Found> for Checked {
     }
 }
 
-/// Everything that the checks look at.
+/// The input of the checks.
 pub(crate) struct Preflight<'a> {
     pub(crate) cloud: &'a Cloud,
     pub(crate) observer: &'a dyn Observer,
@@ -87,12 +87,12 @@ pub(crate) struct Preflight<'a> {
     pub(crate) outputs: &'a [OutputChange],
     /// The stack, if there is one.
     pub(crate) deployed: Option<&'a Deployed>,
-    /// The table that will be taken in, if there is one.
+    /// The table to import, if there is one.
     pub(crate) table: Option<&'a TableDescription>,
 }
 
 impl Preflight<'_> {
-    /// Makes every check and returns all that was found.
+    /// Runs every check and returns all findings.
     pub(crate) async fn findings(&self) -> Vec<Finding> {
         let (boundary, roles, taken, logs) = tokio::join!(
             Box::pin(self.boundary()),
@@ -132,8 +132,8 @@ impl Preflight<'_> {
         findings
     }
 
-    /// A property of each resource of a type that the change makes, because it is new or replaced for that property, by
-    /// logical id, as far as it can be known beforehand.
+    /// A property of each resource of this type that the change creates or replaces because of the property, by logical
+    /// id. Values that are not known before the change are left out.
     fn made(&self, resource_type: &str, property: &str) -> Vec<(String, String)> {
         let made = |change: &&ResourceChange| match change.kind {
             Kind::Add => true,
@@ -159,7 +159,7 @@ impl Preflight<'_> {
     }
 }
 
-/// Nothing where AWS says that there is nothing.
+/// `None` if AWS says that it does not exist.
 fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match answer {
         Ok(value) => Ok(Some(value)),

@@ -3,11 +3,11 @@
 use super::{Checked, Finding, Preflight, found};
 use crate::cloud::failure::Failure;
 
-const FREE: &str = "names in IAM are global: another stack or region may have it; set regional_iam_names, role_name_format or \
+const FREE: &str = "IAM names are global: another stack or region may use it; set regional_iam_names, role_name_format or \
                     policy_name_format, or delete it";
 
 impl Preflight<'_> {
-    /// Roles and policies that will be made.
+    /// Names of roles and policies to create.
     pub(super) async fn iam_names(&self) -> Checked {
         let mut checked = Checked::default();
         for (id, name) in self.made("AWS::IAM::Role", "RoleName") {
@@ -26,10 +26,10 @@ impl Preflight<'_> {
         Ok(found(answer.map_err(|error| Failure::of("iam:GetRole", name, &error)))?.is_some())
     }
 
-    /// Log groups that will be made. A function that ran without one of its own may have left one.
+    /// Names of log groups to create. A function that ran without its own log group may have left one.
     pub(super) async fn log_groups(&self) -> Checked {
         let mut checked = Checked::default();
-        let advice = "delete it if its logs are not needed any more";
+        let advice = "delete it if its logs are no longer needed";
         for (id, name) in self.made("AWS::Logs::LogGroup", "LogGroupName") {
             let taken = self.log_group_exists(&name).await;
             checked.add(taken.map(|taken| taken.then(|| exists(format!("log group {name}"), &id, advice))));
@@ -55,5 +55,5 @@ impl Preflight<'_> {
 }
 
 fn exists(what: String, id: &str, advice: &str) -> Finding {
-    Finding::new(what, format!("exists, and {id} would have its name"), advice)
+    Finding::new(what, format!("exists, and {id} needs its name"), advice)
 }

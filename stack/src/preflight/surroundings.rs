@@ -1,4 +1,4 @@
-//! What the stack uses without making it, and who uses the stack.
+//! Resources that the stack uses but does not create, and users of the stack.
 
 use zae_limiter_template::{CodeBucket, LambdaFunction};
 
@@ -6,11 +6,11 @@ use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
 use crate::plan::{Kind, ResourceChange};
 
-/// Readers that a table's stream can have before they are throttled.
-const MOST_READERS: usize = 2;
+/// Readers of a stream before DynamoDB throttles them.
+const MAX_READERS: usize = 2;
 
 impl Preflight<'_> {
-    /// The topic that alarms tell.
+    /// The topic of the alarms.
     pub(super) async fn alarm_topic(&self) -> Found {
         let Some(topic) = self
             .options
@@ -39,7 +39,7 @@ impl Preflight<'_> {
         Ok(if answer.is_some() { vec![] } else { vec![missing] })
     }
 
-    /// The archive bucket, if it is not the stack's.
+    /// The archive bucket, if the stack does not create it.
     pub(super) async fn archive_bucket(&self) -> Found {
         let Some(bucket) = self
             .options
@@ -63,7 +63,7 @@ impl Preflight<'_> {
         )
     }
 
-    /// Archives that the options name.
+    /// Archives in the options.
     pub(super) async fn named_archives(&self) -> Checked {
         let bucket = CodeBucket::of(self.options).name(&self.place.account, &self.place.region);
         let mut checked = Checked::default();
@@ -85,7 +85,7 @@ impl Preflight<'_> {
 
     /// Functions that read the table's stream already, such as an aggregator of zae-limiter for Python.
     pub(super) async fn stream_readers(&self) -> Found {
-        // One that is replaced is there already.
+        // A replaced mapping reads the stream already.
         let adds = |change: &&ResourceChange| {
             change.kind == Kind::Add && change.resource_type == "AWS::Lambda::EventSourceMapping"
         };
@@ -120,11 +120,11 @@ impl Preflight<'_> {
                 break;
             }
         }
-        if readers.len() + new <= MOST_READERS {
+        if readers.len() + new <= MAX_READERS {
             return Ok(vec![]);
         }
         let problem = format!(
-            "has {} readers already ({}) and takes {MOST_READERS}",
+            "has {} readers already ({}) and takes {MAX_READERS}",
             readers.len(),
             readers.join(", ")
         );
@@ -132,12 +132,15 @@ impl Preflight<'_> {
         Ok(vec![Finding::new(format!("stream {stream}"), problem, advice)])
     }
 
-    /// Exports that change or go although other stacks import them.
+    /// Exports that change or are removed although other stacks import them.
     pub(super) async fn exports_in_use(&self) -> Checked {
         let mut checked = Checked::default();
         for export in self.outputs.iter().filter_map(|output| output.export.as_ref()) {
             let in_use = |importers: Vec<String>| {
-                let problem = format!("would change or go, and is imported by {}", importers.join(", "));
+                let problem = format!(
+                    "would change or be removed, and is imported by {}",
+                    importers.join(", ")
+                );
                 Finding::new(format!("export {export}"), problem, "change those stacks first")
             };
             let importers = self.cloud.importers(export).await;

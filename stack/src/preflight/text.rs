@@ -1,9 +1,9 @@
-//! Names in a template, as they will be.
+//! Resolving names in a template.
 
 use serde_json::Value;
 use zae_limiter_template::deployer::Place;
 
-/// The text that CloudFormation will make of a value, if it can be known without the stack.
+/// The text that CloudFormation resolves a value to; `None` if it depends on the stack.
 pub(super) fn resolve(value: &Value, place: &Place) -> Option<String> {
     let text = match value {
         Value::String(text) => return Some(text.clone()),

@@ -1,4 +1,4 @@
-//! Who may assume a role.
+//! Trust policies.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn lambda_may_assume(document: &str) -> bool {
     })
 }
 
-/// A list, or the one value that stands for it.
+/// A list, or a single value in its place.
 fn many(value: Option<&Value>) -> Vec<&Value> {
     match value {
         Some(Value::Array(items)) => items.iter().collect(),

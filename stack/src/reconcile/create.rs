@@ -1,32 +1,34 @@
-//! Making a stack, around a table if there is one.
+//! Creating a stack, around an existing table if there is one.
 
 use aws_sdk_dynamodb::types::TableDescription;
 use zae_limiter_template::deployer::Place;
 use zae_limiter_template::model::ids;
 
+use super::Attempt;
+use super::converge::Run;
+use super::draft::Draft;
+use super::goal::Goal;
 use super::review::{Reviewed, imports_table};
 use super::wait::Deadline;
-use super::{Attempt, update};
 use crate::adopt::misfits;
 use crate::cloud::change_set::{Purpose, overtaken};
-use crate::code::{Loaded, publish};
+use crate::code::publish;
 use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::outcome::Change;
-use crate::plan::{Kind, ResourceChange, compare};
-use crate::preflight::{Finding, Preflight};
+use crate::plan::{Action, Kind, ResourceChange, compare};
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
-/// What stands where a stack is to be made.
+/// The place where a stack is to be created, and the table that is already there.
 pub(super) struct Site {
     pub(super) place: Place,
     pub(super) table: Option<TableDescription>,
 }
 
 impl Stack {
-    /// Looks at where a stack is to be made; nothing if it has been made in the meantime.
+    /// Looks at where a stack is to be created; `None` if it has been created in the meantime.
     ///
     /// `review` is the empty stack that waits for its first change set, if there is one.
     pub(super) async fn site(
@@ -42,7 +44,7 @@ impl Stack {
         };
         let table = self.table_that_stays(name, deadline).await?;
         if let Some(table) = &table {
-            // A process that is faster than this one may have made the table just now.
+            // A faster process may have created the table just now.
             if self.moved(review).await? {
                 return Ok(None);
             }
@@ -55,7 +57,7 @@ impl Stack {
                     });
                 }
                 Ok(None) => {}
-                // CloudFormation imports nothing that another stack has, so this only makes for a clearer message.
+                // CloudFormation imports nothing that another stack owns: this check only improves the message.
                 Err(failure) if failure.denied() => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -70,66 +72,35 @@ impl Stack {
         Ok(Some(Site { place, table }))
     }
 
-    /// What the checks before a creation find.
-    pub(super) async fn check_site(&self, site: &Site, desired: &Desired) -> Vec<Finding> {
-        let changes = changes_on(site.table.is_some(), desired);
-        let preflight = Preflight {
-            cloud: &self.cloud,
-            observer: self.observer.as_ref(),
-            options: &self.options,
-            place: &site.place,
-            template: &desired.template,
-            changes: &changes,
-            outputs: &[],
-            deployed: None,
-            table: site.table.as_ref(),
+    /// Carries out a creation.
+    pub(super) async fn create(&self, draft: &Draft, goal: &Goal<'_>, run: &Run) -> Result<Attempt, Error> {
+        let place = match &draft.place {
+            Some(place) => place.clone(),
+            None => self.cloud.caller().await?,
         };
-        preflight.findings().await
-    }
-
-    /// Makes the stack.
-    pub(super) async fn create(
-        &self,
-        review: Option<&Deployed>,
-        desired: &Desired,
-        loaded: &Loaded,
-        deadline: &Deadline,
-    ) -> Result<Attempt, Error> {
-        let Some(site) = self.site(review, desired, deadline).await? else {
-            return Ok(Attempt::Overtaken);
-        };
-        let findings = self.check_site(&site, desired).await;
-        if !findings.is_empty() {
-            // Names that a faster process has just taken for this very stack are not in the way.
-            return if self.moved(review).await? {
-                Ok(Attempt::Overtaken)
-            } else {
-                Err(Error::Preflight { findings })
-            };
-        }
         publish(
             &self.cloud,
             &self.options,
-            loaded,
-            &site.place,
+            &goal.loaded,
+            &place,
             self.observer.as_ref(),
         )
         .await?;
-        let change = if site.table.is_some() {
-            Change::Imported
+        let imports = draft.plan.action == Action::Import;
+        let started = if imports || draft.deployed.is_some() {
+            self.create_by_change_set(draft, imports, &run.deadline).await?
         } else {
-            Change::Created
-        };
-        let started = if site.table.is_some() || review.is_some() {
-            self.create_by_change_set(review, site.table.is_some(), desired, deadline)
-                .await?
-        } else {
-            self.create_from_nothing(desired).await?
+            self.create_from_nothing(&draft.desired).await?
         };
         let Some(id) = started else {
             return Ok(Attempt::Overtaken);
         };
-        let made = self.finished(&id, None, deadline).await?;
+        let made = self.finished(&id, None, &run.deadline).await?;
+        let change = if imports {
+            Change::Imported
+        } else {
+            Change::Created
+        };
         self.made(made, change).await
     }
 
@@ -145,25 +116,23 @@ impl Stack {
         }
     }
 
-    /// Only a change set can take a table in.
+    /// Only a change set can import a table.
     async fn create_by_change_set(
         &self,
-        review: Option<&Deployed>,
-        table: bool,
-        desired: &Desired,
+        draft: &Draft,
+        imports: bool,
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
-        let name = self.name.as_str();
-        let started = self.import(table, desired, deadline).await;
-        if started.is_err() && review.is_none() {
-            self.drop_shell(name).await;
+        let started = self.start_change_set(imports, &draft.desired, deadline).await;
+        if started.is_err() && draft.deployed.is_none() {
+            self.drop_shell().await;
         }
         started
     }
 
-    async fn import(
+    async fn start_change_set(
         &self,
-        table: bool,
+        imports: bool,
         desired: &Desired,
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
@@ -180,22 +149,18 @@ impl Stack {
                 });
             }
         };
-        if table && !imports_table(&changes) {
+        if imports && !imports_table(&changes) {
             self.cloud.discard(name, &change_set.arn).await;
-            let reason = update::describe_change(&changes, ids::TABLE.as_str());
             return Err(Error::NotImported {
                 table: name.to_owned(),
-                reason,
+                reason: describe_table_change(&changes),
             });
         }
-        match self
-            .cloud
-            .execute(name, &change_set.arn, &desired.fingerprint.token())
-            .await
-        {
+        let token = desired.fingerprint.token();
+        match self.cloud.execute(name, &change_set.arn, &token).await {
             Ok(()) => {
                 self.tell(&Event::Started {
-                    operation: if table { "import" } else { "create" },
+                    operation: if imports { "import" } else { "create" },
                 });
                 Ok(Some(change_set.stack_id))
             }
@@ -207,9 +172,10 @@ impl Stack {
         }
     }
 
-    /// Removes the empty stack that a change set of ours has made, unless others have change sets for it too. That it
-    /// cannot be removed is no reason to fail: the next deployment goes on with it.
-    async fn drop_shell(&self, name: &str) {
+    /// Deletes the empty stack that our change set has created, unless it has other change sets too. If that fails, the next
+    /// deployment reuses the stack.
+    async fn drop_shell(&self) {
+        let name = self.name.as_str();
         let Ok(Some(shell)) = self.cloud.describe(name).await else {
             return;
         };
@@ -220,11 +186,8 @@ impl Stack {
                 .await
                 .is_ok_and(|names| names.is_empty());
         if empty && let Err(failure) = self.cloud.delete_stack(&shell.id, &[]).await {
-            tracing::debug!(
-                stack = name,
-                reason = failure.message(),
-                "an empty stack stays behind"
-            );
+            let reason = failure.message();
+            tracing::debug!(stack = name, reason, "could not delete the empty stack");
         }
     }
 
@@ -250,13 +213,22 @@ impl Stack {
 }
 
 /// The changes of a creation.
-pub(super) fn changes_on(table: bool, desired: &Desired) -> Vec<ResourceChange> {
+pub(super) fn creation_changes(imports: bool, desired: &Desired) -> Vec<ResourceChange> {
     let mut changes = compare::resources(None, &desired.template);
-    if let Some(change) = changes
-        .iter_mut()
-        .find(|change| table && change.logical_id == ids::TABLE.as_str())
-    {
-        change.kind = Kind::Import;
+    for change in &mut changes {
+        if imports && change.logical_id == ids::TABLE.as_str() {
+            change.kind = Kind::Import;
+        }
     }
     changes
+}
+
+/// What a change set would do to the table, in words.
+fn describe_table_change(changes: &[ResourceChange]) -> String {
+    let id = ids::TABLE;
+    let change = changes.iter().find(|change| change.logical_id == id.as_str());
+    change.map_or_else(
+        || format!("{id} is not in its change set"),
+        |change| format!("it would {:?} {id}", change.kind).to_lowercase(),
+    )
 }

@@ -1,4 +1,4 @@
-//! Deleting a stack, and saying what stays.
+//! Deleting a stack, and reporting what stays.
 
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
@@ -9,16 +9,16 @@ use crate::events::Event;
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
-/// How a stack is deleted.
+/// How to delete a stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deletion {
-    /// Also deletes the table and the archive with all that is in them. Nothing brings them back.
+    /// Also deletes the table and the archive bucket with all their data. This cannot be undone.
     pub purge: bool,
-    /// Resources that are left behind, by logical id: for a stack whose deletion has failed because of them.
+    /// Logical ids of resources to keep, for a stack whose deletion failed because of them.
     pub retain: Vec<String>,
 }
 
-/// Something that a deleted stack leaves behind.
+/// A resource that a deleted stack leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Kept {
     /// The resource in the template.
@@ -29,29 +29,29 @@ pub struct Kept {
     pub physical_id: String,
 }
 
-/// What a deletion did, or would do.
+/// The result of a deletion, or of planning one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Deleted {
-    /// Whether there was a stack.
+    /// Whether the stack existed.
     pub existed: bool,
-    /// What stays in the account.
+    /// Resources that stay in the account.
     pub kept: Vec<Kept>,
-    /// What was deleted together with its data.
+    /// Resources that were deleted with their data.
     pub purged: Vec<Kept>,
 }
 
 impl Deleted {
-    /// How long to wait before a stack of the same name is made again: SQS blocks the names of deleted queues.
+    /// SQS blocks the name of a deleted queue for this long. A deployment under the same name waits.
     pub const NAMES_BLOCKED: std::time::Duration = crate::cause::advice::QUEUE_NAME_BLOCKED;
 }
 
 impl Stack {
-    /// What [`delete`](Stack::delete) would leave behind; where there is no stack, what the last one of this name has left: its
-    /// table.
+    /// What [`delete`](Stack::delete) would leave behind. If the stack does not exist: the table that the last stack of this
+    /// name left.
     pub async fn plan_delete(&self) -> Result<Deleted, Error> {
         let Some(deployed) = self.observe().await? else {
             let left = match self.orphan().await {
-                // Whoever may not look for leftovers is not told of them.
+                // Without the permission to look for leftovers, none are reported.
                 Err(Error::Denied { .. }) => None,
                 left => left?,
             };
@@ -60,7 +60,7 @@ impl Stack {
                 ..Deleted::default()
             });
         };
-        self.own(&deployed)?;
+        self.check_owner(&deployed)?;
         Ok(Deleted {
             existed: true,
             kept: self.kept(&deployed).await?,
@@ -68,23 +68,23 @@ impl Stack {
         })
     }
 
-    /// Deletes the stack and waits until it is gone. The table and the archive bucket are kept, with all that is in them;
-    /// the next stack of this name takes the table in again.
+    /// Deletes the stack and waits until it is gone. Keeps the table and the archive bucket with their data. The next stack of
+    /// this name imports the table.
     pub async fn delete(&self) -> Result<Deleted, Error> {
         self.delete_with(&Deletion::default()).await
     }
 
-    /// Deletes the stack in another way.
+    /// Deletes the stack as `how` says.
     ///
-    /// A purge is refused before anything is deleted if the table is protected or objects in the archive are locked. If it
-    /// fails half way, calling this again finishes it as far as the table is concerned: the archive has a name that only
-    /// the stack knew, which the error tells.
+    /// A purge is refused before anything is deleted if the table has deletion protection or objects in the archive are
+    /// locked. If a purge fails halfway, calling this again deletes the table. The archive bucket has a generated name; the
+    /// error states it.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
         let deadline = self.deadline();
         let Some(deployed) = self.idle(&deadline).await? else {
             let left = if how.purge { self.orphan().await? } else { None };
             let left: Vec<_> = left.into_iter().collect();
-            // Only the archive has to know the account.
+            // Only buckets need the account.
             self.check_purge(&left, "").await?;
             self.purge(&left, "", &deadline).await?;
             return Ok(Deleted {
@@ -111,27 +111,24 @@ impl Stack {
         })
     }
 
-    /// The stack once nobody else is at work on it; nothing if it is no more.
+    /// The stack once no operation is running; `None` if it does not exist.
     async fn idle(&self, deadline: &Deadline) -> Result<Option<Deployed>, Error> {
         loop {
             let Some(deployed) = self.observe().await? else {
                 return Ok(None);
             };
-            self.own(&deployed)?;
+            self.check_owner(&deployed)?;
             if !matches!(
                 deployed.stack.situation(),
                 Situation::Busy | Situation::CleaningUp
             ) {
                 return Ok(Some(deployed));
             }
-            self.tell(&Event::Awaiting {
-                status: deployed.stack.status.clone(),
-            });
-            self.settled(&deployed.stack.id, deadline).await?;
+            self.attach(&deployed.stack, deadline).await?;
         }
     }
 
-    /// What the deployed template keeps. After a failed creation that is what was imported, if anything.
+    /// The resources that the deployed template retains. After a failed creation: the imported table, if any.
     async fn kept(&self, deployed: &Deployed) -> Result<Vec<Kept>, Error> {
         let Some(template) = &deployed.template else {
             return Ok(vec![]);

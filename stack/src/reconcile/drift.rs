@@ -1,4 +1,4 @@
-//! Whether somebody has changed resources behind the stack's back.
+//! Drift: changes to resources that the stack did not make.
 
 use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
 use serde::Serialize;
@@ -7,64 +7,64 @@ use zae_limiter_template::model::ids;
 use super::wait::Pace;
 use crate::{Error, Stack};
 
-/// Whether a stack is what its template says.
+/// Whether a stack's resources match its template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Every resource that can be looked at is as the template says.
+    /// Every resource that CloudFormation can check matches.
     InSync,
-    /// At least one is not.
+    /// At least one resource differs.
     Drifted,
-    /// It could not be found out.
+    /// Drift detection did not give a result.
     Unknown,
 }
 
-/// One property that is not what the template says.
+/// A property that differs from the template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PropertyDrift {
-    /// Where it is, as a JSON pointer.
+    /// Its path, as a JSON pointer.
     pub path: String,
-    /// What the template says.
+    /// The value in the template.
     pub expected: String,
-    /// What it is.
+    /// The actual value.
     pub actual: String,
     /// `ADD`, `REMOVE` or `NOT_EQUAL`.
     pub difference: String,
 }
 
-/// One resource that is not what the template says.
+/// A resource that differs from the template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ResourceDrift {
     /// The resource in the template.
     pub logical_id: String,
     /// Such as `AWS::DynamoDB::Table`.
     pub resource_type: String,
-    /// Whether it is gone altogether.
+    /// Whether it was deleted.
     pub deleted: bool,
-    /// What differs.
+    /// The properties that differ.
     pub properties: Vec<PropertyDrift>,
 }
 
-/// What a detection found.
+/// The result of drift detection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Drift {
-    /// The whole in a word.
+    /// The overall result.
     pub verdict: Verdict,
     /// Resources that differ.
     pub drifted: Vec<ResourceDrift>,
-    /// Resources that could not be looked at, though CloudFormation can look at their kind.
+    /// Resources that could not be checked although CloudFormation supports their type.
     pub unknown: Vec<String>,
-    /// Why it could not be found out.
+    /// Why there is no result.
     pub reason: Option<String>,
 }
 
 impl Stack {
-    /// Looks for changes that were not made by the stack.
+    /// Detects drift and waits for the result.
     pub async fn drift(&self) -> Result<Drift, Error> {
         let deployed = self.observe().await?.ok_or_else(|| Error::NoSuchStack {
             stack: self.name.to_string(),
         })?;
-        self.own(&deployed)?;
+        self.check_owner(&deployed)?;
         let (id, deadline, mut pace) = (&deployed.stack.id, self.deadline(), Pace::new());
         let detection = self.cloud.detect_drift(id).await?;
         let detected = loop {
@@ -84,7 +84,7 @@ impl Stack {
         ))
     }
 
-    /// What differs in a table that was just taken in, for a warning.
+    /// Warnings about an imported table that differs from the template.
     pub(super) async fn table_drift(&self, stack: &str) -> Vec<String> {
         match self.cloud.resource_drift(stack, ids::TABLE.as_str()).await {
             Ok(Some(drift))
@@ -93,27 +93,27 @@ impl Stack {
                 vec![]
             }
             Ok(Some(drift)) => resource(&drift).map_or_else(
-                || vec![not_found_out("CloudFormation does not tell")],
+                || vec![unknown_drift("CloudFormation does not say")],
                 |drift| warnings(&drift),
             ),
-            Ok(None) => vec![not_found_out("CloudFormation does not tell")],
-            Err(failure) => vec![not_found_out(failure.message())],
+            Ok(None) => vec![unknown_drift("CloudFormation does not say")],
+            Err(failure) => vec![unknown_drift(failure.message())],
         }
     }
 }
 
-fn not_found_out(why: &str) -> String {
-    format!("whether the imported table is as the template says was not found out: {why}")
+fn unknown_drift(why: &str) -> String {
+    format!("the imported table could not be compared with the template: {why}")
 }
 
 fn warnings(drift: &ResourceDrift) -> Vec<String> {
     if drift.deleted {
-        return vec!["the imported table is gone".to_owned()];
+        return vec!["the imported table was deleted".to_owned()];
     }
     let differing = drift.properties.iter();
     let warning = |property: &PropertyDrift| {
         format!(
-            "the imported table differs at {}: {} where the template says {}",
+            "the imported table differs at {}: it has {}, the template has {}",
             property.path, property.actual, property.expected
         )
     };
@@ -141,7 +141,7 @@ fn judge(
         Verdict::Unknown
     };
     let reason = reason
-        .or_else(|| (verdict == Verdict::Unknown).then(|| format!("the detection ended with {status}")));
+        .or_else(|| (verdict == Verdict::Unknown).then(|| format!("drift detection ended with {status}")));
     Drift {
         verdict,
         drifted,
@@ -154,7 +154,7 @@ fn id(drift: &StackResourceDrift) -> String {
     drift.logical_resource_id().unwrap_or_default().to_owned()
 }
 
-/// NOT_CHECKED is for kinds that CloudFormation cannot look at, which nothing can be done about.
+/// NOT_CHECKED does not count: it is for types that CloudFormation does not support.
 fn lost(drift: &StackResourceDrift) -> bool {
     drift
         .stack_resource_drift_status()

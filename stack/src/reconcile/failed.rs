@@ -1,4 +1,4 @@
-//! What to say about an operation that failed.
+//! The error for an operation that failed.
 
 use crate::advised::{CONTINUE_ROLLBACK, RECREATE, RETAIN, RETRY, SKIP};
 use crate::cause::Cause;
@@ -10,7 +10,7 @@ use crate::{Error, Stack};
 impl Stack {
     /// The error for a stack whose last operation failed: the first cause, and how to go on.
     pub(super) async fn failure(&self, stack: &Described) -> Error {
-        // Without the right to read events the status alone has to do.
+        // Without the permission to read events, only the status is known.
         let operation = self.cloud.newest_operation(&stack.id).await.unwrap_or_default();
         let whole = || stack.reason.as_ref().map(|reason| of_stack(stack, reason));
         let cause = Cause::of(&operation).or_else(whole);
@@ -35,27 +35,27 @@ fn of_stack(stack: &Described, reason: &str) -> Cause {
 fn advice(situation: Situation, operation: &[ResourceEvent]) -> String {
     let stuck = stuck_on(operation).join(", ");
     match situation {
-        Situation::FailedCreate => {
+        Situation::CreateFailed => {
             format!("`{RECREATE}` deletes the failed stack and creates it again")
         }
         Situation::RolledBack => {
-            format!("the stack is as it was before; change the options, or try the same again with `{RETRY}`")
+            format!("the stack is as it was before; change the options, or retry the same change with `{RETRY}`")
         }
-        Situation::StuckRollback => format!(
-            "undoing the update failed as well, on {stuck}; repair that and go on with `{CONTINUE_ROLLBACK}` \
-             (ContinueUpdateRollback), or without what cannot be repaired with `{SKIP} ID`"
+        Situation::RollbackFailed => format!(
+            "the rollback failed too, on {stuck}; repair that and continue with `{CONTINUE_ROLLBACK}` \
+             (ContinueUpdateRollback), or skip what cannot be repaired with `{SKIP} ID`"
         ),
-        Situation::FailedUpdate => {
-            "the update was left half done; roll it back (RollbackStack, or ContinueUpdateRollback) and deploy again".to_owned()
+        Situation::UpdateFailed => {
+            "the update stopped halfway; roll it back (RollbackStack, or ContinueUpdateRollback) and deploy again".to_owned()
         }
-        Situation::FailedDelete => format!(
+        Situation::DeleteFailed => format!(
             "repair {stuck} and delete again, or delete the stack without it (`{RETAIN} {stuck}`)"
         ),
         _ => String::new(),
     }
 }
 
-/// The resources that the last part of an operation, its rollback or deletion, failed on.
+/// The resources on which the last phase of an operation, its rollback or deletion, failed.
 fn stuck_on(operation: &[ResourceEvent]) -> Vec<String> {
     let failed = operation
         .iter()

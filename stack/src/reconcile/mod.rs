@@ -1,14 +1,20 @@
-//! From what is deployed to what should be.
+//! The reconciler: one loop behind [`plan`](crate::Stack::plan), [`apply`](crate::Stack::apply) and
+//! [`ensure`](crate::Stack::ensure).
+//!
+//! `draft` looks at the stack, classifies its situation, and drafts the work that is needed. `plan` returns the draft's
+//! plan. `converge` carries drafts out until the stack matches its goal: the options (`ensure`), or a stored plan (`apply`).
 
 mod apply;
+mod converge;
 mod create;
 mod delete;
+mod draft;
 mod drift;
-mod ensure;
 mod failed;
+mod goal;
 mod observe;
-mod planning;
 mod purge;
+mod recreate;
 mod review;
 mod rollback;
 mod update;
@@ -20,15 +26,15 @@ pub use drift::{Drift, PropertyDrift, ResourceDrift, Verdict};
 use crate::deployed::Described;
 use crate::outcome::Change;
 
-/// What became of an attempt to make or change a stack.
+/// The result of carrying out a draft.
 #[derive(Debug)]
 enum Attempt {
-    /// It was done.
+    /// The stack was created or changed.
     Done {
         stack: Box<Described>,
         change: Change,
         warnings: Vec<String>,
     },
-    /// Somebody else was faster; what they made of the stack has to be looked at.
+    /// Another process changed the stack first. Look at it again.
     Overtaken,
 }

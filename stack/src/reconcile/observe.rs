@@ -1,15 +1,16 @@
-//! Looking: two calls, and nothing that changes anything.
+//! Reading the stack: two calls that change nothing.
 
 use zae_limiter_template::{StackOptions, Template, VERSION, tags_of_user};
 
 use crate::deployed::{Deployed, Described};
+use crate::desired::Desired;
 use crate::owner::Owner;
 use crate::situation::Situation;
 use crate::version::is_newer;
 use crate::{Error, Stack};
 
 impl Stack {
-    /// The stack with its template, if there is one.
+    /// The stack with its template; `None` if it does not exist.
     pub(crate) async fn observe(&self) -> Result<Option<Deployed>, Error> {
         let Some(stack) = self.cloud.describe(self.name.as_str()).await? else {
             return Ok(None);
@@ -17,8 +18,7 @@ impl Stack {
         match stack.situation() {
             Situation::Gone => Ok(None),
             Situation::Review => {
-                let untold = stack.tags.is_empty();
-                let change_sets = if untold {
+                let change_sets = if stack.tags.is_empty() {
                     self.cloud.change_set_names(&stack.id).await?
                 } else {
                     vec![]
@@ -34,16 +34,16 @@ impl Stack {
         }
     }
 
-    /// The options that the stack was last changed with, whoever did it: where an upgrade starts. Two calls that only read.
+    /// The options that the stack was last deployed with, by any tool. An upgrade starts from them. Makes two read-only calls.
     ///
-    /// Options that make no difference to the stack, such as the memory of a function that it does not have, are those of the
-    /// last deployment that changed something. Where the functions' archives are is never among them.
+    /// Options that do not affect the stack, such as the memory of a function that it does not have, are those of the last
+    /// deployment that changed something. The location of the functions' archives is not stored.
     pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
         let stack = self.name.to_string();
         let Some(deployed) = self.observe().await? else {
             return Err(Error::NoSuchStack { stack });
         };
-        self.own(&deployed)?;
+        self.check_owner(&deployed)?;
         let unknown = |reason: String| Error::OptionsUnknown {
             stack: self.name.to_string(),
             reason,
@@ -51,13 +51,13 @@ impl Stack {
         let template = deployed.template.as_ref();
         let stored = template.map_or(Ok(None), Template::options);
         let Some(stored) = stored.map_err(|error| unknown(error.to_string()))? else {
-            return Err(unknown("its template does not have them".to_owned()));
+            return Err(unknown("its template does not store them".to_owned()));
         };
         let options = stored.tags(tags_of_user(&deployed.stack.tags)).build();
         options.map_err(|error| unknown(error.to_string()))
     }
 
-    /// Whether somebody has been at work on the stack since it was looked at.
+    /// Whether another process has changed the stack since it was read.
     pub(super) async fn moved(&self, since: Option<&Deployed>) -> Result<bool, Error> {
         let now = self.cloud.describe(self.name.as_str()).await?;
         let mark = |stack: &Described| {
@@ -70,8 +70,8 @@ impl Stack {
         Ok(now.as_ref().map(mark) != since.map(|since| mark(&since.stack)))
     }
 
-    /// An error unless the stack is ours.
-    pub(super) fn own(&self, deployed: &Deployed) -> Result<(), Error> {
+    /// An error unless this project created the stack.
+    pub(super) fn check_owner(&self, deployed: &Deployed) -> Result<(), Error> {
         match deployed.owner() {
             Owner::Ours => Ok(()),
             owner => Err(Error::NotOurs {
@@ -81,11 +81,15 @@ impl Stack {
         }
     }
 
-    /// What to say instead of changing a stack that a later release has deployed.
-    pub(super) fn newer(&self, deployed: &Deployed) -> Option<String> {
-        let version = deployed.template.as_ref()?.version()?;
+    /// The state to keep and a warning, for a stack that a later release has deployed.
+    pub(super) fn newer(&self, deployed: &Deployed) -> Option<(Desired, String)> {
+        let template = deployed.template.as_ref()?;
+        let version = template.version()?;
         (is_newer(version, VERSION) && !self.permissions.downgrade).then(|| {
-            format!("the stack was deployed by release {version}, which is later than this one, {VERSION}, and is left as it is")
+            let warning = format!(
+                "the stack was deployed by release {version}, which is later than this release, {VERSION}; it was not changed"
+            );
+            (Desired::deployed(template, &deployed.stack.tags), warning)
         })
     }
 }

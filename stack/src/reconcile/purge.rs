@@ -1,4 +1,4 @@
-//! Deleting what a stack keeps, when somebody asks for it.
+//! Purging: deleting the resources that a stack retains.
 
 use aws_sdk_dynamodb::types::TableStatus;
 use zae_limiter_template::model::ids;
@@ -10,11 +10,11 @@ use crate::events::Event;
 use crate::{Error, Stack};
 
 impl Stack {
-    /// The table that a deleted stack of this name has left behind: of our kind, and of no stack.
+    /// The table that a deleted stack of this name left: it has this project's layout and belongs to no stack.
     pub(super) async fn orphan(&self) -> Result<Option<Kept>, Error> {
         let name = self.name.as_str();
         let table = self.cloud.table(name).await?.filter(looks_like_ours);
-        // One that is on its way out needs nobody's help.
+        // A table that is already being deleted needs no purge.
         let table = table.filter(|table| table.table_status() != Some(&TableStatus::Deleting));
         if table.is_none() || self.cloud.owner_of(name).await?.is_some() {
             return Ok(None);
@@ -26,7 +26,7 @@ impl Stack {
         }))
     }
 
-    /// An error if something of this cannot be deleted.
+    /// An error if one of these cannot be deleted.
     pub(super) async fn check_purge(&self, doomed: &[Kept], account: &str) -> Result<(), Error> {
         let mut obstacles = Vec::new();
         for resource in doomed {
@@ -35,12 +35,12 @@ impl Stack {
                 let table = self.cloud.table(name).await?;
                 if table.is_some_and(|table| table.deletion_protection_enabled == Some(true)) {
                     obstacles.push(format!(
-                        "table {name} is protected against deletion; switch enable_deletion_protection off first"
+                        "table {name} has deletion protection; set enable_deletion_protection to false and deploy first"
                     ));
                 }
             } else if self.cloud.locks_objects(name, account).await? {
                 obstacles.push(format!(
-                    "bucket {name} locks the objects that are in it; delete without purge, and the bucket when their locks have ended"
+                    "bucket {name} has locked objects; delete the stack without purge, and the bucket after the locks expire"
                 ));
             }
         }
@@ -51,7 +51,7 @@ impl Stack {
         }
     }
 
-    /// Deletes all of it, the one though the other cannot be.
+    /// Deletes each of these, even if another one cannot be deleted.
     pub(super) async fn purge(
         &self,
         doomed: &[Kept],

@@ -1,4 +1,4 @@
-//! Change sets: ask for one, look at it.
+//! Change sets: create one, wait for it, read it.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +8,20 @@ use zae_limiter_template::model::ids;
 use super::wait::Deadline;
 use crate::cloud::change_set::{ChangeSet, Purpose};
 use crate::desired::Desired;
-use crate::guard;
 use crate::plan::{Kind, ResourceChange, exact};
 use crate::{Error, Stack};
 
-/// A change set that was looked at.
+/// The result of creating a change set.
 #[derive(Debug)]
 pub(super) enum Reviewed {
-    /// It says what would be done.
+    /// CloudFormation has computed the changes.
     Changes {
         change_set: ChangeSet,
         changes: Vec<ResourceChange>,
     },
-    /// CloudFormation sees nothing to do.
+    /// CloudFormation sees nothing to change.
     Nothing,
-    /// An operation was started by somebody else, which leaves no room for a change set.
+    /// Another process has started an operation, so no change set can be created.
     Busy,
 }
 
@@ -63,24 +62,9 @@ impl Stack {
             })
         }
     }
-
-    /// An error if the changes lose data.
-    pub(super) fn guard(
-        &self,
-        changes: &[ResourceChange],
-        before: Option<&Template>,
-        desired: &Desired,
-    ) -> Result<(), Error> {
-        let refusals = guard::refusals(changes, before, &desired.template, &self.permissions.lose);
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::Guarded { refusals })
-        }
-    }
 }
 
-/// Whether the table becomes part of the stack as it is. Anything else would make a new one in its place.
+/// Whether the table becomes part of the stack as it is. Anything else would create a new one in its place.
 pub(super) fn imports_table(changes: &[ResourceChange]) -> bool {
     let kinds: BTreeSet<_> = changes
         .iter()

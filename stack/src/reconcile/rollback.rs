@@ -1,18 +1,18 @@
-//! Going on with a rollback that has failed.
+//! Continuing a rollback that failed.
 
 use crate::situation::Situation;
 use crate::{Error, Stack, Status};
 
 impl Stack {
-    /// Goes on with a rollback that has failed, skipping some resources by logical id, and waits for its end.
+    /// Continues a rollback that failed, skipping resources by logical id, and waits for its end.
     pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
         let missing = || Error::NoSuchStack {
             stack: self.name.to_string(),
         };
         let deployed = self.observe().await?.ok_or_else(missing)?;
-        self.own(&deployed)?;
+        self.check_owner(&deployed)?;
         let before = &deployed.stack;
-        if before.situation() != Situation::StuckRollback {
+        if before.situation() != Situation::RollbackFailed {
             return Err(Error::NoRollback {
                 stack: self.name.to_string(),
                 status: before.status.clone(),

@@ -3,16 +3,22 @@
 use zae_limiter_template::deployer::Place;
 
 use super::Attempt;
+use super::converge::Run;
+use super::draft::{Depth, Draft};
+use super::goal::Goal;
 use super::review::Reviewed;
 use super::wait::Deadline;
-use crate::cloud::change_set::{Purpose, overtaken};
-use crate::code::{Loaded, publish};
-use crate::deployed::Deployed;
+use crate::cause::Cause;
+use crate::cloud::change_set::{Purpose, gone, overtaken};
+use crate::code::publish;
+use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::events::Event;
+use crate::guard::{self, Refusal};
 use crate::outcome::Change;
-use crate::plan::{OutputChange, ResourceChange, compare};
-use crate::preflight::{Finding, Preflight};
+use crate::plan::{Basis, Plan, ResourceChange, exact};
+use crate::preflight::Preflight;
+use crate::situation::Situation;
 use crate::{Error, Stack};
 
 impl Stack {
@@ -23,14 +29,29 @@ impl Stack {
         }
     }
 
-    /// What the checks before an update find.
-    pub(super) async fn check_update(
+    /// Makes every check before a change and returns where the stack is; `None` if another process is changing it.
+    pub(super) async fn check_change(
         &self,
+        plan: &mut Plan,
         deployed: &Deployed,
         desired: &Desired,
-        changes: &[ResourceChange],
-        outputs: &[OutputChange],
-    ) -> Result<Vec<Finding>, Error> {
+        depth: Depth,
+        run: &Run,
+    ) -> Result<Option<Place>, Error> {
+        let retries = self.permissions.retry || run.healed;
+        if deployed.stack.situation() == Situation::RolledBack
+            && !retries
+            && let Some(cause) = self.tried_before(&deployed.stack, desired).await?
+        {
+            if depth == Depth::Execute {
+                return Err(Error::RolledBackBefore {
+                    stack: self.name.to_string(),
+                    cause: cause.map(Box::new),
+                });
+            }
+            plan.refuse_again(cause.as_ref());
+        }
+        depth.stop_if_refused(plan)?;
         let place = self.place_of(deployed).await?;
         let preflight = Preflight {
             cloud: &self.cloud,
@@ -38,101 +59,132 @@ impl Stack {
             options: &self.options,
             place: &place,
             template: &desired.template,
-            changes,
-            outputs,
+            changes: &plan.changes,
+            outputs: &plan.outputs,
             deployed: Some(deployed),
             table: None,
         };
-        Ok(preflight.findings().await)
+        plan.findings = preflight.findings().await;
+        // A faster process may have just taken these names for this very stack.
+        if !plan.findings.is_empty() && self.moved(Some(deployed)).await? {
+            return Ok(None);
+        }
+        depth.stop_if_refused(plan)?;
+        Ok(Some(place))
     }
 
-    /// Brings a stack to the desired state.
+    /// Adds to the plan what CloudFormation says in a change set: the goal's, or a new one. False if another process is
+    /// changing the stack.
+    pub(super) async fn review_change(
+        &self,
+        plan: &mut Plan,
+        deployed: &Deployed,
+        desired: &Desired,
+        goal: &Goal<'_>,
+        depth: Depth,
+        run: &Run,
+    ) -> Result<bool, Error> {
+        let (id, before) = (&deployed.stack.id, deployed.template.as_ref());
+        let stored = goal.planned().and_then(|plan| plan.change_set.as_ref());
+        let reviewed = match stored {
+            None => {
+                self.review(id, Purpose::Update, before, desired, &run.deadline)
+                    .await?
+            }
+            Some(arn) => match self.cloud.change_set(id, arn).await {
+                Ok(change_set) => Reviewed::Changes {
+                    changes: exact::resources(&change_set.changes, before, &desired.template),
+                    change_set,
+                },
+                Err(failure) if gone(&failure) => {
+                    return Err(self.obsolete("its change set is gone".to_owned()));
+                }
+                Err(failure) => return Err(failure.into()),
+            },
+        };
+        match reviewed {
+            Reviewed::Busy => return Ok(false),
+            Reviewed::Nothing => {}
+            Reviewed::Changes { change_set, changes } => {
+                plan.basis = Basis::ChangeSet;
+                plan.refusals = self.refusals(&changes, deployed, desired);
+                plan.change_set = Some(change_set.arn);
+                plan.changes = changes;
+            }
+        }
+        if plan.is_refused() && stored.is_none() {
+            self.discard(plan).await;
+            plan.change_set = None;
+        }
+        depth.stop_if_refused(plan)?;
+        Ok(true)
+    }
+
+    pub(super) fn refusals(
+        &self,
+        changes: &[ResourceChange],
+        deployed: &Deployed,
+        desired: &Desired,
+    ) -> Vec<Refusal> {
+        let before = deployed.template.as_ref();
+        guard::refusals(changes, before, &desired.template, &self.permissions.lose)
+    }
+
+    /// Why this very change was rolled back, if it was the last one that was tried.
+    async fn tried_before(
+        &self,
+        stack: &Described,
+        desired: &Desired,
+    ) -> Result<Option<Option<Cause>>, Error> {
+        let operation = self.cloud.newest_operation(&stack.id).await?;
+        let token = operation.last().and_then(|event| event.token.as_deref());
+        let same = token.is_some_and(|token| desired.fingerprint.made(token));
+        Ok(same.then(|| Cause::of(&operation)))
+    }
+
+    /// Carries out an update.
     pub(super) async fn update(
         &self,
+        draft: &Draft,
         deployed: &Deployed,
-        desired: &Desired,
-        loaded: &Loaded,
-        deadline: &Deadline,
+        goal: &Goal<'_>,
+        run: &Run,
     ) -> Result<Attempt, Error> {
-        let before = deployed.template.as_ref();
-        let changes = compare::resources(before, &desired.template);
-        let outputs = compare::outputs(before, &desired.template, self.name.as_str());
-        self.guard(&changes, before, desired)?;
-        let findings = self.check_update(deployed, desired, &changes, &outputs).await?;
-        if !findings.is_empty() {
-            // Names that a faster process has just taken for this very stack are not in the way.
-            return if self.moved(Some(deployed)).await? {
-                Ok(Attempt::Overtaken)
-            } else {
-                Err(Error::Preflight { findings })
-            };
-        }
-        let place = self.place_of(deployed).await?;
-        publish(&self.cloud, &self.options, loaded, &place, self.observer.as_ref()).await?;
-        match self
-            .review(&deployed.stack.id, Purpose::Update, before, desired, deadline)
-            .await?
-        {
-            Reviewed::Busy => Ok(Attempt::Overtaken),
-            Reviewed::Nothing => self.update_unseen(deployed, desired, deadline).await,
-            Reviewed::Changes { change_set, changes } => {
-                if let Err(refused) = self.guard(&changes, before, desired) {
-                    self.cloud.discard(&deployed.stack.id, &change_set.arn).await;
-                    return Err(refused);
-                }
-                self.execute(deployed, desired, &change_set.arn, deadline).await
+        let place = match &draft.place {
+            Some(place) => place.clone(),
+            None => self.place_of(deployed).await?,
+        };
+        let observer = self.observer.as_ref();
+        let published = publish(&self.cloud, &self.options, &goal.loaded, &place, observer).await;
+        if let Err(error) = published {
+            if goal.planned().is_none() {
+                self.discard(&draft.plan).await;
             }
+            return Err(error);
         }
-    }
-
-    /// Does what a change set says.
-    pub(super) async fn execute(
-        &self,
-        deployed: &Deployed,
-        desired: &Desired,
-        change_set: &str,
-        deadline: &Deadline,
-    ) -> Result<Attempt, Error> {
-        match self
-            .cloud
-            .execute(&deployed.stack.id, change_set, &desired.fingerprint.token())
-            .await
-        {
+        let (id, desired) = (&deployed.stack.id, &draft.desired);
+        let token = desired.fingerprint.token();
+        let started = match &draft.plan.change_set {
+            Some(change_set) => self.cloud.execute(id, change_set, &token).await,
+            // Change sets do not see every change, such as one of outputs alone.
+            None => self.cloud.update_stack(id, desired, &token).await,
+        };
+        match started {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if overtaken(&failure) => return Ok(Attempt::Overtaken),
-            Err(failure) => {
-                self.cloud.discard(&deployed.stack.id, change_set).await;
-                return Err(failure.into());
-            }
-        }
-        self.updated(deployed, deadline).await
-    }
-
-    /// Change sets do not see every change: one of outputs alone, for example.
-    pub(super) async fn update_unseen(
-        &self,
-        deployed: &Deployed,
-        desired: &Desired,
-        deadline: &Deadline,
-    ) -> Result<Attempt, Error> {
-        match self
-            .cloud
-            .update_stack(&deployed.stack.id, desired, &desired.fingerprint.token())
-            .await
-        {
-            Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if failure.nothing_to_update() => {
-                let stack = Box::new(deployed.stack.clone());
                 return Ok(Attempt::Done {
-                    stack,
+                    stack: Box::new(deployed.stack.clone()),
                     change: Change::None,
                     warnings: vec![],
                 });
             }
-            Err(failure) if failure.busy() => return Ok(Attempt::Overtaken),
-            Err(failure) => return Err(failure.into()),
+            Err(failure) => {
+                self.discard(&draft.plan).await;
+                return Err(failure.into());
+            }
         }
-        self.updated(deployed, deadline).await
+        self.updated(deployed, &run.deadline).await
     }
 
     async fn updated(&self, deployed: &Deployed, deadline: &Deadline) -> Result<Attempt, Error> {
@@ -149,13 +201,4 @@ impl Stack {
             warnings: vec![],
         })
     }
-}
-
-/// What a change set would do to one resource, in words.
-pub(super) fn describe_change(changes: &[ResourceChange], id: &str) -> String {
-    let change = changes.iter().find(|change| change.logical_id == id);
-    change.map_or_else(
-        || format!("{id} is not in its change set"),
-        |change| format!("it would {:?} {id}", change.kind).to_lowercase(),
-    )
 }

@@ -1,4 +1,4 @@
-//! Waiting for CloudFormation, with what happens told to the caller.
+//! Waiting for CloudFormation, and reporting events meanwhile.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::events::Event;
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
-/// Shortest and longest time between two looks.
+/// Shortest and longest time between two polls.
 const PACE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// Time after which an operation that was started shows in the stack's status at the latest.
+/// An operation that was started shows in the stack's status within this time.
 const LATENESS: Duration = Duration::from_secs(30);
 
-/// When patience ends.
+/// When to stop waiting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     ends: Instant,
     allowed: Duration,
 }
 
-/// Growing pauses between looks, each a little different so that many processes do not look at the same time.
+/// Growing pauses between polls, with jitter so that many processes do not poll in step.
 #[derive(Debug)]
 pub(super) struct Pace(Duration);
 
@@ -43,8 +43,8 @@ impl Pace {
 impl Stack {
     pub(super) fn deadline(&self) -> Deadline {
         Deadline {
-            ends: Instant::now() + self.patience,
-            allowed: self.patience,
+            ends: Instant::now() + self.timeout,
+            allowed: self.timeout,
         }
     }
 
@@ -59,25 +59,27 @@ impl Stack {
         })
     }
 
-    /// Waits until nothing is going on with the stack of this ARN, and returns it; nothing if it is no more.
-    pub(super) async fn settled(&self, id: &str, deadline: &Deadline) -> Result<Option<Described>, Error> {
+    /// Reports an operation that another process has started, and waits for its end.
+    pub(super) async fn attach(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
+        self.tell(&Event::Awaiting {
+            status: stack.status.clone(),
+        });
         let (mut pace, mut watch) = (Pace::new(), Watch::default());
         loop {
-            let Some(stack) = self.cloud.describe(id).await? else {
-                return Ok(None);
+            let Some(stack) = self.cloud.describe(&stack.id).await? else {
+                return Ok(());
             };
-            watch.tell(self, id).await;
+            watch.tell(self, &stack.id).await;
             match stack.situation() {
-                Situation::Gone => return Ok(None),
                 Situation::Busy | Situation::CleaningUp => self.in_time(deadline, &stack.status)?,
-                _ => return Ok(Some(stack)),
+                _ => return Ok(()),
             }
             pace.pause().await;
         }
     }
 
-    /// Waits for the end of an operation that was just started on a stack that was like `before`. An update is over when it
-    /// has taken effect, though its leftovers are still being removed.
+    /// Waits for the end of an operation that was just started on a stack that was like `before`. An update ends when it takes
+    /// effect, even if cleanup is still running.
     pub(super) async fn finished(
         &self,
         id: &str,
@@ -90,7 +92,7 @@ impl Stack {
             let Some(stack) = self.cloud.describe(id).await? else {
                 return Ok(None);
             };
-            // What was started may not show yet, and the last operation must not be taken for this one.
+            // The operation may not show yet; the result of the last one must not be taken for its result.
             let unmoved = before.is_some_and(|before| {
                 (&before.status, before.changed_at()) == (&stack.status, stack.changed_at())
             });
@@ -108,7 +110,7 @@ impl Stack {
         }
     }
 
-    /// The table of this name. One that is being deleted is waited for: soon there is none.
+    /// The table of this name. If it is being deleted, waits until it is gone.
     pub(super) async fn table_that_stays(
         &self,
         name: &str,
@@ -126,7 +128,7 @@ impl Stack {
         }
     }
 
-    /// Waits until CloudFormation has computed a change set; nothing if it was thrown away, as it is when another one is
+    /// Waits until CloudFormation has computed a change set; `None` if it was deleted, as happens when another change set is
     /// executed.
     pub(super) async fn computed(
         &self,
@@ -150,7 +152,7 @@ impl Stack {
     }
 }
 
-/// The events that were told already.
+/// The events that were reported already.
 #[derive(Debug, Default)]
 struct Watch {
     told: HashSet<String>,
@@ -158,7 +160,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Tells the events that are new. Not being allowed to read events is no reason to stop waiting.
+    /// Reports new events. Without the permission to read events, waiting goes on without them.
     async fn tell(&mut self, stack: &Stack, id: &str) {
         if self.blind {
             return;

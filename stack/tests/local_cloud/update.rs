@@ -158,7 +158,7 @@ async fn new_code_is_a_change_of_the_stack() {
 async fn m3_a_change_of_outputs_alone_is_made_although_change_sets_do_not_see_it() {
     stack("outputs", &bare()).ensure().await.unwrap();
     let with_output = |value: &'static str| {
-        Stack::with_clients(name("outputs"), bare(), ministack::clients()).customise(move |model| {
+        Stack::with_clients(name("outputs"), bare(), ministack::clients()).customize(move |model| {
             let output = Output {
                 description: "The team".to_owned(),
                 value: value.into(),

@@ -45,14 +45,8 @@ async fn a_failed_creation_tells_its_cause_and_is_made_again_only_when_asked() {
         assert_eq!(cause.logical_id, "AcquireOnlyPolicy", "{error}");
         assert!(advice.contains("--recreate-failed"), "{error}");
 
-        let again: &'static [&'static str] = vec![
-            status,
-            "DELETE_IN_PROGRESS",
-            "DELETE_COMPLETE",
-            "",
-            "CREATE_COMPLETE",
-        ]
-        .leak();
+        let again: &'static [&'static str] =
+            vec![status, "DELETE_IN_PROGRESS", "DELETE_COMPLETE", "CREATE_COMPLETE"].leak();
         let rules = [
             looks(again, tags(&bare())),
             template(&body(&bare())),

@@ -217,9 +217,15 @@ async fn an_imported_table_that_cannot_be_compared_is_a_warning() {
     use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
     for (status, warned) in [
         (StackResourceDriftStatus::InSync, None),
-        (StackResourceDriftStatus::Deleted, Some("is gone")),
-        (StackResourceDriftStatus::NotChecked, Some("not found out")),
-        (StackResourceDriftStatus::from("UNKNOWN"), Some("not found out")),
+        (StackResourceDriftStatus::Deleted, Some("was deleted")),
+        (
+            StackResourceDriftStatus::NotChecked,
+            Some("could not be compared"),
+        ),
+        (
+            StackResourceDriftStatus::from("UNKNOWN"),
+            Some("could not be compared"),
+        ),
     ] {
         let drift = status.clone();
         let detected = mock!(Cfn::detect_stack_resource_drift).then_output(move || {

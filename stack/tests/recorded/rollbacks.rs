@@ -162,7 +162,6 @@ async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
         "ROLLBACK_COMPLETE",
         "ROLLBACK_COMPLETE",
         "DELETE_COMPLETE",
-        "",
         "CREATE_COMPLETE",
     ];
     let rules = |statuses| {
@@ -200,7 +199,6 @@ async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
         "ROLLBACK_COMPLETE",
         "ROLLBACK_COMPLETE",
         "DELETE_COMPLETE",
-        "",
         "ROLLBACK_COMPLETE",
     ];
     let (twice, calls) = stack(&bare(), &Tape::of(rules(never)).with_free_site());

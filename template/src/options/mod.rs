@@ -71,6 +71,21 @@ impl StackOptions {
         Ok(StackOptionsBuilder::from_file(text)?.build()?)
     }
 
+    /// Options from a JSON object with their names, such as an options file merged with command-line flags.
+    ///
+    /// ```
+    /// use zae_limiter_template::StackOptions;
+    ///
+    /// let options = StackOptions::from_value(serde_json::json!({ "lambda_memory": 512 }))?;
+    /// assert_eq!(options, StackOptions::builder().lambda_memory(512).build()?);
+    /// # Ok::<(), zae_limiter_template::Error>(())
+    /// ```
+    pub fn from_value(value: serde_json::Value) -> Result<Self, Error> {
+        let given: StackOptionsBuilder =
+            serde_json::from_value(value).map_err(|source| Error::OptionsValue { source })?;
+        Ok(given.build()?)
+    }
+
     /// The options as they were given, for a change.
     pub fn to_builder(&self) -> StackOptionsBuilder {
         self.given.clone()

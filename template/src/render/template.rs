@@ -41,6 +41,11 @@ impl Template {
         serde_yaml::from_str(text).map(Self::new)
     }
 
+    /// A template from its JSON value.
+    pub fn from_value(value: Value) -> Self {
+        Self::new(value)
+    }
+
     /// The template as a value.
     pub fn to_value(&self) -> &Value {
         &self.value
@@ -81,7 +86,8 @@ impl Template {
         let stored = self
             .own_metadata()
             .and_then(|metadata| metadata.get(STORED_OPTIONS)?.as_str());
-        stored.map(StackOptionsBuilder::from_file).transpose()
+        let parsed = stored.map(serde_json::from_str).transpose();
+        parsed.map_err(|source| Error::OptionsValue { source })
     }
 
     /// Whether a stack of this template is the same as one of the other. The options that are stored in it do not count:

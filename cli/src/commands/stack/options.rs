@@ -145,8 +145,7 @@ impl Wanted {
     fn on_top_of(&self, mut fields: Map<String, Value>) -> Result<StackOptions> {
         fields.extend(self.given_by_file()?);
         self.overlay(&mut fields);
-        let text = Value::Object(fields).to_string();
-        Ok(StackOptions::from_file(&text)?)
+        Ok(StackOptions::from_value(Value::Object(fields))?)
     }
 
     fn given_by_file(&self) -> Result<Map<String, Value>> {
