@@ -66,12 +66,12 @@ impl StackSetup {
     }
 
     pub(crate) fn retention_days(&self) -> u32 {
-        self.options.audit_retention_days
+        self.options.audit_retention_days()
     }
 
     /// Whether this setup brings code that could replace what is deployed.
     fn brings_code(&self) -> bool {
-        !matches!(self.code, Code::AsDeployed) || self.options.code_directory.is_some()
+        !matches!(self.code, Code::AsDeployed) || self.options.code_directory().is_some()
     }
 
     /// Who is told what happens, while it happens.

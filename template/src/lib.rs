@@ -35,9 +35,9 @@ mod resources;
 
 pub use error::Error;
 pub use options::{
-    AcquirePolicy, Architecture, BucketName, IndexProjection, InvalidOptions, KeyArn, Mistake, NameFormat,
-    ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn, Settings, StackOptions, StackOptionsBuilder,
-    StreamStart, TopicArn, Windows,
+    Accepts, AcquirePolicy, Architecture, BucketName, Field, FieldKind, IndexProjection, InvalidOptions,
+    KeyArn, Mistake, NameFormat, ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn, StackOptions,
+    StackOptionsBuilder, StreamStart, TopicArn, Windows,
 };
 pub use render::Template;
 pub use resources::ids::{PolicyKind, RoleKind};

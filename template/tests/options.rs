@@ -24,30 +24,38 @@ fn fields(options: StackOptionsBuilder) -> Vec<&'static str> {
 fn the_defaults_are_those_of_the_documentation() {
     let options = StackOptions::default();
     assert_eq!(options, StackOptions::builder().build().unwrap());
-    assert_eq!(options.snapshot_windows, [WindowKind::Hourly, WindowKind::Daily]);
     assert_eq!(
-        (options.usage_retention_days, options.audit_retention_days),
+        options.snapshot_windows(),
+        [WindowKind::Hourly, WindowKind::Daily]
+    );
+    assert_eq!(
+        (options.usage_retention_days(), options.audit_retention_days()),
         (90, 90)
     );
-    assert_eq!((options.lambda_timeout, options.lambda_memory), (60, 256));
+    assert_eq!((options.lambda_timeout(), options.lambda_memory()), (60, 256));
     assert_eq!(
-        (options.log_retention_days, options.audit_archive_glacier_days),
+        (options.log_retention_days(), options.audit_archive_glacier_days()),
         (30, 90)
     );
     assert_eq!(
-        (options.lambda_duration_threshold_pct, options.pitr_recovery_days),
+        (
+            options.lambda_duration_threshold_pct(),
+            options.pitr_recovery_days()
+        ),
         (80, None)
     );
     assert!(
-        options.enable_aggregator
-            && options.enable_alarms
-            && options.enable_audit_archival
-            && options.create_iam
+        options.enable_aggregator()
+            && options.enable_alarms()
+            && options.enable_audit_archival()
+            && options.create_iam()
     );
-    assert!(!options.create_iam_roles && !options.enable_tracing && !options.enable_deletion_protection);
-    assert_eq!(options.lambda_architecture, Architecture::X86_64);
-    assert_eq!(options.gsi2_projection, IndexProjection::Keys);
-    assert_eq!(options.stream_start, StreamStart::TrimHorizon);
+    assert!(
+        !options.create_iam_roles() && !options.enable_tracing() && !options.enable_deletion_protection()
+    );
+    assert_eq!(options.lambda_architecture(), Architecture::X86_64);
+    assert_eq!(options.gsi2_projection(), IndexProjection::Keys);
+    assert_eq!(options.stream_start(), StreamStart::TrimHorizon);
 }
 
 #[test]
@@ -289,8 +297,8 @@ fn a_file_is_yaml_or_json_and_says_the_same() {
         StackOptions::from_file(yaml).unwrap(),
         StackOptions::from_file(json).unwrap(),
     );
-    assert_eq!(*yaml, *json);
-    assert_eq!(yaml.snapshot_windows, [WindowKind::Hourly, WindowKind::Monthly]);
+    assert_eq!(yaml, json);
+    assert_eq!(yaml.snapshot_windows(), [WindowKind::Hourly, WindowKind::Monthly]);
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn a_template_tells_the_options_that_it_was_rendered_from() {
         let stored = parsed.options().unwrap().unwrap();
         let text = serde_json::to_string(&template.to_value()["Metadata"]).unwrap();
         assert!(!text.contains("null") && !text.contains("elsewhere") && !text.contains("search"));
-        let again = stored.tags(options.tags.clone()).build().unwrap();
-        assert_eq!(again.snapshot_windows, options.snapshot_windows);
+        let again = stored.tags(options.tags().clone()).build().unwrap();
+        assert_eq!(again.snapshot_windows(), options.snapshot_windows());
         assert_eq!(render(&limiter(), &again, &variants::code()).unwrap(), template);
     }
     assert!(

@@ -60,7 +60,7 @@ impl Code {
                 continue;
             }
             let archive = match self {
-                Self::AsDeployed => match &options.code_directory {
+                Self::AsDeployed => match options.code_directory() {
                     Some(directory) => Some(from_directory(Path::new(directory), function, options).await?),
                     None => None,
                 },
@@ -89,7 +89,7 @@ fn archive_path(directory: &Path, function: LambdaFunction, options: &StackOptio
 fn candidates(directory: &Path, function: LambdaFunction, options: &StackOptions) -> [PathBuf; 2] {
     let file = format!("{function}.zip");
     [
-        directory.join(options.lambda_architecture.as_str()).join(&file),
+        directory.join(options.lambda_architecture().as_str()).join(&file),
         directory.join(file),
     ]
 }

@@ -11,9 +11,8 @@ impl Preflight<'_> {
     pub(super) async fn boundary(&self) -> Found {
         let Some(boundary) = self
             .options
-            .permission_boundary
-            .as_ref()
-            .filter(|_| self.options.create_iam)
+            .permission_boundary()
+            .filter(|_| self.options.create_iam())
         else {
             return Ok(vec![]);
         };
@@ -35,8 +34,8 @@ impl Preflight<'_> {
         let mut checked = Checked::default();
         for function in self.options.functions() {
             let role = match function {
-                LambdaFunction::Aggregator => &self.options.aggregator_role_arn,
-                LambdaFunction::Archiver => &self.options.archiver_role_arn,
+                LambdaFunction::Aggregator => self.options.aggregator_role_arn(),
+                LambdaFunction::Archiver => self.options.archiver_role_arn(),
             };
             if let Some(role) = role {
                 checked.add(self.external_role(function, role).await);

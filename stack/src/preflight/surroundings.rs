@@ -14,9 +14,8 @@ impl Preflight<'_> {
     pub(super) async fn alarm_topic(&self) -> Found {
         let Some(topic) = self
             .options
-            .alarm_sns_topic
-            .as_ref()
-            .filter(|_| self.options.enable_alarms)
+            .alarm_sns_topic()
+            .filter(|_| self.options.enable_alarms())
         else {
             return Ok(vec![]);
         };
@@ -43,8 +42,7 @@ impl Preflight<'_> {
     pub(super) async fn archive_bucket(&self) -> Found {
         let Some(bucket) = self
             .options
-            .archive_bucket
-            .as_ref()
+            .archive_bucket()
             .filter(|_| self.options.has(LambdaFunction::Archiver))
         else {
             return Ok(vec![]);
@@ -69,8 +67,8 @@ impl Preflight<'_> {
         let mut checked = Checked::default();
         for function in self.options.functions() {
             let key = match function {
-                LambdaFunction::Aggregator => &self.options.aggregator_code_key,
-                LambdaFunction::Archiver => &self.options.archiver_code_key,
+                LambdaFunction::Aggregator => self.options.aggregator_code_key(),
+                LambdaFunction::Archiver => self.options.archiver_code_key(),
             };
             let Some(key) = key else { continue };
             let missing = || {

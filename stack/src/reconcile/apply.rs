@@ -34,7 +34,7 @@ impl Stack {
         let stored = desired.template.options().ok().flatten();
         let planned = stored.and_then(|stored| {
             let stored = stored.tags(tags_of_user(&desired.tags));
-            let stored = match &self.options.code_directory {
+            let stored = match self.options.code_directory() {
                 Some(directory) => stored.code_directory(directory),
                 None => stored,
             };

@@ -159,7 +159,7 @@ impl Stack {
             change,
             stack_id: stack.id.clone(),
             outputs: stack.outputs.clone(),
-            audit_retention_days: retention.unwrap_or(self.options.audit_retention_days),
+            audit_retention_days: retention.unwrap_or(self.options.audit_retention_days()),
             version: version.to_owned(),
             warnings,
         }

@@ -22,7 +22,7 @@ use crate::options::{NameFormat, StackOptions};
 /// ```
 pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptions) -> PolicyDocument {
     let mut statements = statements(name, place, options);
-    if let Some(key) = &options.kms_key_arn {
+    if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
     }
     PolicyDocument::new(statements)
@@ -37,8 +37,8 @@ fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
 
 fn statements(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
     let functions = place.arn("lambda", &format!("function:{name}-*"));
-    let role = place.account_arn("iam", &names("role", name, options.role_name_format.as_ref()));
-    let policy = names("policy", name, options.policy_name_format.as_ref());
+    let role = place.account_arn("iam", &names("role", name, options.role_name_format()));
+    let policy = names("policy", name, options.policy_name_format());
     vec![
         Statement::allow(
             "Table",

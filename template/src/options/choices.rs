@@ -2,6 +2,15 @@
 
 use std::fmt;
 
+/// An option that is one of a few words.
+pub(super) trait Choice: Sized + 'static {
+    /// The words.
+    const WORDS: &'static [&'static str];
+
+    /// The choice with this word, or the rule that the word breaks.
+    fn parse(word: &str) -> Result<Self, String>;
+}
+
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -21,10 +30,14 @@ macro_rules! choice {
                 }
             }
 
-            /// The choice with this word, or the rule that the word breaks.
-            pub(crate) fn parse(word: &str) -> Result<Self, String> {
+        }
+
+        impl Choice for $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            fn parse(word: &str) -> Result<Self, String> {
                 let found = Self::ALL.iter().copied().find(|choice| choice.as_str() == word);
-                found.ok_or_else(|| format!("must be one of {}", [$($word),+].join(", ")))
+                found.ok_or_else(|| format!("must be one of {}", Self::WORDS.join(", ")))
             }
         }
 
@@ -45,9 +58,9 @@ macro_rules! choice {
 choice! {
     /// What the index of buckets and usage by resource (GSI2) copies from the table.
     IndexProjection {
-        /// Keys only: a bucket write costs one write unit.
+        /// Only keys: a bucket write costs one write unit.
         Keys = "keys",
-        /// Everything: twice the cost, and zae-limiter for Python can list by resource.
+        /// All attributes: twice the write cost, and zae-limiter for Python can list by resource.
         All = "all",
     }
 }
@@ -55,15 +68,15 @@ choice! {
 choice! {
     /// Where in the stream newly created event source mappings start.
     StreamStart {
-        /// With the oldest change there is, up to 24 hours back.
+        /// At the oldest change in the stream, up to 24 hours ago.
         TrimHorizon = "trim_horizon",
-        /// With the next change: for a table that another aggregator has counted until now.
+        /// At the next change: for a table whose usage another aggregator has counted until now.
         Latest = "latest",
     }
 }
 
 choice! {
-    /// The processor that the functions run on; their archives must be built for it.
+    /// The processor that the functions run on. Their archives must be built for it.
     Architecture {
         /// Intel and AMD.
         X86_64 = "x86_64",
@@ -73,19 +86,19 @@ choice! {
 }
 
 choice! {
-    /// How narrow the policy for acquiring is.
+    /// How narrow the acquire policy is.
     AcquirePolicy {
-        /// Limited to the keys of entities.
+        /// Limited to the partition keys of entities.
         Keys = "keys",
-        /// Limited to the keys of entities and to the attributes of buckets.
+        /// Limited to the partition keys of entities and the attributes of buckets.
         Attributes = "attributes",
     }
 }
 
 choice! {
-    /// Who may delete archived events before their lock ends.
+    /// Who may delete archived events before their lock expires.
     ObjectLockMode {
-        /// Those with a special permission.
+        /// Principals with `s3:BypassGovernanceRetention`.
         Governance = "governance",
         /// Nobody, not even the account's root user.
         Compliance = "compliance",

@@ -1,4 +1,4 @@
-//! The list of options: each with its kind, what it is settled to, its default and its rule.
+//! The list of options: each with its kind, type, default and rule.
 
 use std::collections::BTreeMap;
 
@@ -6,96 +6,99 @@ use zae_limiter_schema::WindowKind;
 
 use super::StackOptions;
 use super::choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
+use super::field::Field;
 use super::formats::{BucketName, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn, TopicArn};
 use super::mistake::{InvalidOptions, Mistake};
 use super::raw::Given;
-use super::rules::{any, between, directory, log_retention, optional, parsed, user_tags, windows};
+use super::rules::{
+    accepts, any, between, choice, directory, log_retention, optional, text, user_tags, windows,
+};
 
 options! {
     /// Usage windows that the aggregator fills: `hourly`, `daily`, `monthly`. Default: hourly and daily.
-    snapshot_windows: windows => Vec<WindowKind>, "hourly,daily".into(), windows;
-    /// Days that a usage snapshot is kept after its window has ended. Default: 90.
-    usage_retention_days: number => u32, 90, between(1, 3650);
-    /// Days that an audit event stays in the table. Default: 90.
-    audit_retention_days: number => u32, 90, between(1, 3650);
-    /// Whether the aggregator, which counts usage, is part of the stack. Default: yes.
-    enable_aggregator: flag => bool, true, any;
-    /// Batches of one shard that the aggregator works on at the same time, 1 to 10. Default: 1.
-    aggregator_parallelization: number => u32, 1, between(1, 10);
-    /// Where in the stream the functions start: `trim_horizon`, or `latest` for an adopted table. Default: `trim_horizon`.
-    stream_start: text => StreamStart, StreamStart::TrimHorizon.into(), parsed(StreamStart::parse);
+    snapshot_windows: windows Vec<WindowKind>, "hourly,daily".into(), windows();
+    /// Days to keep a usage snapshot after its window has ended. Default: 90.
+    usage_retention_days: number u32, 90, between(1, 3650);
+    /// Days to keep an audit event in the table. Default: 90.
+    audit_retention_days: number u32, 90, between(1, 3650);
+    /// Whether the stack has the aggregator, which counts usage. Default: true.
+    enable_aggregator: flag bool, true, any();
+    /// Concurrent batches per shard for the aggregator, 1 to 10. Default: 1.
+    aggregator_parallelization: number u32, 1, between(1, 10);
+    /// Where new event source mappings start: `trim_horizon`, or `latest` for an adopted table. Default: `trim_horizon`.
+    stream_start: choice StreamStart, StreamStart::TrimHorizon.into(), choice();
     /// What the index by resource copies: `keys`, or `all` at twice the write cost. Default: `keys`.
-    gsi2_projection: text => IndexProjection, IndexProjection::Keys.into(), parsed(IndexProjection::parse);
-    /// Days that the table can be set back to, 1 to 35. Default: AWS's, which is 35.
-    pitr_recovery_days: maybe_number => Option<u32>, None, optional(between(1, 35));
-    /// Whether the table refuses to be deleted. Default: no.
-    enable_deletion_protection: flag => bool, false, any;
-    /// Whether `DynamoDB` reports the most used keys: for parents with more than 500 children. Default: no.
-    enable_contributor_insights: flag => bool, false, any;
-    /// ARN of a KMS key for table, queues, logs and archive. Default: keys of AWS.
-    kms_key_arn: maybe_text => Option<KeyArn>, None, optional(parsed(KeyArn::parse));
-    /// Days that the functions' logs are kept. Default: 30.
-    log_retention_days: number => u32, 30, log_retention;
-    /// Seconds that a call of a function may take. Default: 60.
-    lambda_timeout: number => u32, 60, between(1, 900);
-    /// Megabytes of memory of a function. Default: 256.
-    lambda_memory: number => u32, 256, between(128, 3008);
+    gsi2_projection: choice IndexProjection, IndexProjection::Keys.into(), choice();
+    /// Days of point-in-time recovery, 1 to 35. Default: 35, as AWS sets it.
+    pitr_recovery_days: maybe_number u32, None, optional(between(1, 35));
+    /// Whether the table refuses to be deleted. Default: false.
+    enable_deletion_protection: flag bool, false, any();
+    /// Whether `DynamoDB` reports the most accessed keys; use it for parents with more than 500 children. Default: false.
+    enable_contributor_insights: flag bool, false, any();
+    /// ARN of a KMS key for the table, queues, logs and archive. Default: AWS owned keys.
+    kms_key_arn: maybe_text KeyArn, None, optional(text(None));
+    /// Days to keep the functions' logs. Default: 30.
+    log_retention_days: number u32, 30, log_retention();
+    /// Timeout of a function, in seconds. Default: 60.
+    lambda_timeout: number u32, 60, between(1, 900);
+    /// Memory of a function, in megabytes. Default: 256.
+    lambda_memory: number u32, 256, between(128, 3008);
     /// Processor of the functions: `x86_64` or `arm64`. Default: `x86_64`.
-    lambda_architecture: text => Architecture, Architecture::X86_64.into(), parsed(Architecture::parse);
-    /// Calls at once that are set aside for each function. Default: none.
-    lambda_reserved_concurrency: maybe_number => Option<u32>, None, optional(between(1, 10_000));
-    /// Whether calls of the functions are traced with X-Ray. Default: no.
-    enable_tracing: flag => bool, false, any;
-    /// Whether there are alarms. Default: yes.
-    enable_alarms: flag => bool, true, any;
-    /// ARN of the SNS topic that every alarm tells. Default: none.
-    alarm_sns_topic: maybe_text => Option<TopicArn>, None, optional(parsed(TopicArn::parse));
-    /// Percentage of the timeout that a call may take on average before an alarm. Default: 80.
-    lambda_duration_threshold_pct: number => u32, 80, between(1, 100);
-    /// Percentage of failed calls above which there is an alarm. Default: 1.
-    alarm_error_rate_pct: number => u32, 1, between(0, 99);
-    /// Seconds that a function may be behind the table before an alarm. Default: 30.
-    alarm_iterator_age_seconds: number => u32, 30, between(1, 79_200);
-    /// Throttled requests in five minutes, of the table or of an index, above which there is an alarm. Default: 1.
-    alarm_throttled_requests: number => u32, 1, between(0, 1_000_000);
-    /// Whether the stack has managed policies, and roles for its functions. Default: yes.
-    create_iam: flag => bool, true, any;
-    /// Whether the stack has roles for applications, administrators and readers as well. Default: no.
-    create_iam_roles: flag => bool, false, any;
-    /// Name or ARN of the managed policy that bounds every role. Default: none.
-    permission_boundary: maybe_text => Option<PermissionBoundary>, None, optional(parsed(PermissionBoundary::parse));
-    /// How role names are made, with `{}` for `{stack}-{component}`. Default: `{}`.
-    role_name_format: maybe_text => Option<NameFormat>, None, optional(parsed(|text| NameFormat::parse(text, 55)));
-    /// How policy names are made, with `{}` for `{stack}-{component}`. Default: `{}`.
-    policy_name_format: maybe_text => Option<NameFormat>, None, optional(parsed(|text| NameFormat::parse(text, 122)));
-    /// Whether names of roles and policies have the region in them, for one name in several regions. Default: no.
-    regional_iam_names: flag => bool, false, any;
-    /// How narrow the policy for acquiring is: `keys`, or `attributes` as well. Default: `keys`.
-    acquire_policy: text => AcquirePolicy, AcquirePolicy::Keys.into(), parsed(AcquirePolicy::parse);
-    /// ARN of a role for the aggregator that is not made by the stack. Default: none.
-    aggregator_role_arn: maybe_text => Option<RoleArn>, None, optional(parsed(RoleArn::parse));
-    /// ARN of a role for the archiver that is not made by the stack. Default: none.
-    archiver_role_arn: maybe_text => Option<RoleArn>, None, optional(parsed(RoleArn::parse));
-    /// Whether audit events are archived in S3. Default: yes.
-    enable_audit_archival: flag => bool, true, any;
+    lambda_architecture: choice Architecture, Architecture::X86_64.into(), choice();
+    /// Reserved concurrent executions of each function. Default: none.
+    lambda_reserved_concurrency: maybe_number u32, None, optional(between(1, 10_000));
+    /// Whether the functions are traced with X-Ray. Default: false.
+    enable_tracing: flag bool, false, any();
+    /// Whether the stack has alarms. Default: true.
+    enable_alarms: flag bool, true, any();
+    /// ARN of the SNS topic that every alarm notifies. Default: none.
+    alarm_sns_topic: maybe_text TopicArn, None, optional(text(None));
+    /// Average duration that raises an alarm, as a percentage of the timeout. Default: 80.
+    lambda_duration_threshold_pct: number u32, 80, between(1, 100);
+    /// Percentage of failed invocations above which an alarm is raised. Default: 1.
+    alarm_error_rate_pct: number u32, 1, between(0, 99);
+    /// Lag behind the table, in seconds, above which an alarm is raised. Default: 30.
+    alarm_iterator_age_seconds: number u32, 30, between(1, 79_200);
+    /// Throttled requests in five minutes, of the table or an index, above which an alarm is raised. Default: 1.
+    alarm_throttled_requests: number u32, 1, between(0, 1_000_000);
+    /// Whether the stack has managed policies, and roles for its functions. Default: true.
+    create_iam: flag bool, true, any();
+    /// Whether the stack also has roles for applications, administrators and readers. Default: false.
+    create_iam_roles: flag bool, false, any();
+    /// Name or ARN of the managed policy that is the permissions boundary of every role. Default: none.
+    permission_boundary: maybe_text PermissionBoundary, None, optional(text(None));
+    /// Format of role names, with `{}` in place of `{stack}-{component}`. Default: `{}`.
+    role_name_format: maybe_text NameFormat, None, optional(text(Some(55)));
+    /// Format of policy names, with `{}` in place of `{stack}-{component}`. Default: `{}`.
+    policy_name_format: maybe_text NameFormat, None, optional(text(Some(122)));
+    /// Whether role and policy names include the region, so that one stack name works in several. Default: false.
+    regional_iam_names: flag bool, false, any();
+    /// How narrow the acquire policy is: limited to `keys`, or to `attributes` as well. Default: `keys`.
+    acquire_policy: choice AcquirePolicy, AcquirePolicy::Keys.into(), choice();
+    /// ARN of an existing role for the aggregator. Default: a role of the stack.
+    aggregator_role_arn: maybe_text RoleArn, None, optional(text(None));
+    /// ARN of an existing role for the archiver. Default: a role of the stack.
+    archiver_role_arn: maybe_text RoleArn, None, optional(text(None));
+    /// Whether audit events are archived in S3. Default: true.
+    enable_audit_archival: flag bool, true, any();
     /// Days until archived events move to Glacier Instant Retrieval. Default: 90.
-    audit_archive_glacier_days: number => u32, 90, between(1, 3650);
-    /// Days that an archived event cannot be deleted. Fixed when the bucket is created. Default: no lock.
-    audit_archive_object_lock_days: maybe_number => Option<u32>, None, optional(between(1, 36_500));
-    /// Who may lift the lock: `governance` or `compliance`. Default: `governance`.
-    audit_archive_object_lock_mode: text => ObjectLockMode, ObjectLockMode::Governance.into(), parsed(ObjectLockMode::parse);
-    /// Name of an existing bucket for the archive, which the stack leaves as it is. Default: a bucket of the stack.
-    archive_bucket: maybe_text => Option<BucketName>, None, optional(parsed(BucketName::parse));
+    audit_archive_glacier_days: number u32, 90, between(1, 3650);
+    /// Days that an archived event cannot be deleted. Can only be set when the bucket is created. Default: no lock.
+    audit_archive_object_lock_days: maybe_number u32, None, optional(between(1, 36_500));
+    /// Who may remove a lock: `governance` or `compliance`. Default: `governance`.
+    audit_archive_object_lock_mode: choice ObjectLockMode, ObjectLockMode::Governance.into(), choice();
+    /// Name of an existing bucket for the archive, which the stack does not change. Default: a bucket of the stack.
+    archive_bucket: maybe_text BucketName, None, optional(text(None));
     /// Name of an existing bucket for the functions' archives. Default: `zae-limiter-artifacts-{account}-{region}`.
-    code_bucket: maybe_text => Option<BucketName>, None, optional(parsed(BucketName::parse));
-    /// Directory in which a deployment finds the functions' archives. Default: where the build puts them.
-    code_directory: maybe_text => Option<String>, None, optional(parsed(directory));
-    /// Key of the aggregator's archive, if it is in `code_bucket` already.
-    aggregator_code_key: maybe_text => Option<ObjectKey>, None, optional(parsed(ObjectKey::parse));
-    /// Key of the archiver's archive, if it is in `code_bucket` already.
-    archiver_code_key: maybe_text => Option<ObjectKey>, None, optional(parsed(ObjectKey::parse));
-    /// Tags for everything in the stack, at most 43.
-    tags: tags => BTreeMap<String, String>, BTreeMap::new(), user_tags;
+    code_bucket: maybe_text BucketName, None, optional(text(None));
+    /// Directory with the functions' archives. Default: where the build puts them.
+    code_directory: maybe_text String, None, optional(directory());
+    /// Key of the aggregator's archive in `code_bucket`. Default: the archive is uploaded.
+    aggregator_code_key: maybe_text ObjectKey, None, optional(text(None));
+    /// Key of the archiver's archive in `code_bucket`. Default: the archive is uploaded.
+    archiver_code_key: maybe_text ObjectKey, None, optional(text(None));
+    /// Tags for every resource of the stack, at most 43. Default: none.
+    tags: tags BTreeMap<String, String>, BTreeMap::new(), user_tags();
 }
 
 impl StackOptionsBuilder {

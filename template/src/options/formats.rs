@@ -9,7 +9,7 @@ macro_rules! text {
         pub struct $name(String);
 
         impl $name {
-            /// As text.
+            /// The value as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -44,54 +44,62 @@ text! {
     ObjectKey
 }
 
-impl RoleArn {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+/// Text of a fixed form.
+pub(super) trait Format: Sized + 'static {
+    /// A regular expression that matches the whole text.
+    const PATTERN: &'static str;
+    /// A regular expression that matches nowhere in the text.
+    const NEVER: Option<&'static str> = None;
+
+    /// The value, or the rule that the text breaks.
+    fn parse(text: &str, longest: Option<usize>) -> Result<Self, String>;
+}
+
+impl Format for RoleArn {
+    const PATTERN: &'static str = "^arn:aws(-[a-z-]+)?:iam::[0-9]{12}:role/[!-~]+$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         let fits = arn(text).is_some_and(|arn| {
             arn.service == "iam"
                 && arn.region.is_empty()
                 && account(arn.account)
                 && named(arn.resource, "role/")
         });
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err("must be arn:PARTITION:iam::ACCOUNT:role/NAME".to_owned())
-        }
+        accept(fits, text, "must be arn:PARTITION:iam::ACCOUNT:role/NAME").map(Self)
     }
 }
 
-impl TopicArn {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+impl Format for TopicArn {
+    const PATTERN: &'static str = "^arn:aws(-[a-z-]+)?:sns:[!-9;-~]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         let fits = arn(text).is_some_and(|arn| {
             arn.service == "sns" && !arn.region.is_empty() && account(arn.account) && topic(arn.resource)
         });
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err("must be arn:PARTITION:sns:REGION:ACCOUNT:TOPIC".to_owned())
-        }
+        accept(fits, text, "must be arn:PARTITION:sns:REGION:ACCOUNT:TOPIC").map(Self)
     }
 }
 
-impl KeyArn {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+impl Format for KeyArn {
+    const PATTERN: &'static str = "^arn:aws(-[a-z-]+)?:kms:[!-9;-~]+:[0-9]{12}:key/[!-~]+$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         let fits = arn(text).is_some_and(|arn| {
             arn.service == "kms"
                 && !arn.region.is_empty()
                 && account(arn.account)
                 && named(arn.resource, "key/")
         });
-        let rule = "must be arn:PARTITION:kms:REGION:ACCOUNT:key/ID (log groups take no alias)";
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(rule.to_owned())
-        }
+        let rule = "must be arn:PARTITION:kms:REGION:ACCOUNT:key/ID (log groups do not accept an alias)";
+        accept(fits, text, rule).map(Self)
     }
 }
 
-impl BucketName {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+impl Format for BucketName {
+    const PATTERN: &'static str = "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$";
+    const NEVER: Option<&'static str> = Some("[.][.]");
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
         let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
         let bytes = text.as_bytes();
@@ -101,26 +109,28 @@ impl BucketName {
             && edge(bytes.last())
             && !text.contains("..");
         let rule = "must be the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens";
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(rule.to_owned())
-        }
+        accept(fits, text, rule).map(Self)
     }
 }
 
-impl ObjectKey {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+impl Format for ObjectKey {
+    const PATTERN: &'static str = "^[^[:cntrl:]]{1,1000}[^[:cntrl:]]{0,24}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         let fits = (1..=1024).contains(&text.len()) && !text.chars().any(char::is_control);
-        if fits {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err("must be an object's key: 1 to 1024 bytes of text".to_owned())
-        }
+        accept(fits, text, "must be an object key: 1 to 1024 bytes of text").map(Self)
     }
 }
 
-/// The most that roles may be allowed: a managed policy, by ARN or by its name in the stack's account.
+fn accept(fits: bool, text: &str, rule: &str) -> Result<String, String> {
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(rule.to_owned())
+    }
+}
+
+/// The permissions boundary of roles: a managed policy, by ARN or by its name in the stack's account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PermissionBoundary {
     /// The policy's ARN.
@@ -129,32 +139,38 @@ pub enum PermissionBoundary {
     Name(String),
 }
 
-impl PermissionBoundary {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+impl Format for PermissionBoundary {
+    const PATTERN: &'static str = "^(arn:aws(-[a-z-]+)?:iam:[!-9;-~]*:([0-9]{12}|aws):policy/[!-~]+\
+                                   |[A-Za-z0-9+=,.@_-]+(/[A-Za-z0-9+=,.@_-]+)*)$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
         if let Some(arn) = arn(text) {
             let owner = account(arn.account) || arn.account == "aws";
             if arn.service == "iam" && owner && named(arn.resource, "policy/") {
                 return Ok(Self::Arn(text.to_owned()));
             }
-        } else if !text.is_empty() && text.len() <= 512 && text.split('/').all(iam_name) {
+        } else if text.split('/').all(iam_name) {
             return Ok(Self::Name(text.to_owned()));
         }
         Err("must be the name of a managed policy or arn:PARTITION:iam::ACCOUNT:policy/NAME".to_owned())
     }
 }
 
-/// How names of IAM roles or policies are made: a text with `{}` where `{stack}-{component}` goes.
+/// The format of IAM role or policy names: text with `{}` in place of `{stack}-{component}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct NameFormat {
     pub(crate) before: String,
     pub(crate) after: String,
 }
 
-impl NameFormat {
-    pub(crate) fn parse(text: &str, longest: usize) -> Result<Self, String> {
+impl Format for NameFormat {
+    const PATTERN: &'static str = "^[A-Za-z0-9+=,.@_-]*[{][}][A-Za-z0-9+=,.@_-]*$";
+
+    fn parse(text: &str, longest: Option<usize>) -> Result<Self, String> {
+        let longest = longest.unwrap_or(usize::MAX);
         let rule = || {
             format!(
-                "must have {{}} once, at most {longest} characters, and else only letters, digits and + = , . @ _ -"
+                "must have {{}} once, at most {longest} characters, and otherwise only letters, digits and + = , . @ _ -"
             )
         };
         let Some((before, after)) = text.split_once("{}") else {
@@ -170,7 +186,9 @@ impl NameFormat {
             Err(rule())
         }
     }
+}
 
+impl NameFormat {
     /// The name for one component.
     pub fn apply(&self, inner: &str) -> String {
         format!("{}{inner}{}", self.before, self.after)
@@ -228,14 +246,14 @@ mod tests {
     fn role_arns_of_every_partition_are_accepted() {
         for partition in ["aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-eusc"] {
             assert!(
-                RoleArn::parse(&format!("arn:{partition}:iam::123456789012:role/path/name")).is_ok(),
+                RoleArn::parse(&format!("arn:{partition}:iam::123456789012:role/path/name"), None).is_ok(),
                 "{partition}"
             );
         }
     }
 
     #[test]
-    fn what_is_no_role_arn_is_refused() {
+    fn anything_but_a_role_arn_is_refused() {
         for bad in [
             "",
             "name",
@@ -246,49 +264,52 @@ mod tests {
             "arn:aws:s3::123456789012:role/x",
             "arn:aws:iam::123456789012:role/x\n",
         ] {
-            assert!(RoleArn::parse(bad).is_err(), "{bad:?}");
+            assert!(RoleArn::parse(bad, None).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn a_key_is_given_by_its_own_arn() {
+    fn a_key_alias_is_refused() {
         assert!(
-            KeyArn::parse("arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555")
-                .is_ok()
+            KeyArn::parse(
+                "arn:aws:kms:eu-west-1:123456789012:key/11111111-2222-3333-4444-555555555555",
+                None
+            )
+            .is_ok()
         );
-        assert!(KeyArn::parse("arn:aws:kms:eu-west-1:123456789012:alias/mine").is_err());
+        assert!(KeyArn::parse("arn:aws:kms:eu-west-1:123456789012:alias/mine", None).is_err());
     }
 
     #[test]
     fn a_topic_that_alarms_cannot_use_is_refused() {
-        assert!(TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ops").is_ok());
-        assert!(TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ops.fifo").is_err());
+        assert!(TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ops", None).is_ok());
+        assert!(TopicArn::parse("arn:aws:sns:eu-west-1:123456789012:ops.fifo", None).is_err());
     }
 
     #[test]
     fn a_boundary_is_a_name_or_an_arn() {
         let arn = "arn:aws:iam::aws:policy/PowerUserAccess";
         assert_eq!(
-            PermissionBoundary::parse(arn),
+            PermissionBoundary::parse(arn, None),
             Ok(PermissionBoundary::Arn(arn.to_owned()))
         );
         assert_eq!(
-            PermissionBoundary::parse("team/limit"),
+            PermissionBoundary::parse("team/limit", None),
             Ok(PermissionBoundary::Name("team/limit".to_owned()))
         );
         for bad in ["", "a b", "arn:aws:iam::123456789012:role/x", "/x"] {
-            assert!(PermissionBoundary::parse(bad).is_err(), "{bad:?}");
+            assert!(PermissionBoundary::parse(bad, None).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn a_format_has_exactly_one_place() {
+    fn a_format_has_exactly_one_placeholder() {
         assert_eq!(
-            NameFormat::parse("pb-{}-PowerUser", 55).map(|f| f.apply("a-app")),
+            NameFormat::parse("pb-{}-PowerUser", Some(55)).map(|f| f.apply("a-app")),
             Ok("pb-a-app-PowerUser".into())
         );
         for bad in ["", "pb", "{}{}", "a b{}", &format!("{}{{}}", "x".repeat(54))] {
-            assert!(NameFormat::parse(bad, 55).is_err(), "{bad:?}");
+            assert!(NameFormat::parse(bad, Some(55)).is_err(), "{bad:?}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What is wrong with options.
+//! Invalid options.
 
 use std::fmt;
 
-/// One option that is not what it must be.
+/// One option that breaks its rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// The option.
     pub field: &'static str,
-    /// What was given, shortened.
+    /// The value that was given, shortened.
     pub value: String,
     /// What it must be.
     pub rule: String,
@@ -36,7 +36,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Every mistake in a set of options, so that they can be put right in one go.
+/// Every mistake in a set of options, so that all can be fixed at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidOptions {
     mistakes: Vec<Mistake>,
@@ -47,7 +47,7 @@ impl InvalidOptions {
         Self { mistakes }
     }
 
-    /// An error if there is any mistake.
+    /// An error if there are mistakes.
     pub(crate) fn unless_empty(mistakes: Vec<Mistake>) -> Result<(), Self> {
         if mistakes.is_empty() {
             Ok(())

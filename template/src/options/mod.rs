@@ -1,9 +1,10 @@
-//! What a stack should be.
+//! The desired state of a stack.
 
 #[macro_use]
 mod declare;
 
 mod choices;
+mod field;
 mod fields;
 mod formats;
 mod mistake;
@@ -13,12 +14,13 @@ mod rules;
 mod stored;
 
 pub use choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
-pub use fields::{Settings, StackOptionsBuilder};
+pub use field::{Accepts, Field, FieldKind};
+use fields::Settings;
+pub use fields::StackOptionsBuilder;
 pub use formats::{BucketName, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn, TopicArn};
 pub use mistake::{InvalidOptions, Mistake};
 pub use raw::Windows;
 
-use std::ops::Deref;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -28,19 +30,19 @@ use crate::resources::LambdaFunction;
 
 /// The desired state of a stack, checked.
 ///
-/// Every option can be read as a field of [`Settings`].
+/// Build them with [`StackOptions::builder`] or read them from a file; each option has a method of its name.
 ///
 /// ```
 /// use zae_limiter_template::StackOptions;
 ///
 /// let options = StackOptions::builder().lambda_memory(512).alarm_sns_topic("arn:aws:sns:eu-west-1:123456789012:ops");
-/// assert_eq!(options.build()?.lambda_memory, 512);
+/// assert_eq!(options.build()?.lambda_memory(), 512);
 ///
 /// let wrong = StackOptions::builder().lambda_memory(64).log_retention_days(2).build();
 /// assert_eq!(wrong.unwrap_err().mistakes().len(), 2);
 /// # Ok::<(), zae_limiter_template::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "StackOptionsBuilder", into = "StackOptionsBuilder")]
 pub struct StackOptions {
     given: StackOptionsBuilder,
@@ -52,18 +54,18 @@ impl StackOptions {
         Self { given, settings }
     }
 
-    /// Options to be set.
+    /// A builder with every option at its default.
     pub fn builder() -> StackOptionsBuilder {
         StackOptionsBuilder::default()
     }
 
-    /// Reads an options file, YAML or JSON; a file with nothing in it means the defaults.
+    /// Reads an options file, YAML or JSON. An empty file means the defaults.
     ///
     /// ```
     /// use zae_limiter_template::StackOptions;
     ///
     /// let options = StackOptions::from_file("lambda_memory: 512\nsnapshot_windows: [hourly, monthly]\n")?;
-    /// assert_eq!(options.lambda_memory, 512);
+    /// assert_eq!(options.lambda_memory(), 512);
     /// assert!(StackOptions::from_file("lambda_memroy: 512").is_err());
     /// # Ok::<(), zae_limiter_template::Error>(())
     /// ```
@@ -86,18 +88,18 @@ impl StackOptions {
         Ok(given.build()?)
     }
 
-    /// The options as they were given, for a change.
+    /// A builder with these options, to change some of them.
     pub fn to_builder(&self) -> StackOptionsBuilder {
         self.given.clone()
     }
 
-    /// Whether a function is part of the stack: it is wanted, and there is a role for it.
+    /// Whether the stack has a function: it is enabled and there is a role for it.
     pub fn has(&self, function: LambdaFunction) -> bool {
         let (wanted, role) = match function {
-            LambdaFunction::Aggregator => (self.enable_aggregator, &self.aggregator_role_arn),
-            LambdaFunction::Archiver => (self.enable_audit_archival, &self.archiver_role_arn),
+            LambdaFunction::Aggregator => (self.enable_aggregator(), self.aggregator_role_arn()),
+            LambdaFunction::Archiver => (self.enable_audit_archival(), self.archiver_role_arn()),
         };
-        wanted && (self.create_iam || role.is_some())
+        wanted && (self.create_iam() || role.is_some())
     }
 
     /// The functions of the stack.
@@ -108,11 +110,11 @@ impl StackOptions {
             .collect()
     }
 
-    /// The functions that were asked for and left out, because without `create_iam` they have no role.
+    /// The functions that are enabled but left out, because without `create_iam` they have no role.
     pub fn functions_without_role(&self) -> Vec<LambdaFunction> {
         let wanted = |function| match function {
-            LambdaFunction::Aggregator => self.enable_aggregator,
-            LambdaFunction::Archiver => self.enable_audit_archival,
+            LambdaFunction::Aggregator => self.enable_aggregator(),
+            LambdaFunction::Archiver => self.enable_audit_archival(),
         };
         LambdaFunction::ALL
             .into_iter()
@@ -122,7 +124,7 @@ impl StackOptions {
 }
 
 impl StackOptionsBuilder {
-    /// Reads an options file without checking its values, so that more can be set on top.
+    /// Reads an options file without checking the values, so that more can be set.
     pub fn from_file(text: &str) -> Result<Self, Error> {
         let parsed: Option<Self> =
             serde_yaml::from_str(text).map_err(|source| Error::OptionsFile { source })?;
@@ -140,13 +142,14 @@ impl Default for StackOptions {
     }
 }
 
-impl Deref for StackOptions {
-    type Target = Settings;
-
-    fn deref(&self) -> &Settings {
-        &self.settings
+/// Options are equal if they mean the same, however they were written.
+impl PartialEq for StackOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.settings == other.settings
     }
 }
+
+impl Eq for StackOptions {}
 
 impl TryFrom<StackOptionsBuilder> for StackOptions {
     type Error = InvalidOptions;

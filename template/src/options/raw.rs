@@ -1,10 +1,10 @@
-//! Options as people write them, before any rule.
+//! Options as people write them, before they are checked.
 
 use serde::{Deserialize, Serialize};
 
 use zae_limiter_schema::WindowKind;
 
-/// Windows by name: a list, or one text with commas.
+/// Usage windows by name: a list, or text with commas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Windows {
@@ -52,7 +52,7 @@ impl<const N: usize> From<[WindowKind; N]> for Windows {
     }
 }
 
-/// What was given, for a message.
+/// The value as it was given, for an error message.
 pub(super) trait Given {
     fn given(&self) -> String;
 }

@@ -1,4 +1,4 @@
-//! What each kind of option must be.
+//! Rules: what each option accepts.
 //!
 //! A rule turns what was given into what is used, or says in words what it must be.
 
@@ -6,78 +6,130 @@ use std::collections::BTreeMap;
 
 use zae_limiter_schema::WindowKind;
 
+use super::choices::Choice;
+use super::field::Accepts;
+use super::formats::Format;
 use super::raw::Windows;
 use crate::resources::tags;
 
-/// Days that CloudWatch Logs knows.
+/// The retention periods that CloudWatch Logs accepts, in days.
 const LOG_RETENTION: [i64; 22] = [
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653,
 ];
 
-#[allow(clippy::unnecessary_wraps, reason = "it is a rule like the others")]
-pub(super) fn any<T: Clone>(value: &T) -> Result<T, String> {
-    Ok(value.clone())
+type Check<Raw, Settled> = Box<dyn Fn(&Raw) -> Result<Settled, String>>;
+
+/// How one option is checked.
+pub(super) struct Rule<Raw, Settled> {
+    check: Check<Raw, Settled>,
+    accepts: Accepts,
 }
 
-pub(super) fn between(least: u32, most: u32) -> impl Fn(&i64) -> Result<u32, String> {
-    move |value| {
+impl<Raw, Settled> Rule<Raw, Settled> {
+    fn new(accepts: Accepts, check: impl Fn(&Raw) -> Result<Settled, String> + 'static) -> Self {
+        Self {
+            check: Box::new(check),
+            accepts,
+        }
+    }
+
+    pub(super) fn check(&self, raw: &Raw) -> Result<Settled, String> {
+        (self.check)(raw)
+    }
+}
+
+/// What a rule accepts. The turbofish says which rule a generic one is.
+pub(super) fn accepts<Raw, Settled>(rule: &Rule<Raw, Settled>) -> Accepts {
+    rule.accepts
+}
+
+pub(super) fn any() -> Rule<bool, bool> {
+    Rule::new(Accepts::Anything, |value| Ok(*value))
+}
+
+pub(super) fn between(least: u32, most: u32) -> Rule<i64, u32> {
+    Rule::new(Accepts::Range { least, most }, move |value| {
         let fits = u32::try_from(*value)
             .ok()
             .filter(|value| (least..=most).contains(value));
         fits.ok_or_else(|| format!("must be between {least} and {most}"))
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "it is a rule like the others")]
-pub(super) fn log_retention(value: &i64) -> Result<u32, String> {
-    let known = LOG_RETENTION
-        .contains(value)
-        .then(|| u32::try_from(*value).ok())
-        .flatten();
-    known.ok_or_else(|| {
-        let days: Vec<_> = LOG_RETENTION.iter().map(ToString::to_string).collect();
-        format!("must be one of {}", days.join(", "))
     })
 }
 
-pub(super) fn optional<R, T>(
-    rule: impl Fn(&R) -> Result<T, String>,
-) -> impl Fn(&Option<R>) -> Result<Option<T>, String> {
-    move |value| value.as_ref().map(&rule).transpose()
+pub(super) fn log_retention() -> Rule<i64, u32> {
+    Rule::new(Accepts::Numbers(&LOG_RETENTION), |value| {
+        let known = LOG_RETENTION
+            .contains(value)
+            .then(|| u32::try_from(*value).ok())
+            .flatten();
+        known.ok_or_else(|| {
+            let days: Vec<_> = LOG_RETENTION.iter().map(ToString::to_string).collect();
+            format!("must be one of {}", days.join(", "))
+        })
+    })
 }
 
-pub(super) fn parsed<T>(parse: impl Fn(&str) -> Result<T, String>) -> impl Fn(&String) -> Result<T, String> {
-    move |value| parse(value)
+pub(super) fn optional<R: 'static, T: 'static>(rule: Rule<R, T>) -> Rule<Option<R>, Option<T>> {
+    let Rule { check, accepts } = rule;
+    Rule::new(accepts, move |value: &Option<R>| {
+        value.as_ref().map(&check).transpose()
+    })
 }
 
-pub(super) fn directory(value: &str) -> Result<String, String> {
-    if value.is_empty() {
-        Err("must be the path of a directory".to_owned())
-    } else {
-        Ok(value.to_owned())
-    }
+pub(super) fn choice<T: Choice>() -> Rule<String, T> {
+    Rule::new(Accepts::OneOf(T::WORDS), |value: &String| T::parse(value))
 }
 
-pub(super) fn windows(value: &Windows) -> Result<Vec<WindowKind>, String> {
-    let rule = || "must be one or more of hourly, daily, monthly".to_owned();
-    let mut windows = value
-        .words()
-        .map(|word| word.parse().map_err(|_| rule()))
-        .collect::<Result<Vec<_>, _>>()?;
-    windows.sort();
-    windows.dedup();
-    if windows.is_empty() {
-        Err(rule())
-    } else {
-        Ok(windows)
-    }
+pub(super) fn text<T: Format>(longest: Option<usize>) -> Rule<String, T> {
+    let accepts = Accepts::Text {
+        pattern: T::PATTERN,
+        never: T::NEVER,
+        longest,
+    };
+    Rule::new(accepts, move |value: &String| T::parse(value, longest))
 }
 
-pub(super) fn user_tags(tags: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+pub(super) fn directory() -> Rule<String, String> {
+    let accepts = Accepts::Text {
+        pattern: "^.+$",
+        never: None,
+        longest: None,
+    };
+    Rule::new(accepts, |value: &String| {
+        if value.is_empty() {
+            Err("must be the path of a directory".to_owned())
+        } else {
+            Ok(value.clone())
+        }
+    })
+}
+
+pub(super) fn windows() -> Rule<Windows, Vec<WindowKind>> {
+    Rule::new(Accepts::Windows, |value: &Windows| {
+        let rule = || "must be one or more of hourly, daily, monthly".to_owned();
+        let mut windows = value
+            .words()
+            .map(|word| word.parse().map_err(|_| rule()))
+            .collect::<Result<Vec<_>, _>>()?;
+        windows.sort();
+        windows.dedup();
+        if windows.is_empty() {
+            Err(rule())
+        } else {
+            Ok(windows)
+        }
+    })
+}
+
+pub(super) fn user_tags() -> Rule<BTreeMap<String, String>, BTreeMap<String, String>> {
+    Rule::new(Accepts::Tags, check_tags)
+}
+
+fn check_tags(tags: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let character = |c: char| c.is_alphanumeric() || c == ' ' || "_.:/=+-@".contains(c);
     if tags.len() > tags::MOST_USER_TAGS {
         return Err(format!(
-            "must be at most {}: AWS allows 50 on a resource and the rest are set by the stack",
+            "must be at most {}: AWS allows 50 on a resource and the stack sets the rest",
             tags::MOST_USER_TAGS
         ));
     }

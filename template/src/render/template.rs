@@ -79,7 +79,7 @@ impl Template {
     /// let options = StackOptions::builder().lambda_memory(512).build()?;
     /// let template = export::cloudformation(&options)?;
     /// let stored = template.options()?.map(|stored| stored.build()).transpose()?;
-    /// assert_eq!(stored.map(|stored| stored.lambda_memory), Some(512));
+    /// assert_eq!(stored.map(|stored| stored.lambda_memory()), Some(512));
     /// # Ok::<(), zae_limiter_template::Error>(())
     /// ```
     pub fn options(&self) -> Result<Option<StackOptionsBuilder>, Error> {

@@ -15,7 +15,7 @@ use crate::model::{Model, Text};
 pub(super) fn add(model: &mut Model, cx: &Context<'_>, code: Code) -> Result<Deployed, Error> {
     let windows: Vec<_> = cx
         .options
-        .snapshot_windows
+        .snapshot_windows()
         .iter()
         .map(|window| window.as_str())
         .collect();
@@ -24,7 +24,7 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, code: Code) -> Result<Dep
         ("SNAPSHOT_WINDOWS", Text::from(windows.join(","))),
         (
             "SNAPSHOT_TTL_DAYS",
-            Text::from(cx.options.usage_retention_days.to_string()),
+            Text::from(cx.options.usage_retention_days().to_string()),
         ),
         (
             "ZAE_LIMITER_SCHEMA_VERSION",
@@ -35,12 +35,12 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, code: Code) -> Result<Dep
         which: LambdaFunction::Aggregator,
         description: "Counts usage from the changes of buckets",
         role_description: "For the aggregator of the rate limiter",
-        external_role: cx.options.aggregator_role_arn.clone(),
+        external_role: cx.options.aggregator_role_arn().cloned(),
         data: policies::count_usage(&cx.table),
         environment,
         filter: crate::filters::aggregator(),
         batch_size: 1000,
-        parallelization: cx.options.aggregator_parallelization,
+        parallelization: cx.options.aggregator_parallelization(),
     };
     function::add(model, cx, code, profile)
 }

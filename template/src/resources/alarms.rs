@@ -21,7 +21,7 @@ pub(super) struct Added {
 
 /// Adds the alarms, if the stack has any.
 pub(super) fn add(model: &mut Model, cx: &Context<'_>, functions: &[Deployed]) -> Result<Vec<Added>, Error> {
-    if !cx.options.enable_alarms {
+    if !cx.options.enable_alarms() {
         return Ok(vec![]);
     }
     let mut alarms = Vec::new();
@@ -66,8 +66,8 @@ fn of_function(cx: &Context<'_>, deployed: &Deployed) -> [(LogicalId, Alarm); 4]
         LambdaFunction::Aggregator => "stream-iterator-age",
         LambdaFunction::Archiver => "archiver-iterator-age",
     };
-    let slow = cx.options.lambda_timeout * 1000 * cx.options.lambda_duration_threshold_pct / 100;
-    let behind = cx.options.alarm_iterator_age_seconds * 1000;
+    let slow = cx.options.lambda_timeout() * 1000 * cx.options.lambda_duration_threshold_pct() / 100;
+    let behind = cx.options.alarm_iterator_age_seconds() * 1000;
     let queue = Alarm {
         evaluation_periods: 1,
         comparison_operator: Comparison::GreaterThanOrEqualToThreshold,
@@ -82,7 +82,7 @@ fn of_function(cx: &Context<'_>, deployed: &Deployed) -> [(LogicalId, Alarm); 4]
     };
     // A call counts 1 error or 0, so their average is the share of calls that failed.
     let errors = Alarm {
-        threshold: hundredths(cx.options.alarm_error_rate_pct),
+        threshold: hundredths(cx.options.alarm_error_rate_pct()),
         ..alarm(
             cx,
             &format!("{which}-error-rate"),
@@ -167,7 +167,7 @@ fn throttle(cx: &Context<'_>, index: Option<&str>, what: &str, metric_name: &'st
         (Some(_), "read") => "Reads of an index are throttled",
         (Some(_), _) => "Writes of an index are throttled; look for a hot resource or parent",
     };
-    let threshold = cx.options.alarm_throttled_requests;
+    let threshold = cx.options.alarm_throttled_requests();
     alarm(
         cx,
         &format!("{of}{what}-throttle"),
@@ -188,7 +188,7 @@ fn alarm(
 ) -> Alarm {
     let topics: Vec<_> = cx
         .options
-        .alarm_sns_topic
+        .alarm_sns_topic()
         .iter()
         .map(|topic| Text::from(topic.as_str()))
         .collect();

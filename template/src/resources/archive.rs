@@ -20,7 +20,7 @@ pub(super) struct Archive {
 
 /// Adds the bucket, unless one is given.
 pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Archive, Error> {
-    if let Some(given) = &cx.options.archive_bucket {
+    if let Some(given) = cx.options.archive_bucket() {
         return Ok(Archive {
             name: given.as_str().into(),
             arn: arn(cx.options),
@@ -47,18 +47,18 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Archive, Error>
 
 /// The bucket's ARN.
 pub(super) fn arn(options: &StackOptions) -> Text {
-    match &options.archive_bucket {
+    match options.archive_bucket() {
         Some(given) => arns::global("s3", given.as_str()),
         None => Handle::<Bucket>::new(ids::ARCHIVE_BUCKET).arn(),
     }
 }
 
 fn bucket(options: &StackOptions) -> Bucket {
-    let lock = options.audit_archive_object_lock_days.map(|days| ObjectLock {
+    let lock = options.audit_archive_object_lock_days().map(|days| ObjectLock {
         object_lock_enabled: "Enabled",
         rule: ObjectLockRule {
             default_retention: Retention {
-                mode: match options.audit_archive_object_lock_mode {
+                mode: match options.audit_archive_object_lock_mode() {
                     ObjectLockMode::Governance => "GOVERNANCE",
                     ObjectLockMode::Compliance => "COMPLIANCE",
                 },
@@ -80,14 +80,14 @@ fn bucket(options: &StackOptions) -> Bucket {
                 object_ownership: "BucketOwnerEnforced",
             }],
         },
-        lifecycle_configuration: lifecycle(options.audit_archive_glacier_days),
+        lifecycle_configuration: lifecycle(options.audit_archive_glacier_days()),
         object_lock_enabled: lock.map(|_| true),
         object_lock_configuration: lock,
     }
 }
 
 fn encryption(options: &StackOptions) -> Encryption {
-    let rule = match &options.kms_key_arn {
+    let rule = match options.kms_key_arn() {
         Some(key) => EncryptionRule {
             server_side_encryption_by_default: EncryptionDefault {
                 algorithm: "aws:kms",

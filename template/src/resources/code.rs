@@ -20,7 +20,10 @@ pub enum CodeBucket {
 impl CodeBucket {
     /// The bucket that the options say.
     pub fn of(options: &StackOptions) -> Self {
-        options.code_bucket.clone().map_or(Self::Artifacts, Self::Named)
+        options
+            .code_bucket()
+            .cloned()
+            .map_or(Self::Artifacts, Self::Named)
     }
 
     /// The bucket's name in an account and region.
@@ -98,8 +101,8 @@ impl FunctionCode {
             key: key.to_string(),
         };
         Self {
-            aggregator: options.aggregator_code_key.as_ref().map(object),
-            archiver: options.archiver_code_key.as_ref().map(object),
+            aggregator: options.aggregator_code_key().map(object),
+            archiver: options.archiver_code_key().map(object),
         }
     }
 

@@ -52,7 +52,7 @@ impl Context<'_> {
     }
 
     pub(super) fn boundary(&self) -> Option<Text> {
-        self.options.permission_boundary.as_ref().map(boundary)
+        self.options.permission_boundary().map(boundary)
     }
 }
 

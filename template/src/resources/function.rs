@@ -130,17 +130,13 @@ pub(super) fn add(
     profile: Profile,
 ) -> Result<Deployed, Error> {
     let ids = profile.which.ids();
-    let key = cx
-        .options
-        .kms_key_arn
-        .as_ref()
-        .map(|key| Text::from(key.as_str()));
+    let key = cx.options.kms_key_arn().map(|key| Text::from(key.as_str()));
     let queue = add_queue(model, cx, profile.which, key.clone())?;
     let log_group = model.add(
         ids.log_group,
         &LogGroup {
             log_group_name: Text::from("/aws/lambda/").then(cx.function_name(profile.which)),
-            retention_in_days: cx.options.log_retention_days,
+            retention_in_days: cx.options.log_retention_days(),
             kms_key_id: key.clone(),
         },
     )?;
@@ -150,7 +146,7 @@ pub(super) fn add(
     };
     let mut variables = profile.environment;
     variables.insert("DLQ_URL", queue.url());
-    let tracing = if cx.options.enable_tracing {
+    let tracing = if cx.options.enable_tracing() {
         TracingMode::Active
     } else {
         TracingMode::PassThrough
@@ -161,13 +157,13 @@ pub(super) fn add(
             function_name: cx.function_name(profile.which),
             description: profile.description,
             runtime: "provided.al2023",
-            architectures: vec![cx.options.lambda_architecture.as_str()],
+            architectures: vec![cx.options.lambda_architecture().as_str()],
             handler: "bootstrap",
             code,
             role: role_arn.clone(),
-            memory_size: cx.options.lambda_memory,
-            timeout: cx.options.lambda_timeout,
-            reserved_concurrent_executions: cx.options.lambda_reserved_concurrency,
+            memory_size: cx.options.lambda_memory(),
+            timeout: cx.options.lambda_timeout(),
+            reserved_concurrent_executions: cx.options.lambda_reserved_concurrency(),
             environment: Environment { variables },
             kms_key_arn: key,
             dead_letter_config: DeadLetter {
@@ -185,7 +181,7 @@ pub(super) fn add(
         &EventSourceMapping {
             event_source_arn: cx.table.stream_arn(),
             function_name: function.arn(),
-            starting_position: match cx.options.stream_start {
+            starting_position: match cx.options.stream_start() {
                 StreamStart::TrimHorizon => StartingPosition::TrimHorizon,
                 StreamStart::Latest => StartingPosition::Latest,
             },
@@ -260,7 +256,7 @@ fn add_role(
 ) -> Result<Handle<Role>, Error> {
     let kind = profile.which.role();
     let statements = policies::function(cx, profile.data.clone(), queue, log_group);
-    policies::explain_wildcards(model, &kind.id(), cx.options.enable_tracing);
+    policies::explain_wildcards(model, &kind.id(), cx.options.enable_tracing());
     model.add(
         kind.id(),
         &Role {

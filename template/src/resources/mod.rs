@@ -52,8 +52,8 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
     let name = naming.text();
     let facts = Facts {
         stack: name.clone(),
-        alarm_topic: options.alarm_sns_topic.is_some(),
-        boundary: options.permission_boundary.as_ref().map(context::boundary),
+        alarm_topic: options.alarm_sns_topic().is_some(),
+        boundary: options.permission_boundary().map(context::boundary),
     };
     let metadata = json!({
         "version": VERSION,

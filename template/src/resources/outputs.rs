@@ -99,7 +99,7 @@ fn of_table(cx: &Context<'_>) -> Vec<Line> {
         line(
             AUDIT_RETENTION_DAYS,
             "Days that audit events stay in the table, as whoever deploys the stack writes it there",
-            cx.options.audit_retention_days.to_string().into(),
+            cx.options.audit_retention_days().to_string().into(),
         ),
     ]
 }

@@ -35,7 +35,7 @@ const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// Adds the managed policies, if the stack has any, in the order of [`PolicyKind::ALL`].
 pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<ManagedPolicy>>, Error> {
-    if !cx.options.create_iam {
+    if !cx.options.create_iam() {
         return Ok(vec![]);
     }
     let add = |policy: PolicyKind| {
@@ -62,7 +62,7 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
     let (items, indexes) = (vec![table.arn()], vec![table.index_arns()]);
     let query_index = || Statement::allow("Index", actions("dynamodb", &["Query"]), indexes);
     let mut statements = match policy {
-        PolicyKind::Acquire => acquire(&items, options.acquire_policy),
+        PolicyKind::Acquire => acquire(&items, options.acquire_policy()),
         PolicyKind::Full => {
             let operations = [
                 "BatchGetItem",
@@ -89,7 +89,7 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
             ]
         }
     };
-    if let Some(key) = &options.kms_key_arn {
+    if let Some(key) = options.kms_key_arn() {
         let service = Text::from("dynamodb.")
             .then(Pseudo::Region)
             .then(".")
@@ -157,11 +157,11 @@ pub(super) fn function(
         Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
         Statement::allow("Logs", write_log, vec![log_group.arn()]),
     ];
-    if cx.options.enable_tracing {
+    if cx.options.enable_tracing() {
         let trace = actions("xray", &["PutTelemetryRecords", "PutTraceSegments"]);
         statements.push(Statement::allow("Tracing", trace, vec!["*".into()]));
     }
-    if let Some(key) = &cx.options.kms_key_arn {
+    if let Some(key) = cx.options.kms_key_arn() {
         statements.push(Statement::allow("Key", use_of_key(), vec![key.as_str().into()]));
     }
     statements

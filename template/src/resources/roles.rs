@@ -12,7 +12,7 @@ pub(super) fn add(
     cx: &Context<'_>,
     policies: &[Handle<ManagedPolicy>],
 ) -> Result<Vec<(RoleKind, Handle<Role>)>, Error> {
-    if !cx.options.create_iam_roles {
+    if !cx.options.create_iam_roles() {
         return Ok(vec![]);
     }
     let kinds = [

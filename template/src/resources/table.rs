@@ -12,7 +12,7 @@ use crate::model::{Handle, Model, Tag, Text};
 use crate::options::{IndexProjection, StackOptions};
 
 pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Result<Handle<Table>, Error> {
-    let gsi2 = match options.gsi2_projection {
+    let gsi2 = match options.gsi2_projection() {
         IndexProjection::Keys => ProjectionType::KeysOnly,
         IndexProjection::All => ProjectionType::All,
     };
@@ -50,16 +50,16 @@ pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Resu
         },
         point_in_time_recovery_specification: PointInTimeRecovery {
             point_in_time_recovery_enabled: true,
-            recovery_period_in_days: options.pitr_recovery_days,
+            recovery_period_in_days: options.pitr_recovery_days(),
         },
-        deletion_protection_enabled: options.enable_deletion_protection,
-        encryption: options.kms_key_arn.as_ref().map(|key| Encryption {
+        deletion_protection_enabled: options.enable_deletion_protection(),
+        encryption: options.kms_key_arn().map(|key| Encryption {
             enabled: true,
             kind: "KMS",
             key: key.as_str().into(),
         }),
         contributor_insights_specification: options
-            .enable_contributor_insights
+            .enable_contributor_insights()
             .then_some(ContributorInsights { enabled: true }),
         tags: vec![Tag::new("Application", "zae-limiter")],
     };

@@ -41,7 +41,7 @@ pub fn stack_tags(name: &StackName, options: &StackOptions) -> Vec<Tag> {
         lambda_version(),
         Tag::new("zae-limiter:type", "limiter"),
     ];
-    let users = options.tags.iter().map(|(key, value)| Tag::new(key, value));
+    let users = options.tags().iter().map(|(key, value)| Tag::new(key, value));
     own.into_iter().chain(users).collect()
 }
 

@@ -28,10 +28,10 @@ async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
 
 /// Archives that are part of this command, or that a build has left here, unless the options say where they are.
 fn code(options: &StackOptions) -> Code {
-    if options.code_directory.is_some() {
+    if options.code_directory().is_some() {
         return Code::AsDeployed;
     }
-    let architecture = options.lambda_architecture.as_str();
+    let architecture = options.lambda_architecture().as_str();
     let bundled: Vec<_> = LambdaFunction::ALL
         .into_iter()
         .filter_map(|function| {

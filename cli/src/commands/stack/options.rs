@@ -261,9 +261,9 @@ mod tests {
         .unwrap();
         let file = file.to_str().unwrap();
         let options = options(&[file, "--lambda-memory", "1024", "--no-alarms", "-t", "stage=dev"]).unwrap();
-        assert_eq!((options.lambda_memory, options.lambda_timeout), (1024, 30));
-        assert!(!options.enable_alarms);
-        assert_eq!(options.tags.len(), 2);
+        assert_eq!((options.lambda_memory(), options.lambda_timeout()), (1024, 30));
+        assert!(!options.enable_alarms());
+        assert_eq!(options.tags().len(), 2);
     }
 
     #[test]
@@ -273,8 +273,8 @@ mod tests {
                 .unwrap();
         let line = Line::try_parse_from(["test", "--lambda-timeout", "20", "-t", "stage=dev"]).unwrap();
         let upgraded = line.wanted.changes_to(&deployed).unwrap();
-        assert_eq!((upgraded.lambda_memory, upgraded.lambda_timeout), (512, 20));
-        assert_eq!(upgraded.tags.len(), 2);
+        assert_eq!((upgraded.lambda_memory(), upgraded.lambda_timeout()), (512, 20));
+        assert_eq!(upgraded.tags().len(), 2);
         let nothing = Line::try_parse_from(["test"]).unwrap();
         assert_eq!(nothing.wanted.changes_to(&deployed).unwrap(), deployed);
     }
@@ -284,12 +284,12 @@ mod tests {
         assert!(
             options(&["--no-aggregator", "--enable-aggregator"])
                 .unwrap()
-                .enable_aggregator
+                .enable_aggregator()
         );
         assert!(
             !options(&["--enable-aggregator", "--no-aggregator"])
                 .unwrap()
-                .enable_aggregator
+                .enable_aggregator()
         );
     }
 
@@ -301,7 +301,7 @@ mod tests {
             "--set",
             "snapshot_windows=[hourly, monthly]",
         ]);
-        assert_eq!(options.unwrap().snapshot_windows.len(), 2);
+        assert_eq!(options.unwrap().snapshot_windows().len(), 2);
     }
 
     #[test]
