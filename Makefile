@@ -6,7 +6,8 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 PORT ?= 4566
-# The machine's own, so that the functions run where they are built; AWS calls it arm64.
+# Tests and the local cloud run the functions on this machine, so its architecture is the default; AWS calls it arm64.
+# plan and deploy build what the options file says.
 ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
 
 # The tests find their tools here and not on the machine.
@@ -38,8 +39,9 @@ test: lint venv-ministack venv-peer functions ## Everything that must hold: lint
 	cargo test --workspace --locked --tests --features zae-limiter-cli/bundled-functions --quiet -- bundled::
 
 .PHONY: lint
-lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, rendered templates
+lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, workflows, rendered templates
 	cargo fmt --all --check
+	@scripts/lint-workflows
 	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(if $(wildcard template/rendered),scripts/lint-templates)
@@ -72,6 +74,12 @@ template: machine ## Write template/rendered from the code
 	@scripts/require template "the export of templates" template/examples/export.rs
 	cargo run --quiet --locked -p zae-limiter-template --example export
 
+.PHONY: render
+render: machine venv-cfn-lint ## Render and lint the template of OPTIONS_FILE, without an AWS account
+	@mkdir -p target
+	cargo run --quiet --locked -p zae-limiter-cli --bin zae-limiter -- cfn-template $(OPTIONS_FILE) > target/template.yaml
+	@scripts/lint-templates target/template.yaml
+
 .PHONY: functions
 functions: machine ## Build the Lambda functions into target/functions (ARCH=x86_64|arm64)
 	@scripts/require functions "a Lambda function" functions/aggregator/src/main.rs functions/archiver/src/main.rs
@@ -87,13 +95,19 @@ local-down: ## End the local cloud that local-up started (PORT=4566)
 	@scripts/local-cloud down $(PORT)
 
 .PHONY: plan deploy destroy
-plan: functions ## Show what deploy would do (NAME=, ENDPOINT= or PROFILE=, REGION=, OPTIONS_FILE=)
-deploy: functions ## Deploy a stack (the same)
+plan: functions-for-options ## Show what deploy would do (NAME=, ENDPOINT= or PROFILE=, REGION=, OPTIONS_FILE=, OFFLINE=1)
+deploy: functions-for-options ## Deploy a stack (the same)
 destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 to be asked nothing)
 plan deploy destroy:
 	@scripts/require $@ "the zae-limiter command" cli/src/main.rs
 	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' YES='$(YES)' \
+	    OFFLINE='$(OFFLINE)' \
 	    scripts/deploy $@ '$(NAME)'
+
+# The functions for the architecture that OPTIONS_FILE names.
+.PHONY: functions-for-options
+functions-for-options:
+	@arch=$$(scripts/options-architecture '$(OPTIONS_FILE)'); $(MAKE) functions ARCH="$$arch"
 
 ##@ Housekeeping
 

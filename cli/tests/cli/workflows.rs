@@ -64,30 +64,78 @@ fn workflows_make_targets_that_exist() {
             }
         }
     }
-    for needed in ["setup", "test", "audit", "functions", "plan", "deploy"] {
+    for needed in [
+        "setup",
+        "test",
+        "audit",
+        "render",
+        "functions-for-options",
+        "plan",
+        "deploy",
+    ] {
         assert!(used.contains(needed), "no workflow has make {needed}");
     }
 }
 
+fn step_of<'a>(job: &'a Value, key: &str) -> Option<&'a Value> {
+    let steps = job["steps"].as_sequence()?;
+    steps.iter().find_map(|step| step["with"].get(key))
+}
+
 #[test]
-fn pull_requests_plan_and_main_deploys_by_a_role_of_oidc() {
+fn pull_requests_plan_by_a_role_that_reads_and_main_deploys_by_another() {
     let deploy = yaml(&project(".github/workflows/deploy.yml"));
-    assert_eq!(deploy["permissions"]["id-token"], "write");
-    let steps = deploy["jobs"]["stack"]["steps"].as_sequence().unwrap();
-    let condition_of = |target: &str| {
-        let step = steps.iter().find(|step| {
-            step["run"]
-                .as_str()
-                .is_some_and(|run| made(run).contains(&target))
-        });
-        step.unwrap()["if"].as_str().unwrap_or_default().to_owned()
-    };
-    assert_eq!(condition_of("plan"), "github.event_name == 'pull_request'");
-    assert_eq!(condition_of("deploy"), "github.event_name == 'push'");
-    let role = steps
-        .iter()
-        .find_map(|step| step["with"]["role-to-assume"].as_str());
-    assert_eq!(role, Some("${{ vars.AWS_DEPLOY_ROLE_ARN }}"));
+    let (plan, main) = (&deploy["jobs"]["plan"], &deploy["jobs"]["deploy"]);
+    for (job, role, condition, command) in [
+        (
+            plan,
+            "${{ vars.AWS_PLAN_ROLE_ARN }}",
+            "'pull_request'",
+            "make plan OFFLINE=1",
+        ),
+        (main, "${{ vars.AWS_DEPLOY_ROLE_ARN }}", "'push'", "make deploy"),
+    ] {
+        assert_eq!(step_of(job, "role-to-assume").unwrap(), role);
+        assert!(job["if"].as_str().unwrap().contains(condition), "{role}");
+        let runs = job["steps"]
+            .as_sequence()
+            .unwrap()
+            .iter()
+            .filter_map(|step| step["run"].as_str());
+        assert!(runs.into_iter().any(|run| run.contains(command)), "{command}");
+    }
+    assert_ne!(plan["environment"], main["environment"]);
+    // A fork must not get near an identity.
+    let render = &deploy["jobs"]["render"];
+    assert!(render["permissions"].is_null() && deploy["permissions"].get("id-token").is_none());
+    assert!(step_of(render, "role-to-assume").is_none());
+    assert!(
+        plan["if"]
+            .as_str()
+            .unwrap()
+            .contains("head.repo.full_name == github.repository")
+    );
+}
+
+#[test]
+fn actions_are_pinned_by_commit_and_the_toolchain_by_version() {
+    for file in std::fs::read_dir(project(".github/workflows")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines() {
+            if let Some((_, used)) = line.split_once("uses: ") {
+                let commit = used.split_once('@').map_or("", |(_, version)| version);
+                let commit = commit.split(' ').next().unwrap_or_default();
+                let pinned = commit.len() == 40 && commit.bytes().all(|b| b.is_ascii_hexdigit());
+                assert!(pinned, "{}: {line}", path.display());
+            }
+            assert!(
+                !line.contains("toolchain install stable"),
+                "{}: {line}",
+                path.display()
+            );
+        }
+    }
 }
 
 #[test]
