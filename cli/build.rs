@@ -1,11 +1,11 @@
-//! With the feature `bundled-functions`: embeds the functions' archives that a build has left.
+//! Embeds the deployment packages of the Lambda functions, with the feature `bundled-functions`.
 
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The directory of the archives, if they are not where `make functions` puts them.
+/// Overrides the directory that `make functions` writes the packages to.
 const DIRECTORY: &str = "ZAE_LIMITER_FUNCTIONS";
 const ARCHITECTURES: [&str; 2] = ["x86_64", "arm64"];
 const FUNCTIONS: [&str; 2] = ["aggregator", "archiver"];
@@ -33,7 +33,7 @@ fn directory() -> PathBuf {
     env::var_os(DIRECTORY).map_or_else(project, PathBuf::from)
 }
 
-/// A list of every archive: architecture, function, bytes. An architecture has both functions or none.
+/// A Rust list of every package: architecture, function, bytes. An architecture has both functions or neither.
 fn embed(directory: &Path) -> Result<String, String> {
     let mut list = String::from("&[\n");
     let mut found = 0;
@@ -42,8 +42,8 @@ fn embed(directory: &Path) -> Result<String, String> {
         for archive in &archives {
             println!("cargo::rerun-if-changed={}", archive.display());
         }
-        let there = archives.each_ref().map(|archive| archive.is_file());
-        if there == [false, false] {
+        let exists = archives.each_ref().map(|archive| archive.is_file());
+        if exists == [false, false] {
             continue;
         }
         for (function, archive) in FUNCTIONS.into_iter().zip(&archives) {
@@ -56,15 +56,15 @@ fn embed(directory: &Path) -> Result<String, String> {
     }
     list.push(']');
     if found == 0 {
-        return Err(missing(&directory.display(), &"there are no archives"));
+        return Err(missing(&directory.display(), &"it contains no packages"));
     }
     Ok(list)
 }
 
 fn missing(path: &dyn std::fmt::Display, problem: &dyn std::fmt::Display) -> String {
     format!(
-        "the feature bundled-functions embeds the functions' archives, and {path} cannot be used: {problem}; \
-         run `make functions` first, or set {DIRECTORY} to the directory that has x86_64/aggregator.zip and \
+        "the feature bundled-functions needs the deployment packages, and {path} cannot be used: {problem}; run \
+         `make functions` first, or set {DIRECTORY} to a directory with x86_64/aggregator.zip and \
          x86_64/archiver.zip (or arm64)"
     )
 }

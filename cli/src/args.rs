@@ -1,4 +1,4 @@
-//! The command line as a whole: global options and the list of commands.
+//! The command line: global options and the list of commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::parse;
 
 const GLOBAL: &str = "Global options";
 
-/// A distributed rate limiter on DynamoDB, for calls whose cost is known only afterwards
+/// A distributed rate limiter on DynamoDB, for calls whose cost is known only after they finish
 #[derive(Debug, Parser)]
 #[command(
     name = "zae-limiter",
@@ -26,7 +26,7 @@ const GLOBAL: &str = "Global options";
   zae-limiter --embedded f.db acquire user-1 gpt-4 -c rpm:1 --output json
   zae-limiter -n my-app --region eu-west-1 available user-1 gpt-4
 
-Exit codes: 0 done or admitted, 1 error, 2 wrong usage, 69 unavailable, 75 rate limit exceeded."
+Exit codes: 0 success or admitted, 1 error, 2 invalid usage, 69 unavailable, 75 rate limit exceeded."
 )]
 struct Cli {
     #[command(flatten)]
@@ -35,41 +35,41 @@ struct Cli {
     command: Command,
 }
 
-/// What every command understands.
+/// Options that every command accepts.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Globals {
-    /// The stack, which is also the name of its table [default: limiter]
+    /// Name of the stack and of its table [default: limiter]
     #[arg(short, long, global = true, env = "ZAE_LIMITER_NAME", hide_env_values = true, help_heading = GLOBAL)]
     pub(crate) name: Option<StackName>,
-    /// The AWS region [default: AWS_REGION, then the profile's]
+    /// AWS region [default: AWS_REGION, then the profile's region]
     #[arg(long, global = true, help_heading = GLOBAL, conflicts_with = "embedded")]
     pub(crate) region: Option<String>,
-    /// A profile of the AWS configuration files [default: AWS_PROFILE]
+    /// AWS profile [default: AWS_PROFILE]
     #[arg(long, global = true, help_heading = GLOBAL, conflicts_with = "embedded")]
     pub(crate) profile: Option<String>,
-    /// Another endpoint than AWS's, such as a local cloud [default: AWS_ENDPOINT_URL]
+    /// Send AWS calls to this endpoint, such as a local cloud [default: AWS_ENDPOINT_URL]
     #[arg(long, value_name = "URL", global = true, help_heading = GLOBAL, conflicts_with = "embedded",
           value_parser = parse::endpoint)]
     pub(crate) endpoint_url: Option<String>,
-    /// Keep the table in a local file: no AWS, no server
+    /// Keep the table in a local file, without AWS or a server
     #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub(crate) embedded: Option<PathBuf>,
-    /// Print tables for people or JSON for programs
+    /// Output format: tables for people or JSON for programs
     #[arg(long, global = true, value_name = "table|json", default_value = "table", help_heading = GLOBAL,
           value_parser = Output::format, hide_default_value = true)]
     pub(crate) output: Output,
-    /// When to use colours
+    /// When to use colors
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = GLOBAL, hide_default_value = true)]
     pub(crate) color: Color,
-    /// Show times in this machine's zone instead of UTC
+    /// Show times in the local time zone instead of UTC
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) local_time: bool,
-    /// Tell what caused an error
+    /// Show the causes of an error
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL)]
     pub(crate) verbose: u8,
 }
 
-/// Where the answer goes. Commands that write documents take a file's name as well.
+/// The value of `--output`. Commands that write documents accept a file name as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Output {
     Format(Format),
@@ -80,7 +80,7 @@ impl Output {
     fn format(text: &str) -> Result<Self, String> {
         Format::from_str(text, false)
             .map(Self::Format)
-            .map_err(|_| "it must be table or json".to_owned())
+            .map_err(|_| "must be table or json".to_owned())
     }
 
     pub(crate) fn split(self) -> (Format, Option<PathBuf>) {
@@ -101,65 +101,65 @@ impl FromStr for Output {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Take tokens for a call, or many
+    /// Acquire tokens, once or many times
     Acquire(acquire::Arguments),
-    /// Show how much is left
+    /// Show how many tokens are available
     Available(available::Arguments),
-    /// Create, show and change entities and their limits
+    /// Create, show, and change entities and their limits
     #[command(subcommand)]
     Entity(entity::Command),
-    /// Limits for everybody on one resource
+    /// Manage the default limits of a resource
     #[command(subcommand)]
     Resource(resource::Command),
-    /// Limits for everybody on everything
+    /// Manage the system-wide default limits
     #[command(subcommand)]
     System(system::Command),
-    /// Read and write the configuration of any level
+    /// Show and change the configuration of any level
     #[command(subcommand)]
     Config(config::Command),
-    /// Keep the limits of all levels in one file
+    /// Manage the limits of all levels with one file
     #[command(subcommand)]
     Limits(limits::Command),
-    /// Who changed what
+    /// Show and archive the audit trail
     #[command(subcommand)]
     Audit(audit::Command),
-    /// What was used
+    /// Show usage by hour, day, or month
     #[command(subcommand)]
     Usage(usage::Command),
-    /// Show what deploy would do
+    /// Show what deploy would change
     Plan(Box<stack::plan::Arguments>),
-    /// Make the stack what it should be
+    /// Create or update the stack
     Deploy(Box<stack::deploy::Arguments>),
-    /// Bring a stack of an earlier release to this one
+    /// Upgrade a stack that an earlier release deployed
     Upgrade(Box<stack::upgrade::Arguments>),
-    /// Tell how a stack and its table are doing
+    /// Show the status of the stack and its table
     Status(stack::status::Arguments),
-    /// List the stacks of the account and region
+    /// List the stacks in the account and region
     List(stack::list::Arguments),
-    /// Tell whether somebody has changed resources behind the stack's back
+    /// Report drift: resources changed outside of CloudFormation
     Drift(stack::drift::Arguments),
-    /// Delete a stack; its table and archive stay
+    /// Delete the stack; keeps the table and the audit archive
     Delete(stack::delete::Arguments),
-    /// Write the CloudFormation template, or a Terraform module
+    /// Write the CloudFormation template or a Terraform module
     CfnTemplate(Box<stack::template::Arguments>),
-    /// Write the archive of a Lambda function
+    /// Write the deployment package of a Lambda function
     LambdaExport(stack::lambda_export::Arguments),
-    /// Show the versions of this command and of the table
+    /// Show the versions of this command and the table
     Version(version::Arguments),
-    /// Tell whether this command and the table fit together
+    /// Check that this command and the table are compatible
     Check(check::Arguments),
-    /// Bring the table of an older version up to date
+    /// Migrate the table to the current schema version
     Migrate(migrate::Arguments),
-    /// AWS on this machine
+    /// Run a local AWS cloud for development
     #[command(subcommand)]
     Local(local::Command),
-    /// Write the completion script for a shell
+    /// Print the completion script for a shell
     Completions(completions::Arguments),
-    /// Write the manual page
+    /// Print the manual page
     Man(man::Arguments),
 }
 
-/// What the process was asked to do.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) globals: Globals,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn global_options_may_stand_anywhere() {
+    fn global_options_are_accepted_before_and_after_the_command() {
         let parse = |text: &str| {
             Invocation::parse(text.split(' ').map(OsString::from)).map(|invocation| invocation.globals)
         };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_errors_advise_are_commands() {
+    fn commands_suggested_by_errors_parse() {
         use zae_limiter::stack::advised::{CONTINUE_ROLLBACK, RECREATE, RETAIN, RETRY, SKIP};
         let with_id = [SKIP, RETAIN].map(|command| format!("{command} AggregatorDLQ"));
         let whole = [CONTINUE_ROLLBACK, RECREATE, RETRY].map(str::to_owned);
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Every command and what stands above it, in order.
+    /// Every command with its full name, in order.
     fn every_command() -> Vec<(String, clap::Command)> {
         fn below(name: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
             found.push((name.to_owned(), command.clone()));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_as_it_was_read_and_approved() {
+    fn help_matches_the_snapshots() {
         for (name, mut command) in every_command() {
             let help = command.render_long_help().to_string();
             insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
@@ -245,17 +245,45 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_or_children_or_nothing_to_choose() {
-        for (name, command) in every_command() {
-            let options = command
-                .get_arguments()
-                .filter(|argument| !argument.is_global_set() && !argument.is_hide_set());
-            let own = options
-                .filter(|argument| !["help", "version", "yes"].contains(&argument.get_id().as_str()))
-                .count();
-            let told = command.get_after_help().is_some() || command.has_subcommands() || own <= 2;
-            assert!(told, "{name} needs an example");
+    fn every_command_shows_an_example_that_parses() {
+        for (name, command) in every_command()
+            .into_iter()
+            .filter(|(_, command)| !command.has_subcommands())
+        {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let examples: Vec<&str> = help.lines().filter(|line| line.contains("zae-limiter")).collect();
+            assert!(!examples.is_empty(), "{name} has no example");
+            for example in examples {
+                let parsed = Invocation::parse(example_arguments(example).into_iter().map(OsString::from));
+                assert!(parsed.is_ok(), "{name}: {example}: {}", parsed.unwrap_err());
+            }
         }
+    }
+
+    /// The arguments of an example line: from `zae-limiter` to the end of that command, without a trailing comment.
+    fn example_arguments(line: &str) -> Vec<String> {
+        let line = &line[line.find("zae-limiter").unwrap_or_default()..];
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.chars() {
+            match (quote, c) {
+                (Some(open), _) if open == c => quote = None,
+                (None, '\'' | '"') if words.last().is_some_and(String::is_empty) => quote = Some(c),
+                (None, '>' | '|' | '&' | ')' | '#' | '"') => break,
+                (None, ' ') if words.last().is_some_and(String::is_empty) => {}
+                (None, ' ') => words.push(String::new()),
+                _ => {
+                    if let Some(word) = words.last_mut() {
+                        word.push(c);
+                    }
+                }
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
     }
 
     #[test]
@@ -267,7 +295,7 @@ mod tests {
         {
             assert!(
                 reference.contains(&format!("`{name}")),
-                "docs/cli.md does not speak of `{name}`"
+                "docs/cli.md does not mention `{name}`"
             );
             let options = command
                 .get_arguments()
@@ -278,7 +306,7 @@ mod tests {
             {
                 assert!(
                     reference.contains(&format!("--{long}")),
-                    "docs/cli.md does not speak of --{long} of {name}"
+                    "docs/cli.md does not mention --{long} of {name}"
                 );
             }
         }

@@ -1,24 +1,24 @@
-//! What every command is given: where the table is, and how to talk to whoever asks.
+//! What every command receives: the location of the table and the terminal.
 
 use std::path::PathBuf;
 
 use zae_limiter::{RateLimiter, StackName};
 
 use crate::args::Globals;
-use crate::connect::{self, Place};
+use crate::connect::{self, TableLocation};
 use crate::error::{Error, Result};
 use crate::output::{Format, Terminal};
 
-/// The name of a stack that nobody named.
+/// The stack name if `--name` is not given.
 pub(crate) const DEFAULT_NAME: &str = "limiter";
 
-/// What the global options say.
+/// The global options, resolved.
 pub(crate) struct Context {
     name: Option<StackName>,
-    pub(crate) place: Place,
-    /// How things are shown.
+    pub(crate) location: TableLocation,
+    /// How output is rendered.
     pub(crate) terminal: Terminal,
-    /// Where a document is to be written instead of standard output.
+    /// The file that a document is written to instead of standard output.
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ impl Context {
         let (format, file) = globals.output.split();
         Self {
             name: globals.name,
-            place: Place {
+            location: TableLocation {
                 embedded: globals.embedded,
                 region: globals.region,
                 endpoint: globals.endpoint_url,
@@ -39,34 +39,34 @@ impl Context {
         }
     }
 
-    /// The stack's name, which is the table's.
+    /// The name of the stack and its table.
     pub(crate) fn name(&self) -> Result<StackName> {
         match &self.name {
             Some(name) => Ok(name.clone()),
-            None => StackName::parse(DEFAULT_NAME).map_err(|error| Error::Bug {
-                what: "the default name is none".to_owned(),
+            None => StackName::parse(DEFAULT_NAME).map_err(|error| Error::Internal {
+                what: "the default stack name is invalid".to_owned(),
                 source: error.into(),
             }),
         }
     }
 
-    /// The name, if somebody gave one.
+    /// The name, if one was given.
     pub(crate) fn given_name(&self) -> Option<&StackName> {
         self.name.as_ref()
     }
 
-    /// The same on a local cloud of this machine.
+    /// The same context, for a local cloud at this endpoint.
     pub(crate) fn on_local_cloud(&self, endpoint: String) -> Self {
         Self {
             name: self.name.clone(),
-            place: Place {
+            location: TableLocation {
                 embedded: None,
-                region: self.place.region.clone(),
+                region: self.location.region.clone(),
                 endpoint: Some(endpoint),
                 profile: None,
                 local_credentials: true,
             },
-            // The answer is the caller's; what happens on the way is told to people.
+            // The caller prints the result; progress on the way is always text.
             terminal: Terminal {
                 format: Format::Table,
                 ..self.terminal
@@ -77,6 +77,6 @@ impl Context {
 
     /// A limiter on the table.
     pub(crate) async fn limiter(&self) -> Result<RateLimiter> {
-        connect::limiter(&self.place, &self.name()?).await
+        connect::limiter(&self.location, &self.name()?).await
     }
 }

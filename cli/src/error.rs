@@ -1,4 +1,4 @@
-//! What a command can fail with: one line that says what happened, why, and what to do next.
+//! Errors: one line that says what happened, why, and what to do next.
 
 use std::error::Error as StdError;
 
@@ -7,7 +7,7 @@ use crate::output::{Format, Terminal};
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a command did not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Error {
@@ -39,7 +39,7 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
 
-    #[error("{} cannot be used: {at}: {problem}", file.display())]
+    #[error("{} is invalid: {at}: {problem}", file.display())]
     Manifest {
         file: std::path::PathBuf,
         at: String,
@@ -50,7 +50,7 @@ pub(crate) enum Error {
     NoRegion,
 
     #[error("{operation} on table {table} failed: {problem}")]
-    Table {
+    TableCall {
         operation: &'static str,
         table: String,
         problem: String,
@@ -58,19 +58,20 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "stack {stack} archives no audit events; switch it on with `zae-limiter deploy -n {stack} \
-         --enable-audit-archival`, or name a bucket with --bucket"
+        "stack {stack} has no audit archive; enable it with `zae-limiter deploy -n {stack} \
+         --enable-audit-archival`, or pass --bucket"
     )]
     NoArchive { stack: String },
 
     #[error(
-        "bucket {bucket} takes no events: {problem}; check --bucket, that it exists in this region, and that the \
-         credentials may s3:PutObject on {bucket}/audit/*"
+        "writing to bucket {bucket} was denied: {problem}; check --bucket, that the bucket exists in this region, and \
+         that the credentials allow s3:PutObject on {bucket}/audit/*"
     )]
     ArchiveDenied { bucket: String, problem: String },
 
     #[error(
-        "bucket {bucket} did not take an event: {problem}; {archived} are archived and stay; run the command again"
+        "writing to bucket {bucket} failed: {problem}; {archived} events are archived; run the command again to \
+         archive the rest"
     )]
     ArchiveUnavailable {
         bucket: String,
@@ -81,14 +82,14 @@ pub(crate) enum Error {
     #[error("{message}")]
     Local { message: String },
 
-    #[error("not confirmed: nothing was done")]
+    #[error("not confirmed; nothing was changed")]
     NotConfirmed,
 
-    #[error("{left} of the adjustments and refunds could not be written: {reason}")]
+    #[error("{left} adjustments or refunds could not be written: {reason}")]
     Unwritten { left: u64, reason: String },
 
     #[error("{what}; this is a bug, please report it")]
-    Bug {
+    Internal {
         what: String,
         source: Box<dyn StdError + Send + Sync>,
     },
@@ -147,7 +148,7 @@ impl Error {
         }
     }
 
-    /// A word for programs.
+    /// The error kind, for programs.
     pub(crate) fn kind(&self) -> &'static str {
         use zae_limiter::Error as Limiter;
         use zae_limiter::stack::Error as Stack;
@@ -191,13 +192,13 @@ impl Error {
             Self::ArchiveDenied { .. } => "denied",
             Self::ArchiveUnavailable { .. } => "unavailable",
             Self::Io { .. } => "io",
-            Self::Bug { .. } => "internal",
-            Self::Table { .. } | Self::Local { .. } | Self::Unwritten { .. } => "failed",
+            Self::Internal { .. } => "internal",
+            Self::TableCall { .. } | Self::Local { .. } | Self::Unwritten { .. } => "failed",
         }
     }
 
-    /// The error as it is printed: a line for people, an object for programs, and with `-v` what caused it.
-    pub(crate) fn show(&self, terminal: &Terminal) -> String {
+    /// The error as printed: one line for people or a JSON object for programs, with its causes if `-v` is given.
+    pub(crate) fn render(&self, terminal: &Terminal) -> String {
         let message = one_line(&self.to_string());
         let causes = if terminal.verbose { causes(self) } else { vec![] };
         if terminal.format == Format::Json {
@@ -220,13 +221,13 @@ fn causes(error: &Error) -> Vec<String> {
     let mut found = vec![];
     let mut next = error.source();
     while let Some(cause) = next {
-        found.push(one_line(crate::connect::plain(&cause.to_string())));
+        found.push(one_line(crate::connect::without_debug_output(&cause.to_string())));
         next = cause.source();
     }
     found
 }
 
-/// A list of mistakes keeps its lines; everything else becomes one.
+/// Joins the lines of a message with spaces.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for part in text.lines().map(str::trim).filter(|part| !part.is_empty()) {

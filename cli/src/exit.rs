@@ -1,28 +1,28 @@
-//! How a command ends, for scripts.
+//! Exit codes for scripts.
 
 use std::process::ExitCode;
 
-/// The exit codes of `zae-limiter`. Those above 2 are the ones of `sysexits.h`.
+/// The exit codes of `zae-limiter`. 69 and 75 are from `sysexits.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// It was done; `acquire` was admitted.
+    /// The command succeeded; `acquire` was admitted.
     Success = 0,
-    /// Anything that is none of the others.
+    /// The command failed for a reason without its own code.
     Error = 1,
-    /// The arguments are wrong; nothing was done.
+    /// The arguments are invalid; nothing was changed.
     Usage = 2,
-    /// The table cannot be reached or does not answer (`EX_UNAVAILABLE`).
+    /// The table or AWS cannot be reached or does not respond (`EX_UNAVAILABLE`).
     Unavailable = 69,
-    /// The rate limit is exceeded: try again later (`EX_TEMPFAIL`).
+    /// The rate limit is exceeded; retry later (`EX_TEMPFAIL`).
     Limited = 75,
-    /// Left by Ctrl-C; what was begun goes on.
+    /// Interrupted by Ctrl-C; operations already started in AWS continue.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// What `--detailed-exitcode` says where there is something to change. The same number as [`Exit::Usage`], as
-    /// Terraform does.
+    /// The exit code of `--detailed-exitcode` when there are changes: 2, as in Terraform and the same as
+    /// [`Exit::Usage`].
     pub const CHANGES: Self = Self::Usage;
 }
 

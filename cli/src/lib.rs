@@ -1,17 +1,26 @@
-//! The `zae-limiter` command: what operators, scripts and newcomers touch.
+//! The `zae-limiter` command.
 //!
-//! Thin over the libraries. A command [parses](args) its arguments into types that cannot be wrong, asks a library, and
-//! returns an [`Answer`](answer::Answer): a value that is [shown](output) as a table for people or as JSON for programs.
-//! Nothing but [`main`] prints or ends the process, and nothing but a command that needs it starts a runtime.
+//! The crate is a thin layer over the libraries. A command [parses](args) its arguments into typed values, calls a
+//! library, and returns a [`CommandOutput`](command_output::CommandOutput), which [`output`] renders as text for people
+//! or as JSON for programs. Only [`main`] prints the result and sets the exit code, so no command can have a table
+//! without JSON, or exit halfway.
+//!
+//! - The progress of a long operation is the exception: it is drawn on standard error, or printed as JSON lines on
+//!   standard output.
+//! - A list is held in memory before it is printed. Lists are configuration and history, not streams.
+//! - Errors are one enum. The message is one line that ends with the next step, in terms of commands. SDK debug output is
+//!   removed.
+//! - [`Exit`] lists the exit codes.
+//! - Only commands that make network calls start an async runtime and load the AWS configuration, so help is fast.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
-#![allow(clippy::struct_field_names, reason = "fields are named as the JSON is")]
-#![allow(clippy::enum_variant_names, reason = "commands are named as users type them")]
+#![allow(clippy::struct_field_names, reason = "fields are named as in the JSON output")]
+#![allow(clippy::enum_variant_names, reason = "variants are named as the commands are")]
 
-mod answer;
 mod args;
-mod ask;
+mod command_output;
 mod commands;
+mod confirm;
 mod connect;
 mod context;
 mod error;
@@ -24,12 +33,12 @@ pub use exit::Exit;
 use std::io::Write;
 use std::process::ExitCode;
 
-use answer::Answer;
 use args::Invocation;
+use command_output::CommandOutput;
 use context::Context;
 use error::Error;
 
-/// Runs the command that the process's arguments ask for and tells how it went.
+/// Runs the command given by the process arguments and returns its exit code.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         let _ = writeln!(
@@ -40,7 +49,7 @@ pub fn main() -> ExitCode {
     std::panic::catch_unwind(run).unwrap_or(Exit::Error).into()
 }
 
-/// The whole command line, for help, completions and man pages.
+/// The full command-line definition, for help, completions, and man pages.
 pub fn command() -> clap::Command {
     args::command()
 }
@@ -48,24 +57,24 @@ pub fn command() -> clap::Command {
 fn run() -> Exit {
     let invocation = match Invocation::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
-        Err(message) => return unparsed(&message),
+        Err(error) => return report_parse_error(&error),
     };
     let context = Context::new(invocation.globals);
-    let answered = commands::run(invocation.command, &context);
-    match answered.and_then(|answer| show(&answer, &context).map(|()| answer.exit())) {
+    let result = commands::run(invocation.command, &context);
+    match result.and_then(|output| print(&output, &context).map(|()| output.exit())) {
         Ok(exit) => exit,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "{}", error.show(&context.terminal));
+            let _ = writeln!(std::io::stderr(), "{}", error.render(&context.terminal));
             error.exit()
         }
     }
 }
 
-/// Help, a version, or arguments that cannot be understood: told with their usage to people, as an object to programs.
-fn unparsed(message: &clap::Error) -> Exit {
-    // Help and version are no errors, and go to stdout.
-    if !message.use_stderr() {
-        let _ = message.print();
+/// Prints help, the version, or a usage error. With `--output json` a usage error is a JSON object.
+fn report_parse_error(error: &clap::Error) -> Exit {
+    // Clap reports --help and --version as errors, but they go to stdout.
+    if !error.use_stderr() {
+        let _ = error.print();
         return Exit::Success;
     }
     let arguments: Vec<_> = std::env::args_os()
@@ -74,31 +83,32 @@ fn unparsed(message: &clap::Error) -> Exit {
     let json = arguments.iter().any(|argument| argument == "--output=json")
         || arguments.windows(2).any(|pair| pair == ["--output", "json"]);
     if json {
-        let told = serde_json::json!({ "error": "invalid_argument", "message": what(&message.to_string()) });
-        let _ = writeln!(std::io::stderr(), "{told}");
+        let object =
+            serde_json::json!({ "error": "invalid_argument", "message": summary(&error.to_string()) });
+        let _ = writeln!(std::io::stderr(), "{object}");
     } else {
-        let _ = message.print();
+        let _ = error.print();
     }
     Exit::Usage
 }
 
-/// What is wrong, without the usage that follows.
-fn what(message: &str) -> String {
-    let told = message.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = told.split_whitespace().collect();
+/// The first paragraph of a clap error, without the usage hints that follow it.
+fn summary(message: &str) -> String {
+    let paragraph = message.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = paragraph.split_whitespace().collect();
     let line = words.join(" ");
     line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
-fn show(answer: &Answer, context: &Context) -> Result<(), Error> {
-    let text = answer.render(&context.terminal)?;
+fn print(output: &CommandOutput, context: &Context) -> Result<(), Error> {
+    let text = output.render(&context.terminal)?;
     if text.is_empty() {
         return Ok(());
     }
     let mut stdout = std::io::stdout().lock();
     let newline = if text.ends_with('\n') { "" } else { "\n" };
     match write!(stdout, "{text}{newline}").and_then(|()| stdout.flush()) {
-        // Whoever reads has seen enough.
+        // The reader, such as `head`, has closed the pipe.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|source| Error::Io {
             what: "standard output".to_owned(),

@@ -1,4 +1,4 @@
-//! `audit`: who changed what.
+//! `audit`: show and archive the audit trail.
 
 mod archive;
 
@@ -9,27 +9,27 @@ use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::{AuditEvent, AuditSubject, Timestamp, Ulid};
 
-use super::pages::{self, total};
-use super::shown::{json_map, plain};
-use crate::answer::{Answer, Text};
+use super::pagination::{self, total};
+use super::record_reports::{json_map, unquoted};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Align, Table, View};
+use crate::output::{Align, TextTable, View};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List audit events, newest first
     #[command(after_help = "Examples:
   zae-limiter audit list --entity-id user-1
-  zae-limiter audit list -e '$SYSTEM'               (changes of the system's limits)
-  zae-limiter audit list -e '$RESOURCE:gpt-4' -l 10 (of a resource's limits, the latest ten)")]
+  zae-limiter audit list -e '$SYSTEM'                  # changes of system defaults
+  zae-limiter audit list -e '$RESOURCE:gpt-4' -l 10    # the latest 10 of a resource")]
     List(List),
-    /// Put audit events into the archive that were written before it was switched on
+    /// Archive audit events that were written before archival was enabled
     #[command(
-        after_help = "It reads the whole table, and writes the same objects that the archiver writes: it may be run \
-twice, beside the archiver, and again after it was stopped.
+        after_help = "Scans the whole table and writes the same objects as the archiver, so it is safe to run it \
+more than once, while the archiver runs, and again after an interruption.
 
-Ends with 1 if there is no archive, or if events had to be left out.
+Exits with 1 if there is no archive or if events had to be left out.
 
 Examples:
   zae-limiter -n my-app audit archive --since 2026-01-01 --dry-run
@@ -41,31 +41,31 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// An entity, `$RESOURCE:NAME` or `$SYSTEM`
+    /// Entity, `$RESOURCE:NAME`, or `$SYSTEM`
     #[arg(short, long, value_name = "ID")]
     entity_id: AuditSubject,
-    /// At most so many [default: all]
+    /// List at most N [default: all]
     #[arg(short, long, value_name = "N")]
     limit: Option<usize>,
-    /// Only events before this one
+    /// Only events older than this one
     #[arg(long, value_name = "EVENT", value_parser = event_id)]
     start_event_id: Option<Ulid>,
 }
 
 fn event_id(text: &str) -> Result<Ulid, String> {
-    Ulid::parse(text).ok_or_else(|| "it must be the 26 characters of an event's id".to_owned())
+    Ulid::parse(text).ok_or_else(|| "must be an event ID of 26 characters".to_owned())
 }
 
 #[derive(Debug, Serialize)]
-struct Events {
+struct EventList {
     entity_id: String,
-    events: Vec<Event>,
+    events: Vec<EventReport>,
     count: usize,
     truncated: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Event {
+struct EventReport {
     event_id: String,
     timestamp: Timestamp,
     action: String,
@@ -74,7 +74,7 @@ struct Event {
     details: BTreeMap<String, Value>,
 }
 
-impl From<AuditEvent> for Event {
+impl From<AuditEvent> for EventReport {
     fn from(event: AuditEvent) -> Self {
         Self {
             event_id: event.id.to_string(),
@@ -87,8 +87,8 @@ impl From<AuditEvent> for Event {
     }
 }
 
-impl Event {
-    /// The particulars in a line: limits in their text form, the rest as it is.
+impl EventReport {
+    /// The details in one line, with limits in their text form.
     fn summary(&self) -> String {
         let parts = self
             .details
@@ -101,26 +101,26 @@ impl Event {
                             .iter()
                             .map(|limit| {
                                 serde_json::from_value::<zae_limiter::Limit>(limit.clone())
-                                    .map_or_else(|_| plain(limit), |limit| limit.to_string())
+                                    .map_or_else(|_| unquoted(limit), |limit| limit.to_string())
                             })
                             .collect()
                     });
                 match limits {
                     Some(limits) => limits.join(" "),
-                    None => format!("{name}={}", plain(value)),
+                    None => format!("{name}={}", unquoted(value)),
                 }
             });
         parts.collect::<Vec<_>>().join(" ")
     }
 }
 
-impl Text for Events {
+impl Text for EventList {
     fn text(&self, view: &View) -> String {
         let total = total(self.count, "event", "events", self.truncated);
         if self.count == 0 {
             return total;
         }
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Time", Align::Left),
             ("Action", Align::Left),
             ("Principal", Align::Left),
@@ -141,29 +141,29 @@ impl Text for Events {
     }
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::List(arguments) => list(arguments, context).await,
         Command::Archive(arguments) => Box::pin(archive::run(arguments, context)).await,
     }
 }
 
-async fn list(arguments: List, context: &Context) -> Result<Answer> {
+async fn list(arguments: List, context: &Context) -> Result<CommandOutput> {
     let limiter = context.limiter().await?;
     let (limiter, subject) = (&limiter, &arguments.entity_id);
-    // Ids sort by time, and the list is newest first.
+    // IDs sort by time, and the list is newest first.
     let before = |event: &AuditEvent| arguments.start_event_id.is_none_or(|start| event.id < start);
-    let listed = pages::all(
+    let collected = pagination::collect(
         arguments.limit,
         |page| async move { limiter.audit_events(subject, &page).await },
         before,
     )
     .await?;
-    let events: Vec<Event> = listed.items.into_iter().map(Event::from).collect();
-    Ok(Answer::of(Events {
+    let events: Vec<EventReport> = collected.items.into_iter().map(EventReport::from).collect();
+    Ok(CommandOutput::new(EventList {
         entity_id: subject.to_string(),
         count: events.len(),
-        truncated: listed.truncated,
+        truncated: collected.truncated,
         events,
     }))
 }

@@ -1,4 +1,4 @@
-//! `available`: how much is left, without taking anything.
+//! `available`: show the available tokens without taking any.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use clap::Args;
 use serde::Serialize;
 use zae_limiter::{EntityId, LimitName, LimitStatus, Peek, Resource, RetryAfter};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Align, Table, View, decimal, grouped};
+use crate::output::{Align, TextTable, View, decimal, grouped};
 use crate::parse;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   zae-limiter available user-1 gpt-4
-  zae-limiter available user-1 gpt-4 -c tpm:5000     (and when so much will be there)")]
+  zae-limiter available user-1 gpt-4 -c tpm:5000     # and when 5,000 will be available")]
 pub(crate) struct Arguments {
-    /// The entity
+    /// Entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
-    /// The resource
+    /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// An amount that is wanted (repeatable)
+    /// Check whether this many tokens could be acquired (repeatable)
     #[arg(short, long = "consume", value_name = "LIMIT:TOKENS", value_parser = parse::amount)]
     consume: Vec<(LimitName, u64)>,
 }
@@ -32,31 +32,31 @@ pub(crate) struct Arguments {
 struct Available {
     entity_id: EntityId,
     resource: Resource,
-    /// Whether a call for the wanted amounts would be admitted now.
+    /// Whether a call for the requested tokens would be admitted now.
     would_pass: bool,
-    /// When it would; nothing if never.
+    /// When the call would be admitted; null if never.
     retry_after_seconds: Option<f64>,
-    limits: BTreeMap<LimitName, Left>,
+    limits: BTreeMap<LimitName, Remaining>,
     /// Every limit at every level, the entity's own first.
     levels: Vec<LimitStatus>,
 }
 
 #[derive(Debug, Serialize)]
-struct Left {
-    /// The least of all levels; below zero is debt.
+struct Remaining {
+    /// The minimum over all levels. A negative number is debt.
     available: i64,
     capacity: u64,
     burst: u64,
 }
 
 impl Available {
-    fn of(entity: EntityId, resource: Resource, peek: Peek) -> Self {
-        let mut limits: BTreeMap<LimitName, Left> = BTreeMap::new();
+    fn new(entity: EntityId, resource: Resource, peek: Peek) -> Self {
+        let mut limits: BTreeMap<LimitName, Remaining> = BTreeMap::new();
         for status in &peek.statuses {
             limits
                 .entry(status.limit.name().clone())
-                .and_modify(|left| left.available = left.available.min(status.available))
-                .or_insert_with(|| Left {
+                .and_modify(|remaining| remaining.available = remaining.available.min(status.available))
+                .or_insert_with(|| Remaining {
                     available: status.available,
                     capacity: status.limit.capacity().get(),
                     burst: status.limit.burst().get(),
@@ -83,16 +83,16 @@ impl Text for Available {
                 (false, Some(seconds)) => format!("the call would be admitted in {} s", decimal(seconds, 1)),
                 (false, None) => view
                     .paint
-                    .bad("the call can never be admitted: it is more than a burst"),
+                    .bad("the call can never be admitted: it exceeds the burst"),
             });
         }
         lines.join("\n")
     }
 }
 
-/// How limits stand, as rows.
-pub(crate) fn status_table(statuses: &[LimitStatus]) -> Table {
-    let asked = statuses.iter().any(|status| status.requested > 0);
+/// The status of limits, one row per limit.
+pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
+    let requested = statuses.iter().any(|status| status.requested > 0);
     let mut columns = vec![
         ("Entity", Align::Left),
         ("Limit", Align::Left),
@@ -100,10 +100,10 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> Table {
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
     ];
-    if asked {
-        columns.extend([("Asked", Align::Right), ("", Align::Left)]);
+    if requested {
+        columns.extend([("Requested", Align::Right), ("", Align::Left)]);
     }
-    let mut table = Table::new(columns);
+    let mut table = TextTable::new(columns);
     for status in statuses {
         let mut row = vec![
             status.entity.to_string(),
@@ -112,7 +112,7 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> Table {
             grouped(status.limit.capacity().get()),
             grouped(status.limit.burst().get()),
         ];
-        if asked {
+        if requested {
             row.push(grouped(status.requested));
             row.push(if status.exceeded { "exceeded" } else { "" }.to_owned());
         }
@@ -121,14 +121,14 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> Table {
     table
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let limiter = context.limiter().await?;
     let mut acquire = limiter.acquire(arguments.entity.as_str(), arguments.resource.as_str());
     for (limit, tokens) in &arguments.consume {
         acquire = acquire.consume(limit.as_str(), *tokens);
     }
     let peek = acquire.peek().await?;
-    Ok(Answer::of(Available::of(
+    Ok(CommandOutput::new(Available::new(
         arguments.entity,
         arguments.resource,
         peek,

@@ -1,24 +1,24 @@
-//! `check`: whether this command and the table fit together.
+//! `check`: check that this command and the table are compatible.
 
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::{CLIENT_VERSION, Compatibility, VersionRecord};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with 0 if they fit and with 1 if not.
+#[command(after_help = "Exits with 0 if they are compatible and with 1 if not.
 
-Examples:
+Example:
   zae-limiter -n my-app check")]
 pub(crate) struct Arguments {}
 
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CompatibilityReport {
     name: String,
     compatible: bool,
     state: &'static str,
@@ -28,7 +28,7 @@ struct Checked {
     problem: Option<String>,
 }
 
-impl Text for Checked {
+impl Text for CompatibilityReport {
     fn text(&self, view: &View) -> String {
         let name = &self.name;
         match &self.problem {
@@ -51,18 +51,18 @@ fn state(compatibility: &Compatibility) -> &'static str {
     }
 }
 
-pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let limiter = context.limiter().await?;
     let record: Option<VersionRecord> = limiter.version().await?;
     let (state, problem) = match record.as_ref().map(Compatibility::of) {
         Some(found) => (state(&found), found.problem()),
         None => (
             "not_initialized",
-            Some("it has no version record; the first change or `zae-limiter migrate` writes it".to_owned()),
+            Some("it has no version record; the first change or `zae-limiter migrate` writes one".to_owned()),
         ),
     };
     let compatible = problem.is_none();
-    let checked = Checked {
+    let report = CompatibilityReport {
         name: limiter.name().to_string(),
         compatible,
         state,
@@ -71,5 +71,5 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
         client_min_version: record.map(|record| record.client_min_version),
         problem,
     };
-    Ok(Answer::of(checked).with_exit(if compatible { Exit::Success } else { Exit::Error }))
+    Ok(CommandOutput::new(report).with_exit(if compatible { Exit::Success } else { Exit::Error }))
 }

@@ -1,9 +1,9 @@
-//! `completions`: what a shell needs to complete commands and options.
+//! `completions`: the completion script of a shell.
 
 use clap::Args;
 use clap_complete::Shell;
 
-use crate::answer::Answer;
+use crate::command_output::CommandOutput;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -11,11 +11,11 @@ use crate::answer::Answer;
   zae-limiter completions zsh > ~/.zfunc/_zae-limiter
   zae-limiter completions fish > ~/.config/fish/completions/zae-limiter.fish")]
 pub(crate) struct Arguments {
-    /// Which shell
+    /// Shell
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Answer {
+pub(crate) fn run(arguments: &Arguments) -> CommandOutput {
     let mut script = vec![];
     clap_complete::generate(
         arguments.shell,
@@ -23,5 +23,5 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         "zae-limiter",
         &mut script,
     );
-    Answer::document(String::from_utf8_lossy(&script).into_owned())
+    CommandOutput::document(String::from_utf8_lossy(&script).into_owned())
 }

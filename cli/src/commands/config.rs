@@ -1,13 +1,13 @@
-//! `config`: any level by its coordinates, and what the commands of the levels share.
+//! `config`: show and change the configuration of any level, and functions that the commands of a level share.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, RateLimiter, Resource};
 
-use super::limits::form;
-use super::shown::Config;
-use crate::answer::{Answer, Done, Text};
-use crate::ask::confirm_by_name;
+use super::limits::limit_syntax;
+use super::record_reports::ConfigReport;
+use crate::command_output::{CommandOutput, Text, WithMessage};
+use crate::confirm::confirm_by_name;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -20,8 +20,8 @@ pub(crate) enum Command {
   zae-limiter config get --level system
   zae-limiter config get --level resource --resource gpt-4
   zae-limiter config get --level entity --identifier user-1 --resource gpt-4")]
-    Get(Coordinates),
-    /// Change the configuration of a level; what is not mentioned stays
+    Get(LevelArguments),
+    /// Change the configuration of a level; settings that are not given stay as they are
     #[command(after_help = "Examples:
   zae-limiter config set --level resource --resource gpt-4 --limits '[\"rpm:100\", \"tpm:10000/min:15000\"]'
   zae-limiter config set --level entity --identifier user-1 --limits '{\"rpm\": {\"capacity\": 1000}}'
@@ -30,48 +30,48 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Level {
-    /// Everybody on everything
+enum LevelChoice {
+    /// Every entity on every resource
     System,
-    /// Everybody on one resource
+    /// Every entity on one resource
     Resource,
-    /// One entity, on one resource or all
+    /// One entity, on one resource or on all
     Entity,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Coordinates {
-    /// Which level
+pub(crate) struct LevelArguments {
+    /// Level
     #[arg(long)]
-    level: Level,
-    /// The entity, or the resource at that level
+    level: LevelChoice,
+    /// Entity ID, or the resource at the resource level
     #[arg(long, value_name = "ID")]
     identifier: Option<String>,
-    /// The resource [default for entities: `_default_`, all without limits of their own]
+    /// Resource [default for entities: `_default_`, every resource without its own limits]
     #[arg(long, value_name = "NAME")]
     resource: Option<ResourceOrAll>,
 }
 
-impl Coordinates {
+impl LevelArguments {
     fn level(self) -> Result<ConfigLevel> {
         match (self.level, self.identifier, self.resource) {
-            (Level::System, None, None) => Ok(ConfigLevel::System),
-            (Level::System, ..) => Err(Error::usage(
-                "the system level has neither --identifier nor --resource; leave them out",
+            (LevelChoice::System, None, None) => Ok(ConfigLevel::System),
+            (LevelChoice::System, ..) => Err(Error::usage(
+                "the system level takes neither --identifier nor --resource; remove them",
             )),
-            (Level::Resource, None, Some(ResourceOrAll::One(resource))) => {
+            (LevelChoice::Resource, None, Some(ResourceOrAll::One(resource))) => {
                 Ok(ConfigLevel::Resource(resource))
             }
-            (Level::Resource, Some(name), None) => Ok(ConfigLevel::Resource(
+            (LevelChoice::Resource, Some(name), None) => Ok(ConfigLevel::Resource(
                 Resource::parse(name).map_err(zae_limiter::Error::from)?,
             )),
-            (Level::Resource, ..) => Err(Error::usage(
-                "the resource level needs one name; pass --resource NAME",
+            (LevelChoice::Resource, ..) => Err(Error::usage(
+                "the resource level needs exactly one name; pass --resource NAME",
             )),
-            (Level::Entity, None, _) => Err(Error::usage(
+            (LevelChoice::Entity, None, _) => Err(Error::usage(
                 "the entity level needs an entity; pass --identifier ID",
             )),
-            (Level::Entity, Some(entity), resource) => {
+            (LevelChoice::Entity, Some(entity), resource) => {
                 let entity = EntityId::parse(entity).map_err(zae_limiter::Error::from)?;
                 Ok(match resource {
                     Some(ResourceOrAll::One(resource)) => ConfigLevel::Entity(entity, resource),
@@ -85,17 +85,17 @@ impl Coordinates {
 #[derive(Debug, Args)]
 pub(crate) struct Set {
     #[command(flatten)]
-    coordinates: Coordinates,
-    /// The limits, in place of all that the level has: a list, or a map by name
+    level: LevelArguments,
+    /// New limits, replacing all limits of the level: a list, or a map from names
     #[arg(long, value_name = "JSON")]
     limits: Option<String>,
-    /// What happens to calls while the table cannot be reached
+    /// Allow or block calls while the table is unavailable
     #[arg(long, value_name = "allow|block")]
     on_unavailable: Option<OnUnavailable>,
-    /// For how many days audit events are kept (system level)
+    /// Days to keep audit events (system level)
     #[arg(long, value_name = "DAYS")]
     audit_retention_days: Option<u32>,
-    /// Whether a newer client may update the functions (system level)
+    /// Whether a newer client may update the Lambda functions (system level)
     #[arg(long, value_name = "BOOL")]
     auto_update: Option<bool>,
     /// Whether a version mismatch is an error (system level)
@@ -103,17 +103,17 @@ pub(crate) struct Set {
     strict_version: Option<bool>,
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::Get(coordinates) => {
-            let level = coordinates.level()?;
+        Command::Get(level) => {
+            let level = level.level()?;
             show(&context.limiter().await?, &level).await
         }
         Command::Set(arguments) => {
-            let level = arguments.coordinates.level()?;
+            let level = arguments.level.level()?;
             let mut change = ConfigChange::new();
             if let Some(limits) = arguments.limits {
-                let limits = form::limits_from_json(&limits)
+                let limits = limit_syntax::limits_from_json(&limits)
                     .map_err(|problem| Error::usage(format!("--limits is invalid: {problem}")))?;
                 change = change.limits(limits.iter().cloned());
             }
@@ -129,19 +129,19 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
             if let Some(flag) = arguments.strict_version {
                 change = change.strict_version(flag);
             }
-            changed(&context.limiter().await?, &level, change).await
+            apply(&context.limiter().await?, &level, change).await
         }
     }
 }
 
-/// The limits of a level, as its own command takes them.
+/// The options of the commands that set the limits of a level.
 #[derive(Debug, Args)]
 pub(crate) struct LimitArguments {
-    /// A limit: NAME:CAPACITY[/PERIOD][:BURST][@REFILL], PERIOD being sec, min (default), hour, day or such as 90s
-    /// (repeatable)
+    /// Limit: NAME:CAPACITY[/PERIOD][:BURST][@REFILL], where PERIOD is sec, min (default), hour, day, or a number of
+    /// seconds such as 90s (repeatable)
     #[arg(short, long = "limit", value_name = "LIMIT", required = true)]
     limits: Vec<Limit>,
-    /// What happens to calls while the table cannot be reached [default: as it is]
+    /// Allow or block calls while the table is unavailable [default: unchanged]
     #[arg(long, value_name = "allow|block")]
     on_unavailable: Option<OnUnavailable>,
 }
@@ -152,36 +152,36 @@ impl LimitArguments {
     }
 }
 
-/// Stores the limits of a level, and its policy if one is given.
+/// Sets the limits of a level, and its `on_unavailable` policy if one is given.
 pub(crate) async fn store(
     limiter: &RateLimiter,
     level: &ConfigLevel,
     limits: Vec<Limit>,
     policy: Option<OnUnavailable>,
-) -> Result<Answer> {
+) -> Result<CommandOutput> {
     let mut change = ConfigChange::new().limits(limits);
     if let Some(policy) = policy {
         change = change.on_unavailable(policy);
     }
-    changed(limiter, level, change).await
+    apply(limiter, level, change).await
 }
 
-async fn changed(limiter: &RateLimiter, level: &ConfigLevel, change: ConfigChange) -> Result<Answer> {
+async fn apply(limiter: &RateLimiter, level: &ConfigLevel, change: ConfigChange) -> Result<CommandOutput> {
     let record = limiter.set_config(level, change).await?;
-    Ok(Answer::of(Done {
-        sentence: format!("stored for {level}:"),
-        now: Config::of(level, Some(&record)),
+    Ok(CommandOutput::new(WithMessage {
+        message: format!("configuration of {level}:"),
+        report: ConfigReport::new(level, Some(&record)),
     }))
 }
 
-/// Shows what a level has stored.
-pub(crate) async fn show(limiter: &RateLimiter, level: &ConfigLevel) -> Result<Answer> {
+/// Shows the configuration of a level.
+pub(crate) async fn show(limiter: &RateLimiter, level: &ConfigLevel) -> Result<CommandOutput> {
     let record = limiter.get_config(level).await?;
-    Ok(Answer::of(Config::of(level, record.as_ref())))
+    Ok(CommandOutput::new(ConfigReport::new(level, record.as_ref())))
 }
 
 #[derive(Debug, Serialize)]
-struct Deleted {
+struct DeletionReport {
     #[serde(skip)]
     level_text: String,
     level: zae_limiter::LevelKind,
@@ -190,7 +190,7 @@ struct Deleted {
     deleted: bool,
 }
 
-impl Text for Deleted {
+impl Text for DeletionReport {
     fn text(&self, _: &View) -> String {
         if self.deleted {
             format!("deleted the configuration of {}", self.level_text)
@@ -200,11 +200,16 @@ impl Text for Deleted {
     }
 }
 
-/// Deletes what a level has stored, once the name was confirmed.
-pub(crate) async fn deleted(context: &Context, level: &ConfigLevel, name: &str, yes: bool) -> Result<Answer> {
+/// Deletes the configuration of a level after the user has confirmed its name.
+pub(crate) async fn delete_config(
+    context: &Context,
+    level: &ConfigLevel,
+    name: &str,
+    yes: bool,
+) -> Result<CommandOutput> {
     confirm_by_name(&format!("delete the limits of {level}"), name, yes)?;
     let deleted = context.limiter().await?.delete_config(level).await?;
-    Ok(Answer::of(Deleted {
+    Ok(CommandOutput::new(DeletionReport {
         level_text: level.to_string(),
         level: level.kind(),
         entity_id: level.entity().cloned(),

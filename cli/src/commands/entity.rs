@@ -1,4 +1,4 @@
-//! `entity`: who is limited.
+//! `entity`: manage entities and their limits.
 
 mod limits;
 mod list;
@@ -6,9 +6,9 @@ mod list;
 use clap::{Args, Subcommand};
 use zae_limiter::{EntityChange, EntityId, Error as Limiter, NewEntity, RateLimiter};
 
-use super::shown::Entity;
-use crate::answer::{Answer, Done, Text};
-use crate::ask::confirm_by_name;
+use super::record_reports::EntityReport;
+use crate::command_output::{CommandOutput, Text, WithMessage};
+use crate::confirm::confirm_by_name;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{View, grouped};
@@ -22,13 +22,18 @@ pub(crate) enum Command {
   zae-limiter entity create key-1 --parent project-1 --cascade --metadata tier=gold")]
     Create(Create),
     /// Show an entity
-    Show(One),
-    /// Change an entity; what is not mentioned stays
+    #[command(after_help = "Example:
+  zae-limiter entity show user-1")]
+    Show(EntityArgument),
+    /// Change an entity; fields that are not given stay as they are
     #[command(after_help = "Examples:
   zae-limiter entity update key-1 --parent project-2
   zae-limiter entity update key-1 --no-parent --no-cascade")]
     Update(Update),
-    /// Delete an entity with its buckets, limits and usage; its audit events stay
+    /// Delete an entity with its buckets, limits, and usage; keeps its audit events
+    #[command(after_help = "Examples:
+  zae-limiter entity delete user-1
+  zae-limiter entity delete user-1 --yes       # without a prompt")]
     Delete(Delete),
     /// List entities
     #[command(after_help = "Examples:
@@ -36,101 +41,111 @@ pub(crate) enum Command {
   zae-limiter entity list --with-custom-limits gpt-4")]
     List(list::List),
     /// List the children of an entity
+    #[command(after_help = "Example:
+  zae-limiter entity children project-1")]
     Children(list::Children),
-    /// Set the limits of an entity, in place of those it has
+    /// Set the limits of an entity, replacing its current limits
     #[command(after_help = "Examples:
   zae-limiter entity set-limits user-1 --resource gpt-4 -l rpm:1000 -l tpm:100000/min:150000
-  zae-limiter entity set-limits user-1 -l tpd:1000000/day      (on every resource without limits of its own)")]
+  zae-limiter entity set-limits user-1 -l tpd:1000000/day    # on all other resources")]
     SetLimits(limits::Set),
     /// Show the limits of an entity
+    #[command(after_help = "Examples:
+  zae-limiter entity get-limits user-1
+  zae-limiter entity get-limits user-1 --resource gpt-4")]
     GetLimits(limits::Get),
-    /// Delete the limits of an entity, so that those of the next level count
+    /// Delete the limits of an entity, so that the next level applies
+    #[command(after_help = "Examples:
+  zae-limiter entity delete-limits user-1 --resource gpt-4
+  zae-limiter entity delete-limits user-1 --yes       # without a prompt")]
     DeleteLimits(limits::Delete),
-    /// List the resources for which entities have limits of their own
+    /// List the resources for which entities have their own limits
+    #[command(after_help = "Example:
+  zae-limiter entity list-resources")]
     ListResources(list::Resources),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
-    /// The entity
+pub(crate) struct EntityArgument {
+    /// Entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The new entity's id
+    /// ID of the new entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
-    /// A name for people [default: the id]
+    /// Display name [default: the ID]
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
-    /// The entity above it, which must exist
+    /// Parent entity, which must exist
     #[arg(long, value_name = "ENTITY")]
     parent: Option<EntityId>,
-    /// What it acquires counts on the parent too
+    /// Also charge the parent for what this entity acquires
     #[arg(long, overrides_with = "no_cascade")]
     cascade: bool,
-    /// It does not (the default)
+    /// Charge only this entity [default]
     #[arg(long)]
     no_cascade: bool,
-    /// A note (repeatable)
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::note)]
+    /// Metadata entry (repeatable)
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::metadata_entry)]
     metadata: Vec<(String, serde_json::Value)>,
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-struct Changes {
-    /// Another name for people
+struct UpdateArguments {
+    /// New display name
     #[arg(long, value_name = "TEXT")]
     display_name: Option<String>,
-    /// Another parent, which must exist
+    /// New parent, which must exist
     #[arg(long, value_name = "ENTITY")]
     parent: Option<EntityId>,
-    /// No parent any more
+    /// Remove the parent
     #[arg(long, conflicts_with = "parent")]
     no_parent: bool,
-    /// What it acquires counts on the parent too
+    /// Also charge the parent for what this entity acquires
     #[arg(long)]
     cascade: bool,
-    /// What it acquires counts on itself only
+    /// Charge only this entity
     #[arg(long, conflicts_with = "cascade")]
     no_cascade: bool,
-    /// A note (repeatable); together they take the place of all that it has
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::note)]
+    /// Metadata entry (repeatable); the given entries replace all current ones
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse::metadata_entry)]
     metadata: Vec<(String, serde_json::Value)>,
-    /// No notes any more
+    /// Remove all metadata
     #[arg(long, conflicts_with = "metadata")]
     no_metadata: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Update {
-    /// The entity
+    /// Entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
     #[command(flatten)]
-    changes: Changes,
+    changes: UpdateArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The entity
+    /// Entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     yes: bool,
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Create(arguments) => create(arguments, &context.limiter().await?).await,
-        Command::Show(One { entity }) => {
+        Command::Show(EntityArgument { entity }) => {
             let found = context.limiter().await?.get_entity(&entity).await?;
-            Ok(Answer::of(Entity::from(
+            Ok(CommandOutput::new(EntityReport::from(
                 found.ok_or(Limiter::EntityNotFound { entity })?,
             )))
         }
@@ -145,7 +160,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
     }
 }
 
-async fn create(arguments: Create, limiter: &RateLimiter) -> Result<Answer> {
+async fn create(arguments: Create, limiter: &RateLimiter) -> Result<CommandOutput> {
     let mut entity = NewEntity::new(arguments.entity.as_str())
         .cascade(arguments.cascade)
         .metadata(arguments.metadata);
@@ -156,58 +171,58 @@ async fn create(arguments: Create, limiter: &RateLimiter) -> Result<Answer> {
         entity = entity.name(name);
     }
     let created = limiter.create_entity(entity).await?;
-    Ok(Answer::of(Done {
-        sentence: format!("created entity {}", created.id),
-        now: Entity::from(created),
+    Ok(CommandOutput::new(WithMessage {
+        message: format!("created entity {}", created.id),
+        report: EntityReport::from(created),
     }))
 }
 
-async fn update(arguments: Update, limiter: &RateLimiter) -> Result<Answer> {
-    let wanted = arguments.changes;
+async fn update(arguments: Update, limiter: &RateLimiter) -> Result<CommandOutput> {
+    let given = arguments.changes;
     let mut change = EntityChange::new();
-    if let Some(name) = wanted.display_name {
+    if let Some(name) = given.display_name {
         change = change.name(name);
     }
-    if let Some(parent) = wanted.parent {
+    if let Some(parent) = given.parent {
         change = change.parent(parent.as_str());
-    } else if wanted.no_parent {
+    } else if given.no_parent {
         change = change.without_parent();
     }
-    if wanted.cascade || wanted.no_cascade {
-        change = change.cascade(wanted.cascade);
+    if given.cascade || given.no_cascade {
+        change = change.cascade(given.cascade);
     }
-    if !wanted.metadata.is_empty() || wanted.no_metadata {
-        change = change.metadata(wanted.metadata);
+    if !given.metadata.is_empty() || given.no_metadata {
+        change = change.metadata(given.metadata);
     }
     let entity = limiter.update_entity(&arguments.entity, change).await?;
-    Ok(Answer::of(Done {
-        sentence: format!("updated entity {}", entity.id),
-        now: Entity::from(entity),
+    Ok(CommandOutput::new(WithMessage {
+        message: format!("updated entity {}", entity.id),
+        report: EntityReport::from(entity),
     }))
 }
 
 #[derive(Debug, serde::Serialize)]
-struct Deleted {
+struct DeletionReport {
     entity_id: EntityId,
     records_deleted: usize,
 }
 
-impl Text for Deleted {
+impl Text for DeletionReport {
     fn text(&self, _: &View) -> String {
         let records = grouped(i128::try_from(self.records_deleted).unwrap_or(i128::MAX));
         format!("deleted entity {} ({records} records)", self.entity_id)
     }
 }
 
-async fn delete(arguments: Delete, context: &Context) -> Result<Answer> {
+async fn delete(arguments: Delete, context: &Context) -> Result<CommandOutput> {
     let entity = arguments.entity;
     confirm_by_name(
-        &format!("delete entity {entity} with its buckets, limits and usage"),
+        &format!("delete entity {entity} with its buckets, limits, and usage"),
         entity.as_str(),
         arguments.yes,
     )?;
     let records_deleted = context.limiter().await?.delete_entity(&entity).await?;
-    Ok(Answer::of(Deleted {
+    Ok(CommandOutput::new(DeletionReport {
         entity_id: entity,
         records_deleted,
     }))

@@ -1,12 +1,14 @@
-//! `limits`: the limits of all levels as one file. The file manages the levels that it names, and those that it named
-//! when it was last applied; all others are left alone.
+//! `limits`: manage the limits of all levels with one file.
+//!
+//! The file manages the levels that it contains, and those that it contained when it was last applied. All other levels
+//! are left unchanged.
 
+mod applied_state;
 mod apply;
-mod difference;
-pub(crate) mod form;
+mod changes;
+pub(crate) mod limit_syntax;
 mod manifest;
-mod shown;
-mod state;
+mod reports;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -14,19 +16,23 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use zae_limiter::RateLimiter;
 
-use difference::Changes;
+use applied_state::{AppliedState, AppliedStateRecord};
+use changes::LevelChanges;
 use manifest::Manifest;
-use shown::{Diff, Plan};
-use state::{Record, State};
+use reports::{DiffReport, PlanReport};
 
-use crate::answer::Answer;
-use crate::ask::confirm;
+use crate::command_output::CommandOutput;
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Format;
 
-const FILE_HELP: &str = "The file is YAML or JSON; - is standard input:
+/// The help that `plan`, `apply`, and `diff` share, after the examples of the command.
+macro_rules! file_help {
+    ($examples:literal) => {
+        concat!(
+            "The file is YAML or JSON. Use - for standard input.
 
   system:
     on_unavailable: block
@@ -36,108 +42,117 @@ const FILE_HELP: &str = "The file is YAML or JSON; - is standard input:
       limits: {rpm: 500, tpm: 50000/min, tpd: {capacity: 1000000, period: day}}
   entities:
     user-1:
-      limits: [\"rpm:1000\"]              # on every resource without limits of its own
+      limits: [\"rpm:1000\"]              # on every resource without its own limits
       resources:
         gpt-4: {limits: {rpm: 2000}}
 
-A level that the file names is set to what it says, whole. A level that it named when it was last applied, and names no
-more, is deleted. Every other level is left alone.";
+A level in the file is replaced as a whole. A level that was in the file when it was last applied, and no longer is, \
+is deleted. All other levels are left unchanged.
+
+Examples:
+",
+            $examples
+        )
+    };
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what apply would do
-    #[command(after_help = FILE_HELP)]
-    Plan(Look),
-    /// Make the table's limits what the file says
-    #[command(after_help = FILE_HELP)]
-    Apply(Apply),
-    /// Compare the file with the table, line by line, unmanaged levels included
-    #[command(after_help = FILE_HELP)]
-    Diff(Look),
+    /// Show what apply would change
+    #[command(after_help = file_help!("  zae-limiter limits plan limits.yaml
+  zae-limiter limits plan limits.yaml --detailed-exitcode"))]
+    Plan(CompareArguments),
+    /// Set the limits in the table to those in the file
+    #[command(after_help = file_help!("  zae-limiter limits apply limits.yaml
+  zae-limiter limits apply limits.yaml --yes       # without a prompt"))]
+    Apply(ApplyArguments),
+    /// Compare the file with the table line by line, including unmanaged levels
+    #[command(after_help = file_help!("  zae-limiter limits diff limits.yaml"))]
+    Diff(CompareArguments),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Look {
-    /// The file
+pub(crate) struct CompareArguments {
+    /// Limits file
     file: PathBuf,
-    /// End with 2 if there are changes
+    /// Exit with 2 if there are changes
     #[arg(long)]
     detailed_exitcode: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Apply {
-    /// The file
+pub(crate) struct ApplyArguments {
+    /// Limits file
     file: PathBuf,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     yes: bool,
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::Plan(Look {
+        Command::Plan(CompareArguments {
             file,
             detailed_exitcode,
         }) => {
-            let compared = Compared::of(&file, context).await?;
-            let exit = compared.exit(detailed_exitcode);
-            Ok(Answer::of(Plan::of(compared.changes, false)).with_exit(exit))
+            let comparison = Comparison::load(&file, context).await?;
+            let exit = comparison.exit(detailed_exitcode);
+            Ok(CommandOutput::new(PlanReport::new(comparison.changes, false)).with_exit(exit))
         }
-        Command::Diff(Look {
+        Command::Diff(CompareArguments {
             file,
             detailed_exitcode,
         }) => {
-            let compared = Compared::of(&file, context).await?;
-            let exit = compared.exit(detailed_exitcode);
-            let everything = stored::every_level(&compared.limiter).await?;
-            let unmanaged = compared
+            let comparison = Comparison::load(&file, context).await?;
+            let exit = comparison.exit(detailed_exitcode);
+            let all_levels = stored::every_level(&comparison.limiter).await?;
+            let unmanaged = comparison
                 .changes
-                .unmanaged(everything, &compared.record.state.managed);
-            Ok(Answer::of(Diff::of(compared.changes, unmanaged)).with_exit(exit))
+                .unmanaged(all_levels, &comparison.record.state.managed);
+            Ok(CommandOutput::new(DiffReport::new(comparison.changes, unmanaged)).with_exit(exit))
         }
-        Command::Apply(Apply { file, yes }) => {
-            let compared = Compared::of(&file, context).await?;
-            if !compared.changes.is_empty() && !yes {
-                let plan = Plan::of(compared.changes.clone(), false);
+        Command::Apply(ApplyArguments { file, yes }) => {
+            let comparison = Comparison::load(&file, context).await?;
+            if !comparison.changes.is_empty() && !yes {
+                let plan = PlanReport::new(comparison.changes.clone(), false);
                 let terminal = crate::output::Terminal {
                     format: Format::Table,
                     ..context.terminal
                 };
-                eprintln!("{}", Answer::of(plan).render(&terminal)?);
+                eprintln!("{}", CommandOutput::new(plan).render(&terminal)?);
                 confirm("Apply these changes?", yes)?;
             }
-            let changes = apply::apply(compared).await?;
-            Ok(Answer::of(Plan::of(changes, true)))
+            let changes = apply::apply(comparison).await?;
+            Ok(CommandOutput::new(PlanReport::new(changes, true)))
         }
     }
 }
 
-/// A file next to what the table has.
-struct Compared {
+/// A limits file compared with the table.
+struct Comparison {
     limiter: RateLimiter,
     manifest: Manifest,
-    /// Of the file as it was read.
+    /// The hash of the file's text.
     hash: String,
-    record: Record,
-    changes: Changes,
+    record: AppliedStateRecord,
+    changes: LevelChanges,
 }
 
-impl Compared {
-    async fn of(file: &Path, context: &Context) -> Result<Self> {
+impl Comparison {
+    async fn load(file: &Path, context: &Context) -> Result<Self> {
         let text = read(file)?;
-        let manifest = Manifest::parse(&text).map_err(|mistake| Error::Manifest {
+        let manifest = Manifest::parse(&text).map_err(|invalid| Error::Manifest {
             file: file.to_owned(),
-            at: mistake.at,
-            problem: mistake.problem,
+            at: invalid.path,
+            problem: invalid.problem,
         })?;
         let limiter = context.limiter().await?;
-        let record = Record::read(context).await?;
+        let record = AppliedStateRecord::read(context).await?;
         let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
         let stored = stored::levels(&limiter, levels).await?;
         Ok(Self {
-            changes: Changes::between(&manifest, &stored, &record.state.managed),
-            hash: state::hash(&text),
+            changes: LevelChanges::between(&manifest, &stored, &record.state.managed),
+            hash: applied_state::hash(&text),
             limiter,
             manifest,
             record,

@@ -1,28 +1,28 @@
-//! `local`: AWS on this machine, for trying things out.
+//! `local`: run a local AWS cloud for development.
 
 mod engine;
 mod environment;
-mod home;
 mod localstack;
 mod logs;
 mod ministack;
 mod process;
 mod ready;
+mod state_files;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use engine::Engine;
 use environment::Shell;
-use home::{Home, Running};
+use state_files::{RunningCloud, StateFiles};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::View;
 
-/// The port that everybody knows.
+/// The usual port of local clouds.
 const PORT: &str = "4566";
 
 #[derive(Debug, Subcommand)]
@@ -31,19 +31,23 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:
   zae-limiter local up && eval \"$(zae-limiter local env)\"
   zae-limiter local up --port 4570
-  zae-limiter local up --name my-app             (and deploys a stack)
-  zae-limiter local up --engine localstack      (needs Docker)")]
+  zae-limiter local up --name my-app            # also deploys a stack
+  zae-limiter local up --engine localstack      # needs Docker")]
     Up(Up),
-    /// End what `local up` started, and only that
-    Down(At),
-    /// Tell whether a local cloud is up; ends with 1 if not
-    Status(At),
+    /// Stop the local cloud that `local up` started
+    #[command(after_help = "Example:
+  zae-limiter local down")]
+    Down(PortArgument),
+    /// Show whether a local cloud is running; exits with 1 if not
+    #[command(after_help = "Example:
+  zae-limiter local status")]
+    Status(PortArgument),
     /// Show the local cloud's log
     #[command(after_help = "Examples:
   zae-limiter local logs --tail 20
   zae-limiter local logs --follow")]
     Logs(logs::Logs),
-    /// Print what a shell must export to use the local cloud
+    /// Print the environment variables that point AWS clients to the local cloud
     #[command(after_help = "Examples:
   eval \"$(zae-limiter local env)\"
   zae-limiter local env --format direnv > .envrc
@@ -52,8 +56,8 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct At {
-    /// The port on 127.0.0.1
+pub(crate) struct PortArgument {
+    /// Port on 127.0.0.1
     #[arg(long, default_value = PORT)]
     port: u16,
 }
@@ -61,11 +65,11 @@ pub(crate) struct At {
 #[derive(Debug, Args)]
 pub(crate) struct Up {
     #[command(flatten)]
-    at: At,
-    /// What to start: MiniStack needs Python, LocalStack needs Docker
+    at: PortArgument,
+    /// Engine: MiniStack needs Python, LocalStack needs Docker
     #[arg(long, default_value = "ministack")]
     engine: Engine,
-    /// The MiniStack command [default: .venv/ministack here or above, then the PATH]
+    /// MiniStack command [default: .venv/ministack in this or a parent directory, then the PATH]
     #[arg(
         long,
         value_name = "COMMAND",
@@ -80,8 +84,8 @@ pub(crate) struct Up {
 #[derive(Debug, Args)]
 pub(crate) struct Env {
     #[command(flatten)]
-    at: At,
-    /// For which shell
+    at: PortArgument,
+    /// Shell syntax
     #[arg(long, default_value = "eval")]
     format: Shell,
 }
@@ -95,58 +99,58 @@ struct Status {
     container: Option<String>,
     log: Option<std::path::PathBuf>,
     #[serde(skip)]
-    sentence: String,
+    message: String,
 }
 
 impl Status {
-    fn of(home: &Home, running: Option<&Running>, sentence: String) -> Self {
+    fn new(files: &StateFiles, running: Option<&RunningCloud>, message: String) -> Self {
         Self {
             up: running.is_some(),
-            endpoint_url: home.endpoint(),
+            endpoint_url: files.endpoint(),
             engine: running.map(|running| running.engine),
             pid: running
                 .and_then(|running| running.process.as_ref())
                 .map(|process| process.pid),
             container: running.and_then(|running| running.container.clone()),
             log: running.and_then(|running| running.log.clone()),
-            sentence,
+            message,
         }
     }
 }
 
 impl Text for Status {
     fn text(&self, _: &View) -> String {
-        self.sentence.clone()
+        self.message.clone()
     }
 }
 
-pub(crate) fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Up(arguments) => up(&arguments, context),
         Command::Down(at) => down(at),
         Command::Status(at) => status(at),
         Command::Logs(arguments) => logs::run(&arguments),
         Command::Env(arguments) => {
-            let home = Home::at(arguments.at.port)?;
-            Ok(Answer::of(arguments.format.exports(&home.endpoint())))
+            let files = StateFiles::for_port(arguments.at.port)?;
+            Ok(CommandOutput::new(arguments.format.exports(&files.endpoint())))
         }
     }
 }
 
-fn up(arguments: &Up, context: &Context) -> Result<Answer> {
-    let home = Home::at(arguments.at.port)?;
-    let (running, verb) = match home.running()? {
-        Some(running) => (running, "is already up"),
-        None => (start(arguments, &home)?, "is up"),
+fn up(arguments: &Up, context: &Context) -> Result<CommandOutput> {
+    let files = StateFiles::for_port(arguments.at.port)?;
+    let (running, verb) = match files.running()? {
+        Some(running) => (running, "is already running"),
+        None => (start(arguments, &files)?, "is running"),
     };
     if context.given_name().is_some() {
-        let context = context.on_local_cloud(home.endpoint());
+        let context = context.on_local_cloud(files.endpoint());
         super::block_on(super::stack::deploy::ensure(&context))?;
     }
-    let mut sentence = format!(
-        "the local cloud ({}) {verb} on {}",
+    let mut message = format!(
+        "the local cloud ({}) {verb} at {}",
         running.engine,
-        home.endpoint()
+        files.endpoint()
     );
     let port = arguments.at.port.to_string();
     let port = if port == PORT {
@@ -154,65 +158,67 @@ fn up(arguments: &Up, context: &Context) -> Result<Answer> {
     } else {
         format!(" --port {port}")
     };
-    sentence = format!("{sentence}\nto use it: eval \"$(zae-limiter local env{port})\"");
-    Ok(Answer::of(Status::of(&home, Some(&running), sentence)))
+    message = format!("{message}\nuse it with: eval \"$(zae-limiter local env{port})\"");
+    Ok(CommandOutput::new(Status::new(&files, Some(&running), message)))
 }
 
-fn start(arguments: &Up, home: &Home) -> Result<Running> {
-    if ready::is_taken(home.port) {
+fn start(arguments: &Up, files: &StateFiles) -> Result<RunningCloud> {
+    if ready::is_in_use(files.port) {
         return Err(Error::local(format!(
-            "port {} is taken by something that `local up` did not start; choose another with --port",
-            home.port
+            "port {} is in use by a process that `local up` did not start; choose another with --port",
+            files.port
         )));
     }
     match arguments.engine {
-        Engine::Ministack => ministack::start(home, arguments.ministack.as_deref()),
-        Engine::Localstack => localstack::start(home, &arguments.docker),
+        Engine::Ministack => ministack::start(files, arguments.ministack.as_deref()),
+        Engine::Localstack => localstack::start(files, &arguments.docker),
     }
 }
 
-fn down(At { port }: At) -> Result<Answer> {
-    let home = Home::at(port)?;
-    let Some(running) = home.running()? else {
-        home.forget()?;
-        let sentence = format!("no local cloud of `local up` is running on port {port}");
-        return Ok(Answer::of(Status::of(&home, None, sentence)));
+fn down(PortArgument { port }: PortArgument) -> Result<CommandOutput> {
+    let files = StateFiles::for_port(port)?;
+    let Some(running) = files.running()? else {
+        files.remove()?;
+        let message = format!("no local cloud is running on port {port}");
+        return Ok(CommandOutput::new(Status::new(&files, None, message)));
     };
     match running.engine {
         Engine::Ministack => ministack::stop(&running)?,
         Engine::Localstack => localstack::stop(&running)?,
     }
-    home.forget()?;
-    Ok(Answer::of(Status::of(
-        &home,
+    files.remove()?;
+    Ok(CommandOutput::new(Status::new(
+        &files,
         None,
-        format!("the local cloud on port {port} is down"),
+        format!("stopped the local cloud on port {port}"),
     )))
 }
 
-fn status(At { port }: At) -> Result<Answer> {
-    let home = Home::at(port)?;
-    let running = home.running()?;
-    let answers = running
+fn status(PortArgument { port }: PortArgument) -> Result<CommandOutput> {
+    let files = StateFiles::for_port(port)?;
+    let running = files.running()?;
+    let responds = running
         .as_ref()
-        .is_some_and(|running| ready::answers(port, running.engine.ready_path()));
-    let (sentence, exit) = match &running {
-        Some(running) if answers => (
-            format!("{} is up on {}", running.engine, home.endpoint()),
+        .is_some_and(|running| ready::responds(port, running.engine.ready_path()));
+    let (message, exit) = match &running {
+        Some(running) if responds => (
+            format!("{} is running at {}", running.engine, files.endpoint()),
             Exit::Success,
         ),
         Some(running) => (
             format!(
-                "{} runs on {} but does not answer",
+                "{} is running at {} but does not respond",
                 running.engine,
-                home.endpoint()
+                files.endpoint()
             ),
             Exit::Error,
         ),
-        None => (
-            format!("no local cloud of `local up` is running on port {port}"),
-            Exit::Error,
-        ),
+        None => (format!("no local cloud is running on port {port}"), Exit::Error),
     };
-    Ok(Answer::of(Status::of(&home, running.as_ref().filter(|_| answers), sentence)).with_exit(exit))
+    Ok(CommandOutput::new(Status::new(
+        &files,
+        running.as_ref().filter(|_| responds),
+        message,
+    ))
+    .with_exit(exit))
 }

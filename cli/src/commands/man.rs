@@ -6,7 +6,7 @@ use clap::Args;
 use clap_mangen::Man;
 use serde::Serialize;
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::error::{Error, Result};
 use crate::output::View;
 
@@ -15,38 +15,38 @@ use crate::output::View;
   zae-limiter man | man -l -
   zae-limiter man --directory ~/.local/share/man/man1")]
 pub(crate) struct Arguments {
-    /// Write a page for every command into this directory
+    /// Write one page per command to this directory
     #[arg(long, value_name = "DIRECTORY")]
     directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
-struct Written {
+struct PagesReport {
     directory: PathBuf,
     pages: usize,
 }
 
-impl Text for Written {
+impl Text for PagesReport {
     fn text(&self, _: &View) -> String {
-        format!("wrote {} pages into {}", self.pages, self.directory.display())
+        format!("wrote {} pages to {}", self.pages, self.directory.display())
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn run(arguments: &Arguments) -> Result<CommandOutput> {
     let command = crate::args::command().disable_help_subcommand(true);
     let Some(directory) = &arguments.directory else {
-        return Ok(Answer::document(page(command)?));
+        return Ok(CommandOutput::document(page(command)?));
     };
     std::fs::create_dir_all(directory).map_err(Error::writing(directory.display().to_string()))?;
     let pages = 1 + count(&command);
     clap_mangen::generate_to(command, directory).map_err(Error::writing(directory.display().to_string()))?;
-    Ok(Answer::of(Written {
+    Ok(CommandOutput::new(PagesReport {
         directory: directory.clone(),
         pages,
     }))
 }
 
-/// The commands below this one that get a page.
+/// The number of visible subcommands, at any depth.
 fn count(command: &clap::Command) -> usize {
     let visible = command.get_subcommands().filter(|child| !child.is_hide_set());
     visible.map(|child| 1 + count(child)).sum()

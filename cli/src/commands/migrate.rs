@@ -1,32 +1,34 @@
-//! `migrate`: bringing the table of an older version up to date.
+//! `migrate`: migrate the table to the current schema version.
 
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::{Migrate, MigrationReport, Version};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::{Align, Table, View, grouped};
+use crate::output::{Align, TextTable, View, grouped};
 
 #[derive(Debug, Args)]
-#[command(after_help = "It may be stopped at any time and run again.
+#[command(
+    after_help = "A migration can be stopped at any time and resumed by running it again.
 
 Examples:
   zae-limiter -n my-app migrate --dry-run
-  zae-limiter -n my-app migrate")]
+  zae-limiter -n my-app migrate"
+)]
 pub(crate) struct Arguments {
-    /// Only count what would be done
+    /// Only count the records that would change
     #[arg(long)]
     dry_run: bool,
-    /// Take the table to be of this version, whatever its record says
+    /// Migrate from this version instead of the recorded one
     #[arg(long, value_name = "VERSION")]
     from: Option<Version>,
 }
 
 #[derive(Debug, Serialize)]
-struct Migrated {
+struct MigrationOutput {
     dry_run: bool,
     steps: Vec<Step>,
 }
@@ -42,7 +44,7 @@ struct Step {
     problems: Vec<String>,
 }
 
-impl From<MigrationReport> for Migrated {
+impl From<MigrationReport> for MigrationOutput {
     fn from(report: MigrationReport) -> Self {
         let steps = report.steps.into_iter().map(|step| Step {
             name: step.name,
@@ -60,12 +62,12 @@ impl From<MigrationReport> for Migrated {
     }
 }
 
-impl Text for Migrated {
+impl Text for MigrationOutput {
     fn text(&self, view: &View) -> String {
         if self.steps.is_empty() {
             return "the table is up to date".to_owned();
         }
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Migration", Align::Left),
             ("To", Align::Left),
             ("Found", Align::Right),
@@ -82,24 +84,24 @@ impl Text for Migrated {
         }
         let mut lines = vec![table.render(view)];
         for problem in self.steps.iter().flat_map(|step| &step.problems) {
-            lines.push(format!("{} {problem}", view.paint.bad("left alone:")));
+            lines.push(format!("{} {problem}", view.paint.bad("skipped:")));
         }
         if self.dry_run {
-            lines.push("nothing was written: this was a dry run".to_owned());
+            lines.push("dry run: nothing was written".to_owned());
         }
         lines.join("\n")
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
-    let mut how = Migrate::pending();
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
+    let mut migration = Migrate::pending();
     if arguments.dry_run {
-        how = how.dry_run();
+        migration = migration.dry_run();
     }
     if let Some(version) = arguments.from {
-        how = how.from(version);
+        migration = migration.from(version);
     }
-    let migrated = Migrated::from(context.limiter().await?.migrate(how).await?);
-    let whole = migrated.steps.iter().all(|step| step.problems.is_empty());
-    Ok(Answer::of(migrated).with_exit(if whole { Exit::Success } else { Exit::Error }))
+    let report = MigrationOutput::from(context.limiter().await?.migrate(migration).await?);
+    let complete = report.steps.iter().all(|step| step.problems.is_empty());
+    Ok(CommandOutput::new(report).with_exit(if complete { Exit::Success } else { Exit::Error }))
 }

@@ -1,4 +1,4 @@
-//! One module a group of commands.
+//! The commands, one module per group.
 
 pub(crate) mod acquire;
 pub(crate) mod audit;
@@ -11,9 +11,9 @@ pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod man;
 pub(crate) mod migrate;
-pub(crate) mod pages;
+pub(crate) mod pagination;
+pub(crate) mod record_reports;
 pub(crate) mod resource;
-pub(crate) mod shown;
 pub(crate) mod stack;
 pub(crate) mod system;
 pub(crate) mod usage;
@@ -21,13 +21,13 @@ pub(crate) mod version;
 
 use std::future::Future;
 
-use crate::answer::Answer;
 use crate::args::Command;
+use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
-/// Runs a command. Those that stay on this machine get no runtime.
-pub(crate) fn run(command: Command, context: &Context) -> Result<Answer> {
+/// Runs a command. Only commands that make network calls start an async runtime.
+pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Acquire(arguments) => block_on(acquire::run(arguments, context)),
         Command::Available(arguments) => block_on(available::run(arguments, context)),
@@ -56,13 +56,13 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<Answer> {
     }
 }
 
-/// One thread is enough: the work is waiting for answers.
+/// Runs a future to completion on a single-threaded runtime: commands mostly wait for responses.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::Io {
-            what: "the runtime".to_owned(),
+            what: "the async runtime".to_owned(),
             doing: "started",
             source,
         })?;

@@ -1,30 +1,37 @@
-//! `resource`: limits for everybody on one resource, and how much of it is in use.
+//! `resource`: manage the default limits of a resource and show its utilization.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use zae_limiter::{CapacityScope, ConfigLevel, EntityId, LimitName, RateLimiter, Resource, ResourceCapacity};
 
-use super::config::{LimitArguments, deleted, show, store};
-use super::pages::total;
-use crate::answer::{Answer, Text};
+use super::config::{LimitArguments, delete_config, show, store};
+use super::pagination::total;
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Align, Table, View, decimal, grouped};
+use crate::output::{Align, TextTable, View, decimal, grouped};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Set the limits of a resource, in place of those it has
+    /// Set the default limits of a resource, replacing the current ones
     #[command(after_help = "Examples:
   zae-limiter resource set-defaults gpt-4 -l rpm:500 -l tpm:50000
   zae-limiter resource set-defaults openai/gpt-4 -l tpd:1000000/day --on-unavailable block")]
     SetDefaults(Set),
-    /// Show the limits of a resource
-    GetDefaults(One),
-    /// Delete the limits of a resource, so that the system's count
+    /// Show the default limits of a resource
+    #[command(after_help = "Example:
+  zae-limiter resource get-defaults gpt-4")]
+    GetDefaults(ResourceArgument),
+    /// Delete the default limits of a resource, so that the system defaults apply
+    #[command(after_help = "Examples:
+  zae-limiter resource delete-defaults gpt-4
+  zae-limiter resource delete-defaults gpt-4 --yes       # without a prompt")]
     DeleteDefaults(Delete),
-    /// List the resources that have limits
+    /// List the resources that have default limits
+    #[command(after_help = "Example:
+  zae-limiter resource list")]
     List,
-    /// Show how much of a resource is in use, by entity
+    /// Show the utilization of a resource by entity
     #[command(after_help = "Examples:
   zae-limiter resource capacity gpt-4
   zae-limiter resource capacity gpt-4 --limit tpm --roots-only")]
@@ -32,15 +39,15 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct One {
-    /// The resource
+pub(crate) struct ResourceArgument {
+    /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// The resource
+    /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
     #[command(flatten)]
@@ -49,40 +56,40 @@ pub(crate) struct Set {
 
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The resource
+    /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Capacity {
-    /// The resource
+    /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// Only this limit (repeatable) [default: the limits of the resource, or else of the system]
+    /// Only this limit (repeatable) [default: the limits of the resource, or else the system defaults]
     #[arg(short, long = "limit", value_name = "NAME")]
     limits: Vec<LimitName>,
-    /// Only entities without a parent
+    /// Count only entities without a parent
     #[arg(long)]
     roots_only: bool,
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::SetDefaults(arguments) => {
             let (limits, policy) = arguments.limits.parts();
             let level = ConfigLevel::Resource(arguments.resource);
             store(&context.limiter().await?, &level, limits, policy).await
         }
-        Command::GetDefaults(One { resource }) => {
+        Command::GetDefaults(ResourceArgument { resource }) => {
             show(&context.limiter().await?, &ConfigLevel::Resource(resource)).await
         }
         Command::DeleteDefaults(arguments) => {
             let name = arguments.resource.to_string();
-            deleted(
+            delete_config(
                 context,
                 &ConfigLevel::Resource(arguments.resource),
                 &name,
@@ -92,7 +99,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
         }
         Command::List => {
             let resources = context.limiter().await?.list_resources_with_defaults().await?;
-            Ok(Answer::of(Resources {
+            Ok(CommandOutput::new(ResourceNames {
                 count: resources.len(),
                 resources,
             }))
@@ -102,12 +109,12 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
 }
 
 #[derive(Debug, Serialize)]
-struct Resources {
+struct ResourceNames {
     resources: Vec<String>,
     count: usize,
 }
 
-impl Text for Resources {
+impl Text for ResourceNames {
     fn text(&self, _: &View) -> String {
         let mut lines = self.resources.clone();
         lines.push(total(self.count, "resource", "resources", false));
@@ -116,29 +123,29 @@ impl Text for Resources {
 }
 
 #[derive(Debug, Serialize)]
-struct Usage {
+struct Utilization {
     resource: Resource,
-    limits: Vec<LimitUsage>,
+    limits: Vec<LimitUtilization>,
 }
 
 #[derive(Debug, Serialize)]
-struct LimitUsage {
+struct LimitUtilization {
     limit_name: LimitName,
     total_capacity: i128,
     total_available: i128,
     utilization_pct: f64,
-    entities: Vec<EntityUsage>,
+    entities: Vec<EntityUtilization>,
 }
 
 #[derive(Debug, Serialize)]
-struct EntityUsage {
+struct EntityUtilization {
     entity_id: EntityId,
     capacity: i128,
     available: i128,
     utilization_pct: f64,
 }
 
-impl From<ResourceCapacity> for LimitUsage {
+impl From<ResourceCapacity> for LimitUtilization {
     fn from(capacity: ResourceCapacity) -> Self {
         Self {
             utilization_pct: capacity.utilization_percent(),
@@ -148,7 +155,7 @@ impl From<ResourceCapacity> for LimitUsage {
             entities: capacity
                 .entities
                 .into_iter()
-                .map(|entity| EntityUsage {
+                .map(|entity| EntityUtilization {
                     utilization_pct: entity.utilization_percent(),
                     entity_id: entity.entity,
                     capacity: entity.capacity,
@@ -159,9 +166,9 @@ impl From<ResourceCapacity> for LimitUsage {
     }
 }
 
-impl Text for Usage {
+impl Text for Utilization {
     fn text(&self, view: &View) -> String {
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Limit", Align::Left),
             ("Entity", Align::Left),
             ("Capacity", Align::Right),
@@ -175,7 +182,7 @@ impl Text for Usage {
                     entity.to_owned(),
                     grouped(capacity),
                     grouped(available),
-                    format!("{} %", decimal(percent, 1)),
+                    format!("{}%", decimal(percent, 1)),
                 ]);
             };
             for entity in &limit.entities {
@@ -197,7 +204,7 @@ impl Text for Usage {
     }
 }
 
-async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<Answer> {
+async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<CommandOutput> {
     let resource = arguments.resource;
     let names = if arguments.limits.is_empty() {
         stored_names(limiter, &resource).await?
@@ -211,11 +218,11 @@ async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<Answer> 
     };
     let mut limits = vec![];
     for name in names {
-        limits.push(LimitUsage::from(
+        limits.push(LimitUtilization::from(
             limiter.resource_capacity(&resource, &name, scope).await?,
         ));
     }
-    Ok(Answer::of(Usage { resource, limits }))
+    Ok(CommandOutput::new(Utilization { resource, limits }))
 }
 
 async fn stored_names(limiter: &RateLimiter, resource: &Resource) -> Result<Vec<LimitName>> {
@@ -229,6 +236,6 @@ async fn stored_names(limiter: &RateLimiter, resource: &Resource) -> Result<Vec<
         }
     }
     Err(Error::usage(format!(
-        "neither resource {resource} nor the system has limits; name the ones to look at with --limit"
+        "neither resource {resource} nor the system has default limits; pass --limit NAME"
     )))
 }

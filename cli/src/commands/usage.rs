@@ -1,4 +1,4 @@
-//! `usage`: what was used, by hour, day and month.
+//! `usage`: usage by hour, day, and month.
 
 mod list;
 mod summary;
@@ -6,7 +6,7 @@ mod summary;
 use clap::{Args, Subcommand};
 use zae_limiter::{EntityId, Resource, Timestamp, UsageQuery, WindowKind};
 
-use crate::answer::Answer;
+use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::parse;
@@ -19,28 +19,28 @@ pub(crate) enum Command {
   zae-limiter usage list --resource gpt-4 --window hourly --start 2026-01-31 --end 2026-02-01
   zae-limiter usage list -e user-1 -r gpt-4 -w hourly --plot")]
     List(list::List),
-    /// Add up usage
+    /// Show usage totals
     #[command(after_help = "Examples:
   zae-limiter usage summary --entity-id user-1 --start 30d
   zae-limiter usage summary --resource gpt-4 --window monthly --output json")]
     Summary(summary::Summary),
 }
 
-/// Whose usage, of what, and when.
+/// Which usage to show.
 #[derive(Debug, Args)]
-#[group(id = "whose", required = true, multiple = true, args = ["entity_id", "resource"])]
+#[group(id = "scope", required = true, multiple = true, args = ["entity_id", "resource"])]
 struct Filter {
-    /// Of this entity
+    /// Usage of this entity
     #[arg(short, long, value_name = "ENTITY")]
     entity_id: Option<EntityId>,
-    /// Of this resource
+    /// Usage of this resource
     #[arg(short, long)]
     resource: Option<Resource>,
-    /// Windows that start at this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 24h
-    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    /// Windows that start at or after this time: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 24h
+    #[arg(long, value_name = "TIME", value_parser = parse::timestamp)]
     start: Option<Timestamp>,
-    /// Windows that start at this time or earlier
-    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    /// Windows that start at or before this time
+    #[arg(long, value_name = "TIME", value_parser = parse::timestamp)]
     end: Option<Timestamp>,
 }
 
@@ -50,7 +50,7 @@ impl Filter {
             (Some(entity), Some(resource)) => UsageQuery::of_entity(entity)?.resource(resource)?,
             (Some(entity), None) => UsageQuery::of_entity(entity)?,
             (None, Some(resource)) => UsageQuery::of_resource(resource)?,
-            (None, None) => return Err(Error::usage("name an entity or a resource")),
+            (None, None) => return Err(Error::usage("pass --entity-id or --resource")),
         };
         if let Some(window) = window {
             query = query.window(window);
@@ -65,7 +65,7 @@ impl Filter {
     }
 }
 
-pub(crate) async fn run(command: Command, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::List(arguments) => list::run(arguments, &context.limiter().await?).await,
         Command::Summary(arguments) => summary::run(arguments, &context.limiter().await?).await,

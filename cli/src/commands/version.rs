@@ -1,10 +1,10 @@
-//! `version`: what this command is, and what the table says it is.
+//! `version`: the versions of this command and the table.
 
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::{CLIENT_VERSION, Timestamp, VersionRecord};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::View;
@@ -14,24 +14,24 @@ use crate::output::View;
   zae-limiter version --client
   zae-limiter -n my-app version --output json")]
 pub(crate) struct Arguments {
-    /// Only this command's version; the table is not asked
+    /// Show only the version of this command, without reading the table
     #[arg(long)]
     client: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Versions {
+struct VersionReport {
     client_version: &'static str,
-    /// The format of the table that this command reads and writes.
+    /// The table schema that this command reads and writes.
     schema_version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    table: Option<Table>,
+    table: Option<TableVersion>,
 }
 
 #[derive(Debug, Serialize)]
-struct Table {
+struct TableVersion {
     name: String,
-    /// False if nobody has written its version yet.
+    /// Whether the table has a version record.
     initialized: bool,
     schema_version: Option<String>,
     client_min_version: Option<String>,
@@ -40,10 +40,10 @@ struct Table {
     updated_by: Option<String>,
 }
 
-impl Table {
-    fn of(name: String, record: Option<VersionRecord>) -> Self {
+impl TableVersion {
+    fn new(name: String, record: Option<VersionRecord>) -> Self {
         let initialized = record.is_some();
-        let (schema, least, lambda, at, by) = match record {
+        let (schema, client_min, lambda, at, by) = match record {
             Some(record) => (
                 Some(record.schema_version),
                 Some(record.client_min_version),
@@ -57,7 +57,7 @@ impl Table {
             name,
             initialized,
             schema_version: schema,
-            client_min_version: least,
+            client_min_version: client_min,
             lambda_version: lambda,
             updated_at: at,
             updated_by: by,
@@ -65,38 +65,41 @@ impl Table {
     }
 }
 
-impl Text for Versions {
+impl Text for VersionReport {
     fn text(&self, view: &View) -> String {
         let mut lines = vec![format!(
-            "zae-limiter {} (table format {})",
+            "zae-limiter {} (table schema {})",
             self.client_version, self.schema_version
         )];
         if let Some(table) = &self.table {
             lines.push(match (&table.schema_version, &table.client_min_version) {
-                (Some(schema), Some(least)) => {
+                (Some(schema), Some(client_min)) => {
                     format!(
-                        "table {}: format {schema}, for clients from {least} on",
+                        "table {}: schema {schema}, for clients {client_min} or newer",
                         table.name
                     )
                 }
                 _ => format!("table {}: not initialized", table.name),
             });
             if let (Some(at), Some(by)) = (table.updated_at, &table.updated_by) {
-                lines.push(format!("  written by {by} at {}", view.zone.show(at)));
+                lines.push(format!("  updated by {by} at {}", view.zone.show(at)));
             }
         }
         lines.join("\n")
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let table = if arguments.client {
         None
     } else {
         let limiter = context.limiter().await?;
-        Some(Table::of(limiter.name().to_string(), limiter.version().await?))
+        Some(TableVersion::new(
+            limiter.name().to_string(),
+            limiter.version().await?,
+        ))
     };
-    Ok(Answer::of(Versions {
+    Ok(CommandOutput::new(VersionReport {
         client_version: CLIENT_VERSION,
         schema_version: VersionRecord::SCHEMA_VERSION,
         table,

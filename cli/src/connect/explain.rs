@@ -1,4 +1,4 @@
-//! The limiter's errors in the words of the command line.
+//! Library errors, explained in terms of commands and options.
 
 use zae_limiter::Error;
 use zae_limiter::stack::Error as StackError;
@@ -6,11 +6,11 @@ use zae_limiter::stack::Error as StackError;
 const NO_CREDENTIALS: &str = "no AWS credentials were found; set AWS_PROFILE or AWS_ACCESS_KEY_ID, sign in with \
      `aws sso login`, or for a local cloud run: eval \"$(zae-limiter local env)\"";
 
-/// The error, with what to do next in terms of commands, and without what only a debugger wants.
+/// The error message with the next step as a command, and without SDK debug output.
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::PermissionDenied { message, .. } if lacks_credentials(message) => NO_CREDENTIALS.to_owned(),
-        Error::Unavailable { reason, .. } if fails_on_credentials(reason) => unloaded(reason),
+        Error::Unavailable { reason, .. } if fails_on_credentials(reason) => credentials_not_loaded(reason),
         Error::PermissionDenied {
             operation,
             table,
@@ -20,8 +20,8 @@ pub(crate) fn explain(error: &Error) -> String {
             cause(message)
         ),
         Error::TableMissing { table, place } => format!(
-            "there is no table {table} in {place}; deploy it with `zae-limiter deploy --name {table}`, \
-             or check --name, --region and --endpoint-url"
+            "table {table} does not exist in {place}; deploy it with `zae-limiter deploy --name {table}`, \
+             or check --name, --region, and --endpoint-url"
         ),
         Error::Unavailable {
             operation,
@@ -29,7 +29,7 @@ pub(crate) fn explain(error: &Error) -> String {
             reason,
             within,
         } => format!(
-            "{operation} on table {table} got no answer within {} s: {}; check --region, --endpoint-url and the \
+            "{operation} on table {table} got no response within {} s: {}; check --region, --endpoint-url, and the \
              network, or try again later",
             within.as_secs_f64(),
             cause(reason)
@@ -38,23 +38,26 @@ pub(crate) fn explain(error: &Error) -> String {
             operation,
             table,
             message,
-        } => format!("{operation} on table {table} was refused: {}", plain(message)),
-        Error::NoLimits { entity, resource } => format!(
-            "no limits for entity {entity} on {resource}: none are stored at entity, resource or system level; store \
-             some with `zae-limiter system set-defaults -l rpm:100`"
+        } => format!(
+            "{operation} on table {table} was refused: {}",
+            without_debug_output(message)
         ),
-        Error::IncompatibleSchema { .. } => format!("{error}; `zae-limiter check` tells more"),
+        Error::NoLimits { entity, resource } => format!(
+            "no limits for entity {entity} on {resource}: none are set at the entity, resource, or system level; set \
+             defaults with `zae-limiter system set-defaults -l rpm:100`"
+        ),
+        Error::IncompatibleSchema { .. } => format!("{error}; run `zae-limiter check` for details"),
         other => other.to_string(),
     }
 }
 
-/// Whether the table did not answer. Credentials that cannot be loaded are not that.
+/// Whether the table did not respond. Credentials that cannot be loaded are a different error.
 pub(crate) fn is_unavailable(error: &Error) -> bool {
     error.is_unavailable()
         && !matches!(error, Error::Unavailable { reason, .. } if fails_on_credentials(reason))
 }
 
-/// The same for stacks.
+/// The same for errors of stack operations.
 pub(crate) fn explain_stack(error: &StackError) -> String {
     match error {
         StackError::Denied { message, .. } | StackError::Call { message, .. }
@@ -68,31 +71,32 @@ pub(crate) fn explain_stack(error: &StackError) -> String {
             message,
             ..
         } if is_unreachable(error) => format!(
-            "{action} on {resource} got no answer: {}; check --region, --endpoint-url and the network",
+            "{action} on {resource} got no response: {}; check --region, --endpoint-url, and the network",
             cause(message)
         ),
         StackError::NoSuchStack { stack } => format!(
-            "there is no stack {stack}; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region and \
-             --endpoint-url"
+            "stack {stack} does not exist; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region, \
+             and --endpoint-url"
         ),
         StackError::NoRegion => crate::error::Error::NoRegion.to_string(),
-        other => plain(&other.to_string()).to_owned(),
+        other => without_debug_output(&other.to_string()).to_owned(),
     }
 }
 
-/// Whether nobody could be asked, for want of credentials.
+/// Whether the call failed because there were no usable credentials.
 pub(crate) fn is_without_credentials(error: &StackError) -> bool {
     matches!(error, StackError::Call { message, .. } if lacks_credentials(message) || fails_on_credentials(message))
 }
 
-/// Whether nobody answered.
+/// Whether the endpoint could not be reached.
 pub(crate) fn is_unreachable(error: &StackError) -> bool {
     let signs = ["dispatch failure", "connect", "timed out", "timeout"];
-    let told = |message: &str| {
+    let matches_sign = |message: &str| {
         let message = message.to_lowercase();
         signs.iter().any(|sign| message.contains(sign))
     };
-    matches!(error, StackError::Call { message, .. } if told(message)) && !is_without_credentials(error)
+    matches!(error, StackError::Call { message, .. } if matches_sign(message))
+        && !is_without_credentials(error)
 }
 
 fn lacks_credentials(message: &str) -> bool {
@@ -108,7 +112,7 @@ fn fails_on_credentials(message: &str) -> bool {
     message.contains("while loading credentials")
 }
 
-fn unloaded(message: &str) -> String {
+fn credentials_not_loaded(message: &str) -> String {
     format!(
         "the AWS credentials could not be loaded: {}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, sign in with \
          `aws sso login`, or for a local cloud run: eval \"$(zae-limiter local env)\"",
@@ -116,16 +120,16 @@ fn unloaded(message: &str) -> String {
     )
 }
 
-/// The last of a chain of causes, if the text is one; `-v` tells the whole.
+/// The last cause of a chain of SDK errors; `-v` shows the whole chain.
 fn cause(message: &str) -> &str {
-    let message = plain(message);
+    let message = without_debug_output(message);
     let chained = message.starts_with("dispatch failure");
     let last = message.rsplit(": ").next().filter(|_| chained);
     last.unwrap_or(message).trim_end_matches('.')
 }
 
-/// Without the debug form of the SDK's error, which follows its text in brackets.
-pub(crate) fn plain(message: &str) -> &str {
+/// Removes the debug output that the SDK appends to its messages in parentheses.
+pub(crate) fn without_debug_output(message: &str) -> &str {
     let debug = [
         "(DispatchFailure(",
         "(ConstructionFailure(",
@@ -144,9 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_ends_where_its_debug_form_begins() {
+    fn debug_output_is_removed_from_messages() {
         assert_eq!(
-            plain("dispatch failure: io error: refused (DispatchFailure(DispatchFailure { source: .. }))"),
+            without_debug_output(
+                "dispatch failure: io error: refused (DispatchFailure(DispatchFailure { source: .. }))"
+            ),
             "dispatch failure: io error: refused"
         );
         assert_eq!(
@@ -155,7 +161,7 @@ mod tests {
         );
         assert_eq!(cause("AccessDenied: no: never"), "AccessDenied: no: never");
         assert_eq!(
-            plain("AccessDenied: you (all) may not"),
+            without_debug_output("AccessDenied: you (all) may not"),
             "AccessDenied: you (all) may not"
         );
     }

@@ -1,9 +1,9 @@
-//! Getting to the table: on AWS, on another endpoint, or in a file.
+//! Connections to the table: on AWS, at another endpoint, or in a file.
 
 mod explain;
 
 pub(crate) use explain::{
-    explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials, plain,
+    explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials, without_debug_output,
 };
 
 use std::path::{Path, PathBuf};
@@ -18,30 +18,30 @@ use zae_limiter::{EmbeddedStore, Meter, Principal, RateLimiter, StackName};
 use crate::error::{Error, Result};
 use crate::parse;
 
-/// What a person waits for at most. A first call may have to sign in and to shake hands.
+/// Time budgets for interactive use. The first call may have to load credentials and set up TLS.
 const ACQUIRE_BUDGET: Duration = Duration::from_secs(5);
 const ADMIN_BUDGET: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Local clouds take any region; this is the one that their users expect.
-const USUAL_REGION: &str = "us-east-1";
+/// Local clouds accept any region; this is their usual default.
+const LOCAL_REGION: &str = "us-east-1";
 
-/// Where the table is.
+/// Where the table is: an embedded file, or an AWS account and region.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct TableLocation {
     pub(crate) embedded: Option<PathBuf>,
     pub(crate) region: Option<String>,
     pub(crate) endpoint: Option<String>,
     pub(crate) profile: Option<String>,
-    /// Credentials that any local cloud takes, in place of the user's own.
+    /// Use the dummy credentials of a local cloud instead of the user's.
     pub(crate) local_credentials: bool,
 }
 
-impl Place {
-    /// The configuration for AWS's services, with the region settled.
+impl TableLocation {
+    /// The SDK configuration. Fails if there is no region.
     pub(crate) async fn aws(&self) -> Result<SdkConfig> {
         if let Some(file) = &self.embedded {
             return Err(Error::usage(format!(
-                "this works on a stack, and --embedded {} is only a table; leave --embedded out",
+                "this command needs a stack, and --embedded {} is only a table; remove --embedded",
                 file.display()
             )));
         }
@@ -70,7 +70,7 @@ impl Place {
         Ok(config)
     }
 
-    /// The endpoint that was given or is set for all of AWS.
+    /// `--endpoint-url`, or `AWS_ENDPOINT_URL`.
     fn endpoint(&self) -> Option<String> {
         let set = || {
             std::env::var("AWS_ENDPOINT_URL")
@@ -80,7 +80,7 @@ impl Place {
         self.endpoint.clone().or_else(set)
     }
 
-    /// The region for an endpoint that is not AWS's. The instance's metadata service is not asked: there is none.
+    /// The region for a custom endpoint. Does not query the instance metadata service, which would time out.
     async fn local_region(&self) -> Option<Region> {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if set("AWS_REGION") || set("AWS_DEFAULT_REGION") {
@@ -91,62 +91,65 @@ impl Place {
             profile = profile.profile_name(name);
         }
         let found = profile.build().region().await;
-        Some(found.unwrap_or_else(|| Region::from_static(USUAL_REGION)))
+        Some(found.unwrap_or_else(|| Region::from_static(LOCAL_REGION)))
     }
 }
 
-/// A limiter on the table.
-pub(crate) async fn limiter(place: &Place, name: &StackName) -> Result<RateLimiter> {
-    finish(place, builder(place, name).await?).await
+/// A limiter for the table.
+pub(crate) async fn limiter(location: &TableLocation, name: &StackName) -> Result<RateLimiter> {
+    finish(location, builder(location, name).await?).await
 }
 
-/// A limiter whose calls and capacity are counted.
-pub(crate) async fn metered_limiter(place: &Place, name: &StackName) -> Result<(RateLimiter, Meter)> {
+/// A limiter that counts its calls and consumed capacity.
+pub(crate) async fn metered_limiter(
+    location: &TableLocation,
+    name: &StackName,
+) -> Result<(RateLimiter, Meter)> {
     let meter = Meter::new();
-    let builder = builder(place, name).await?.meter(meter.clone());
-    Ok((finish(place, builder).await?, meter))
+    let builder = builder(location, name).await?.meter(meter.clone());
+    Ok((finish(location, builder).await?, meter))
 }
 
-async fn builder(place: &Place, name: &StackName) -> Result<zae_limiter::Builder> {
-    Ok(match &place.embedded {
-        Some(file) => RateLimiter::embedded_at(in_a_directory(file)?).name(name.as_str()),
+async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
+    Ok(match &location.embedded {
+        Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),
         None => RateLimiter::builder(name.as_str())
-            .sdk_config(place.aws().await?)
+            .sdk_config(location.aws().await?)
             .connect_timeout(CONNECT_TIMEOUT),
     })
 }
 
-async fn finish(place: &Place, builder: zae_limiter::Builder) -> Result<RateLimiter> {
+async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<RateLimiter> {
     let mut builder = builder
         .time_budget(ACQUIRE_BUDGET)
         .admin_time_budget(ADMIN_BUDGET);
-    if place.embedded.is_some() {
+    if location.embedded.is_some() {
         builder = builder.principal(local_user());
     }
     Ok(builder.await?)
 }
 
-/// A client for records that the limiter does not know.
-pub(crate) async fn dynamo(place: &Place) -> Result<aws_sdk_dynamodb::Client> {
-    let Some(file) = &place.embedded else {
-        return Ok(aws_sdk_dynamodb::Client::new(&place.aws().await?));
+/// A DynamoDB client for items that the limiter does not manage.
+pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb::Client> {
+    let Some(file) = &location.embedded else {
+        return Ok(aws_sdk_dynamodb::Client::new(&location.aws().await?));
     };
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::v2026_01_12())
-        .region(Region::from_static(USUAL_REGION))
+        .region(Region::from_static(LOCAL_REGION))
         .endpoint_url("http://embedded.invalid")
         .credentials_provider(Credentials::from_keys("embedded", "embedded", None))
-        .http_client(EmbeddedStore::file(in_a_directory(file)?).await?)
+        .http_client(EmbeddedStore::file(with_existing_directory(file)?).await?)
         .build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
 }
 
-/// The file, if it can be made where it is to be.
-fn in_a_directory(file: &Path) -> Result<&Path> {
+/// The file, if its directory exists.
+fn with_existing_directory(file: &Path) -> Result<&Path> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     match directory {
         Some(directory) if !directory.is_dir() => Err(Error::usage(format!(
-            "--embedded {}: there is no directory {}; create it or name another file",
+            "--embedded {}: directory {} does not exist; create it or choose another file",
             file.display(),
             directory.display()
         ))),
@@ -154,7 +157,7 @@ fn in_a_directory(file: &Path) -> Result<&Path> {
     }
 }
 
-/// Who changes a file of this machine.
+/// The principal of changes to an embedded table, for the audit trail.
 fn local_user() -> String {
     let named = ["USER", "LOGNAME"]
         .iter()

@@ -1,20 +1,20 @@
-//! Charts in the terminal: one column a point, in eighths of a line.
+//! Bar charts for the terminal: one column per point, with a resolution of an eighth of a line.
 
 use super::{View, grouped};
 
 const HEIGHT: usize = 8;
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Where nobody says how wide the terminal is.
-const USUAL_WIDTH: usize = 80;
+/// The width if the output is not a terminal.
+const DEFAULT_WIDTH: usize = 80;
 
-/// A value with the name of its place on the axis.
+/// A value with its label on the x-axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Point {
     pub(crate) label: String,
     pub(crate) value: i128,
 }
 
-/// Values in order of time.
+/// A chart of values, oldest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -22,38 +22,38 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// The chart as text. Only as many of the latest points as fit are drawn.
+    /// The chart as text. If not all points fit, only the latest are drawn.
     pub(crate) fn render(&self, view: &View) -> String {
-        let most = self
+        let highest = self
             .points
             .iter()
             .map(|point| point.value)
             .max()
             .unwrap_or(0)
             .max(0);
-        let scale = grouped(most);
+        let scale = grouped(highest);
         let margin = scale.chars().count() + 2;
-        let room = view.width.unwrap_or(USUAL_WIDTH).saturating_sub(margin).max(1);
+        let room = view.width.unwrap_or(DEFAULT_WIDTH).saturating_sub(margin).max(1);
         let points = &self.points[self.points.len().saturating_sub(room)..];
-        // Few points get wide columns.
-        let each = (room / points.len().max(1)).clamp(1, 6);
+        // The fewer the points, the wider the columns.
+        let column_width = (room / points.len().max(1)).clamp(1, 6);
 
         let mut lines = vec![view.paint.strong(&self.title)];
-        for level in (0..HEIGHT).rev() {
-            let side = match level {
-                _ if level == HEIGHT - 1 => scale.clone(),
+        for row in (0..HEIGHT).rev() {
+            let axis_label = match row {
+                _ if row == HEIGHT - 1 => scale.clone(),
                 0 => "0".to_owned(),
                 _ => String::new(),
             };
-            // A gap keeps neighbours apart where there is room.
-            let filled = if each > 1 { each - 1 } else { 1 };
+            // A gap separates neighboring columns if there is room.
+            let filled = if column_width > 1 { column_width - 1 } else { 1 };
             let mut bars = String::new();
             for point in points {
-                let column = column_at(point.value, most, level);
+                let column = column_at(point.value, highest, row);
                 bars.extend(std::iter::repeat_n(column, filled));
-                bars.extend(std::iter::repeat_n(' ', each - filled));
+                bars.extend(std::iter::repeat_n(' ', column_width - filled));
             }
-            let line = format!("{side:>width$} │{bars}", width = margin - 2);
+            let line = format!("{axis_label:>width$} │{bars}", width = margin - 2);
             lines.push(line.trim_end().to_owned());
         }
         if let (Some(first), Some(last)) = (points.first(), points.last()) {
@@ -68,14 +68,14 @@ impl Chart {
     }
 }
 
-fn column_at(value: i128, most: i128, level: usize) -> char {
-    if value <= 0 || most <= 0 {
+fn column_at(value: i128, highest: i128, row: usize) -> char {
+    if value <= 0 || highest <= 0 {
         return ' ';
     }
-    // Rounded up, so that a little is not nothing.
-    let eighths = (value * (HEIGHT * 8) as i128 + most - 1) / most;
-    let here = eighths - (level * 8) as i128;
-    EIGHTHS[usize::try_from(here.clamp(0, 8)).unwrap_or(0)]
+    // Rounded up, so that every positive value is visible.
+    let eighths = (value * (HEIGHT * 8) as i128 + highest - 1) / highest;
+    let in_row = eighths - (row * 8) as i128;
+    EIGHTHS[usize::try_from(in_row.clamp(0, 8)).unwrap_or(0)]
 }
 
 #[cfg(test)]
@@ -89,8 +89,8 @@ mod tests {
             points: values
                 .iter()
                 .enumerate()
-                .map(|(place, value)| Point {
-                    label: format!("t{place}"),
+                .map(|(index, value)| Point {
+                    label: format!("t{index}"),
                     value: *value,
                 })
                 .collect(),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_fills_its_column_and_the_smallest_is_still_seen() {
+    fn the_largest_value_fills_its_column_and_the_smallest_is_visible() {
         let text = chart(&[8_000, 1, 4_000]).render(&view(20));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1].trim_end(), "8,000 │███");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn many_points_are_cut_to_the_latest_that_fit() {
+    fn only_the_latest_points_that_fit_are_drawn() {
         let values: Vec<i128> = (1..=500).collect();
         let text = chart(&values).render(&view(40));
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_debts_are_drawn_as_nothing() {
+    fn zero_and_negative_values_draw_no_bar() {
         assert!(!chart(&[0, -5]).render(&view(40)).contains('█'));
         assert!(chart(&[]).render(&view(40)).contains("rpm"));
     }

@@ -1,4 +1,4 @@
-//! What is shown while something takes its time: a line drawn anew on a terminal, lines in CI, JSON lines for programs.
+//! Progress output: a status line redrawn in place on a terminal, plain lines in CI, JSON lines for programs.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use super::{Format, Terminal};
 
-/// To the start of the line, and everything on it away.
+/// Moves to the start of the line and clears it.
 pub(crate) const CLEAR: &str = "\r\u{1b}[2K";
 const CELLS: usize = 20;
 
-/// For whom progress is shown.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A terminal on which the last line is drawn anew.
+    /// A status line that is redrawn in place, on a terminal.
     Live,
-    /// A line for each event.
+    /// One line per event.
     Lines,
-    /// An object for each event, on standard output.
+    /// One JSON object per event, on standard output.
     Json,
 }
 
@@ -32,13 +32,13 @@ impl Style {
     }
 }
 
-/// Minutes and seconds: `02:05`.
+/// Elapsed minutes and seconds: `02:05`.
 pub(crate) fn clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     format!("{:02}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// How much of it is done.
+/// A progress bar.
 pub(crate) fn bar(done: usize, total: usize) -> String {
     let filled = done
         .min(total)
@@ -48,23 +48,23 @@ pub(crate) fn bar(done: usize, total: usize) -> String {
     format!("{}{}", "█".repeat(filled), "░".repeat(CELLS - filled))
 }
 
-/// A line that wraps could not be cleared.
+/// Truncates a line to the width of the terminal: a line that wraps could not be cleared.
 pub(crate) fn cut(line: &str, width: usize) -> String {
     line.trim_end().chars().take(width.saturating_sub(1)).collect()
 }
 
-/// Columns of the terminal behind standard error.
+/// The width of the terminal on standard error.
 pub(crate) fn width() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
-/// On standard error. A terminal that is gone does not stop the work.
+/// Prints to standard error and ignores errors: a closed terminal must not stop the work.
 pub(crate) fn print(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// On standard output, for programs.
+/// Prints one JSON object to standard output.
 pub(crate) fn line(object: &Value) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{object}").and_then(|()| stdout.flush());
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_full_at_its_total_and_never_fuller() {
+    fn a_bar_is_full_at_its_total_and_never_overflows() {
         assert_eq!(bar(1, 4), format!("{}{}", "█".repeat(5), "░".repeat(15)));
         for (done, total) in [(4, 4), (9, 4)] {
             assert_eq!(bar(done, total), "█".repeat(20), "{done} of {total}");

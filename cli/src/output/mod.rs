@@ -1,61 +1,61 @@
-//! How answers look: tables that fit the terminal, numbers and times for people, charts, colours.
+//! Rendering: tables that fit the terminal, numbers, times, charts, and colors.
 
 mod chart;
 pub(crate) mod live;
 mod number;
 mod paint;
-mod table;
-mod times;
+mod text_table;
+mod time_zone;
 
 pub(crate) use chart::{Chart, Point};
 pub(crate) use number::{decimal, grouped};
 pub(crate) use paint::Paint;
-pub(crate) use table::{Align, Table};
-pub(crate) use times::Zone;
+pub(crate) use text_table::{Align, TextTable};
+pub(crate) use time_zone::Zone;
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
 
-/// For whom the answer is.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// Tables and sentences, for people.
+    /// Tables and messages, for people.
     #[default]
     Table,
     /// JSON, for programs.
     Json,
 }
 
-/// When to colour.
+/// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set.
     #[default]
     Auto,
-    /// In any case.
+    /// Always.
     Always,
-    /// In no case.
+    /// Never.
     Never,
 }
 
-/// What a text is fitted to.
+/// The settings that text is rendered with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View {
-    /// Columns of the terminal; nothing where there is none.
+    /// The width of the terminal, or `None` if the output is not a terminal.
     pub(crate) width: Option<usize>,
     pub(crate) paint: Paint,
     pub(crate) zone: Zone,
 }
 
-/// Both ends of the conversation.
+/// The terminal of the process: standard output and standard error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
     pub(crate) format: Format,
     pub(crate) view: View,
-    /// Colours of standard error.
+    /// Colors for standard error.
     pub(crate) errors: Paint,
-    /// Whether standard error is a terminal, on which lines can be drawn anew.
+    /// Whether standard error is a terminal, where a status line can be redrawn.
     pub(crate) live: bool,
     pub(crate) verbose: bool,
 }

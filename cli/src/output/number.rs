@@ -17,7 +17,7 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
-/// A number with so many decimal places: `1,234.5`.
+/// A number with a fixed number of decimal places: `1,234.5`.
 pub(crate) fn decimal(number: f64, places: usize) -> String {
     let text = format!("{number:.places$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));

@@ -1,10 +1,10 @@
-//! Colours, where they are wanted.
+//! Colors.
 
 use anstyle::{AnsiColor, Style};
 
 use super::Color;
 
-/// Paints, or leaves text as it is.
+/// Applies colors, or leaves text unchanged if colors are off.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_is_painted() {
+    fn colors_follow_the_option_and_the_terminal() {
         assert_eq!(Paint::new(Color::Never, true).bad("x"), "x");
         assert_eq!(Paint::new(Color::Auto, false).bad("x"), "x");
         assert!(Paint::new(Color::Always, false).bad("x").starts_with('\u{1b}'));

@@ -13,7 +13,7 @@ fn bench(limits: &[&str]) -> Bench {
 }
 
 #[test]
-fn an_admitted_call_tells_what_it_used_and_what_is_left() {
+fn an_admitted_call_reports_used_and_available_tokens() {
     let bench = bench(&["rpm:100", "tpm:1000"]);
     let lease = bench.json(&[
         "acquire", "user-1", "gpt-4", "-c", "rpm:1", "-c", "tpm:500", "--adjust", "tpm:120",
@@ -31,13 +31,13 @@ fn an_admitted_call_tells_what_it_used_and_what_is_left() {
 }
 
 #[test]
-fn a_refused_call_ends_with_75_and_has_the_shape_of_the_python_peer() {
+fn a_rejected_call_exits_with_75_and_prints_the_json_of_the_python_package() {
     let bench = bench(&["rpm:2/day"]);
     bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpm:2"]);
-    let said = bench
+    let result = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "--output", "json"])
-        .ended(75);
-    let rejection = said.json();
+        .expect_exit(75);
+    let rejection = result.json();
     assert_eq!(rejection["error"], "rate_limit_exceeded");
     assert!(rejection["retry_after_seconds"].as_f64().unwrap() > 3600.0);
     assert!(rejection["retry_after_ms"].is_u64());
@@ -57,7 +57,7 @@ fn a_refused_call_ends_with_75_and_has_the_shape_of_the_python_peer() {
     }
     let table = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])
-        .ended(75);
+        .expect_exit(75);
     assert!(
         table.stdout.contains("limited:") && table.stdout.contains("exceeded"),
         "{table:?}"
@@ -76,7 +76,7 @@ fn a_lease_is_shown_as_a_table_too() {
 }
 
 #[test]
-fn many_acquires_are_counted_and_measured() {
+fn repeated_acquires_are_counted_and_measured() {
     let bench = bench(&["rpm:25/day"]);
     let summary = bench.json(&[
         "acquire",
@@ -102,7 +102,7 @@ fn many_acquires_are_counted_and_measured() {
     let written = summary["capacity_per_acquire"]["write"].as_f64().unwrap();
     assert!(written > 0.0 && written <= 2.0, "{summary}");
     let text = bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "--count", "3"]);
-    assert!(text.contains("0 admitted, 3 limited, 0 errors"), "{text}");
+    assert!(text.contains("0 admitted, 3 rate limited, 0 errors"), "{text}");
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn limits_can_come_with_the_call() {
     bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "-l", "rpm:1/day"]);
     bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "-l", "rpm:1/day"])
-        .ended(75);
+        .expect_exit(75);
 }
 
 #[test]
-fn available_tells_when_an_amount_will_be_there() {
+fn available_reports_when_tokens_will_be_available() {
     let bench = bench(&["rpm:10/day:20"]);
     let fresh = bench.json(&["available", "user-1", "gpt-4"]);
     assert_eq!(
@@ -135,7 +135,7 @@ fn available_tells_when_an_amount_will_be_there() {
 }
 
 #[test]
-fn a_child_counts_on_its_parent() {
+fn a_cascading_child_charges_its_parent() {
     let bench = bench(&["rpm:10/day"]);
     bench.ok(&["entity", "create", "project-1"]);
     bench.ok(&["entity", "create", "key-1", "--parent", "project-1", "--cascade"]);

@@ -1,4 +1,4 @@
-//! Filling the archive with what was written before it was there, on a local cloud with the real archiver.
+//! `audit archive` on a local cloud, compared with the real archiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,26 +10,26 @@ use aws_sdk_s3::config::{BehaviorVersion, Credentials, Region};
 use serde_json::{Value, json};
 
 use crate::local::Cloud;
-use crate::tool::{Bench, Said, said};
+use crate::tool::{Bench, RunResult, result};
 
 /// How long the stream and the archiver may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// A bucket that no archiver writes to.
 const BY_HAND: &str = "by-hand";
 
-fn on(cloud: &Cloud, arguments: &[&str]) -> Said {
-    said(cloud.on(&[arguments, &["-n", "demo"]].concat()))
+fn on(cloud: &Cloud, arguments: &[&str]) -> RunResult {
+    result(cloud.on(&[arguments, &["-n", "demo"]].concat()))
 }
 
 /// `audit archive`, with the line that tells the end.
-fn archive(cloud: &Cloud, arguments: &[&str], code: i32) -> (Value, Said) {
-    let said = on(
+fn archive(cloud: &Cloud, arguments: &[&str], code: i32) -> (Value, RunResult) {
+    let result = on(
         cloud,
         &[&["audit", "archive", "--output", "json"], arguments].concat(),
     )
-    .ended(code);
-    let last = said.stdout.lines().last().unwrap_or("null").to_owned();
-    (serde_json::from_str(&last).unwrap(), said)
+    .expect_exit(code);
+    let last = result.stdout.lines().last().unwrap_or("null").to_owned();
+    (serde_json::from_str(&last).unwrap(), result)
 }
 
 struct Clients {
@@ -114,35 +114,35 @@ impl Clients {
 
 /// One cloud for all of it: each step is the ground of the next.
 #[tokio::test]
-async fn events_from_before_the_archive_get_into_it_as_the_archiver_would_put_them() {
+async fn older_events_are_archived_as_the_archiver_would_archive_them() {
     let cloud = Cloud::new();
-    cloud.up().ended(0);
+    cloud.up().expect_exit(0);
     let clients = Clients::of(&cloud);
     on(
         &cloud,
         &["deploy", "--no-aggregator", "--no-audit-archival", "--yes"],
     )
-    .ended(0);
+    .expect_exit(0);
     let events = changes(&cloud, &clients).await;
-    without_an_archive_it_says_how_to_get_one(&cloud);
-    a_bucket_is_filled_and_filled_again(&cloud, &clients, &events).await;
+    without_an_archive_the_error_says_how_to_enable_it(&cloud);
+    archiving_twice_gives_the_same_objects(&cloud, &clients, &events).await;
     the_archiver_writes_the_same_bytes(&cloud, &clients).await;
-    what_is_no_event_is_left_out_and_told(&cloud, &clients).await;
+    invalid_events_are_left_out_and_reported(&cloud, &clients).await;
 }
 
 /// Changes of an entity that is deleted again, a resource and the system, and an event of January. Returns their ids.
 async fn changes(cloud: &Cloud, clients: &Clients) -> BTreeSet<String> {
-    on(cloud, &["entity", "create", "user-1"]).ended(0);
-    on(cloud, &["entity", "set-limits", "user-1", "-l", "rpm:10"]).ended(0);
-    on(cloud, &["entity", "delete", "user-1", "--yes"]).ended(0);
-    on(cloud, &["resource", "set-defaults", "gpt-4", "-l", "rpm:10"]).ended(0);
-    on(cloud, &["system", "set-defaults", "-l", "rpm:10"]).ended(0);
+    on(cloud, &["entity", "create", "user-1"]).expect_exit(0);
+    on(cloud, &["entity", "set-limits", "user-1", "-l", "rpm:10"]).expect_exit(0);
+    on(cloud, &["entity", "delete", "user-1", "--yes"]).expect_exit(0);
+    on(cloud, &["resource", "set-defaults", "gpt-4", "-l", "rpm:10"]).expect_exit(0);
+    on(cloud, &["system", "set-defaults", "-l", "rpm:10"]).expect_exit(0);
     clients
         .put_event("01KGA0VC000000000000000001", "2026-01-31T23:59:59Z")
         .await;
     let mut ids = BTreeSet::new();
     for subject in ["user-1", "$RESOURCE:gpt-4", "$SYSTEM"] {
-        let listed = on(cloud, &["audit", "list", "-e", subject, "--output", "json"]).ended(0);
+        let listed = on(cloud, &["audit", "list", "-e", subject, "--output", "json"]).expect_exit(0);
         let listed = listed.json();
         let events = listed["events"].as_array().unwrap().iter();
         ids.extend(events.map(|event| event["event_id"].as_str().unwrap().to_owned()));
@@ -151,14 +151,14 @@ async fn changes(cloud: &Cloud, clients: &Clients) -> BTreeSet<String> {
     ids
 }
 
-fn without_an_archive_it_says_how_to_get_one(cloud: &Cloud) {
-    let told = on(cloud, &["audit", "archive", "--since", "1d", "--output", "json"]).ended(1);
+fn without_an_archive_the_error_says_how_to_enable_it(cloud: &Cloud) {
+    let told = on(cloud, &["audit", "archive", "--since", "1d", "--output", "json"]).expect_exit(1);
     assert_eq!(told.error()["error"], "archive_missing");
     assert!(told.stderr.contains("--enable-audit-archival"), "{told:?}");
     let arguments = [
         "audit", "archive", "--since", "1d", "--output", "json", "-n", "nobody",
     ];
-    let told = said(cloud.on(&arguments)).ended(1);
+    let told = result(cloud.on(&arguments)).expect_exit(1);
     assert_eq!(told.error()["error"], "stack_missing");
     let (_, told) = archive(cloud, &["--since", "1d", "--bucket", "not-there"], 1);
     assert_eq!(told.error()["error"], "denied");
@@ -166,11 +166,11 @@ fn without_an_archive_it_says_how_to_get_one(cloud: &Cloud) {
     let arguments = [
         "audit", "archive", "--since", "1d", "--bucket", BY_HAND, "--output", "json", "-n", "nobody",
     ];
-    let told = said(cloud.on(&arguments)).ended(1);
-    assert_eq!(told.error()["error"], "table_missing");
+    let told = result(cloud.on(&arguments)).expect_exit(1);
+    assert_eq!(told.error()["error"], "table_missing", "{told:?}");
 }
 
-async fn a_bucket_is_filled_and_filled_again(cloud: &Cloud, clients: &Clients, events: &BTreeSet<String>) {
+async fn archiving_twice_gives_the_same_objects(cloud: &Cloud, clients: &Clients, events: &BTreeSet<String>) {
     clients.s3.create_bucket().bucket(BY_HAND).send().await.unwrap();
     let whole = ["--since", "2026-01-01", "--bucket", BY_HAND];
     let (dry, _) = archive(cloud, &[&whole[..], &["--dry-run"]].concat(), 0);
@@ -194,9 +194,9 @@ async fn a_bucket_is_filled_and_filled_again(cloud: &Cloud, clients: &Clients, e
         "--concurrency",
         "1",
     ];
-    let (done, said) = archive(cloud, &january, 0);
+    let (done, result) = archive(cloud, &january, 0);
     assert_eq!((&done["event"], &done["archived"]), (&json!("done"), &json!(1)));
-    assert!(said.stdout.contains(r#""event":"progress""#), "{said:?}");
+    assert!(result.stdout.contains(r#""event":"progress""#), "{result:?}");
     let object = "audit/year=2026/month=01/day=31/01KGA0VC000000000000000001.jsonl.gz";
     assert_eq!(
         clients.objects(BY_HAND).await.into_keys().collect::<Vec<_>>(),
@@ -215,7 +215,7 @@ async fn a_bucket_is_filled_and_filled_again(cloud: &Cloud, clients: &Clients, e
     assert_eq!(&first.keys().filter_map(ids).collect::<BTreeSet<_>>(), events);
     assert!(first.contains_key(object), "{:?}", first.keys());
 
-    let text = on(cloud, &[&["audit", "archive"], &whole[..]].concat()).ended(0);
+    let text = on(cloud, &[&["audit", "archive"], &whole[..]].concat()).expect_exit(0);
     assert!(
         text.stdout.contains(BY_HAND) && text.stdout.contains("Archived"),
         "{text:?}"
@@ -242,14 +242,14 @@ async fn the_archiver_writes_the_same_bytes(cloud: &Cloud, clients: &Clients) {
             "--yes",
         ],
     )
-    .ended(0);
-    let status = on(cloud, &["status", "--output", "json"]).ended(0).json();
+    .expect_exit(0);
+    let status = on(cloud, &["status", "--output", "json"]).expect_exit(0).json();
     let bucket = status["stack"]["outputs"]["AuditArchiveBucketName"]
         .as_str()
         .unwrap()
         .to_owned();
 
-    on(cloud, &["resource", "set-defaults", "gpt-5", "-l", "rpm:10"]).ended(0);
+    on(cloud, &["resource", "set-defaults", "gpt-5", "-l", "rpm:10"]).expect_exit(0);
     clients
         .put_event("01KGA0VC000000000000000002", "2026-02-28T00:00:00Z")
         .await;
@@ -257,7 +257,7 @@ async fn the_archiver_writes_the_same_bytes(cloud: &Cloud, clients: &Clients) {
         cloud,
         &["audit", "list", "-e", "$RESOURCE:gpt-5", "--output", "json"],
     )
-    .ended(0);
+    .expect_exit(0);
     let awaited = [
         listed.json()["events"][0]["event_id"]
             .as_str()
@@ -292,7 +292,7 @@ async fn the_archiver_writes_the_same_bytes(cloud: &Cloud, clients: &Clients) {
     assert_eq!(clients.objects(&bucket).await, by_command);
 }
 
-async fn what_is_no_event_is_left_out_and_told(cloud: &Cloud, clients: &Clients) {
+async fn invalid_events_are_left_out_and_reported(cloud: &Cloud, clients: &Clients) {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = clients
         .dynamodb
@@ -319,20 +319,24 @@ async fn what_is_no_event_is_left_out_and_told(cloud: &Cloud, clients: &Clients)
 }
 
 #[test]
-fn a_table_that_does_not_answer_is_told_as_such() {
+fn an_unavailable_table_is_reported_as_unavailable() {
     let cloud = Cloud::new();
     let arguments = [
         "audit", "archive", "--since", "1d", "--bucket", BY_HAND, "--output", "json",
     ];
-    let told = said(cloud.on(&arguments)).ended(69);
+    let told = result(cloud.on(&arguments)).expect_exit(69);
     assert_eq!(told.error()["error"], "unavailable");
     assert!(told.stderr.contains("--endpoint-url"), "{told:?}");
 }
 
 #[test]
-fn nothing_is_asked_for_that_cannot_be() {
+fn invalid_time_ranges_are_rejected() {
     let bench = Bench::new();
-    let archive = |arguments: &[&str]| bench.run(&[&["audit", "archive"], arguments].concat()).ended(2);
+    let archive = |arguments: &[&str]| {
+        bench
+            .run(&[&["audit", "archive"], arguments].concat())
+            .expect_exit(2)
+    };
     assert!(archive(&[]).stderr.contains("--since"));
     assert!(
         archive(&["--since", "yesterday"])

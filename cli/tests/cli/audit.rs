@@ -50,5 +50,5 @@ fn resources_and_the_system_have_events_too() {
     assert_eq!(bench.ok(&["audit", "list", "-e", "nobody"]), "0 events\n");
     bench
         .run(&["audit", "list", "-e", "user-1", "--start-event-id", "x"])
-        .ended(2);
+        .expect_exit(2);
 }

@@ -1,11 +1,11 @@
-//! The command with the functions in it, which needs no archives beside it.
+//! The command with the feature `bundled-functions`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::local::{Cloud, ministack};
-use crate::tool::{Bench, Said, command, said};
+use crate::tool::{Bench, RunResult, command, result};
 
 /// An archive that was there when the command was built.
 fn aggregator() -> Vec<u8> {
@@ -21,23 +21,23 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "aarch64") {
     "x86_64"
 };
 
-fn in_an_empty_directory(bench: &Bench, arguments: &[&str]) -> Said {
+fn in_an_empty_directory(bench: &Bench, arguments: &[&str]) -> RunResult {
     let mut command = command();
     command.current_dir(bench.path("")).args(arguments);
-    said(command)
+    result(command)
 }
 
 #[test]
-fn an_archive_is_exported_out_of_the_command() {
+fn a_bundled_package_can_be_exported() {
     let bench = Bench::new();
     let export = ["lambda-export", "--architecture", ARCHITECTURE];
     let to_file = [&export[..], &["--output", "lambda.zip"]].concat();
-    let exported = in_an_empty_directory(&bench, &to_file).ended(0);
+    let exported = in_an_empty_directory(&bench, &to_file).expect_exit(0);
     assert!(exported.stdout.contains("wrote lambda.zip"), "{exported:?}");
     assert!(std::fs::read(bench.path("lambda.zip")).unwrap() == aggregator());
     let info = ["--function", "archiver", "--info", "--output", "json"];
     let info = [&export[..], &info].concat();
-    let info = in_an_empty_directory(&bench, &info).ended(0).json();
+    let info = in_an_empty_directory(&bench, &info).expect_exit(0).json();
     assert_eq!(
         (&info["source"], &info["written"]),
         (&json!("bundled"), &json!(null))
@@ -45,7 +45,7 @@ fn an_archive_is_exported_out_of_the_command() {
 }
 
 #[test]
-fn a_directory_that_is_named_stands_above_what_is_in_the_command() {
+fn a_code_directory_takes_precedence_over_the_bundled_packages() {
     let bench = Bench::new();
     bench.write("aggregator.zip", "PK\u{3}\u{4}mine");
     let arguments = [
@@ -56,21 +56,21 @@ fn a_directory_that_is_named_stands_above_what_is_in_the_command() {
         "--output",
         "json",
     ];
-    let info = in_an_empty_directory(&bench, &arguments).ended(0).json();
+    let info = in_an_empty_directory(&bench, &arguments).expect_exit(0).json();
     assert_eq!(info["bytes"], 8);
     let missing = ["lambda-export", "--function", "archiver", "--code-directory", "."];
-    in_an_empty_directory(&bench, &missing).ended(2);
+    in_an_empty_directory(&bench, &missing).expect_exit(2);
 }
 
 #[test]
 fn a_stack_with_functions_is_deployed_from_anywhere() {
     let cloud = Cloud::new();
-    cloud.up().ended(0);
+    cloud.up().expect_exit(0);
     let architecture = format!("lambda_architecture={ARCHITECTURE}");
     let mut deploy = cloud.on(&["deploy", "-n", "demo", "--yes", "--output", "json"]);
     deploy.args(["--set", &architecture]);
     deploy.current_dir(cloud.bench.path(""));
-    let deployed = said(deploy).ended(0);
+    let deployed = result(deploy).expect_exit(0);
     let events: Vec<serde_json::Value> = deployed
         .stdout
         .lines()
@@ -92,15 +92,15 @@ fn an_upgrade_of_the_functions_alone_is_refused_if_more_would_change() {
     up.arg("--ministack")
         .arg(ministack)
         .current_dir(cloud.bench.path(""));
-    said(up).ended(0);
+    result(up).expect_exit(0);
     let upgrade = |option: &str, value: &str| {
         let arguments = ["upgrade", "-n", "demo", "--yes", "--lambda-only", option, value];
         let mut upgrade = cloud.on(&arguments);
         upgrade.current_dir(cloud.bench.path(""));
-        said(upgrade)
+        result(upgrade)
     };
-    let more = upgrade("--log-retention-days", "7").ended(2);
+    let more = upgrade("--log-retention-days", "7").expect_exit(2);
     assert!(more.stderr.contains("AggregatorLogGroup"), "{more:?}");
-    let alone = upgrade("--lambda-memory", "512").ended(0);
+    let alone = upgrade("--lambda-memory", "512").expect_exit(0);
     assert!(alone.stdout.contains("stack demo was updated"), "{alone:?}");
 }

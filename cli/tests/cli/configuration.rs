@@ -22,7 +22,7 @@ fn system_defaults_are_set_shown_and_deleted() {
     assert_eq!(set["limits"][1], tpm);
     let shown = bench.ok(&["system", "get-defaults"]);
     assert!(
-        shown.contains("tpm") && shown.contains("10,000 an hour") && shown.contains("on_unavailable: allow"),
+        shown.contains("tpm") && shown.contains("10,000 per hour") && shown.contains("on_unavailable: allow"),
         "{shown}"
     );
     assert_eq!(
@@ -59,7 +59,7 @@ fn resource_defaults_are_set_listed_and_deleted() {
     assert!(
         bench
             .ok(&["resource", "get-defaults", "openai/gpt-4"])
-            .contains("5 a second")
+            .contains("5 per second")
     );
     bench.ok(&["resource", "delete-defaults", "gpt-3.5", "-y"]);
     assert_eq!(bench.json(&["resource", "list"])["count"], 1);
@@ -86,7 +86,7 @@ fn entity_limits_are_for_one_resource_or_all() {
     assert!(
         bench
             .ok(&["entity", "get-limits", "user-1", "-r", "gpt-4"])
-            .contains("no limits are stored here")
+            .contains("no limits are set at this level")
     );
     assert_eq!(
         bench.json(&["available", "user-1", "gpt-4"])["limits"]["rpm"]["capacity"],
@@ -95,7 +95,7 @@ fn entity_limits_are_for_one_resource_or_all() {
 }
 
 #[test]
-fn config_reaches_every_level_by_its_coordinates() {
+fn config_reads_and_writes_every_level() {
     let bench = Bench::new();
     bench.ok(&[
         "config",
@@ -159,24 +159,23 @@ fn config_reaches_every_level_by_its_coordinates() {
 }
 
 #[test]
-fn config_says_what_its_coordinates_lack() {
+fn config_names_the_missing_level_argument() {
     let bench = Bench::new();
     for (arguments, told) in [
-        (
-            &["--level", "system", "--resource", "gpt-4"][..],
-            "leave them out",
-        ),
+        (&["--level", "system", "--resource", "gpt-4"][..], "remove them"),
         (&["--level", "resource"], "--resource NAME"),
         (&["--level", "entity"], "--identifier ID"),
     ] {
-        let said = bench.run(&[&["config", "get"], arguments].concat()).ended(2);
-        assert!(said.stderr.contains(told), "{said:?}");
+        let result = bench
+            .run(&[&["config", "get"], arguments].concat())
+            .expect_exit(2);
+        assert!(result.stderr.contains(told), "{result:?}");
     }
-    let said = bench
+    let result = bench
         .run(&["config", "set", "--level", "system", "--limits", "{"])
-        .ended(2);
-    assert!(said.stderr.contains("--limits is invalid"), "{said:?}");
-    let said = bench
+        .expect_exit(2);
+    assert!(result.stderr.contains("--limits is invalid"), "{result:?}");
+    let result = bench
         .run(&[
             "config",
             "set",
@@ -187,14 +186,14 @@ fn config_says_what_its_coordinates_lack() {
             "--auto-update",
             "true",
         ])
-        .ended(2);
-    assert!(said.stderr.contains("auto_update"), "{said:?}");
-    let said = bench.run(&["config", "set", "--level", "system"]).ended(2);
-    assert!(said.stderr.contains("change something"), "{said:?}");
+        .expect_exit(2);
+    assert!(result.stderr.contains("auto_update"), "{result:?}");
+    let result = bench.run(&["config", "set", "--level", "system"]).expect_exit(2);
+    assert!(result.stderr.contains("change something"), "{result:?}");
 }
 
 #[test]
-fn capacity_adds_up_the_buckets_of_a_resource() {
+fn capacity_sums_the_buckets_of_a_resource() {
     let bench = Bench::new();
     bench.ok(&["resource", "set-defaults", "gpt-4", "-l", "rpm:1000/day"]);
     for (entity, tokens) in [("user-1", "rpm:250"), ("user-2", "rpm:500")] {
@@ -209,9 +208,9 @@ fn capacity_adds_up_the_buckets_of_a_resource() {
     assert_eq!(rpm["entities"][1]["utilization_pct"], 50.0);
     let text = bench.ok(&["resource", "capacity", "gpt-4", "--limit", "rpm"]);
     assert!(
-        text.contains("(all)") && text.contains("1,250") && text.contains("37.5 %"),
+        text.contains("(all)") && text.contains("1,250") && text.contains("37.5%"),
         "{text}"
     );
-    let said = bench.run(&["resource", "capacity", "other"]).ended(2);
-    assert!(said.stderr.contains("--limit"), "{said:?}");
+    let result = bench.run(&["resource", "capacity", "other"]).expect_exit(2);
+    assert!(result.stderr.contains("--limit"), "{result:?}");
 }

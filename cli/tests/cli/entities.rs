@@ -44,7 +44,7 @@ fn an_entity_is_created_shown_changed_and_deleted() {
     let deleted = bench.json(&["entity", "delete", "key-1", "--yes"]);
     assert_eq!(deleted["records_deleted"], 1);
     assert_eq!(
-        bench.run(&["entity", "show", "key-1"]).ended(1).stderr,
+        bench.run(&["entity", "show", "key-1"]).expect_exit(1).stderr,
         "error: there is no entity key-1; create it first\n"
     );
 }
@@ -82,7 +82,7 @@ fn lists_have_every_entity_in_order() {
 }
 
 #[test]
-fn entities_with_limits_of_their_own_are_found_by_resource() {
+fn entities_with_custom_limits_are_found_by_resource() {
     let bench = Bench::new();
     bench.ok(&[
         "entity",
@@ -103,7 +103,7 @@ fn entities_with_limits_of_their_own_are_found_by_resource() {
         json!(["_default_", "gpt-4"])
     );
     let text = bench.ok(&["entity", "list", "--with-custom-limits", "gpt-4"]);
-    assert!(text.contains("user-1\n1 entity with limits"), "{text}");
+    assert!(text.contains("user-1\n1 entity with custom limits"), "{text}");
 }
 
 #[test]
@@ -111,20 +111,20 @@ fn a_parent_is_not_deleted_before_its_children() {
     let bench = Bench::new();
     bench.ok(&["entity", "create", "project-1"]);
     bench.ok(&["entity", "create", "key-1", "--parent", "project-1"]);
-    let said = bench
+    let result = bench
         .run(&["entity", "delete", "project-1", "-y", "--output", "json"])
-        .ended(1);
-    assert_eq!(said.error()["error"], "hierarchy");
-    let said = bench.run(&["entity", "create", "key-1"]).ended(1);
-    assert!(said.stderr.contains("exists already"), "{said:?}");
-    let said = bench
+        .expect_exit(1);
+    assert_eq!(result.error()["error"], "hierarchy");
+    let result = bench.run(&["entity", "create", "key-1"]).expect_exit(1);
+    assert!(result.stderr.contains("exists already"), "{result:?}");
+    let result = bench
         .run(&["entity", "create", "key-2", "--parent", "nobody"])
-        .ended(1);
-    assert!(said.stderr.contains("create the parent first"), "{said:?}");
+        .expect_exit(1);
+    assert!(result.stderr.contains("create the parent first"), "{result:?}");
 }
 
 #[test]
 fn an_update_must_change_something() {
-    let said = Bench::new().run(&["entity", "update", "key-1"]).ended(2);
-    assert!(said.stderr.contains("required"), "{said:?}");
+    let result = Bench::new().run(&["entity", "update", "key-1"]).expect_exit(2);
+    assert!(result.stderr.contains("required"), "{result:?}");
 }

@@ -1,11 +1,11 @@
-//! Every mistake that a user will make: one line, what, why, and what to do; and an exit code that says whose fault it is.
+//! Errors that users run into: one line with the cause and the next step, and the right exit code.
 
 use std::net::TcpListener;
 
-use crate::tool::{Bench, Said, command, said};
+use crate::tool::{Bench, RunResult, command, result};
 
-/// The command against an endpoint, with these credentials or none.
-fn at(endpoint: &str, credentials: bool, arguments: &[&str]) -> Said {
+/// Runs the command against an endpoint, with or without credentials.
+fn at(endpoint: &str, credentials: bool, arguments: &[&str]) -> RunResult {
     let mut command = command();
     command.args(arguments).args(["--endpoint-url", endpoint]);
     if credentials {
@@ -13,11 +13,11 @@ fn at(endpoint: &str, credentials: bool, arguments: &[&str]) -> Said {
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test");
     }
-    said(command)
+    result(command)
 }
 
-/// A server that gives every request the same answer.
-fn answering(status: u16, body: &'static str) -> String {
+/// A server that gives every request the same response.
+fn responding(status: u16, body: &'static str) -> String {
     use std::io::{Read, Write};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -38,49 +38,50 @@ fn answering(status: u16, body: &'static str) -> String {
     url
 }
 
-fn one_clean_line(said: &Said) {
-    assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
+fn one_clean_line(result: &RunResult) {
+    assert_eq!(result.stderr.lines().count(), 1, "{result:?}");
     for dump in ["Failure(", "Some(", "Error {", "panicked", "CredentialsNotLoaded"] {
-        assert!(!said.stderr.contains(dump), "{dump} in {said:?}");
+        assert!(!result.stderr.contains(dump), "{dump} in {result:?}");
     }
 }
 
 #[test]
 fn no_credentials() {
-    let said = at("http://127.0.0.1:9", false, &["resource", "list"]).ended(1);
+    let result = at("http://127.0.0.1:9", false, &["resource", "list"]).expect_exit(1);
     assert!(
-        said.stderr
+        result
+            .stderr
             .starts_with("error: no AWS credentials were found; set AWS_PROFILE"),
-        "{said:?}"
+        "{result:?}"
     );
-    one_clean_line(&said);
+    one_clean_line(&result);
 }
 
 #[test]
 fn a_wrong_endpoint_is_unavailable() {
-    let said = at("http://127.0.0.1:9", true, &["resource", "list"]).ended(69);
+    let result = at("http://127.0.0.1:9", true, &["resource", "list"]).expect_exit(69);
     assert!(
-        said.stderr.contains("got no answer") && said.stderr.contains("--endpoint-url"),
-        "{said:?}"
+        result.stderr.contains("got no response") && result.stderr.contains("--endpoint-url"),
+        "{result:?}"
     );
-    one_clean_line(&said);
-    let said = at(
+    one_clean_line(&result);
+    let result = at(
         "http://127.0.0.1:9",
         true,
         &["acquire", "user-1", "gpt-4", "-c", "rpm:1", "--output", "json"],
     )
-    .ended(69);
-    assert_eq!(said.error()["error"], "unavailable");
-    let said = at(
+    .expect_exit(69);
+    assert_eq!(result.error()["error"], "unavailable");
+    let result = at(
         "http://127.0.0.1:9",
         true,
         &["acquire", "u", "r", "-c", "rpm:1", "--on-unavailable", "allow"],
     )
-    .ended(0);
-    assert!(said.stdout.contains("not counted"), "{said:?}");
+    .expect_exit(0);
+    assert!(result.stdout.contains("not counted"), "{result:?}");
 }
 
-/// Everything that works on a stack and asks nobody before.
+/// Commands that work on a stack and do not prompt.
 const STACK_COMMANDS: [&[&str]; 6] = [
     &["status"],
     &["list"],
@@ -93,43 +94,43 @@ const STACK_COMMANDS: [&[&str]; 6] = [
 #[test]
 fn stack_commands_without_credentials() {
     for command in STACK_COMMANDS {
-        let said = at("http://127.0.0.1:9", false, command).ended(1);
+        let result = at("http://127.0.0.1:9", false, command).expect_exit(1);
         assert!(
-            said.stderr.starts_with("error: no AWS credentials were found"),
-            "{said:?}"
+            result.stderr.starts_with("error: no AWS credentials were found"),
+            "{result:?}"
         );
-        one_clean_line(&said);
-        let said = at(
+        one_clean_line(&result);
+        let result = at(
             "http://127.0.0.1:9",
             false,
             &[command, &["--output", "json"]].concat(),
         )
-        .ended(1);
-        assert_eq!(said.error()["error"], "denied");
+        .expect_exit(1);
+        assert_eq!(result.error()["error"], "denied");
     }
 }
 
 #[test]
 fn stack_commands_at_a_wrong_endpoint() {
     for command in STACK_COMMANDS {
-        let said = at("http://127.0.0.1:9", true, command).ended(69);
+        let result = at("http://127.0.0.1:9", true, command).expect_exit(69);
         assert!(
-            said.stderr.contains("got no answer") && said.stderr.contains("--endpoint-url"),
-            "{said:?}"
+            result.stderr.contains("got no response") && result.stderr.contains("--endpoint-url"),
+            "{result:?}"
         );
-        one_clean_line(&said);
+        one_clean_line(&result);
     }
 }
 
 #[test]
 fn stack_commands_that_are_denied() {
-    let url = answering(
+    let url = responding(
         403,
         "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User bob may not</Message></Error></ErrorResponse>",
     );
     for command in STACK_COMMANDS {
-        let said = at(&url, true, &[command, &["--output", "json"]].concat()).ended(1);
-        let error = said.error();
+        let result = at(&url, true, &[command, &["--output", "json"]].concat()).expect_exit(1);
+        let error = result.error();
         assert_eq!(error["error"], "denied", "{command:?}: {error}");
         assert!(
             error["message"].as_str().unwrap().contains("User bob may not"),
@@ -139,59 +140,65 @@ fn stack_commands_that_are_denied() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_before_anybody_is_asked() {
+fn invalid_endpoints_are_rejected_before_any_request() {
     for url in ["notaurl", "ftp://x", "http://", "http://a b"] {
-        let said = at(url, true, &["resource", "list"]).ended(2);
-        assert!(said.stderr.contains("such as http://127.0.0.1:4566"), "{said:?}");
+        let result = at(url, true, &["resource", "list"]).expect_exit(2);
+        assert!(
+            result.stderr.contains("such as http://127.0.0.1:4566"),
+            "{result:?}"
+        );
     }
     let mut command = command();
     command
         .args(["resource", "list"])
         .env("AWS_ENDPOINT_URL", "notaurl");
-    let said = said(command).ended(2);
-    assert!(said.stderr.contains("notaurl"), "{said:?}");
-    one_clean_line(&said);
+    let result = result(command).expect_exit(2);
+    assert!(result.stderr.contains("notaurl"), "{result:?}");
+    one_clean_line(&result);
 }
 
 #[test]
-fn a_file_in_no_directory() {
+fn an_embedded_file_in_a_missing_directory() {
     let bench = Bench::new();
     let mut command = command();
     command
         .arg("--embedded")
         .arg(bench.path("nowhere/table.db"))
         .args(["resource", "list"]);
-    let said = said(command).ended(2);
-    assert!(said.stderr.contains("there is no directory"), "{said:?}");
-    one_clean_line(&said);
+    let result = result(command).expect_exit(2);
+    assert!(result.stderr.contains("does not exist"), "{result:?}");
+    one_clean_line(&result);
 }
 
 #[test]
 fn no_table() {
-    let url = answering(
+    let url = responding(
         400,
         r#"{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"}"#,
     );
-    let said = at(&url, true, &["-n", "my-app", "resource", "list"]).ended(1);
-    assert!(said.stderr.contains("there is no table my-app"), "{said:?}");
+    let result = at(&url, true, &["-n", "my-app", "resource", "list"]).expect_exit(1);
     assert!(
-        said.stderr.contains("zae-limiter deploy --name my-app"),
-        "{said:?}"
+        result.stderr.contains("table my-app does not exist"),
+        "{result:?}"
     );
-    one_clean_line(&said);
+    assert!(
+        result.stderr.contains("zae-limiter deploy --name my-app"),
+        "{result:?}"
+    );
+    one_clean_line(&result);
 }
 
 #[test]
 fn denied() {
-    let url = answering(
+    let url = responding(
         400,
         r#"{"__type":"AccessDeniedException","message":"User bob is not authorized to perform: dynamodb:GetItem"}"#,
     );
-    let said = at(&url, true, &["resource", "list", "--output", "json"]).ended(1);
-    assert_eq!(said.error()["error"], "denied");
+    let result = at(&url, true, &["resource", "list", "--output", "json"]).expect_exit(1);
+    assert_eq!(result.error()["error"], "denied");
     assert!(
-        said.error()["message"].as_str().unwrap().contains("User bob"),
-        "{said:?}"
+        result.error()["message"].as_str().unwrap().contains("User bob"),
+        "{result:?}"
     );
 }
 
@@ -202,16 +209,16 @@ fn no_region() {
         .args(["resource", "list"])
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "test");
-    let said = said(command).ended(2);
+    let result = result(command).expect_exit(2);
     assert!(
-        said.stderr.contains("no AWS region is set; pass --region"),
-        "{said:?}"
+        result.stderr.contains("no AWS region is set; pass --region"),
+        "{result:?}"
     );
-    one_clean_line(&said);
+    one_clean_line(&result);
 }
 
 #[test]
-fn bad_names_and_limits_are_refused_before_anything_happens() {
+fn invalid_names_and_limits_are_rejected_before_anything_is_written() {
     let bench = Bench::new();
     for (arguments, told) in [
         (&["-n", "my_app", "resource", "list"][..], "stack name"),
@@ -243,15 +250,15 @@ fn bad_names_and_limits_are_refused_before_anything_happens() {
         ),
         (&["resource", "list", "--output", "yaml"], "table or json"),
     ] {
-        let said = bench.run(arguments).ended(2);
-        assert!(said.stderr.contains(told), "{told}: {said:?}");
-        assert!(said.stdout.is_empty());
+        let result = bench.run(arguments).expect_exit(2);
+        assert!(result.stderr.contains(told), "{told}: {result:?}");
+        assert!(result.stdout.is_empty());
     }
     assert!(!bench.path("table.db").exists());
 }
 
 #[test]
-fn wrong_arguments_are_an_object_for_programs_too() {
+fn usage_errors_are_json_objects_for_programs() {
     let bench = Bench::new();
     for (arguments, told) in [
         (
@@ -268,13 +275,13 @@ fn wrong_arguments_are_an_object_for_programs_too() {
             "write NAME:CAPACITY",
         ),
     ] {
-        let said = bench.run(arguments).ended(2);
-        assert_eq!(said.error()["error"], "invalid_argument");
-        let message = said.error()["message"].as_str().unwrap().to_owned();
+        let result = bench.run(arguments).expect_exit(2);
+        assert_eq!(result.error()["error"], "invalid_argument");
+        let message = result.error()["message"].as_str().unwrap().to_owned();
         assert!(message.contains(told) && !message.contains("Usage"), "{message}");
-        one_clean_line(&said);
+        one_clean_line(&result);
     }
-    let text = bench.run(&["acqire"]).ended(2);
+    let text = bench.run(&["acqire"]).expect_exit(2);
     assert!(
         text.stderr.contains("a similar subcommand exists: 'acquire'"),
         "{text:?}"
@@ -282,27 +289,29 @@ fn wrong_arguments_are_an_object_for_programs_too() {
 }
 
 #[test]
-fn a_limit_given_twice_and_a_limit_that_is_not_there() {
+fn a_duplicate_limit_and_a_missing_limit() {
     let bench = Bench::new();
-    let said = bench
+    let result = bench
         .run(&["system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2"])
-        .ended(2);
-    assert!(said.stderr.contains("each name may stand once"), "{said:?}");
-    let said = bench.run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"]).ended(1);
+        .expect_exit(2);
+    assert!(result.stderr.contains("each name may stand once"), "{result:?}");
+    let result = bench
+        .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])
+        .expect_exit(1);
     assert!(
-        said.stderr.contains("zae-limiter system set-defaults"),
-        "{said:?}"
+        result.stderr.contains("zae-limiter system set-defaults"),
+        "{result:?}"
     );
     bench.ok(&["system", "set-defaults", "-l", "rpm:10"]);
-    let said = bench.run(&["acquire", "user-1", "gpt-4", "-c", "tpm:1"]);
+    let result = bench.run(&["acquire", "user-1", "gpt-4", "-c", "tpm:1"]);
     assert!(
-        [1, 2].contains(&said.code) && said.stderr.contains("tpm"),
-        "{said:?}"
+        [1, 2].contains(&result.code) && result.stderr.contains("tpm"),
+        "{result:?}"
     );
 }
 
 #[test]
-fn a_file_that_is_no_table_is_left_alone() {
+fn a_file_that_is_not_a_table_is_not_overwritten() {
     let bench = Bench::new();
     let file = bench.write(
         "notes.txt",
@@ -310,11 +319,12 @@ fn a_file_that_is_no_table_is_left_alone() {
     );
     let mut command = command();
     command.args(["--embedded", &file, "resource", "list"]);
-    let said = said(command).ended(1);
+    let result = result(command).expect_exit(1);
     assert!(
-        said.stderr
+        result
+            .stderr
             .contains("notes.txt cannot be used as an embedded store"),
-        "{said:?}"
+        "{result:?}"
     );
     assert!(
         std::fs::read_to_string(&file)
@@ -333,31 +343,31 @@ fn destructive_commands_need_a_terminal_or_yes() {
         &["resource", "delete-defaults", "gpt-4"],
         &["system", "delete-defaults"],
     ] {
-        let said = bench.run(arguments).ended(2);
-        assert!(said.stderr.contains("pass --yes"), "{said:?}");
+        let result = bench.run(arguments).expect_exit(2);
+        assert!(result.stderr.contains("pass --yes"), "{result:?}");
     }
     bench.ok(&["entity", "show", "user-1"]);
 }
 
 #[test]
-fn verbose_tells_the_cause() {
-    let said = at("http://127.0.0.1:9", true, &["-v", "resource", "list"]).ended(69);
-    assert!(said.stderr.contains("\n  caused by: "), "{said:?}");
+fn verbose_shows_the_causes() {
+    let result = at("http://127.0.0.1:9", true, &["-v", "resource", "list"]).expect_exit(69);
+    assert!(result.stderr.contains("\n  caused by: "), "{result:?}");
 }
 
 #[test]
-fn stack_commands_say_what_they_need() {
+fn stack_commands_name_the_missing_option() {
     let bench = Bench::new();
-    let said = bench.run(&["status"]).ended(2);
-    assert!(said.stderr.contains("leave --embedded out"), "{said:?}");
-    let said = at("http://127.0.0.1:9", true, &["delete", "--yes"]).ended(2);
-    assert!(said.stderr.contains("--name"), "{said:?}");
-    let said = at("http://127.0.0.1:9", true, &["plan", "--lambda-memory", "1"]).ended(2);
-    assert!(said.stderr.contains("lambda_memory"), "{said:?}");
+    let result = bench.run(&["status"]).expect_exit(2);
+    assert!(result.stderr.contains("remove --embedded"), "{result:?}");
+    let result = at("http://127.0.0.1:9", true, &["delete", "--yes"]).expect_exit(2);
+    assert!(result.stderr.contains("--name"), "{result:?}");
+    let result = at("http://127.0.0.1:9", true, &["plan", "--lambda-memory", "1"]).expect_exit(2);
+    assert!(result.stderr.contains("lambda_memory"), "{result:?}");
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     use std::process::Stdio;
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("zae-limiter"))
         .args(["completions", "bash"])

@@ -1,4 +1,4 @@
-//! Somebody who does not want to wait any longer presses Ctrl-C.
+//! Ctrl-C during a deployment.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use crate::local::Cloud;
-use crate::tool::{Said, said};
+use crate::tool::{RunResult, result};
 
 const OPTIONS: [&str; 2] = ["--no-aggregator", "--no-audit-archival"];
 
@@ -136,7 +136,7 @@ fn deploy(url: &str, more: &[&str]) -> Child {
 }
 
 /// Presses Ctrl-C as soon as one of these streams has a line with the sign in it, and returns how the command ended.
-fn interrupted(mut child: Child, sign: &str) -> Said {
+fn interrupted(mut child: Child, sign: &str) -> RunResult {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let json = sign.starts_with('"');
@@ -153,7 +153,7 @@ fn interrupted(mut child: Child, sign: &str) -> Said {
     let (mut out, mut err) = (String::new(), String::new());
     stdout.read_to_string(&mut out).unwrap();
     stderr.read_to_string(&mut err).unwrap();
-    Said {
+    RunResult {
         code: child.wait().unwrap().code().unwrap_or(-1),
         stdout: out,
         stderr: err,
@@ -161,12 +161,12 @@ fn interrupted(mut child: Child, sign: &str) -> Said {
 }
 
 #[test]
-fn ctrl_c_leaves_and_the_deployment_goes_on() {
+fn ctrl_c_detaches_and_the_deployment_continues() {
     let cloud = Cloud::new();
-    cloud.up().ended(0);
+    cloud.up().expect_exit(0);
     let slow = Slow::before(&cloud);
 
-    let left = interrupted(deploy(&slow.url, &["--output", "json"]), r#""event":"started""#).ended(130);
+    let left = interrupted(deploy(&slow.url, &["--output", "json"]), r#""event":"started""#).expect_exit(130);
     let last: Value = serde_json::from_str(left.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(
         (&last["event"], &last["begun"]),
@@ -174,7 +174,7 @@ fn ctrl_c_leaves_and_the_deployment_goes_on() {
     );
 
     // Who comes back waits for the same operation, and may leave again.
-    let left = interrupted(deploy(&slow.url, &[]), "CREATE_IN_PROGRESS").ended(130);
+    let left = interrupted(deploy(&slow.url, &[]), "CREATE_IN_PROGRESS").expect_exit(130);
     assert!(
         left.stdout.contains(
             "left: the operation on stack demo goes on; `zae-limiter deploy -n demo` attaches to it again"
@@ -185,9 +185,9 @@ fn ctrl_c_leaves_and_the_deployment_goes_on() {
 
     slow.holds_up.store(false, Ordering::SeqCst);
     let arguments = [&["deploy", "-n", "demo", "--yes"], &OPTIONS[..]].concat();
-    let attached = said(cloud.on(&arguments)).ended(0);
+    let attached = result(cloud.on(&arguments)).expect_exit(0);
     assert!(attached.stdout.contains("is as it should be"), "{attached:?}");
-    let status = said(cloud.on(&["status", "-n", "demo", "--output", "json"])).ended(0);
+    let status = result(cloud.on(&["status", "-n", "demo", "--output", "json"])).expect_exit(0);
     assert_eq!(status.json()["stack"]["status"], "CREATE_COMPLETE");
     // Those who left have not written it.
     assert_eq!(status.json()["table"]["schema_version"], "0.8.0");

@@ -40,7 +40,7 @@ fn a_file_is_planned_applied_and_then_unchanged() {
     assert_eq!(plan["applied"], false);
     bench
         .run(&["limits", "plan", &file, "--detailed-exitcode"])
-        .ended(2);
+        .expect_exit(2);
     assert_eq!(
         bench.json(&["system", "get-defaults"])["configured"],
         false,
@@ -58,7 +58,7 @@ fn a_file_is_planned_applied_and_then_unchanged() {
     );
     assert_eq!(
         bench.ok(&["limits", "plan", &file, "--detailed-exitcode"]),
-        "no changes: the 3 levels of the file are as it says\n"
+        "no changes: all 3 levels of the file match the table\n"
     );
     let events = bench.json(&["audit", "list", "-e", "$SYSTEM"])["count"].clone();
     bench.ok(&["limits", "apply", &file, "--yes"]);
@@ -70,7 +70,7 @@ fn a_file_is_planned_applied_and_then_unchanged() {
 }
 
 #[test]
-fn what_the_file_names_no_more_is_deleted_and_what_it_never_named_is_left() {
+fn levels_removed_from_the_file_are_deleted_and_unmanaged_ones_are_kept() {
     let bench = Bench::new();
     let file = bench.write("limits.yaml", FILE);
     bench.ok(&["resource", "set-defaults", "claude", "-l", "rpm:7"]);
@@ -93,7 +93,7 @@ fn what_the_file_names_no_more_is_deleted_and_what_it_never_named_is_left() {
 }
 
 #[test]
-fn diff_shows_what_somebody_else_changed_and_what_is_not_managed() {
+fn diff_shows_outside_changes_and_unmanaged_levels() {
     let bench = Bench::new();
     let file = bench.write("limits.yaml", FILE);
     bench.ok(&["limits", "apply", &file, "--yes"]);
@@ -104,7 +104,7 @@ fn diff_shows_what_somebody_else_changed_and_what_is_not_managed() {
     assert_eq!(diff["unmanaged"][0]["entity_id"], "user-9");
     let text = bench
         .run(&["limits", "diff", &file, "--detailed-exitcode"])
-        .ended(2)
+        .expect_exit(2)
         .stdout;
     assert!(text.contains("    - rpm:9/min\n    + rpm:500/min"), "{text}");
     assert!(
@@ -114,7 +114,7 @@ fn diff_shows_what_somebody_else_changed_and_what_is_not_managed() {
 }
 
 #[test]
-fn a_policy_may_stand_alone_and_take_the_place_of_limits() {
+fn a_level_can_have_a_policy_without_limits() {
     let bench = Bench::new();
     let file = bench.write(
         "limits.yaml",
@@ -140,20 +140,21 @@ fn a_file_can_come_from_standard_input() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_told_with_their_place_and_nothing_is_done() {
+fn errors_in_the_file_name_the_path_and_nothing_is_changed() {
     let bench = Bench::new();
     let file = bench.write(
         "limits.yaml",
         "system: {limits: {rpm: 1}}\nresources: {gpt-4: {limits: {rpm: lots}}}\n",
     );
-    let said = bench.run(&["limits", "apply", &file, "--yes"]).ended(2);
-    assert!(said.stderr.contains("resources.gpt-4.limits.rpm"), "{said:?}");
+    let result = bench.run(&["limits", "apply", &file, "--yes"]).expect_exit(2);
+    assert!(result.stderr.contains("resources.gpt-4.limits.rpm"), "{result:?}");
     assert!(!bench.path("table.db").exists(), "the table was not even opened");
-    let said = bench.run(&["limits", "plan", "no-such-file.yaml"]).ended(1);
+    let result = bench.run(&["limits", "plan", "no-such-file.yaml"]).expect_exit(1);
     assert!(
-        said.stderr
+        result
+            .stderr
             .starts_with("error: no-such-file.yaml could not be read"),
-        "{said:?}"
+        "{result:?}"
     );
 }
 
@@ -161,10 +162,10 @@ fn mistakes_in_the_file_are_told_with_their_place_and_nothing_is_done() {
 fn without_a_terminal_changes_need_yes() {
     let bench = Bench::new();
     let file = bench.write("limits.yaml", FILE);
-    let said = bench.run(&["limits", "apply", &file]).ended(2);
+    let result = bench.run(&["limits", "apply", &file]).expect_exit(2);
     assert!(
-        said.stderr.contains("3 to create") && said.stderr.contains("--yes"),
-        "{said:?}"
+        result.stderr.contains("3 to create") && result.stderr.contains("--yes"),
+        "{result:?}"
     );
     assert_eq!(bench.json(&["system", "get-defaults"])["configured"], false);
 }

@@ -1,11 +1,11 @@
-//! `local`: a cloud of this machine's own.
+//! `local`: local clouds.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
-use crate::tool::{Bench, Said, command, said};
+use crate::tool::{Bench, RunResult, command, result};
 
 /// A port that nobody uses right now.
 pub(crate) fn free_port() -> String {
@@ -51,13 +51,13 @@ impl Cloud {
         command
     }
 
-    pub(crate) fn local(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn local(&self, arguments: &[&str]) -> RunResult {
         let mut command = self.command(&["local"]);
         command.args(arguments).args(["--port", &self.port]);
-        said(command)
+        result(command)
     }
 
-    pub(crate) fn up(&self) -> Said {
+    pub(crate) fn up(&self) -> RunResult {
         let ministack = ministack();
         self.local(&["up", "--ministack", ministack.to_str().unwrap()])
     }
@@ -81,37 +81,43 @@ impl Drop for Cloud {
 }
 
 #[test]
-fn a_cloud_comes_up_tells_about_itself_and_goes_down() {
+fn a_cloud_is_started_shown_and_stopped() {
     let cloud = Cloud::new();
-    let status = cloud.local(&["status"]).ended(1);
+    let status = cloud.local(&["status"]).expect_exit(1);
     assert!(status.stdout.contains("no local cloud"), "{status:?}");
-    let up = cloud.up().ended(0);
+    let up = cloud.up().expect_exit(0);
     assert!(
         up.stdout
-            .contains(&format!("is up on http://127.0.0.1:{}", cloud.port)),
+            .contains(&format!("is running at http://127.0.0.1:{}", cloud.port)),
         "{up:?}"
     );
-    assert!(cloud.up().ended(0).stdout.contains("is already up"));
-    let status = cloud.local(&["status", "--output", "json"]).ended(0).json();
+    assert!(cloud.up().expect_exit(0).stdout.contains("is already running"));
+    let status = cloud.local(&["status", "--output", "json"]).expect_exit(0).json();
     assert_eq!(
         (status["up"].clone(), status["engine"].clone()),
         (true.into(), "ministack".into())
     );
     let logs = cloud
         .local(&["logs", "--tail", "5", "--output", "json"])
-        .ended(0)
+        .expect_exit(0)
         .json();
     assert!(logs["lines"].as_array().unwrap().len() <= 5);
-    let down = cloud.local(&["down"]).ended(0);
-    assert!(down.stdout.contains("is down"), "{down:?}");
-    cloud.local(&["status"]).ended(1);
-    cloud.local(&["logs"]).ended(1);
-    assert!(cloud.local(&["down"]).ended(0).stdout.contains("no local cloud"));
+    let down = cloud.local(&["down"]).expect_exit(0);
+    assert!(down.stdout.contains("stopped the local cloud"), "{down:?}");
+    cloud.local(&["status"]).expect_exit(1);
+    cloud.local(&["logs"]).expect_exit(1);
+    assert!(
+        cloud
+            .local(&["down"])
+            .expect_exit(0)
+            .stdout
+            .contains("no local cloud")
+    );
 }
 
 #[cfg(not(feature = "bundled-functions"))]
 #[test]
-fn a_stack_with_functions_needs_their_archives() {
+fn a_stack_with_functions_needs_their_packages() {
     let cloud = Cloud::new();
     let ministack = ministack();
     let mut up = cloud.command(&[
@@ -127,57 +133,58 @@ fn a_stack_with_functions_needs_their_archives() {
     up.arg("--ministack")
         .arg(ministack)
         .current_dir(cloud.bench.path(""));
-    let told = said(up).ended(1);
+    let told = result(up).expect_exit(1);
     assert_eq!(told.error()["error"], "code_missing");
     assert!(told.stderr.contains("make functions"), "{told:?}");
 }
 
 #[test]
-fn a_port_that_somebody_else_uses_is_left_alone() {
+fn a_port_in_use_is_rejected() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let cloud = Cloud {
         bench: Bench::new(),
         port: listener.local_addr().unwrap().port().to_string(),
     };
-    let said = cloud.up().ended(1);
+    let result = cloud.up().expect_exit(1);
     assert!(
-        said.stderr
-            .contains("taken by something that `local up` did not start"),
-        "{said:?}"
+        result
+            .stderr
+            .contains("in use by a process that `local up` did not start"),
+        "{result:?}"
     );
 }
 
 #[test]
-fn a_cloud_that_ends_while_starting_is_told_with_its_log() {
+fn a_cloud_that_exits_during_startup_is_reported_with_its_log() {
     let cloud = Cloud::new();
     let script = cloud
         .bench
         .write("broken", "#!/bin/sh\necho no such luck >&2\nexit 3\n");
     make_executable(&script);
-    let said = cloud.local(&["up", "--ministack", &script]).ended(1);
+    let result = cloud.local(&["up", "--ministack", &script]).expect_exit(1);
     assert!(
-        said.stderr.contains("ended while it was starting") && said.stderr.contains("no such luck"),
-        "{said:?}"
+        result.stderr.contains("exited during startup") && result.stderr.contains("no such luck"),
+        "{result:?}"
     );
-    cloud.local(&["status"]).ended(1);
+    cloud.local(&["status"]).expect_exit(1);
 }
 
 #[test]
-fn a_missing_engine_is_told_with_how_to_get_it() {
+fn a_missing_engine_is_reported_with_how_to_install_it() {
     let cloud = Cloud::new();
     let mut without = cloud.command(&["local", "up", "--port", &cloud.port]);
     without.env("PATH", "/nonexistent").current_dir("/");
-    let told = said(without).ended(1);
+    let told = result(without).expect_exit(1);
     assert!(told.stderr.contains("pip install ministack=="), "{told:?}");
     let mut docker = cloud.command(&["local", "up", "--engine", "localstack", "--port", &cloud.port]);
     docker.env("PATH", "/nonexistent");
-    let told = said(docker).ended(1);
+    let told = result(docker).expect_exit(1);
     assert!(told.stderr.contains("docker was not found"), "{told:?}");
 }
 
 /// Docker's part is played by a script that notes what it is asked.
 #[test]
-fn localstack_is_a_container_that_is_removed_by_its_id() {
+fn the_localstack_container_is_removed_by_its_id() {
     let cloud = Cloud::new();
     let bench = &cloud.bench;
     std::fs::create_dir(bench.path("bin")).unwrap();
@@ -207,7 +214,7 @@ fn localstack_is_a_container_that_is_removed_by_its_id() {
             .env("PATH", &path)
             .args(arguments)
             .args(["--port", &cloud.port]);
-        said(command)
+        result(command)
     };
     let up = local(&[
         "up",
@@ -218,15 +225,15 @@ fn localstack_is_a_container_that_is_removed_by_its_id() {
         "--output",
         "json",
     ])
-    .ended(0);
+    .expect_exit(0);
     assert_eq!(
         (up.json()["engine"].clone(), up.json()["container"].clone()),
         ("localstack".into(), "c0ffee".into())
     );
-    assert_eq!(local(&["logs"]).ended(0).stdout, "a line\n");
-    local(&["status"]).ended(0);
-    local(&["down"]).ended(0);
-    local(&["status"]).ended(1);
+    assert_eq!(local(&["logs"]).expect_exit(0).stdout, "a line\n");
+    local(&["status"]).expect_exit(0);
+    local(&["down"]).expect_exit(0);
+    local(&["status"]).expect_exit(1);
     let asked = std::fs::read_to_string(asked).unwrap();
     assert!(
         asked.lines().all(|line| line.starts_with("unix:///there.sock ")),
@@ -245,19 +252,25 @@ fn the_environment_is_printed_for_every_shell() {
         bench: Bench::new(),
         port: "4570".to_owned(),
     };
-    let eval = cloud.local(&["env"]).ended(0).stdout;
+    let eval = cloud.local(&["env"]).expect_exit(0).stdout;
     assert!(
         eval.contains("export AWS_ENDPOINT_URL=http://127.0.0.1:4570\n"),
         "{eval}"
     );
-    assert_eq!(cloud.local(&["env", "--format", "direnv"]).ended(0).stdout, eval);
-    let powershell = cloud.local(&["env", "--format", "powershell"]).ended(0).stdout;
+    assert_eq!(
+        cloud.local(&["env", "--format", "direnv"]).expect_exit(0).stdout,
+        eval
+    );
+    let powershell = cloud
+        .local(&["env", "--format", "powershell"])
+        .expect_exit(0)
+        .stdout;
     assert!(
         powershell.contains("$env:AWS_REGION = \"us-east-1\""),
         "{powershell}"
     );
     assert_eq!(
-        cloud.local(&["env", "--output", "json"]).ended(0).json()["AWS_ACCESS_KEY_ID"],
+        cloud.local(&["env", "--output", "json"]).expect_exit(0).json()["AWS_ACCESS_KEY_ID"],
         "test"
     );
 }

@@ -1,4 +1,4 @@
-//! The `zae-limiter` command as its users meet it.
+//! Tests that run the built `zae-limiter` command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod acquire;

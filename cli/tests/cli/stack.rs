@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::local::Cloud;
-use crate::tool::{Said, said};
+use crate::tool::{RunResult, result};
 
 /// Without functions, whose archives need a build of their own.
 const OPTIONS: [&str; 2] = ["--no-aggregator", "--no-audit-archival"];
 
-fn on(cloud: &Cloud, arguments: &[&str]) -> Said {
-    said(cloud.on(arguments))
+fn on(cloud: &Cloud, arguments: &[&str]) -> RunResult {
+    result(cloud.on(arguments))
 }
 
 /// A command on the stack `demo` with the options of these tests.
-fn demo(cloud: &Cloud, command: &str, more: &[&str]) -> Said {
+fn demo(cloud: &Cloud, command: &str, more: &[&str]) -> RunResult {
     on(cloud, &[&[command, "-n", "demo"], &OPTIONS[..], more].concat())
 }
 
@@ -21,7 +21,7 @@ fn demo(cloud: &Cloud, command: &str, more: &[&str]) -> Said {
 #[test]
 fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     let cloud = Cloud::new();
-    cloud.up().ended(0);
+    cloud.up().expect_exit(0);
     what_is_not_there_is_told(&cloud);
     a_plan_is_stored_and_deployed_as_it_is(&cloud);
     a_change_is_told_in_json_lines(&cloud);
@@ -33,30 +33,32 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
 }
 
 fn what_is_not_there_is_told(cloud: &Cloud) {
-    let none = on(cloud, &["list", "--output", "json"]).ended(0).json();
+    let none = on(cloud, &["list", "--output", "json"]).expect_exit(0).json();
     assert_eq!(none, json!({ "stacks": [], "count": 0 }));
-    let missing = on(cloud, &["status", "-n", "demo"]).ended(1);
+    let missing = on(cloud, &["status", "-n", "demo"]).expect_exit(1);
     assert!(missing.stdout.contains("there is no stack demo"), "{missing:?}");
     for command in [&["drift"][..], &["upgrade", "--yes"]] {
-        let missing = on(cloud, &[command, &["-n", "demo", "--output", "json"]].concat()).ended(1);
+        let missing = on(cloud, &[command, &["-n", "demo", "--output", "json"]].concat()).expect_exit(1);
         assert_eq!(missing.error()["error"], "stack_missing");
     }
 }
 
 fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
-    let plan = demo(cloud, "plan", &["--detailed-exitcode"]).ended(2);
+    let plan = demo(cloud, "plan", &["--detailed-exitcode"]).expect_exit(2);
     assert!(
         plan.stdout.contains("create the stack") && plan.stdout.contains("+ RateLimitsTable"),
         "{plan:?}"
     );
     let file = cloud.bench.path("demo.plan");
     let file = file.to_str().unwrap();
-    let json = demo(cloud, "plan", &["--json", "--out", file]).ended(0).json();
+    let json = demo(cloud, "plan", &["--json", "--out", file])
+        .expect_exit(0)
+        .json();
     assert_eq!(json["action"], "create");
 
-    let refused = demo(cloud, "deploy", &[]).ended(2);
+    let refused = demo(cloud, "deploy", &[]).expect_exit(2);
     assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
-    let deployed = on(cloud, &["deploy", "-n", "demo", "--plan", file, "--yes"]).ended(0);
+    let deployed = on(cloud, &["deploy", "-n", "demo", "--plan", file, "--yes"]).expect_exit(0);
     assert!(deployed.stdout.contains("stack demo was created"), "{deployed:?}");
     assert!(deployed.stdout.contains("TableName: demo"), "{deployed:?}");
     assert!(
@@ -65,7 +67,7 @@ fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
     );
     assert!(
         demo(cloud, "plan", &["--detailed-exitcode"])
-            .ended(0)
+            .expect_exit(0)
             .stdout
             .contains("no changes")
     );
@@ -75,7 +77,7 @@ fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
             "deploy", "-n", "demo", "--plan", file, "--yes", "--output", "json",
         ],
     )
-    .ended(1);
+    .expect_exit(1);
     assert_eq!(obsolete.error()["error"], "plan_obsolete");
 }
 
@@ -85,7 +87,7 @@ fn a_change_is_told_in_json_lines(cloud: &Cloud) {
         "deploy",
         &["--set", "pitr_recovery_days=7", "--yes", "--output", "json"],
     )
-    .ended(0);
+    .expect_exit(0);
     let events: Vec<Value> = lines
         .stdout
         .lines()
@@ -104,23 +106,26 @@ fn a_change_is_told_in_json_lines(cloud: &Cloud) {
 
 /// Neither functions nor fewer days to be set back to come back by themselves.
 fn an_upgrade_starts_from_what_was_deployed(cloud: &Cloud) {
-    let same = on(cloud, &["upgrade", "-n", "demo", "--yes"]).ended(0);
+    let same = on(cloud, &["upgrade", "-n", "demo", "--yes"]).expect_exit(0);
     assert!(same.stdout.contains("nothing was changed"), "{same:?}");
     let retention = ["upgrade", "-n", "demo", "--yes", "--audit-retention-days", "30"];
-    let changed = on(cloud, &retention).ended(0);
+    let changed = on(cloud, &retention).expect_exit(0);
     assert!(changed.stdout.contains("AuditRetentionDays: 30"), "{changed:?}");
     let system = [
         "config", "get", "-n", "demo", "--level", "system", "--output", "json",
     ];
-    assert_eq!(on(cloud, &system).ended(0).json()["audit_retention_days"], 30);
+    assert_eq!(
+        on(cloud, &system).expect_exit(0).json()["audit_retention_days"],
+        30
+    );
     let options = ["--set", "pitr_recovery_days=7", "--audit-retention-days", "30"];
     let plan = demo(cloud, "plan", &[&options[..], &["--detailed-exitcode"]].concat());
-    assert!(plan.ended(0).stdout.contains("no changes"));
+    assert!(plan.expect_exit(0).stdout.contains("no changes"));
 }
 
 fn the_stack_tells_how_it_is(cloud: &Cloud) {
     let status = on(cloud, &["status", "-n", "demo", "--output", "json"])
-        .ended(0)
+        .expect_exit(0)
         .json();
     assert_eq!(
         (
@@ -129,13 +134,13 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
         ),
         (json!("healthy"), json!(true))
     );
-    let text = on(cloud, &["status", "-n", "demo"]).ended(0).stdout;
+    let text = on(cloud, &["status", "-n", "demo"]).expect_exit(0).stdout;
     assert!(text.contains("Table:    answers (format 0.8.0)"), "{text}");
     assert!(
         text.contains(" items, ") && status["table"]["items"].is_u64(),
         "{text}"
     );
-    let listed = on(cloud, &["list"]).ended(0);
+    let listed = on(cloud, &["list"]).expect_exit(0);
     assert!(
         listed.stdout.contains("demo") && listed.stdout.contains("1 stack"),
         "{listed:?}"
@@ -144,7 +149,7 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
         cloud,
         &["drift", "-n", "demo", "--detailed-exitcode", "--output", "json"],
     )
-    .ended(0)
+    .expect_exit(0)
     .json();
     assert_eq!(drift["verdict"], "in_sync", "{drift}");
     let system = on(
@@ -153,7 +158,7 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
             "config", "get", "-n", "demo", "--level", "system", "--output", "json",
         ],
     )
-    .ended(0)
+    .expect_exit(0)
     .json();
     assert_eq!(
         system["audit_retention_days"], 90,
@@ -166,11 +171,11 @@ fn data_commands_work_over_a_connection(cloud: &Cloud) {
         cloud,
         &["system", "set-defaults", "-n", "demo", "-l", "rpm:5/day"],
     )
-    .ended(0);
+    .expect_exit(0);
     let many = [
         "acquire", "user-1", "gpt-4", "-n", "demo", "-c", "rpm:1", "--count", "8", "--output", "json",
     ];
-    let summary = on(cloud, &many).ended(0).json();
+    let summary = on(cloud, &many).expect_exit(0).json();
     assert_eq!(
         (summary["admitted"].clone(), summary["limited"].clone()),
         (json!(5), json!(3))
@@ -183,33 +188,33 @@ fn data_commands_work_over_a_connection(cloud: &Cloud) {
         cloud,
         &["acquire", "user-1", "gpt-4", "-n", "demo", "-c", "rpm:1"],
     )
-    .ended(75);
+    .expect_exit(75);
     let audit = on(
         cloud,
         &["audit", "list", "-n", "demo", "-e", "$SYSTEM", "--output", "json"],
     )
-    .ended(0)
+    .expect_exit(0)
     .json();
     assert_eq!(audit["count"], 2);
     let text = "system: {limits: {rpm: 5/day}}\nresources: {gpt-4: {limits: {rpm: 9}}}\n";
     let file = cloud.bench.write("limits.yaml", text);
-    on(cloud, &["limits", "apply", "-n", "demo", &file, "--yes"]).ended(0);
-    let plan = on(cloud, &["limits", "plan", "-n", "demo", &file]).ended(0);
+    on(cloud, &["limits", "apply", "-n", "demo", &file, "--yes"]).expect_exit(0);
+    let plan = on(cloud, &["limits", "plan", "-n", "demo", &file]).expect_exit(0);
     assert!(plan.stdout.starts_with("no changes"), "{plan:?}");
 }
 
 fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
-    let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).ended(0);
+    let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).expect_exit(0);
     assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
     assert!(gone.stdout.contains("deleted with its data: demo"), "{gone:?}");
     assert!(gone.stdout.contains("for 60 seconds SQS blocks"), "{gone:?}");
-    let none = on(cloud, &["delete", "-n", "demo", "--yes"]).ended(0);
+    let none = on(cloud, &["delete", "-n", "demo", "--yes"]).expect_exit(0);
     assert!(none.stdout.contains("there was no stack demo"), "{none:?}");
 }
 
 fn nobody_has_to_wait(cloud: &Cloud) {
     let arguments = [&["deploy", "-n", "other", "--yes", "--no-wait"], &OPTIONS[..]].concat();
-    let left = on(cloud, &arguments).ended(0);
+    let left = on(cloud, &arguments).expect_exit(0);
     assert!(
         left.stdout
             .contains("`zae-limiter deploy -n other` attaches to it again"),
@@ -219,6 +224,6 @@ fn nobody_has_to_wait(cloud: &Cloud) {
         cloud,
         &[&["deploy", "-n", "other", "--yes"], &OPTIONS[..]].concat(),
     )
-    .ended(0);
+    .expect_exit(0);
     assert!(attached.stdout.contains("TableName: other"), "{attached:?}");
 }

@@ -1,4 +1,4 @@
-//! What is different on a terminal: colours, width, live progress, and somebody to ask.
+//! Behavior on a terminal: colors, width, progress, and prompts.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::local::Cloud;
 use crate::tool::Bench;
 
-/// Runs a command with a terminal of this width on all three ends, types an answer, and returns what it drew.
+/// Runs a command on a terminal of this width, types a reply, and returns the exit code and the output.
 fn on_terminal(command: &mut Command, width: u16, typed: &str) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -70,7 +70,7 @@ fn embedded(bench: &Bench, arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn tables_fit_the_width_and_are_coloured() {
+fn tables_fit_the_width_and_use_colors() {
     let bench = Bench::new();
     let name = "a rather long name for an entity that is shown in a narrow terminal";
     bench.ok(&["entity", "create", "user-1", "--display-name", name]);
@@ -96,7 +96,7 @@ fn destructive_commands_ask_for_the_name() {
     );
     assert_eq!(code, 1, "{drawn}");
     assert!(
-        drawn.contains("Type \"user-1\" to go ahead") && drawn.contains("nothing was done"),
+        drawn.contains("Type \"user-1\" to continue") && drawn.contains("nothing was changed"),
         "{drawn}"
     );
     bench.ok(&["entity", "show", "user-1"]);
@@ -106,13 +106,13 @@ fn destructive_commands_ask_for_the_name() {
         "user-1\n",
     );
     assert_eq!(code, 0, "{drawn}");
-    bench.run(&["entity", "show", "user-1"]).ended(1);
+    bench.run(&["entity", "show", "user-1"]).expect_exit(1);
 }
 
 #[test]
 fn a_deployment_draws_a_bar_and_rows() {
     let cloud = Cloud::new();
-    cloud.up().ended(0);
+    cloud.up().expect_exit(0);
     let mut command = plain_command();
     command
         .args(["deploy", "-n", "demo", "--no-aggregator", "--no-audit-archival"])

@@ -1,4 +1,4 @@
-//! Running the command, on a table of its own.
+//! Runs the command on an embedded table.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory with a table in a file.
+/// A temporary directory with an embedded table.
 pub(crate) struct Bench {
     directory: TempDir,
 }
 
-/// What a command said, and how it ended.
+/// The output and exit code of a command.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct RunResult {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
+impl RunResult {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -29,13 +29,13 @@ impl Said {
     }
 
     #[track_caller]
-    pub(crate) fn ended(self, code: i32) -> Self {
+    pub(crate) fn expect_exit(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self
     }
 }
 
-/// The command with an environment that has nothing of the machine's.
+/// The command with a clean environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::cargo_bin("zae-limiter").unwrap();
     command
@@ -49,9 +49,9 @@ pub(crate) fn command() -> Command {
     command
 }
 
-pub(crate) fn said(mut command: Command) -> Said {
+pub(crate) fn result(mut command: Command) -> RunResult {
     let output = command.output().unwrap();
-    Said {
+    RunResult {
         code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
@@ -74,7 +74,7 @@ impl Bench {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// The command on the table, not yet run.
+    /// The command on the table, before it is run.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command();
         command
@@ -84,22 +84,22 @@ impl Bench {
         command
     }
 
-    /// Runs it on the table.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
-        said(self.command(arguments))
+    /// Runs the command on the table.
+    pub(crate) fn run(&self, arguments: &[&str]) -> RunResult {
+        result(self.command(arguments))
     }
 
-    /// Runs it and expects success.
+    /// Runs the command and expects success.
     #[track_caller]
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
-        self.run(arguments).ended(0).stdout
+        self.run(arguments).expect_exit(0).stdout
     }
 
-    /// Runs it with `--output json` and expects success.
+    /// Runs the command with `--output json` and expects success.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let mut all = arguments.to_vec();
         all.extend(["--output", "json"]);
-        self.run(&all).ended(0).json()
+        self.run(&all).expect_exit(0).json()
     }
 }

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
 use zae_limiter::EmbeddedStore;
 
-use crate::tool::{Bench, said};
+use crate::tool::{Bench, result};
 
 /// Hours that an aggregator would have counted: entity, start, calls and tokens.
 const HOURS: [(&str, &str, u32, u32); 3] = [
@@ -52,7 +52,7 @@ fn counted(bench: &Bench) {
 }
 
 #[test]
-fn usage_is_listed_charted_and_added_up() {
+fn usage_is_listed_plotted_and_summed() {
     let bench = Bench::new();
     counted(&bench);
     let list = bench.json(&["usage", "list", "-e", "user-1", "-w", "hourly"]);
@@ -69,7 +69,7 @@ fn usage_is_listed_charted_and_added_up() {
         "{table}"
     );
     let chart = bench.ok(&["usage", "list", "-r", "gpt-4", "--plot"]);
-    assert!(chart.contains("gpt-4 tpm, hourly, 4,100 in all"), "{chart}");
+    assert!(chart.contains("gpt-4 tpm, hourly, total 4,100"), "{chart}");
     let first = bench.json(&["usage", "list", "-r", "gpt-4", "--end", "2026-01-31T12:00:00Z"]);
     assert_eq!(first["count"], 1);
     let one = bench.json(&["usage", "list", "-r", "gpt-4", "-l", "1"]);
@@ -84,14 +84,14 @@ fn usage_is_listed_charted_and_added_up() {
 }
 
 #[test]
-fn times_are_utc_unless_asked_for_in_the_zone_of_the_machine() {
+fn times_are_utc_unless_local_time_is_given() {
     let bench = Bench::new();
     counted(&bench);
     let list = ["usage", "list", "-e", "user-2"];
     assert!(bench.ok(&list).contains("2026-01-31 13:00"));
     let mut local = bench.command(&list);
     local.arg("--local-time").env("TZ", "EST5");
-    let local = said(local).ended(0).stdout;
+    let local = result(local).expect_exit(0).stdout;
     assert!(local.contains("2026-01-31 08:00"), "{local}");
 }
 
@@ -118,18 +118,18 @@ fn a_table_without_usage_says_so() {
 }
 
 #[test]
-fn usage_is_of_somebody_or_something_and_of_a_time() {
+fn usage_needs_an_entity_or_a_resource_and_a_valid_time_range() {
     let bench = Bench::new();
-    bench.run(&["usage", "list"]).ended(2);
-    let said = bench
+    bench.run(&["usage", "list"]).expect_exit(2);
+    let result = bench
         .run(&["usage", "list", "-e", "user-1", "--start", "yesterday"])
-        .ended(2);
-    assert!(said.stderr.contains("2026-01-31T12:00:00Z"), "{said:?}");
-    let said = bench
+        .expect_exit(2);
+    assert!(result.stderr.contains("2026-01-31T12:00:00Z"), "{result:?}");
+    let result = bench
         .run(&["usage", "list", "-e", "user-1", "-w", "weekly"])
-        .ended(2);
-    assert!(said.stderr.contains("hourly, daily or monthly"), "{said:?}");
-    let said = bench
+        .expect_exit(2);
+    assert!(result.stderr.contains("hourly, daily or monthly"), "{result:?}");
+    let result = bench
         .run(&[
             "usage",
             "list",
@@ -140,6 +140,6 @@ fn usage_is_of_somebody_or_something_and_of_a_time() {
             "--end",
             "2026-01-01",
         ])
-        .ended(2);
-    assert!(said.stderr.contains("must not be after"), "{said:?}");
+        .expect_exit(2);
+    assert!(result.stderr.contains("must not be after"), "{result:?}");
 }

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::tool::{Bench, command, said};
+use crate::tool::{Bench, command, result};
 
 #[test]
 fn the_table_knows_its_version() {
@@ -9,7 +9,7 @@ fn the_table_knows_its_version() {
     assert_eq!(versions["client_version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(versions["table"]["schema_version"], "0.8.0");
     assert_eq!(versions["table"]["lambda_version"], json!(null));
-    assert!(bench.ok(&["version"]).contains("table limiter: format 0.8.0"));
+    assert!(bench.ok(&["version"]).contains("table limiter: schema 0.8.0"));
     let check = bench.json(&["check"]);
     assert_eq!(
         (check["compatible"].clone(), check["state"].clone()),
@@ -30,19 +30,19 @@ fn the_table_knows_its_version() {
 fn the_clients_version_needs_no_table() {
     let mut client = command();
     client.args(["version", "--client", "--output", "json"]);
-    let versions = said(client).ended(0).json();
+    let versions = result(client).expect_exit(0).json();
     assert_eq!(versions["schema_version"], "0.8.0");
     assert!(versions.get("table").is_none());
     let mut short = command();
     short.arg("--version");
     assert_eq!(
-        said(short).ended(0).stdout,
+        result(short).expect_exit(0).stdout,
         format!("zae-limiter {}\n", env!("CARGO_PKG_VERSION"))
     );
 }
 
 #[test]
-fn another_name_is_another_table_of_the_file() {
+fn each_name_is_a_separate_table_in_the_file() {
     let bench = Bench::new();
     bench.ok(&["-n", "one", "system", "set-defaults", "-l", "rpm:1"]);
     assert_eq!(
@@ -51,5 +51,5 @@ fn another_name_is_another_table_of_the_file() {
     );
     let mut by_environment = bench.command(&["system", "get-defaults", "--output", "json"]);
     by_environment.env("ZAE_LIMITER_NAME", "one");
-    assert_eq!(said(by_environment).ended(0).json()["configured"], true);
+    assert_eq!(result(by_environment).expect_exit(0).json()["configured"], true);
 }

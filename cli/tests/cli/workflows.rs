@@ -1,4 +1,4 @@
-//! The files that deploy and test this project elsewhere say what the Makefile knows.
+//! The CI workflows and the Makefile agree.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

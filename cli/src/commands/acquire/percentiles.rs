@@ -1,10 +1,10 @@
-//! How long acquires took.
+//! Latency percentiles.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Latencies in milliseconds.
+/// Latency percentiles in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(super) struct Percentiles {
     pub(super) p50: f64,
@@ -14,7 +14,7 @@ pub(super) struct Percentiles {
 }
 
 impl Percentiles {
-    /// By the nearest rank: each is a latency that really occurred. Nothing of nothing.
+    /// Percentiles by nearest rank, so each is a latency that occurred. `None` if there are no latencies.
     pub(super) fn of(mut latencies: Vec<Duration>) -> Option<Self> {
         latencies.sort_unstable();
         let last = latencies.len().checked_sub(1)?;
@@ -32,7 +32,7 @@ impl Percentiles {
 }
 
 fn millis(latency: Duration) -> f64 {
-    // To the microsecond: more would be noise.
+    // Rounded to the microsecond; more digits would be noise.
     (latency.as_secs_f64() * 1_000_000.0).round() / 1_000.0
 }
 

@@ -1,4 +1,4 @@
-//! `audit archive`: what was written before there was an archive gets into it.
+//! `audit archive`: archive events that were written before archival was enabled.
 
 mod events;
 mod progress;
@@ -18,52 +18,52 @@ use zae_limiter::stack::{Stack, StackOptions};
 use zae_limiter::{StackName, Timestamp};
 use zae_limiter_archiver::{CallFailure, Object, S3, Store};
 
-use crate::answer::Answer;
+use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::parse;
-use events::{Events, Found};
+use events::{Events, TrailItem};
 use progress::Progress;
 use summary::Summary;
 
-/// Where a stack tells the name of its archive.
-const OUTPUT: &str = "AuditArchiveBucketName";
-/// Attempts of one call, the first included, with pauses that double and are drawn at random.
-const ATTEMPTS: u32 = 8;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-const LONGEST_ATTEMPT: Duration = Duration::from_secs(20);
-const LONGEST_CALL: Duration = Duration::from_secs(90);
+/// The stack output with the name of the archive bucket.
+const BUCKET_OUTPUT: &str = "AuditArchiveBucketName";
+/// Attempts per call, including the first, with exponential backoff and jitter.
+const MAX_ATTEMPTS: u32 = 8;
+const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(90);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Events of this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 90d
-    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    /// Events at or after this time: 2026-01-31T12:00:00Z, 2026-01-31, or an age such as 90d
+    #[arg(long, value_name = "TIME", value_parser = parse::timestamp)]
     since: Timestamp,
     /// Only events before this time
-    #[arg(long, value_name = "TIME", value_parser = parse::moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse::timestamp)]
     until: Option<Timestamp>,
-    /// The bucket [default: the stack's archive]
+    /// Bucket [default: the archive of the stack]
     #[arg(long, value_name = "NAME")]
     bucket: Option<String>,
-    /// Only count what would be put
+    /// Only count the events that would be archived
     #[arg(long)]
     dry_run: bool,
-    /// Objects that are put at the same time
+    /// Number of concurrent uploads
     #[arg(long, value_name = "N", default_value = "16")]
     concurrency: NonZeroUsize,
 }
 
 impl Arguments {
-    fn wants(&self, at: Timestamp) -> bool {
+    fn includes(&self, at: Timestamp) -> bool {
         self.since <= at && self.until.is_none_or(|until| at < until)
     }
 
     fn check(&self) -> Result<()> {
         match self.until {
             Some(until) if until <= self.since => Err(Error::usage(format!(
-                "--until {until} is not after --since {}: no event can be in between",
+                "--until {until} must be after --since {}",
                 self.since
             ))),
             _ => Ok(()),
@@ -71,33 +71,33 @@ impl Arguments {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(super) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     arguments.check()?;
-    let (name, aws) = (context.name()?, patient(&context.place.aws().await?));
+    let (name, aws) = (context.name()?, with_retries(&context.location.aws().await?));
     let bucket = match &arguments.bucket {
         Some(bucket) => bucket.clone(),
-        None => archive_of(&name, &aws).await?,
+        None => archive_bucket(&name, &aws).await?,
     };
     let store = S3::new(s3(&aws), bucket.clone());
     let mut events = Events::of_table(&aws, &name);
     let mut progress = Progress::new(&context.terminal, events.expected_items().await);
     let mut summary = Summary::new(bucket, arguments.since, arguments.until, arguments.dry_run);
-    let filled = fill(&arguments, &mut events, &store, &mut summary, &mut progress).await;
+    let archived = archive(&arguments, &mut events, &store, &mut summary, &mut progress).await;
     progress.finish();
-    filled?;
+    archived?;
     let exit = if summary.left_out == 0 {
         Exit::Success
     } else {
         Exit::Error
     };
     if progress.result(&summary) {
-        return Ok(Answer::nothing().with_exit(exit));
+        return Ok(CommandOutput::empty().with_exit(exit));
     }
-    Ok(Answer::of(summary).with_exit(exit))
+    Ok(CommandOutput::new(summary).with_exit(exit))
 }
 
-/// Page after page: what is held in memory does not depend on how many events there are.
-async fn fill(
+/// Archives one page at a time, so that memory use does not depend on the number of events.
+async fn archive(
     arguments: &Arguments,
     events: &mut Events,
     store: &impl Store,
@@ -107,10 +107,10 @@ async fn fill(
     while let Some(page) = events.page().await? {
         summary.items_read += page.read;
         let mut objects = vec![];
-        for Found { key, event } in page.events {
+        for TrailItem { key, event } in page.events {
             let object = event.and_then(|event| Object::of(&event).map_err(|problem| problem.to_string()));
             match object {
-                Ok(object) if arguments.wants(object.at) => {
+                Ok(object) if arguments.includes(object.at) => {
                     summary.found(&object);
                     objects.push((key, object));
                 }
@@ -128,7 +128,7 @@ async fn fill(
 
 async fn put(
     objects: Vec<(String, Object)>,
-    at_once: NonZeroUsize,
+    concurrency: NonZeroUsize,
     store: &impl Store,
     summary: &mut Summary,
     progress: &mut Progress,
@@ -137,7 +137,7 @@ async fn put(
         let put = store.put(&object).await;
         (key, object, put)
     });
-    let mut done = stream::iter(jobs).buffer_unordered(at_once.get());
+    let mut done = stream::iter(jobs).buffer_unordered(concurrency.get());
     while let Some((key, object, put)) = done.next().await {
         match put {
             Ok(()) => {
@@ -163,8 +163,8 @@ async fn put(
     Ok(())
 }
 
-/// The bucket that the stack's archiver writes to.
-async fn archive_of(name: &StackName, aws: &SdkConfig) -> Result<String> {
+/// The bucket that the archiver of the stack writes to.
+async fn archive_bucket(name: &StackName, aws: &SdkConfig) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
     let status = stack
         .status()
@@ -174,23 +174,23 @@ async fn archive_of(name: &StackName, aws: &SdkConfig) -> Result<String> {
         })?;
     status
         .outputs
-        .get(OUTPUT)
+        .get(BUCKET_OUTPUT)
         .cloned()
         .ok_or_else(|| Error::NoArchive {
             stack: name.to_string(),
         })
 }
 
-/// The same configuration with retries and an end.
-fn patient(aws: &SdkConfig) -> SdkConfig {
+/// The same configuration with retries and timeouts.
+fn with_retries(aws: &SdkConfig) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(3))
-        .operation_attempt_timeout(LONGEST_ATTEMPT)
-        .operation_timeout(LONGEST_CALL);
+        .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+        .operation_timeout(CALL_TIMEOUT);
     let retries = RetryConfig::standard()
-        .with_max_attempts(ATTEMPTS)
-        .with_initial_backoff(FIRST_PAUSE)
-        .with_max_backoff(LONGEST_PAUSE);
+        .with_max_attempts(MAX_ATTEMPTS)
+        .with_initial_backoff(INITIAL_BACKOFF)
+        .with_max_backoff(MAX_BACKOFF);
     aws.to_builder()
         .retry_config(retries)
         .timeout_config(timeouts.build())
@@ -198,7 +198,7 @@ fn patient(aws: &SdkConfig) -> SdkConfig {
 }
 
 fn s3(aws: &SdkConfig) -> aws_sdk_s3::Client {
-    // Bucket names as host names do not resolve on a machine that stands in for AWS.
+    // Bucket names do not resolve as host names at a custom endpoint.
     let config = aws_sdk_s3::config::Builder::from(aws).force_path_style(aws.endpoint_url().is_some());
     aws_sdk_s3::Client::from_conf(config.build())
 }

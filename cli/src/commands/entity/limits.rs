@@ -1,10 +1,10 @@
-//! The limits of one entity.
+//! `entity set-limits`, `get-limits`, and `delete-limits`.
 
 use clap::Args;
 use zae_limiter::{ConfigLevel, EntityId, Limit, OnUnavailable, RateLimiter};
 
-use crate::answer::Answer;
-use crate::commands::config::{LimitArguments, deleted, show, store};
+use crate::command_output::CommandOutput;
+use crate::commands::config::{LimitArguments, delete_config, show, store};
 use crate::context::Context;
 use crate::error::Result;
 use crate::parse::ResourceOrAll;
@@ -27,17 +27,17 @@ pub(crate) struct Get {
 pub(crate) struct Delete {
     #[command(flatten)]
     target: Target,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
 struct Target {
-    /// The entity, which need not have been created
+    /// Entity, which does not have to exist yet
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
-    /// The resource; `_default_` means all on which the entity has no limits of its own
+    /// Resource; `_default_` means every resource on which the entity has no limits of its own
     #[arg(short, long, default_value = ConfigLevel::DEFAULT_RESOURCE)]
     resource: ResourceOrAll,
 }
@@ -51,16 +51,16 @@ impl Target {
     }
 }
 
-pub(super) async fn set(arguments: Set, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn set(arguments: Set, limiter: &RateLimiter) -> Result<CommandOutput> {
     let (limits, policy): (Vec<Limit>, Option<OnUnavailable>) = arguments.limits.parts();
     store(limiter, &arguments.target.level(), limits, policy).await
 }
 
-pub(super) async fn get(arguments: Get, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn get(arguments: Get, limiter: &RateLimiter) -> Result<CommandOutput> {
     show(limiter, &arguments.target.level()).await
 }
 
-pub(super) async fn delete(arguments: Delete, context: &Context) -> Result<Answer> {
+pub(super) async fn delete(arguments: Delete, context: &Context) -> Result<CommandOutput> {
     let name = arguments.target.entity.to_string();
-    deleted(context, &arguments.target.level(), &name, arguments.yes).await
+    delete_config(context, &arguments.target.level(), &name, arguments.yes).await
 }

@@ -1,50 +1,50 @@
-//! Lists of entities.
+//! `entity list`, `children`, and `list-resources`.
 
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::{ConfigLevel, EntityId, RateLimiter};
 
-use crate::answer::{Answer, Text};
-use crate::commands::pages::{self, total};
-use crate::commands::shown::Entity;
+use crate::command_output::{CommandOutput, Text};
+use crate::commands::pagination::{self, total};
+use crate::commands::record_reports::EntityReport;
 use crate::error::Result;
-use crate::output::{Align, Table, View};
+use crate::output::{Align, TextTable, View};
 use crate::parse::ResourceOrAll;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those with limits of their own for this resource (or `_default_`); cheaper than reading the whole table
+    /// List only entities with their own limits for this resource (or `_default_`); cheaper than a full scan
     #[arg(long, value_name = "RESOURCE")]
     with_custom_limits: Option<ResourceOrAll>,
-    /// At most so many [default: all]
+    /// List at most N [default: all]
     #[arg(short, long, value_name = "N")]
     limit: Option<usize>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Children {
-    /// The parent
+    /// Parent entity
     #[arg(value_name = "ENTITY")]
     entity: EntityId,
-    /// At most so many [default: all]
+    /// List at most N [default: all]
     #[arg(short, long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// Nothing to say.
+/// No arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Resources {}
 
 #[derive(Debug, Serialize)]
 struct Entities {
-    entities: Vec<Entity>,
+    entities: Vec<EntityReport>,
     count: usize,
     truncated: bool,
 }
 
 impl Text for Entities {
     fn text(&self, view: &View) -> String {
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Entity", Align::Left),
             ("Name", Align::Left),
             ("Parent", Align::Left),
@@ -74,29 +74,29 @@ impl Text for Entities {
 }
 
 #[derive(Debug, Serialize)]
-struct WithLimits {
+struct EntitiesWithLimits {
     resource: String,
     entity_ids: Vec<EntityId>,
     count: usize,
     truncated: bool,
 }
 
-impl Text for WithLimits {
+impl Text for EntitiesWithLimits {
     fn text(&self, _: &View) -> String {
         let mut lines: Vec<String> = self.entity_ids.iter().map(ToString::to_string).collect();
         let total = total(self.count, "entity", "entities", self.truncated);
-        lines.push(format!("{total} with limits of their own for {}", self.resource));
+        lines.push(format!("{total} with custom limits for {}", self.resource));
         lines.join("\n")
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Names {
+struct ResourceNames {
     resources: Vec<String>,
     count: usize,
 }
 
-impl Text for Names {
+impl Text for ResourceNames {
     fn text(&self, _: &View) -> String {
         let mut lines = self.resources.clone();
         lines.push(total(self.count, "resource", "resources", false));
@@ -104,12 +104,12 @@ impl Text for Names {
     }
 }
 
-pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<Answer> {
-    if let Some(wanted) = arguments.with_custom_limits {
-        let resource = wanted.resource();
+pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<CommandOutput> {
+    if let Some(resource) = arguments.with_custom_limits {
+        let resource = resource.resource();
         let fetch = |page| async move { limiter.list_entities_with_custom_limits(resource, &page).await };
-        let listed = pages::all(arguments.limit, fetch, |_| true).await?;
-        return Ok(Answer::of(WithLimits {
+        let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
+        return Ok(CommandOutput::new(EntitiesWithLimits {
             resource: resource
                 .map_or(ConfigLevel::DEFAULT_RESOURCE, |resource| resource.as_str())
                 .to_owned(),
@@ -119,32 +119,32 @@ pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<Answe
         }));
     }
     let fetch = |page| async move { limiter.list_entities(&page).await };
-    let listed = pages::all(arguments.limit, fetch, |_| true).await?;
-    let mut entities: Vec<Entity> = listed.items.into_iter().map(Entity::from).collect();
-    // A scan has no order; people do.
+    let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
+    let mut entities: Vec<EntityReport> = listed.items.into_iter().map(EntityReport::from).collect();
+    // A scan returns items in no particular order.
     entities.sort_by(|one, other| one.entity_id.cmp(&other.entity_id));
-    Ok(Answer::of(Entities {
+    Ok(CommandOutput::new(Entities {
         count: entities.len(),
         truncated: listed.truncated,
         entities,
     }))
 }
 
-pub(super) async fn children(arguments: Children, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn children(arguments: Children, limiter: &RateLimiter) -> Result<CommandOutput> {
     let parent = &arguments.entity;
     let fetch = |page| async move { limiter.children(parent, &page).await };
-    let listed = pages::all(arguments.limit, fetch, |_| true).await?;
-    let entities: Vec<Entity> = listed.items.into_iter().map(Entity::from).collect();
-    Ok(Answer::of(Entities {
+    let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
+    let entities: Vec<EntityReport> = listed.items.into_iter().map(EntityReport::from).collect();
+    Ok(CommandOutput::new(Entities {
         count: entities.len(),
         truncated: listed.truncated,
         entities,
     }))
 }
 
-pub(super) async fn resources(limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn resources(limiter: &RateLimiter) -> Result<CommandOutput> {
     let resources = limiter.list_resources_with_entity_configs().await?;
-    Ok(Answer::of(Names {
+    Ok(CommandOutput::new(ResourceNames {
         count: resources.len(),
         resources,
     }))

@@ -1,26 +1,26 @@
-//! Doing what the plan says.
+//! `limits apply`: make the planned changes.
 
 use zae_limiter::{ConfigChange, RateLimiter};
 
-use super::difference::{Action, Change, Changes};
-use super::manifest::Wanted;
-use super::{Compared, State};
+use super::changes::{Action, LevelChange, LevelChanges};
+use super::manifest::LevelSettings;
+use super::{AppliedState, Comparison};
 use crate::error::Result;
 use crate::parse::now;
 
-/// Makes every change, and remembers what the file manages.
+/// Makes every change and records which levels the file manages.
 ///
-/// Each level is changed whole or not at all. What is about to be managed is noted first: stopped half-way, the next run
-/// knows about every level that this one may have made.
-pub(super) async fn apply(compared: Compared) -> Result<Changes> {
-    let Compared {
+/// The levels of the file are recorded before the first change. If the run is interrupted, the next one therefore knows
+/// every level that this one may have created.
+pub(super) async fn apply(comparison: Comparison) -> Result<LevelChanges> {
+    let Comparison {
         limiter,
         manifest,
         hash,
         mut record,
         changes,
-    } = compared;
-    let after = State {
+    } = comparison;
+    let after = AppliedState {
         managed: manifest.levels.keys().cloned().collect(),
         hash,
         applied: Some(now()),
@@ -34,14 +34,14 @@ pub(super) async fn apply(compared: Compared) -> Result<Changes> {
         both.managed.extend(after.managed.iter().cloned());
         record.write(both).await?;
         for change in &changes.list {
-            make(&limiter, change).await?;
+            apply_change(&limiter, change).await?;
         }
     }
     record.write(after).await?;
     Ok(changes)
 }
 
-async fn make(limiter: &RateLimiter, change: &Change) -> Result<()> {
+async fn apply_change(limiter: &RateLimiter, change: &LevelChange) -> Result<()> {
     let level = &change.level;
     let Some(wanted) = &change.after else {
         limiter.delete_config(level).await?;
@@ -59,8 +59,8 @@ async fn make(limiter: &RateLimiter, change: &Change) -> Result<()> {
     Ok(())
 }
 
-/// A level that is new has no policy to take away.
-fn to_change(wanted: &Wanted, fresh: bool) -> ConfigChange {
+/// The change to store. A fresh level has no `on_unavailable` policy to remove.
+fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
     let mut change = ConfigChange::new();
     if !wanted.limits.is_empty() {
         change = change.limits(wanted.limits.iter().cloned());

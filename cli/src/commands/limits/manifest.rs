@@ -1,37 +1,36 @@
-//! The file: what it wants, level by level.
+//! The limits file, parsed into the settings of each level.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
 
-use super::form;
-pub(super) use super::form::Mistake;
+use super::limit_syntax::{self, InvalidField};
 
-/// What a level should have.
+/// The settings of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wanted {
+pub(super) struct LevelSettings {
     pub(super) limits: LimitSet,
     pub(super) on_unavailable: Option<OnUnavailable>,
-    /// Only at system level; what is not said is left as it is.
+    /// Only at the system level. Settings that are not in the file are left unchanged.
     pub(super) system: SystemSettings,
 }
 
-/// A checked file.
+/// A parsed and checked limits file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Manifest {
-    pub(super) levels: BTreeMap<ConfigLevel, Wanted>,
+    pub(super) levels: BTreeMap<ConfigLevel, LevelSettings>,
 }
 
 const SYSTEM_FIELDS: [&str; 3] = ["audit_retention_days", "auto_update", "strict_version"];
 
 impl Manifest {
-    pub(super) fn parse(text: &str) -> Result<Self, Mistake> {
-        // Through YAML's own values, which refuse a key that stands twice.
+    pub(super) fn parse(text: &str) -> Result<Self, InvalidField> {
+        // YAML values reject duplicate keys; JSON values would keep the last one.
         let value: serde_yaml::Value = serde_yaml::from_str(text)
-            .map_err(|error| Mistake::new("file", format!("it is no YAML: {error}")))?;
+            .map_err(|error| InvalidField::new("file", format!("not valid YAML: {error}")))?;
         let value = serde_json::to_value(value)
-            .map_err(|error| Mistake::new("file", format!("its keys must be text: {error}")))?;
+            .map_err(|error| InvalidField::new("file", format!("keys must be text: {error}")))?;
         let mut manifest = Self::default();
         if value.is_null() {
             return Ok(manifest);
@@ -42,7 +41,8 @@ impl Manifest {
         }
         for (name, value) in children("resources", file.get("resources"))? {
             let at = format!("resources.{name}");
-            let resource = Resource::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+            let resource =
+                Resource::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
             manifest.add(&ConfigLevel::Resource(resource), &at, value, &[])?;
         }
         for (name, value) in children("entities", file.get("entities"))? {
@@ -51,9 +51,9 @@ impl Manifest {
         Ok(manifest)
     }
 
-    fn add_entity(&mut self, name: &str, value: &Value) -> Result<(), Mistake> {
+    fn add_entity(&mut self, name: &str, value: &Value) -> Result<(), InvalidField> {
         let at = format!("entities.{name}");
-        let entity = EntityId::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+        let entity = EntityId::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
         let fields = map(&at, value, &["limits", "on_unavailable", "resources"])?;
         if fields.contains_key("limits") || fields.contains_key("on_unavailable") {
             self.add(
@@ -63,14 +63,15 @@ impl Manifest {
                 &["resources"],
             )?;
         } else if !fields.contains_key("resources") {
-            return Err(Mistake::new(&at, "it has neither limits nor resources"));
+            return Err(InvalidField::new(&at, "must have limits or resources"));
         }
         for (name, value) in children(&format!("{at}.resources"), fields.get("resources"))? {
             let at = format!("{at}.resources.{name}");
             let level = if name == ConfigLevel::DEFAULT_RESOURCE {
                 ConfigLevel::EntityDefault(entity.clone())
             } else {
-                let resource = Resource::parse(name).map_err(|error| Mistake::new(&at, error.to_string()))?;
+                let resource =
+                    Resource::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
                 ConfigLevel::Entity(entity.clone(), resource)
             };
             self.add(&level, &at, value, &[])?;
@@ -78,12 +79,18 @@ impl Manifest {
         Ok(())
     }
 
-    fn add(&mut self, level: &ConfigLevel, at: &str, value: &Value, more: &[&str]) -> Result<(), Mistake> {
+    fn add(
+        &mut self,
+        level: &ConfigLevel,
+        at: &str,
+        value: &Value,
+        more: &[&str],
+    ) -> Result<(), InvalidField> {
         let known: Vec<&str> = ["limits", "on_unavailable"].iter().chain(more).copied().collect();
         let fields = map(at, value, &known)?;
-        let wanted = Wanted {
+        let settings = LevelSettings {
             limits: match fields.get("limits") {
-                Some(limits) => form::limits(&format!("{at}.limits"), limits)?,
+                Some(limits) => limit_syntax::limits(&format!("{at}.limits"), limits)?,
                 None => LimitSet::default(),
             },
             on_unavailable: fields
@@ -91,7 +98,7 @@ impl Manifest {
                 .map(|policy| {
                     let text = policy.as_str().unwrap_or_default();
                     text.parse().map_err(|_| {
-                        Mistake::new(
+                        InvalidField::new(
                             &format!("{at}.on_unavailable"),
                             format!("{policy} must be allow or block"),
                         )
@@ -104,21 +111,21 @@ impl Manifest {
                 SystemSettings::default()
             },
         };
-        if wanted == Wanted::default() {
-            return Err(Mistake::new(at, "it says nothing; give limits, or leave it out"));
+        if settings == LevelSettings::default() {
+            return Err(InvalidField::new(at, "is empty; add limits or remove it"));
         }
-        if self.levels.insert(level.clone(), wanted).is_some() {
-            return Err(Mistake::new(at, format!("{level} stands in the file twice")));
+        if self.levels.insert(level.clone(), settings).is_some() {
+            return Err(InvalidField::new(at, format!("{level} is in the file twice")));
         }
         Ok(())
     }
 }
 
-fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettings, Mistake> {
+fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettings, InvalidField> {
     let flag = |field: &str| match fields.get(field) {
         None => Ok(None),
         Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(other) => Err(Mistake::new(
+        Some(other) => Err(InvalidField::new(
             &format!("{at}.{field}"),
             format!("{other} must be true or false"),
         )),
@@ -131,7 +138,7 @@ fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettin
                 .and_then(|days| u32::try_from(days).ok())
                 .filter(|days| (1..=36_500).contains(days));
             let at = format!("{at}.audit_retention_days");
-            Some(days.ok_or_else(|| Mistake::new(&at, format!("{value} must be 1 to 36500 days")))?)
+            Some(days.ok_or_else(|| InvalidField::new(&at, format!("{value} must be 1 to 36500 days")))?)
         }
     };
     Ok(SystemSettings {
@@ -141,27 +148,27 @@ fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettin
     })
 }
 
-fn map<'a>(at: &str, value: &'a Value, known: &[&str]) -> Result<&'a Map<String, Value>, Mistake> {
+fn map<'a>(at: &str, value: &'a Value, known: &[&str]) -> Result<&'a Map<String, Value>, InvalidField> {
     let Value::Object(map) = value else {
-        return Err(Mistake::new(
+        return Err(InvalidField::new(
             at,
-            format!("it must be a map with {}", known.join(", ")),
+            format!("must be a map with {}", known.join(", ")),
         ));
     };
     match map.keys().find(|field| !known.contains(&field.as_str())) {
-        Some(unknown) => Err(Mistake::new(
+        Some(unknown) => Err(InvalidField::new(
             at,
-            format!("it has no field {unknown:?}; the fields are {}", known.join(", ")),
+            format!("unknown field {unknown:?}; the fields are {}", known.join(", ")),
         )),
         None => Ok(map),
     }
 }
 
-fn children<'a>(at: &str, value: Option<&'a Value>) -> Result<Vec<(&'a String, &'a Value)>, Mistake> {
+fn children<'a>(at: &str, value: Option<&'a Value>) -> Result<Vec<(&'a String, &'a Value)>, InvalidField> {
     match value {
         None | Some(Value::Null) => Ok(vec![]),
         Some(Value::Object(map)) => Ok(map.iter().collect()),
-        Some(_) => Err(Mistake::new(at, "it must be a map by name")),
+        Some(_) => Err(InvalidField::new(at, "must be a map from names")),
     }
 }
 
@@ -188,7 +195,7 @@ entities:
 ";
 
     #[test]
-    fn each_level_of_the_file_is_a_level_of_the_table() {
+    fn each_level_of_the_file_is_a_configuration_level() {
         let manifest = Manifest::parse(WHOLE).unwrap();
         let levels: Vec<String> = manifest.levels.keys().map(ToString::to_string).collect();
         assert_eq!(
@@ -207,18 +214,18 @@ entities:
     }
 
     #[test]
-    fn a_file_with_nothing_in_it_manages_nothing() {
+    fn an_empty_file_manages_nothing() {
         assert_eq!(Manifest::parse("").unwrap(), Manifest::default());
         assert_eq!(Manifest::parse("resources:\n").unwrap(), Manifest::default());
     }
 
     #[test]
-    fn mistakes_name_their_place() {
-        for (text, place) in [
+    fn errors_name_the_path() {
+        for (text, expected) in [
             ("[]", "file"),
-            ("a: [", "no YAML"),
+            ("a: [", "not valid YAML"),
             ("sistem: {}", "sistem"),
-            ("system: {}", "says nothing"),
+            ("system: {}", "is empty"),
             ("system: {limit: []}", "\"limit\""),
             ("system: {on_unavailable: maybe}", "system.on_unavailable"),
             ("system: {audit_retention_days: 0}", "system.audit_retention_days"),
@@ -232,19 +239,19 @@ entities:
                 "resources: {gpt-4: {audit_retention_days: 5}}",
                 "audit_retention_days",
             ),
-            ("entities: {user-1: {}}", "neither limits nor resources"),
+            ("entities: {user-1: {}}", "must have limits or resources"),
             (
                 "entities: {user-1: {limits: {rpm: 1}, resources: {_default_: {limits: {rpm: 2}}}}}",
                 "twice",
             ),
             (
                 "resources: {a: {limits: {rpm: 1}}, a: {limits: {rpm: 2}}}",
-                "no YAML",
+                "not valid YAML",
             ),
         ] {
-            let mistake = Manifest::parse(text).unwrap_err();
-            let told = format!("{}: {}", mistake.at, mistake.problem);
-            assert!(told.contains(place), "{text}: {told}");
+            let invalid = Manifest::parse(text).unwrap_err();
+            let message = format!("{}: {}", invalid.path, invalid.problem);
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What the table has.
+//! Reading stored configurations.
 
 use std::collections::BTreeMap;
 
 use zae_limiter::{ConfigLevel, ConfigRecord, RateLimiter, Resource};
 
-use crate::commands::pages;
+use crate::commands::pagination;
 use crate::error::Result;
 
-/// The configurations of these levels, of those that have one.
+/// The configurations of these levels; levels without one are left out.
 pub(super) async fn levels(
     limiter: &RateLimiter,
-    wanted: impl Iterator<Item = ConfigLevel>,
+    requested: impl Iterator<Item = ConfigLevel>,
 ) -> Result<BTreeMap<ConfigLevel, ConfigRecord>> {
     let mut found = BTreeMap::new();
-    for level in wanted {
+    for level in requested {
         if !found.contains_key(&level)
             && let Some(record) = limiter.get_config(&level).await?
         {
@@ -23,7 +23,7 @@ pub(super) async fn levels(
     Ok(found)
 }
 
-/// Every level that has a configuration, from the whole to the particular.
+/// Every level that has a configuration, from the most general to the most specific.
 pub(super) async fn every_level(limiter: &RateLimiter) -> Result<Vec<(ConfigLevel, ConfigRecord)>> {
     let mut every = vec![ConfigLevel::System];
     for name in limiter.list_resources_with_defaults().await? {
@@ -36,7 +36,7 @@ pub(super) async fn every_level(limiter: &RateLimiter) -> Result<Vec<(ConfigLeve
         }
         let resource = resource.as_ref();
         let fetch = |page| async move { limiter.list_entities_with_custom_limits(resource, &page).await };
-        for entity in pages::all(None, fetch, |_| true).await?.items {
+        for entity in pagination::collect(None, fetch, |_| true).await?.items {
             every.push(match resource {
                 Some(resource) => ConfigLevel::Entity(entity, resource.clone()),
                 None => ConfigLevel::EntityDefault(entity),

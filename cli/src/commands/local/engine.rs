@@ -1,21 +1,21 @@
-//! What can be a local cloud.
+//! The engines that can run a local cloud.
 
 use std::fmt;
 
 use clap::ValueEnum;
 
-/// A program that behaves like AWS.
+/// A program that emulates AWS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Engine {
-    /// A process of this machine, from a Python package
+    /// A local process, installed from a Python package
     Ministack,
     /// A Docker container
     Localstack,
 }
 
 impl Engine {
-    /// What answers with 200 once all is ready.
+    /// The path that returns 200 once the cloud is ready.
     pub(super) const fn ready_path(self) -> &'static str {
         match self {
             Self::Ministack => "/_ministack/ready",

@@ -1,17 +1,17 @@
-//! What a shell must export.
+//! Environment variables that point AWS clients to the local cloud.
 
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::answer::Text;
+use crate::command_output::Text;
 use crate::output::View;
 
-/// Whose words to use.
+/// The shell syntax of the variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Shell {
-    /// sh, bash and zsh
+    /// sh, bash, and zsh
     Eval,
     /// A .envrc file
     Direnv,
@@ -19,7 +19,7 @@ pub(super) enum Shell {
     Powershell,
 }
 
-/// The variables and their values. Any credentials do: real ones must not reach a local cloud.
+/// The variables and their values. The credentials are dummies, so that real ones never reach a local cloud.
 #[derive(Debug, Serialize)]
 pub(super) struct Exports {
     #[serde(skip)]
@@ -28,7 +28,7 @@ pub(super) struct Exports {
     variables: BTreeMap<&'static str, String>,
 }
 
-/// The variables with which everything talks to a local cloud.
+/// The variables that point AWS clients to a local cloud.
 pub(super) fn variables(endpoint: &str) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("AWS_ENDPOINT_URL", endpoint.to_owned()),

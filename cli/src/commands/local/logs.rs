@@ -1,4 +1,4 @@
-//! The local cloud's log.
+//! `local logs`: the log of the local cloud.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,52 +9,52 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::At;
-use super::home::Home;
+use super::PortArgument;
 use super::localstack;
-use crate::answer::{Answer, Text};
+use super::state_files::StateFiles;
+use crate::command_output::{CommandOutput, Text};
 use crate::error::{Error, Result};
 use crate::output::View;
 
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
     #[command(flatten)]
-    at: At,
-    /// Go on as lines are written, until it ends
+    at: PortArgument,
+    /// Follow the log until the local cloud stops
     #[arg(short, long)]
     follow: bool,
-    /// The last so many lines
+    /// Show the last N lines
     #[arg(long, value_name = "N", default_value = "100")]
     tail: usize,
 }
 
 #[derive(Debug, Serialize)]
-struct Lines {
+struct LogLines {
     log: PathBuf,
     lines: Vec<String>,
 }
 
-impl Text for Lines {
+impl Text for LogLines {
     fn text(&self, _: &View) -> String {
         self.lines.join("\n")
     }
 }
 
-pub(super) fn run(arguments: &Logs) -> Result<Answer> {
-    let home = Home::at(arguments.at.port)?;
-    let running = home.running()?.ok_or_else(|| {
+pub(super) fn run(arguments: &Logs) -> Result<CommandOutput> {
+    let files = StateFiles::for_port(arguments.at.port)?;
+    let running = files.running()?.ok_or_else(|| {
         Error::local(format!(
             "no local cloud is running on port {}; start one with `zae-limiter local up`",
-            home.port
+            files.port
         ))
     })?;
     let Some(log) = &running.log else {
         localstack::logs(&running, arguments.tail, arguments.follow)?;
-        return Ok(Answer::nothing());
+        return Ok(CommandOutput::empty());
     };
     let lines = tail(log, arguments.tail).map_err(Error::reading(log.display().to_string()))?;
     if !arguments.follow {
-        return Ok(Answer::of(Lines {
+        return Ok(CommandOutput::new(LogLines {
             log: log.clone(),
             lines,
         }));
@@ -69,16 +69,16 @@ pub(super) fn run(arguments: &Logs) -> Result<Answer> {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::reading(log.display().to_string())(error))
         }
-        _ => Ok(Answer::nothing()),
+        _ => Ok(CommandOutput::empty()),
     }
 }
 
 /// The last lines of a file.
-pub(super) fn tail(file: &Path, most: usize) -> std::io::Result<Vec<String>> {
+pub(super) fn tail(file: &Path, max: usize) -> std::io::Result<Vec<String>> {
     let mut last = VecDeque::new();
     for line in BufReader::new(File::open(file)?).split(b'\n') {
         last.push_back(String::from_utf8_lossy(&line?).into_owned());
-        if last.len() > most {
+        if last.len() > max {
             last.pop_front();
         }
     }
@@ -94,13 +94,13 @@ fn follow(file: &Path, seen: &[String], alive: impl Fn() -> bool) -> std::io::Re
     std::io::Seek::seek(&mut reader, std::io::SeekFrom::End(0))?;
     let mut line = vec![];
     loop {
-        let goes_on = alive();
+        let running = alive();
         while reader.read_until(b'\n', &mut line)? > 0 {
             stdout.write_all(&line)?;
             line.clear();
         }
         stdout.flush()?;
-        if !goes_on {
+        if !running {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(200));
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_is_the_last_lines() {
+    fn the_tail_has_the_last_lines() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("log");
         std::fs::write(&file, "one\ntwo\nthree\n").unwrap();

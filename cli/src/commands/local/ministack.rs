@@ -1,4 +1,4 @@
-//! MiniStack: the whole cloud as one process, without Docker.
+//! MiniStack, as one local process without Docker.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -8,42 +8,42 @@ use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::environment::variables;
-use super::home::{Home, Running};
 use super::process::Process;
+use super::state_files::{RunningCloud, StateFiles};
 use super::{logs, ready};
 use crate::error::{Error, Result};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The release that this project works with.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The release that this project is tested with.
 const RELEASE: &str = "1.5.33";
 
-pub(super) fn start(home: &Home, given: Option<&Path>) -> Result<Running> {
+pub(super) fn start(files: &StateFiles, given: Option<&Path>) -> Result<RunningCloud> {
     let program = find(given)?;
-    home.prepare()?;
-    let log = home.directory.join("log");
-    let mut child = spawn(&program, home, &log)?;
+    files.prepare()?;
+    let log = files.directory.join("log");
+    let mut child = spawn(&program, files, &log)?;
     let Some(process) = Process::of(child.id()) else {
-        return Err(ended_early(&log));
+        return Err(exited_early(&log));
     };
-    let running = Running {
+    let running = RunningCloud {
         engine: Engine::Ministack,
         process: Some(process.clone()),
         container: None,
         docker_host: None,
         log: Some(log.clone()),
     };
-    home.remember(&running)?;
-    let deadline = Instant::now() + PATIENCE;
-    while !ready::answers(home.port, Engine::Ministack.ready_path()) {
+    files.save(&running)?;
+    let deadline = Instant::now() + READY_TIMEOUT;
+    while !ready::responds(files.port, Engine::Ministack.ready_path()) {
         if matches!(child.try_wait(), Ok(Some(_))) {
-            return Err(ended_early(&log));
+            return Err(exited_early(&log));
         }
         if Instant::now() > deadline {
-            process.end()?;
-            let seconds = PATIENCE.as_secs();
+            process.terminate()?;
+            let seconds = READY_TIMEOUT.as_secs();
             return Err(Error::local(format!(
                 "MiniStack was not ready after {seconds} s; {}",
-                end_of(&log)
+                last_lines(&log)
             )));
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -51,7 +51,7 @@ pub(super) fn start(home: &Home, given: Option<&Path>) -> Result<Running> {
     Ok(running)
 }
 
-fn spawn(program: &Path, home: &Home, log: &Path) -> Result<Child> {
+fn spawn(program: &Path, files: &StateFiles, log: &Path) -> Result<Child> {
     let file = || {
         File::options()
             .create(true)
@@ -59,16 +59,16 @@ fn spawn(program: &Path, home: &Home, log: &Path) -> Result<Child> {
             .open(log)
             .map_err(Error::writing(log.display().to_string()))
     };
-    // A clean environment: MiniStack hands its own to the functions that it runs. AWS_ENDPOINT_URL is what makes them
-    // talk to it and not to AWS. A group of its own lets `down` end those functions with it.
+    // A clean environment, because MiniStack passes its own to the functions that it runs. AWS_ENDPOINT_URL makes them
+    // call MiniStack instead of AWS. The process gets its own group, so that `down` stops its functions as well.
     Command::new(program)
         .env_clear()
-        .envs(variables(&home.endpoint()))
+        .envs(variables(&files.endpoint()))
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", &home.directory)
-        .env("TMPDIR", home.directory.join("tmp"))
+        .env("HOME", &files.directory)
+        .env("TMPDIR", files.directory.join("tmp"))
         .env("LANG", "C.UTF-8")
-        .env("GATEWAY_PORT", home.port.to_string())
+        .env("GATEWAY_PORT", files.port.to_string())
         .env("BIND_HOST", "127.0.0.1")
         .stdin(Stdio::null())
         .stdout(file()?)
@@ -82,11 +82,11 @@ fn spawn(program: &Path, home: &Home, log: &Path) -> Result<Child> {
         })
 }
 
-pub(super) fn stop(running: &Running) -> Result<()> {
-    running.process.as_ref().map_or(Ok(()), Process::end)
+pub(super) fn stop(running: &RunningCloud) -> Result<()> {
+    running.process.as_ref().map_or(Ok(()), Process::terminate)
 }
 
-/// The command that was named, the project's own, or the one on the PATH.
+/// The given command, the one in `.venv` of this or a parent directory, or the one on the PATH.
 fn find(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
@@ -102,16 +102,16 @@ fn find(given: Option<&Path>) -> Result<PathBuf> {
         .ok_or_else(|| {
             Error::local(format!(
                 "MiniStack was not found; install it with `python3 -m venv .venv/ministack && \
-             .venv/ministack/bin/pip install ministack=={RELEASE}`, or name its command with --ministack"
+             .venv/ministack/bin/pip install ministack=={RELEASE}`, or pass its command with --ministack"
             ))
         })
 }
 
-fn ended_early(log: &Path) -> Error {
-    Error::local(format!("MiniStack ended while it was starting; {}", end_of(log)))
+fn exited_early(log: &Path) -> Error {
+    Error::local(format!("MiniStack exited during startup; {}", last_lines(log)))
 }
 
-fn end_of(log: &Path) -> String {
+fn last_lines(log: &Path) -> String {
     let lines = logs::tail(log, 3).unwrap_or_default();
     format!("its log, {}, ends with: {}", log.display(), lines.join(" / "))
 }

@@ -1,4 +1,4 @@
-//! A process that can be told from another one that got its number later.
+//! A process, identified by its ID and start time, so that a reused process ID is not mistaken for it.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How long a process may take to end before it is made to.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a process may take to exit before it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A process, known by its number and the moment it started. It leads a group of its own.
+/// A process that leads its own process group, identified by its ID and start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {
     pub(super) pid: u32,
@@ -19,48 +19,48 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The process with this number, if there is one.
+    /// The process with this ID, if it exists.
     pub(super) fn of(pid: u32) -> Option<Self> {
         Some(Self {
             pid,
-            started: started(pid)?,
+            started: start_time(pid)?,
         })
     }
 
-    /// Whether it is still that process.
+    /// Whether the process is still running.
     pub(super) fn is_alive(&self) -> bool {
-        started(self.pid).as_ref() == Some(&self.started)
+        start_time(self.pid).as_ref() == Some(&self.started)
     }
 
-    /// Ends it with all that it started.
-    pub(super) fn end(&self) -> Result<()> {
+    /// Terminates the process and everything in its group.
+    pub(super) fn terminate(&self) -> Result<()> {
         if !self.is_alive() {
             return Ok(());
         }
         let group = i32::try_from(self.pid)
             .ok()
             .and_then(Pid::from_raw)
-            .ok_or_else(|| Error::local(format!("{} is no process", self.pid)))?;
+            .ok_or_else(|| Error::local(format!("{} is not a valid process ID", self.pid)))?;
         kill_process_group(group, Signal::TERM).map_err(|error| Error::Io {
             what: format!("process {}", self.pid),
-            doing: "ended",
+            doing: "terminated",
             source: error.into(),
         })?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         while self.is_alive() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(50));
         }
-        // Functions that did not end with it are still in its group; usually there are none.
+        // Kill whatever is left in its group, such as functions that did not exit.
         let _ = kill_process_group(group, Signal::KILL);
         Ok(())
     }
 }
 
-/// When a process started, in any stable form; nothing if there is none, or if it has ended and nobody has noticed.
-fn started(pid: u32) -> Option<String> {
+/// The start time of a process in any stable format, or `None` if it does not exist or is a zombie.
+fn start_time(pid: u32) -> Option<String> {
     if cfg!(target_os = "linux") {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Behind the command's name, which may itself contain spaces and brackets.
+        // The fields follow the command name, which may itself contain spaces and parentheses.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let (state, start) = (fields.first()?, fields.get(19)?);
         return (*state != "Z").then(|| (*start).to_owned());
@@ -79,14 +79,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_itself_and_an_impostor_is_not() {
+    fn a_reused_process_id_is_not_mistaken_for_the_process() {
         let own = Process::of(std::process::id()).unwrap();
         assert!(own.is_alive());
-        let impostor = Process {
+        let reused = Process {
             started: "long ago".to_owned(),
             ..own
         };
-        assert!(!impostor.is_alive());
-        assert!(impostor.end().is_ok(), "what is gone need not be ended");
+        assert!(!reused.is_alive());
+        assert!(
+            reused.terminate().is_ok(),
+            "a process that is gone needs no signal"
+        );
     }
 }

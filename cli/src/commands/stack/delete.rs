@@ -6,8 +6,8 @@ use zae_limiter::stack::{Deleted, Deletion, StackOptions};
 
 use super::progress::Progress;
 use super::watch::{Watch, Watched};
-use crate::answer::{Answer, Text};
-use crate::ask::confirm_by_name;
+use crate::command_output::{CommandOutput, Text};
+use crate::confirm::confirm_by_name;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -71,7 +71,7 @@ impl Text for Gone {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let name = context
         .given_name()
         .cloned()
@@ -116,9 +116,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
                 let mut result = serde_json::to_value(&gone).unwrap_or_default();
                 result["event"] = "done".into();
                 progress.result(&result);
-                return Ok(Answer::nothing());
+                return Ok(CommandOutput::empty());
             }
-            Ok(Answer::of(gone))
+            Ok(CommandOutput::new(gone))
         }
     }
 }

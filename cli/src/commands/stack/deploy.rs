@@ -11,8 +11,8 @@ use super::options::Wanted;
 use super::plan::Allowed;
 use super::progress::Progress;
 use super::watch::{Watch, Watched};
-use crate::answer::{Answer, Text};
-use crate::ask::confirm;
+use crate::command_output::{CommandOutput, Text};
+use crate::confirm::confirm;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -92,7 +92,7 @@ impl Text for Deployed {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, arguments.wanted.options()?).await?;
     let deployment = Deployment {
         command: "deploy",
@@ -128,7 +128,7 @@ pub(super) struct Deployment {
 
 /// What came of it.
 pub(super) struct Finished {
-    pub(super) answer: Answer,
+    pub(super) answer: CommandOutput,
     /// False if the one who waited has gone before the end.
     pub(super) to_the_end: bool,
 }
@@ -186,9 +186,9 @@ impl Deployment {
             let mut result = serde_json::to_value(&deployed).unwrap_or_default();
             result["event"] = "done".into();
             progress.result(&result);
-            Answer::nothing()
+            CommandOutput::empty()
         } else {
-            Answer::of(deployed)
+            CommandOutput::new(deployed)
         };
         Ok(Finished {
             answer,

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use zae_limiter::stack::{Drift, StackOptions, Verdict};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -63,7 +63,7 @@ impl Text for Found {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, StackOptions::default()).await?;
     let drift = stack.drift().await?;
     let exit = match drift.verdict {
@@ -72,5 +72,5 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
         _ => Exit::Success,
     };
     let name = stack.name().to_string();
-    Ok(Answer::of(Found { name, drift }).with_exit(exit))
+    Ok(CommandOutput::new(Found { name, drift }).with_exit(exit))
 }

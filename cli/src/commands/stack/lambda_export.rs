@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::bundled;
 use super::template::write;
-use crate::answer::{Answer, Text};
 use crate::args::Output;
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{View, grouped};
@@ -96,7 +96,7 @@ impl Text for Exported {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOutput> {
     let (source, archive) = find(arguments)?;
     let written = if arguments.info {
         None
@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
         write(&file, &archive)?;
         Some(file)
     };
-    Ok(Answer::of(Exported {
+    Ok(CommandOutput::new(Exported {
         function: arguments.function,
         architecture: arguments.architecture.clone(),
         bytes: archive.len(),

@@ -4,11 +4,11 @@ use clap::Args;
 use serde::Serialize;
 use zae_limiter::stack::{Discovered, Stack};
 
-use crate::answer::{Answer, Text};
-use crate::commands::pages::total;
+use crate::command_output::{CommandOutput, Text};
+use crate::commands::pagination::total;
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Align, Table, View};
+use crate::output::{Align, TextTable, View};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -27,7 +27,7 @@ impl Text for Stacks {
         if self.count == 0 {
             return total;
         }
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Name", Align::Left),
             ("Status", Align::Left),
             ("Made by", Align::Left),
@@ -49,9 +49,9 @@ impl Text for Stacks {
     }
 }
 
-pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
-    let stacks = Stack::discover(&context.place.aws().await?).await?;
-    Ok(Answer::of(Stacks {
+pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
+    let stacks = Stack::discover(&context.location.aws().await?).await?;
+    Ok(CommandOutput::new(Stacks {
         count: stacks.len(),
         stacks,
     }))

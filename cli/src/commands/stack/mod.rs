@@ -21,7 +21,7 @@ use crate::error::Result;
 
 /// The stack of the context, with these options.
 async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
-    let aws = context.place.aws().await?;
+    let aws = context.location.aws().await?;
     let code = code(&options);
     Ok(Stack::new(context.name()?, options, &aws).code(code))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use zae_limiter::stack::Plan;
 
 use super::options::Wanted;
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -80,7 +80,7 @@ impl Text for Shown {
     }
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, arguments.wanted.options()?).await?;
     let stack = arguments.allowed.on(stack);
     let plan = if arguments.offline {
@@ -103,9 +103,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answe
         Exit::Success
     };
     let answer = if arguments.json {
-        Answer::document(plan.to_json())
+        CommandOutput::document(plan.to_json())
     } else {
-        Answer::of(Shown(plan))
+        CommandOutput::new(Shown(plan))
     };
     Ok(answer.with_exit(exit))
 }

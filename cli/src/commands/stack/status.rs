@@ -5,7 +5,7 @@ use serde::Serialize;
 use zae_limiter::Compatibility;
 use zae_limiter::stack::{Health, StackOptions, Status};
 
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -82,7 +82,7 @@ impl Text for Glance {
     }
 }
 
-pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, StackOptions::default()).await?;
     let status = stack.status().await?;
     let size = size(context).await;
@@ -116,12 +116,12 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<Answer> {
         stack: status,
         table,
     };
-    Ok(Answer::of(glance).with_exit(if well { Exit::Success } else { Exit::Error }))
+    Ok(CommandOutput::new(glance).with_exit(if well { Exit::Success } else { Exit::Error }))
 }
 
 /// Items and bytes of the table. Somebody who may not ask for them learns the rest.
 async fn size(context: &Context) -> Option<(i64, i64)> {
-    let client = crate::connect::dynamo(&context.place).await.ok()?;
+    let client = crate::connect::dynamo(&context.location).await.ok()?;
     let name = context.name().ok()?;
     let described = client
         .describe_table()

@@ -7,8 +7,8 @@ use serde::Serialize;
 use zae_limiter_template::export;
 
 use super::options::Wanted;
-use crate::answer::{Answer, Text};
 use crate::args::Output;
+use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -58,7 +58,7 @@ impl Text for Written {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
+pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOutput> {
     let options = arguments.wanted.options()?;
     let text = match arguments.format {
         Form::Yaml => export::cloudformation(&options)?.to_yaml(),
@@ -71,10 +71,10 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Answer> {
         }
     };
     let Some(file) = &context.file else {
-        return Ok(Answer::document(text));
+        return Ok(CommandOutput::document(text));
     };
     write(file, text.as_bytes())?;
-    Ok(Answer::of(Written {
+    Ok(CommandOutput::new(Written {
         files: vec![file.clone()],
     }))
 }
@@ -83,14 +83,14 @@ fn pretty(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }
 
-fn module(files: &[export::File], directory: &Path) -> Result<Answer> {
+fn module(files: &[export::File], directory: &Path) -> Result<CommandOutput> {
     let mut written = vec![];
     for file in files {
         let path = directory.join(&file.path);
         write(&path, file.contents.as_bytes())?;
         written.push(path);
     }
-    Ok(Answer::of(Written { files: written }))
+    Ok(CommandOutput::new(Written { files: written }))
 }
 
 /// Writes a file, and the directories above it.

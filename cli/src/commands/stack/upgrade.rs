@@ -7,7 +7,7 @@ use zae_limiter::stack::{Plan, StackOptions};
 use super::deploy::Deployment;
 use super::options::Wanted;
 use super::plan::Allowed;
-use crate::answer::Answer;
+use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     allowed: Allowed,
 }
 
-pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Answer> {
+pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let deployed = super::stack(context, StackOptions::default()).await?;
     let deployed = deployed.deployed_options().await?;
     let options = arguments.wanted.changes_to(&deployed)?;

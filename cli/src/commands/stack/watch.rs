@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use zae_limiter::stack::{Error as StackError, Event};
 
 use super::progress::Progress;
-use crate::answer::Answer;
+use crate::command_output::CommandOutput;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 
@@ -87,7 +87,7 @@ impl Watch {
     }
 
     /// What to say when the one who waited goes.
-    pub(super) fn detached(&self, name: &str, command: &str) -> Answer {
+    pub(super) fn detached(&self, name: &str, command: &str) -> CommandOutput {
         let begun = self.begun.yes.load(Ordering::Acquire);
         let message = if begun {
             format!(
@@ -108,8 +108,8 @@ impl Watch {
         if self.progress.is_json() {
             self.progress
                 .result(&json!({ "event": "detached", "begun": begun, "message": message }));
-            return Answer::nothing().with_exit(exit);
+            return CommandOutput::empty().with_exit(exit);
         }
-        Answer::document(message).with_exit(exit)
+        CommandOutput::document(message).with_exit(exit)
     }
 }

@@ -1,4 +1,4 @@
-//! Usage by window, as rows or as charts.
+//! `usage list`: usage by window, as a table or as charts.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 use zae_limiter::{EntityId, LimitName, RateLimiter, Resource, Timestamp, UsageSnapshot, WindowKind};
 
 use super::Filter;
-use crate::answer::{Answer, Text};
-use crate::commands::pages::{self, total};
+use crate::command_output::{CommandOutput, Text};
+use crate::commands::pagination::{self, total};
 use crate::error::Result;
-use crate::output::{Align, Chart, Point, Table, View, grouped};
+use crate::output::{Align, Chart, Point, TextTable, View, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
-    /// Only windows of this length: hourly, daily or monthly
+    /// Only windows of this length: hourly, daily, or monthly
     #[arg(short, long)]
     window: Option<WindowKind>,
-    /// At most so many [default: all]
+    /// List at most N [default: all]
     #[arg(short, long, value_name = "N")]
     limit: Option<usize>,
-    /// Draw charts
+    /// Draw charts instead of a table
     #[arg(short, long)]
     plot: bool,
 }
 
 #[derive(Debug, Serialize)]
-struct Snapshots {
+struct SnapshotList {
     snapshots: Vec<Snapshot>,
     count: usize,
     truncated: bool,
@@ -61,9 +61,9 @@ impl From<UsageSnapshot> for Snapshot {
     }
 }
 
-impl Snapshots {
+impl SnapshotList {
     fn table(&self, view: &View) -> String {
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Window", Align::Left),
             ("Length", Align::Left),
             ("Entity", Align::Left),
@@ -88,14 +88,14 @@ impl Snapshots {
         table.render(view)
     }
 
-    /// A chart for each resource, length of window and limit, entities added up, oldest first.
+    /// One chart per resource, window length, and limit; entities are summed, oldest window first.
     fn charts(&self, view: &View) -> String {
         let mut series: BTreeMap<(&str, WindowKind, &str), BTreeMap<Timestamp, i128>> = BTreeMap::new();
         for snapshot in &self.snapshots {
             for (limit, count) in &snapshot.counters {
-                let place = (snapshot.resource.as_str(), snapshot.window, limit.as_str());
+                let key = (snapshot.resource.as_str(), snapshot.window, limit.as_str());
                 *series
-                    .entry(place)
+                    .entry(key)
                     .or_default()
                     .entry(snapshot.window_start)
                     .or_default() += count;
@@ -104,7 +104,7 @@ impl Snapshots {
         let charts = series.into_iter().map(|((resource, window, limit), values)| {
             let total: i128 = values.values().sum();
             let chart = Chart {
-                title: format!("{resource} {limit}, {window}, {} in all", grouped(total)),
+                title: format!("{resource} {limit}, {window}, total {}", grouped(total)),
                 points: values
                     .into_iter()
                     .map(|(start, value)| Point {
@@ -119,11 +119,11 @@ impl Snapshots {
     }
 }
 
-impl Text for Snapshots {
+impl Text for SnapshotList {
     fn text(&self, view: &View) -> String {
         let total = total(self.count, "snapshot", "snapshots", self.truncated);
         if self.count == 0 {
-            return format!("{total}; the aggregator writes them some seconds after the acquires");
+            return format!("{total}; the aggregator writes them a few seconds after the acquires");
         }
         let drawn = if self.plot {
             self.charts(view)
@@ -134,13 +134,13 @@ impl Text for Snapshots {
     }
 }
 
-pub(super) async fn run(arguments: List, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn run(arguments: List, limiter: &RateLimiter) -> Result<CommandOutput> {
     let query = arguments.filter.query(arguments.window)?;
     let query = &query;
     let fetch = |page| async move { limiter.usage_snapshots(query, &page).await };
-    let listed = pages::all(arguments.limit, fetch, |_| true).await?;
+    let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
     let snapshots: Vec<Snapshot> = listed.items.into_iter().map(Snapshot::from).collect();
-    Ok(Answer::of(Snapshots {
+    Ok(CommandOutput::new(SnapshotList {
         count: snapshots.len(),
         truncated: listed.truncated,
         snapshots,
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::output::{Color, Paint, Zone};
 
-    fn snapshots(plot: bool) -> Snapshots {
+    fn snapshots(plot: bool) -> SnapshotList {
         let at = |hour: i64, entity: &str, rpm: i128| {
             let window = WindowKind::Hourly.window_at(Timestamp::from_seconds(1_704_067_200 + hour * 3600));
             Snapshot {
@@ -171,7 +171,7 @@ mod tests {
             at(1, "user-2", 1_000),
             at(0, "user-1", 1_500),
         ];
-        Snapshots {
+        SnapshotList {
             count: 3,
             truncated: false,
             snapshots,
@@ -188,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_every_window() {
+    fn the_table_has_a_row_per_window() {
         insta::assert_snapshot!(snapshots(false).text(&view()));
     }
 
     #[test]
-    fn charts_add_entities_up_and_run_from_old_to_new() {
+    fn charts_sum_entities_and_start_with_the_oldest_window() {
         insta::assert_snapshot!(snapshots(true).text(&view()));
     }
 }

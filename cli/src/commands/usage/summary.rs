@@ -1,4 +1,4 @@
-//! Usage added up.
+//! `usage summary`: usage totals.
 
 use std::collections::BTreeMap;
 
@@ -7,43 +7,43 @@ use serde::Serialize;
 use zae_limiter::{LimitName, RateLimiter, Timestamp, UsageSummary, WindowKind};
 
 use super::Filter;
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::error::Result;
-use crate::output::{Align, Table, View, decimal, grouped};
+use crate::output::{Align, TextTable, View, decimal, grouped};
 
 #[derive(Debug, Args)]
 pub(crate) struct Summary {
     #[command(flatten)]
     filter: Filter,
-    /// The length of the windows to add up: hourly, daily or monthly. They are never mixed
+    /// Length of the windows to sum: hourly, daily, or monthly
     #[arg(short, long, default_value = "hourly")]
     window: WindowKind,
 }
 
 #[derive(Debug, Serialize)]
-struct Sums {
+struct UsageTotals {
     window: WindowKind,
     snapshots: u64,
     total_events: i128,
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
-    limits: BTreeMap<LimitName, Sum>,
+    limits: BTreeMap<LimitName, LimitTotals>,
 }
 
 #[derive(Debug, Serialize)]
-struct Sum {
+struct LimitTotals {
     total: i128,
-    /// Over the windows in which the limit appears.
+    /// The average over the windows that have the limit.
     average: f64,
 }
 
-impl From<UsageSummary> for Sums {
+impl From<UsageSummary> for UsageTotals {
     fn from(summary: UsageSummary) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
                 name.clone(),
-                Sum {
+                LimitTotals {
                     total: *total,
                     average,
                 },
@@ -60,18 +60,22 @@ impl From<UsageSummary> for Sums {
     }
 }
 
-impl Text for Sums {
+impl Text for UsageTotals {
     fn text(&self, view: &View) -> String {
         let (Some(first), Some(last)) = (self.first_window_start, self.last_window_start) else {
             return format!("no {} usage", self.window);
         };
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Limit", Align::Left),
             ("Total", Align::Right),
             ("Average", Align::Right),
         ]);
-        for (name, sum) in &self.limits {
-            table.row([name.to_string(), grouped(sum.total), decimal(sum.average, 1)]);
+        for (name, totals) in &self.limits {
+            table.row([
+                name.to_string(),
+                grouped(totals.total),
+                decimal(totals.average, 1),
+            ]);
         }
         format!(
             "{}\n{} {} windows from {} to {}, {} events",
@@ -85,8 +89,8 @@ impl Text for Sums {
     }
 }
 
-pub(super) async fn run(arguments: Summary, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn run(arguments: Summary, limiter: &RateLimiter) -> Result<CommandOutput> {
     let query = arguments.filter.query(None)?;
     let summary = limiter.usage_summary(&query, arguments.window).await?;
-    Ok(Answer::of(Sums::from(summary)))
+    Ok(CommandOutput::new(UsageTotals::from(summary)))
 }

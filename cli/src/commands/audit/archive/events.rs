@@ -1,6 +1,6 @@
-//! Every audit event of the table, as it stands there.
+//! Every audit event in the table, found by a scan.
 //!
-//! By scanning: the events of an entity that was deleted are under a key that nothing else names.
+//! A query would need the keys, and no other item refers to the events of a deleted entity.
 
 use std::collections::HashMap;
 
@@ -14,39 +14,39 @@ use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use serde_dynamo::{AttributeValue, Item};
 use zae_limiter::{Error as Limiter, StackName};
 
-use super::LONGEST_CALL;
+use super::CALL_TIMEOUT;
 use crate::error::{Error, Result};
 
 const PREFIX: &str = "AUDIT#";
 
 type SdkItem = HashMap<String, SdkValue>;
 
-/// The events of a table, page by page.
+/// The audit events of a table, read page by page.
 pub(super) struct Events {
     client: Client,
     table: String,
-    place: String,
+    location: String,
     next: Next,
 }
 
 enum Next {
     First,
     After(SdkItem),
-    Nothing,
+    End,
 }
 
-/// A page of the table.
+/// One page of the scan.
 pub(super) struct Page {
-    /// Items of any kind.
+    /// The number of items scanned, of any kind.
     pub(super) read: u64,
-    pub(super) events: Vec<Found>,
+    pub(super) events: Vec<TrailItem>,
 }
 
 /// An item of the audit trail.
-pub(super) struct Found {
-    /// Its key, for whoever has to look at it.
+pub(super) struct TrailItem {
+    /// The key, for error reports.
     pub(super) key: String,
-    /// The event, or why it is none.
+    /// The event, or why it is not valid.
     pub(super) event: Result<Item, String>,
 }
 
@@ -56,16 +56,16 @@ impl Events {
         Self {
             client: Client::new(aws),
             table: name.to_string(),
-            place: aws
+            location: aws
                 .endpoint_url()
                 .map_or(region.clone(), |url| format!("{region} at {url}")),
             next: Next::First,
         }
     }
 
-    /// About how many items there are of any kind; nothing where nobody may tell.
+    /// The approximate number of items in the table, or `None` if it is unknown.
     pub(super) async fn expected_items(&self) -> Option<u64> {
-        // Only for the bar: nobody waits for it twice.
+        // Only the progress bar uses it, so it is not worth a retry.
         let once = aws_sdk_dynamodb::Config::builder().retry_config(RetryConfig::disabled());
         let described = self.client.describe_table().table_name(&self.table).customize();
         let described = described.config_override(once).send().await;
@@ -73,18 +73,18 @@ impl Events {
         u64::try_from(count).ok().filter(|count| *count > 0)
     }
 
-    /// The next page, or nothing after the last.
+    /// The next page, or `None` after the last.
     pub(super) async fn page(&mut self) -> Result<Option<Page>> {
-        let start = match std::mem::replace(&mut self.next, Next::Nothing) {
+        let start = match std::mem::replace(&mut self.next, Next::End) {
             Next::First => None,
             Next::After(key) => Some(key),
-            Next::Nothing => return Ok(None),
+            Next::End => return Ok(None),
         };
         let scanned = self
             .client
             .scan()
             .table_name(&self.table)
-            // What was written a moment ago belongs to the trail as well.
+            // Includes events that were written just before the scan.
             .consistent_read(true)
             .filter_expression("begins_with(#a0, :v0)")
             .expression_attribute_names("#a0", "PK")
@@ -99,29 +99,29 @@ impl Events {
         let items = scanned.items.unwrap_or_default();
         Ok(Some(Page {
             read: u64::try_from(scanned.scanned_count).unwrap_or_default(),
-            events: items.into_iter().map(found).collect(),
+            events: items.into_iter().map(trail_item).collect(),
         }))
     }
 
     fn failed(&self, error: SdkError<ScanError>) -> Error {
         const OPERATION: &str = "Scan";
-        let (table, place) = (self.table.clone(), self.place.clone());
+        let (table, place) = (self.table.clone(), self.location.clone());
         let text = aws_sdk_dynamodb::error::DisplayErrorContext(&error).to_string();
-        let answered = matches!(error, SdkError::ServiceError(_));
+        let has_response = matches!(error, SdkError::ServiceError(_));
         let limiter = match error.code() {
             Some("ResourceNotFoundException") => Limiter::TableMissing { table, place },
             Some("AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException") => {
                 Limiter::PermissionDenied {
                     operation: OPERATION,
                     table,
-                    message: error.message().unwrap_or("no reason was given").to_owned(),
+                    message: error.message().unwrap_or("no reason given").to_owned(),
                 }
             }
-            Some(code) if answered && !is_busy(code) => {
-                return Error::Table {
+            Some(code) if has_response && !is_retryable(code) => {
+                return Error::TableCall {
                     operation: OPERATION,
                     table,
-                    problem: format!("{code}: {}", error.message().unwrap_or("no reason was given")),
+                    problem: format!("{code}: {}", error.message().unwrap_or("no reason given")),
                     source: error.into(),
                 };
             }
@@ -129,15 +129,15 @@ impl Events {
                 operation: OPERATION,
                 table,
                 reason: text,
-                within: LONGEST_CALL,
+                within: CALL_TIMEOUT,
             },
         };
         limiter.into()
     }
 }
 
-/// Codes by which DynamoDB asks for patience, which the client has had.
-fn is_busy(code: &str) -> bool {
+/// Whether DynamoDB asked for a retry. The client has already used up its retries.
+fn is_retryable(code: &str) -> bool {
     let signs = [
         "Throttl",
         "ThroughputExceeded",
@@ -147,10 +147,10 @@ fn is_busy(code: &str) -> bool {
     signs.iter().any(|sign| code.contains(sign))
 }
 
-fn found(item: SdkItem) -> Found {
+fn trail_item(item: SdkItem) -> TrailItem {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
     let key = [text("PK"), text("SK")].map(Option::unwrap_or_default).join(" ");
-    Found {
+    TrailItem {
         key,
         event: attributes(item).map(Item::from),
     }
@@ -160,9 +160,7 @@ fn attributes(map: SdkItem) -> Result<HashMap<String, AttributeValue>, String> {
     map.into_iter()
         .map(|(name, value)| match attribute(value) {
             Some(value) => Ok((name, value)),
-            None => Err(format!(
-                "attribute {name} has a type that this version does not know"
-            )),
+            None => Err(format!("attribute {name} has an unknown type")),
         })
         .collect()
 }
@@ -192,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_attribute_keeps_its_value() {
+    fn every_attribute_type_keeps_its_value() {
         let text = |text: &str| text.to_owned();
         let inner = SdkItem::from([(text("deep"), SdkValue::N(text("12345678901234567890.10")))]);
         let item = SdkItem::from([
@@ -208,7 +206,7 @@ mod tests {
             (text("ss"), SdkValue::Ss(vec![text("a")])),
             (text("ns"), SdkValue::Ns(vec![text("1")])),
         ]);
-        let found = found(item);
+        let found = trail_item(item);
         assert_eq!(found.key, "AUDIT#user-1 #AUDIT#1");
         let event = found.event.unwrap();
         let deep = AttributeValue::M(HashMap::from([(

@@ -1,4 +1,4 @@
-//! How far it is: a bar on a terminal, a line now and then in CI, JSON lines for programs.
+//! Progress of `audit archive`: a bar on a terminal, periodic lines in CI, JSON lines for programs.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use super::summary::Summary;
 use crate::output::live::{self, Style};
 use crate::output::{Terminal, grouped};
 
-/// How often a terminal is drawn anew, and how often there is a line elsewhere.
-const DRAWN_EVERY: Duration = Duration::from_millis(100);
-const LINE_EVERY: Duration = Duration::from_secs(2);
+/// The interval between updates on a terminal, and between lines elsewhere.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
+const LINE_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(super) struct Progress {
     style: Style,
-    /// About how many items the table has.
+    /// The approximate number of items in the table.
     total: Option<u64>,
     started: Instant,
     shown: Option<Instant>,
@@ -30,13 +30,13 @@ impl Progress {
         }
     }
 
-    /// Shows it, unless it was shown a moment ago.
+    /// Shows the progress, at most once per interval.
     pub(super) fn show(&mut self, summary: &Summary) {
-        let pause = match self.style {
-            Style::Live => DRAWN_EVERY,
-            Style::Lines | Style::Json => LINE_EVERY,
+        let interval = match self.style {
+            Style::Live => REDRAW_INTERVAL,
+            Style::Lines | Style::Json => LINE_INTERVAL,
         };
-        if self.shown.is_some_and(|shown| shown.elapsed() < pause) {
+        if self.shown.is_some_and(|shown| shown.elapsed() < interval) {
             return;
         }
         self.shown = Some(Instant::now());
@@ -46,7 +46,7 @@ impl Progress {
                 "event": "progress", "items_read": summary.items_read, "items_expected": self.total,
                 "events": summary.events, "archived": summary.archived,
             })),
-            Style::Lines => live::print(&format!("{} {}\n", live::clock(elapsed), told(summary))),
+            Style::Lines => live::print(&format!("{} {}\n", live::clock(elapsed), counts(summary))),
             Style::Live => {
                 let line = line(summary, self.total, elapsed);
                 live::print(&format!("{}{}", live::CLEAR, live::cut(&line, live::width())));
@@ -54,14 +54,14 @@ impl Progress {
         }
     }
 
-    /// Leaves the terminal as it should be.
+    /// Clears the status line.
     pub(super) fn finish(&self) {
         if self.style == Style::Live {
             live::print(live::CLEAR);
         }
     }
 
-    /// Tells the end to programs; false if people are to be told by the answer.
+    /// Prints the result as a JSON line. Returns false if the output is not JSON and the summary is yet to be printed.
     pub(super) fn result(&self, summary: &Summary) -> bool {
         if self.style != Style::Json {
             return false;
@@ -73,7 +73,7 @@ impl Progress {
     }
 }
 
-fn told(summary: &Summary) -> String {
+fn counts(summary: &Summary) -> String {
     format!(
         "{} items read, {} events found, {} archived",
         grouped(summary.items_read),
@@ -82,7 +82,7 @@ fn told(summary: &Summary) -> String {
     )
 }
 
-/// The bar, where it is known how much there is.
+/// The status line, with a bar if the total is known.
 fn line(summary: &Summary, total: Option<u64>, elapsed: Duration) -> String {
     let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     let bar = total.map(|total| format!("{} ", live::bar(size(summary.items_read), size(total))));
@@ -90,7 +90,7 @@ fn line(summary: &Summary, total: Option<u64>, elapsed: Duration) -> String {
         "{}{} {}",
         bar.unwrap_or_default(),
         live::clock(elapsed),
-        told(summary)
+        counts(summary)
     )
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bar_follows_what_was_read_of_the_table() {
+    fn the_bar_shows_the_share_of_items_read() {
         let mut summary = Summary::default();
         (summary.items_read, summary.events, summary.archived) = (1_500, 20, 10);
         assert_eq!(

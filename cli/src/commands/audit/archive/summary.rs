@@ -1,14 +1,14 @@
-//! What was found, and what became of it.
+//! The summary of `audit archive`.
 
 use serde::Serialize;
 use zae_limiter::Timestamp;
 use zae_limiter_archiver::Object;
 
-use crate::answer::Text;
-use crate::output::{Align, Table, View, grouped};
+use crate::command_output::Text;
+use crate::output::{Align, TextTable, View, grouped};
 
-/// How many events that were left out are told one by one.
-const MOST_PROBLEMS: usize = 20;
+/// The maximum number of problems listed in the summary.
+const MAX_PROBLEMS: usize = 20;
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
@@ -16,23 +16,23 @@ pub(super) struct Summary {
     since: Option<Timestamp>,
     until: Option<Timestamp>,
     dry_run: bool,
-    /// Items of any kind that the table has.
+    /// Items scanned, of any kind.
     pub(super) items_read: u64,
-    /// Events of the time asked for.
+    /// Events in the requested time range.
     pub(super) events: u64,
     pub(super) archived: u64,
-    /// Of the objects put.
+    /// The total size of the archived objects.
     bytes: u64,
     first_event: Option<Timestamp>,
     last_event: Option<Timestamp>,
     pub(super) left_out: u64,
-    /// The first of those left out.
+    /// The first items that were left out.
     problems: Vec<Problem>,
 }
 
 #[derive(Debug, Serialize)]
 struct Problem {
-    /// The item in the table.
+    /// The key of the item.
     item: String,
     reason: String,
 }
@@ -62,7 +62,7 @@ impl Summary {
 
     pub(super) fn leave_out(&mut self, item: String, reason: String) {
         self.left_out += 1;
-        if self.problems.len() < MOST_PROBLEMS {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(Problem { item, reason });
         }
     }
@@ -70,7 +70,7 @@ impl Summary {
 
 impl Text for Summary {
     fn text(&self, view: &View) -> String {
-        let mut table = Table::new([
+        let mut table = TextTable::new([
             ("Bucket", Align::Left),
             ("Items read", Align::Right),
             ("Events", Align::Right),
@@ -80,8 +80,8 @@ impl Text for Summary {
             ("First", Align::Left),
             ("Last", Align::Left),
         ]);
-        let time = |moment: Option<Timestamp>| {
-            moment.map_or_else(|| "-".to_owned(), |moment| view.zone.show(moment))
+        let time = |timestamp: Option<Timestamp>| {
+            timestamp.map_or_else(|| "-".to_owned(), |timestamp| view.zone.show(timestamp))
         };
         table.row([
             self.bucket.clone(),
@@ -99,7 +99,7 @@ impl Text for Summary {
             lines.push(format!("{left_out} {}: {}", problem.item, problem.reason));
         }
         if self.dry_run {
-            lines.push("nothing was written: this was a dry run".to_owned());
+            lines.push("dry run: nothing was written".to_owned());
         }
         lines.join("\n")
     }
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_problems_are_counted_and_a_few_are_told() {
+    fn all_problems_are_counted_and_the_first_are_listed() {
         let mut summary = Summary::default();
         for number in 0..100 {
-            summary.leave_out(format!("AUDIT#{number}"), "it has no id".to_owned());
+            summary.leave_out(format!("AUDIT#{number}"), "it has no ID".to_owned());
         }
-        assert_eq!((summary.left_out, summary.problems.len()), (100, MOST_PROBLEMS));
+        assert_eq!((summary.left_out, summary.problems.len()), (100, MAX_PROBLEMS));
     }
 }

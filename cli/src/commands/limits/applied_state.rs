@@ -1,6 +1,6 @@
-//! The record of what a file manages, so that a level that it no longer names can be deleted.
+//! The record of the levels that a limits file manages, so that a level removed from the file can be deleted.
 //!
-//! It is an item of the table that the limiter and the Python peer never read.
+//! It is an item in the table that neither the limiter nor the Python package reads.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,26 +19,26 @@ const SK: &str = "#PROVISIONER";
 
 type Attributes = HashMap<String, AttributeValue>;
 
-/// What was applied last.
+/// The state after the last apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct State {
+pub(super) struct AppliedState {
     pub(super) managed: BTreeSet<ConfigLevel>,
     /// SHA-256 of the file.
     pub(super) hash: String,
     pub(super) applied: Option<Timestamp>,
 }
 
-/// The state and its place in the table.
-pub(super) struct Record {
+/// The stored state, with its revision for optimistic locking.
+pub(super) struct AppliedStateRecord {
     client: Client,
     table: String,
     revision: u64,
-    pub(super) state: State,
+    pub(super) state: AppliedState,
 }
 
-impl Record {
+impl AppliedStateRecord {
     pub(super) async fn read(context: &Context) -> Result<Self> {
-        let client = connect::dynamo(&context.place).await?;
+        let client = connect::dynamo(&context.location).await?;
         let table = context.name()?.to_string();
         let sent = client
             .get_item()
@@ -53,14 +53,14 @@ impl Record {
             .unwrap_or_default();
         Ok(Self {
             revision: number(&item, "revision"),
-            state: State::from_item(&item),
+            state: AppliedState::from_item(&item),
             client,
             table,
         })
     }
 
-    /// Writes the state, unless somebody else has applied a file since it was read.
-    pub(super) async fn write(&mut self, state: State) -> Result<()> {
+    /// Writes the state. Fails if another process has applied a file since it was read.
+    pub(super) async fn write(&mut self, state: AppliedState) -> Result<()> {
         let mut item = state.to_item();
         item.extend(key());
         item.insert(
@@ -79,7 +79,7 @@ impl Record {
         sent.await.map_err(|error| {
             if error.code() == Some("ConditionalCheckFailedException") {
                 return Error::usage(
-                    "somebody else is applying a file to this table; look again with limits plan",
+                    "another process has applied a limits file to this table; run `zae-limiter limits plan` again",
                 );
             }
             failed("PutItem", &self.table, error)
@@ -99,7 +99,7 @@ where
         (Some(code), None) => code.to_owned(),
         _ => error.to_string(),
     };
-    Error::Table {
+    Error::TableCall {
         operation,
         table: table.to_owned(),
         problem,
@@ -117,8 +117,8 @@ fn number(item: &Attributes, name: &str) -> u64 {
     digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-impl State {
-    /// The attributes are those of the Python system's own provisioner, for whoever looks.
+impl AppliedState {
+    /// The attributes have the names that the Python package's provisioner uses.
     fn to_item(&self) -> Attributes {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let mut entities: BTreeMap<&EntityId, Vec<AttributeValue>> = BTreeMap::new();
@@ -134,7 +134,7 @@ impl State {
             .into_iter()
             .map(|(entity, resources)| (entity.to_string(), AttributeValue::L(resources)));
         let system = self.managed.contains(&ConfigLevel::System);
-        let applied = self.applied.map(|moment| moment.to_string()).unwrap_or_default();
+        let applied = self.applied.map(|time| time.to_string()).unwrap_or_default();
         HashMap::from([
             ("managed_system".to_owned(), AttributeValue::Bool(system)),
             ("managed_resources".to_owned(), AttributeValue::L(resources)),
@@ -147,7 +147,7 @@ impl State {
         ])
     }
 
-    /// What cannot be read is not managed: it is never deleted by mistake.
+    /// Levels that cannot be parsed are treated as unmanaged, so that they are never deleted by mistake.
     fn from_item(item: &Attributes) -> Self {
         let texts = |value: &AttributeValue| -> Vec<String> {
             let list = value.as_l().map(Vec::as_slice).unwrap_or_default();
@@ -192,7 +192,7 @@ impl State {
     }
 }
 
-/// SHA-256 in hexadecimal.
+/// The SHA-256 of a text, in hexadecimal.
 pub(super) fn hash(text: &str) -> String {
     use std::fmt::Write as _;
     let mut digits = String::with_capacity(64);
@@ -207,10 +207,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_survives_as_an_item() {
+    fn a_state_round_trips_through_its_item() {
         let entity = EntityId::parse("user-1").unwrap();
         let resource = Resource::parse("openai/gpt-4").unwrap();
-        let state = State {
+        let state = AppliedState {
             managed: BTreeSet::from([
                 ConfigLevel::System,
                 ConfigLevel::Resource(resource.clone()),
@@ -220,7 +220,7 @@ mod tests {
             hash: hash("file"),
             applied: Some(Timestamp::from_seconds(1_704_067_200)),
         };
-        assert_eq!(State::from_item(&state.to_item()), state);
-        assert_eq!(State::from_item(&HashMap::new()), State::default());
+        assert_eq!(AppliedState::from_item(&state.to_item()), state);
+        assert_eq!(AppliedState::from_item(&HashMap::new()), AppliedState::default());
     }
 }

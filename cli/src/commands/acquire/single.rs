@@ -1,4 +1,4 @@
-//! One acquire: the lease, or the rejection.
+//! One acquire: a lease or a rejection.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use zae_limiter::{
 };
 
 use super::Arguments;
-use crate::answer::{Answer, Text};
+use crate::command_output::{CommandOutput, Text};
 use crate::commands::available::status_table;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Serialize)]
-struct Leased {
+struct AdmittedReport {
     admitted: bool,
-    /// `counted`, or `allowed_while_unavailable`.
+    /// How the call was counted: `counted`, `local`, `partly_counted`, or `allowed_while_unavailable`.
     admission: &'static str,
     entity_id: EntityId,
     resource: Resource,
-    /// What was used in all, adjustments included.
+    /// Tokens used in total, adjustments included.
     consumed: BTreeMap<LimitName, i64>,
-    /// How the limits stood once the tokens were taken, before adjustments.
+    /// The limits after the tokens were taken, before adjustments.
     limits: Vec<LimitStatus>,
 }
 
-impl Text for Leased {
+impl Text for AdmittedReport {
     fn text(&self, view: &View) -> String {
         let used: Vec<_> = self
             .consumed
@@ -42,40 +42,38 @@ impl Text for Leased {
             used.join(" ")
         );
         if self.limits.is_empty() {
-            return format!(
-                "{head}\nnot counted: the table could not be reached, and the policy is to allow"
-            );
+            return format!("{head}\nnot counted: the table is unavailable, and on_unavailable is allow");
         }
         format!("{head}\n{}", status_table(&self.limits).render(view))
     }
 }
 
-/// The Python peer's shape, as the library serialises it.
+/// The same JSON as the Python package, as the library serializes it.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct Rejected(RateLimitExceeded);
+struct RejectedReport(RateLimitExceeded);
 
-impl Text for Rejected {
+impl Text for RejectedReport {
     fn text(&self, view: &View) -> String {
         format!(
             "{} {}\n{}",
-            view.paint.bad("limited:"),
+            view.paint.bad("rate limited:"),
             self.0,
             status_table(self.0.statuses()).render(view)
         )
     }
 }
 
-pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<Answer> {
+pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<CommandOutput> {
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
         Err(Limiter::RateLimitExceeded(exceeded)) => {
-            return Ok(Answer::of(Rejected(*exceeded)).with_exit(Exit::Limited));
+            return Ok(CommandOutput::new(RejectedReport(*exceeded)).with_exit(Exit::Limited));
         }
         Err(error) => return Err(error.into()),
     };
     arguments.adjust(&mut lease);
-    let leased = Leased {
+    let report = AdmittedReport {
         admitted: true,
         admission: match lease.admission() {
             Admission::Counted => "counted",
@@ -89,13 +87,13 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
         limits: lease.statuses(),
     };
     let committed = lease.commit().await;
-    settle(limiter).await?;
+    finish_writes(limiter).await?;
     committed?;
-    Ok(Answer::of(leased))
+    Ok(CommandOutput::new(report))
 }
 
-/// Waits for what goes on in the background; the process ends after it.
-pub(super) async fn settle(limiter: &RateLimiter) -> Result<()> {
+/// Waits for background writes, since the process is about to exit.
+pub(super) async fn finish_writes(limiter: &RateLimiter) -> Result<()> {
     let left = limiter.shutdown().await;
     match left.unwritten.first() {
         None => Ok(()),

@@ -1,12 +1,12 @@
-//! What must change for the table to be what the file says. Pure.
+//! The changes that bring the table in line with the file. Pure functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use zae_limiter::{ConfigLevel, ConfigRecord, SystemSettings};
 
-use super::manifest::{Manifest, Wanted};
+use super::manifest::{LevelSettings, Manifest};
 
-/// What happens to a level.
+/// What is done to a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Action {
@@ -15,40 +15,40 @@ pub(super) enum Action {
     Delete,
 }
 
-/// One level that is not what it should be.
+/// The change of one level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct LevelChange {
     pub(super) level: ConfigLevel,
     pub(super) action: Action,
-    pub(super) before: Option<Wanted>,
-    pub(super) after: Option<Wanted>,
+    pub(super) before: Option<LevelSettings>,
+    pub(super) after: Option<LevelSettings>,
 }
 
-/// All of them, deletions last.
+/// The changes of all levels, deletions last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Changes {
-    pub(super) list: Vec<Change>,
+pub(super) struct LevelChanges {
+    pub(super) list: Vec<LevelChange>,
     pub(super) unchanged: usize,
-    /// The levels of the file.
-    named: BTreeSet<ConfigLevel>,
+    /// The levels in the file.
+    in_file: BTreeSet<ConfigLevel>,
 }
 
-impl Changes {
-    /// Compares the levels that the file names, or named when it was last applied.
+impl LevelChanges {
+    /// Compares the levels that are in the file, or were when it was last applied.
     pub(super) fn between(
         manifest: &Manifest,
         stored: &BTreeMap<ConfigLevel, ConfigRecord>,
         managed: &BTreeSet<ConfigLevel>,
     ) -> Self {
         let mut changes = Self {
-            named: manifest.levels.keys().cloned().collect(),
+            in_file: manifest.levels.keys().cloned().collect(),
             ..Self::default()
         };
-        // From the whole to the particular, as people read it.
+        // From the most general level to the most specific.
         for (level, wanted) in manifest.levels.iter().rev() {
             let before = stored
                 .get(level)
-                .and_then(|record| present(record, &wanted.system));
+                .and_then(|record| stored_settings(record, &wanted.system));
             let action = match &before {
                 None => Action::Create,
                 Some(before) if before != wanted => Action::Update,
@@ -57,7 +57,7 @@ impl Changes {
                     continue;
                 }
             };
-            changes.list.push(Change {
+            changes.list.push(LevelChange {
                 level: level.clone(),
                 action,
                 before,
@@ -67,13 +67,13 @@ impl Changes {
         for level in managed
             .iter()
             .rev()
-            .filter(|level| !changes.named.contains(level))
+            .filter(|level| !changes.in_file.contains(level))
         {
             let stored = stored
                 .get(level)
-                .and_then(|record| present(record, &SystemSettings::default()));
+                .and_then(|record| stored_settings(record, &SystemSettings::default()));
             if let Some(before) = stored {
-                changes.list.push(Change {
+                changes.list.push(LevelChange {
                     level: level.clone(),
                     action: Action::Delete,
                     before: Some(before),
@@ -92,33 +92,35 @@ impl Changes {
         self.list.iter().filter(|change| change.action == action).count()
     }
 
-    /// Levels of the table about which the file says nothing and never did.
+    /// Levels in the table that the file does not manage.
     pub(super) fn unmanaged(
         &self,
-        everything: Vec<(ConfigLevel, ConfigRecord)>,
+        all_levels: Vec<(ConfigLevel, ConfigRecord)>,
         managed: &BTreeSet<ConfigLevel>,
-    ) -> Vec<(ConfigLevel, Wanted)> {
-        everything
+    ) -> Vec<(ConfigLevel, LevelSettings)> {
+        all_levels
             .into_iter()
-            .filter(|(level, _)| !self.named.contains(level) && !managed.contains(level))
-            .filter_map(|(level, record)| Some((level, present(&record, &SystemSettings::default())?)))
+            .filter(|(level, _)| !self.in_file.contains(level) && !managed.contains(level))
+            .filter_map(|(level, record)| {
+                Some((level, stored_settings(&record, &SystemSettings::default())?))
+            })
             .collect()
     }
 }
 
-/// What a level has, of the things that the file speaks about; nothing if it has none of them.
-fn present(record: &ConfigRecord, asked: &SystemSettings) -> Option<Wanted> {
-    let has = &record.system;
-    let found = Wanted {
+/// The stored settings of a level, limited to the system settings that the file contains. `None` if there are none.
+fn stored_settings(record: &ConfigRecord, in_file: &SystemSettings) -> Option<LevelSettings> {
+    let system = &record.system;
+    let found = LevelSettings {
         limits: record.limits.clone(),
         on_unavailable: record.on_unavailable,
         system: SystemSettings {
-            audit_retention_days: asked.audit_retention_days.and(has.audit_retention_days),
-            auto_update: asked.auto_update.and(has.auto_update),
-            strict_version: asked.strict_version.and(has.strict_version),
+            audit_retention_days: in_file.audit_retention_days.and(system.audit_retention_days),
+            auto_update: in_file.auto_update.and(system.auto_update),
+            strict_version: in_file.strict_version.and(system.strict_version),
         },
     };
-    (found != Wanted::default()).then_some(found)
+    (found != LevelSettings::default()).then_some(found)
 }
 
 #[cfg(test)]
@@ -127,7 +129,7 @@ mod tests {
 
     fn stored(manifest: &str) -> BTreeMap<ConfigLevel, ConfigRecord> {
         let manifest = Manifest::parse(manifest).unwrap();
-        let record = |(level, wanted): (ConfigLevel, Wanted)| {
+        let record = |(level, wanted): (ConfigLevel, LevelSettings)| {
             let mut record = ConfigRecord::new(level.clone(), wanted.limits);
             record.on_unavailable = wanted.on_unavailable;
             record.system = wanted.system;
@@ -136,11 +138,11 @@ mod tests {
         manifest.levels.into_iter().map(record).collect()
     }
 
-    fn told(file: &str, table: &str, managed: &str) -> Vec<String> {
+    fn changes(file: &str, table: &str, managed: &str) -> Vec<String> {
         let manifest = Manifest::parse(file).unwrap();
         let managed = stored(managed).into_keys().collect();
-        let changes = Changes::between(&manifest, &stored(table), &managed);
-        changes
+        let found = LevelChanges::between(&manifest, &stored(table), &managed);
+        found
             .list
             .iter()
             .map(|change| format!("{:?} {}", change.action, change.level))
@@ -151,33 +153,33 @@ mod tests {
     const BOTH: &str = "{system: {limits: {rpm: 1}}, resources: {a: {limits: {rpm: 2}}}}";
 
     #[test]
-    fn the_same_is_no_change() {
-        assert_eq!(told(BOTH, BOTH, BOTH), Vec::<String>::new());
-        assert_eq!(told(BOTH, BOTH, ""), Vec::<String>::new());
+    fn equal_levels_are_unchanged() {
+        assert_eq!(changes(BOTH, BOTH, BOTH), Vec::<String>::new());
+        assert_eq!(changes(BOTH, BOTH, ""), Vec::<String>::new());
     }
 
     #[test]
-    fn what_is_missing_is_created_and_what_differs_updated() {
-        assert_eq!(told(BOTH, "", ""), ["Create system", "Create resource a"]);
+    fn missing_levels_are_created_and_different_ones_updated() {
+        assert_eq!(changes(BOTH, "", ""), ["Create system", "Create resource a"]);
         assert_eq!(
-            told(SYSTEM, "system: {limits: {rpm: 1}, on_unavailable: allow}", ""),
+            changes(SYSTEM, "system: {limits: {rpm: 1}, on_unavailable: allow}", ""),
             ["Update system"]
         );
     }
 
     #[test]
-    fn only_what_was_managed_is_deleted() {
-        assert_eq!(told(SYSTEM, BOTH, ""), Vec::<String>::new());
-        assert_eq!(told(SYSTEM, BOTH, BOTH), ["Delete resource a"]);
-        assert_eq!(told("", SYSTEM, BOTH), ["Delete system"]);
+    fn only_managed_levels_are_deleted() {
+        assert_eq!(changes(SYSTEM, BOTH, ""), Vec::<String>::new());
+        assert_eq!(changes(SYSTEM, BOTH, BOTH), ["Delete resource a"]);
+        assert_eq!(changes("", SYSTEM, BOTH), ["Delete system"]);
     }
 
     #[test]
-    fn settings_that_the_file_does_not_mention_are_left_alone() {
+    fn settings_not_in_the_file_are_left_unchanged() {
         let table = "system: {limits: {rpm: 1}, audit_retention_days: 30, strict_version: false}";
-        assert_eq!(told(SYSTEM, table, ""), Vec::<String>::new());
+        assert_eq!(changes(SYSTEM, table, ""), Vec::<String>::new());
         assert_eq!(
-            told("system: {limits: {rpm: 1}, audit_retention_days: 5}", table, ""),
+            changes("system: {limits: {rpm: 1}, audit_retention_days: 5}", table, ""),
             ["Update system"]
         );
     }

@@ -1,4 +1,4 @@
-//! Records of the table in the form in which they are shown.
+//! Reports on table records: configurations and entities.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use zae_limiter::{
     Timestamp, to_json,
 };
 
-use crate::answer::Text;
-use crate::output::{Align, Table, View, grouped};
+use crate::command_output::Text;
+use crate::output::{Align, TextTable, View, grouped};
 
-/// The configuration of one level.
+/// The configuration of a level.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Config {
+pub(crate) struct ConfigReport {
     pub(crate) level: LevelKind,
     pub(crate) entity_id: Option<EntityId>,
     /// The resource, or `_default_`.
     pub(crate) resource: Option<String>,
-    /// Whether anything is stored.
+    /// Whether limits or `on_unavailable` are stored.
     pub(crate) configured: bool,
     pub(crate) limits: Vec<Limit>,
     pub(crate) on_unavailable: Option<OnUnavailable>,
-    /// How often it was written.
+    /// The number of times it was written.
     pub(crate) config_version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audit_retention_days: Option<u32>,
@@ -33,8 +33,8 @@ pub(crate) struct Config {
     pub(crate) strict_version: Option<bool>,
 }
 
-impl Config {
-    pub(crate) fn of(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
+impl ConfigReport {
+    pub(crate) fn new(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
         let system = record.map(|record| record.system).unwrap_or_default();
         Self {
             level: level.kind(),
@@ -54,11 +54,11 @@ impl Config {
     }
 }
 
-impl Text for Config {
+impl Text for ConfigReport {
     fn text(&self, view: &View) -> String {
         let mut lines = vec![];
         if self.limits.is_empty() {
-            lines.push("no limits are stored here".to_owned());
+            lines.push("no limits are set at this level".to_owned());
         } else {
             lines.push(limit_table(&self.limits).render(view));
         }
@@ -83,9 +83,9 @@ impl Text for Config {
     }
 }
 
-/// Limits as rows.
-pub(crate) fn limit_table(limits: &[Limit]) -> Table {
-    let mut table = Table::new([
+/// Limits, one row per limit.
+pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
+    let mut table = TextTable::new([
         ("Limit", Align::Left),
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
@@ -108,17 +108,17 @@ pub(crate) fn limit_table(limits: &[Limit]) -> Table {
 
 fn per(seconds: u64) -> String {
     match seconds {
-        1 => "a second".to_owned(),
-        60 => "a minute".to_owned(),
-        3600 => "an hour".to_owned(),
-        86_400 => "a day".to_owned(),
-        other => format!("every {} s", grouped(other)),
+        1 => "per second".to_owned(),
+        60 => "per minute".to_owned(),
+        3600 => "per hour".to_owned(),
+        86_400 => "per day".to_owned(),
+        other => format!("per {} s", grouped(other)),
     }
 }
 
-/// An entity's record.
+/// An entity.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Entity {
+pub(crate) struct EntityReport {
     pub(crate) entity_id: EntityId,
     pub(crate) name: String,
     pub(crate) parent_id: Option<EntityId>,
@@ -127,7 +127,7 @@ pub(crate) struct Entity {
     pub(crate) created_at: Timestamp,
 }
 
-impl From<EntityRecord> for Entity {
+impl From<EntityRecord> for EntityReport {
     fn from(record: EntityRecord) -> Self {
         Self {
             entity_id: record.id,
@@ -140,7 +140,7 @@ impl From<EntityRecord> for Entity {
     }
 }
 
-impl Text for Entity {
+impl Text for EntityReport {
     fn text(&self, view: &View) -> String {
         let mut lines = vec![
             format!("Entity:   {}", self.entity_id),
@@ -153,18 +153,18 @@ impl Text for Entity {
             format!("Created:  {}", view.zone.show(self.created_at)),
         ];
         for (key, value) in &self.metadata {
-            lines.push(format!("Metadata: {key}={}", plain(value)));
+            lines.push(format!("Metadata: {key}={}", unquoted(value)));
         }
         lines.join("\n")
     }
 }
 
-/// A value without the quotes around a text.
-pub(crate) fn plain(value: &Value) -> String {
+/// A JSON value as text; strings without quotes.
+pub(crate) fn unquoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Attributes as plain JSON.
+/// DynamoDB attributes as JSON.
 pub(crate) fn json_map(attributes: &BTreeMap<String, AttributeValue>) -> BTreeMap<String, Value> {
     attributes
         .iter()

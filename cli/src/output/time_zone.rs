@@ -1,4 +1,4 @@
-//! Times for people: in UTC, or in the machine's zone.
+//! Times for people, in UTC or in the local time zone.
 
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -11,26 +11,26 @@ const LOCAL: &[BorrowedFormatItem<'static>] = format_description!(
     "[year]-[month]-[day] [hour]:[minute]:[second][offset_hour sign:mandatory]:[offset_minute]"
 );
 
-/// The zone in which times are shown.
+/// The time zone in which times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Zone {
     Utc,
-    /// The machine's.
+    /// The time zone of this machine.
     Local,
 }
 
 impl Zone {
-    /// The moment, to the second.
-    pub(crate) fn show(self, moment: Timestamp) -> String {
-        let Ok(utc) = OffsetDateTime::from_unix_timestamp(moment.seconds()) else {
-            return moment.to_string();
+    /// Formats a time, to the second.
+    pub(crate) fn show(self, timestamp: Timestamp) -> String {
+        let Ok(utc) = OffsetDateTime::from_unix_timestamp(timestamp.seconds()) else {
+            return timestamp.to_string();
         };
         let shown = match self {
             Self::Utc => utc.format(UTC),
             Self::Local => UtcOffset::local_offset_at(utc)
                 .map_or_else(|_| utc.format(UTC), |offset| utc.to_offset(offset).format(LOCAL)),
         };
-        shown.unwrap_or_else(|_| moment.to_string())
+        shown.unwrap_or_else(|_| timestamp.to_string())
     }
 }
 
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utc_says_so() {
+    fn utc_times_end_with_z() {
         assert_eq!(
             Zone::Utc.show(Timestamp::from_seconds(1_704_067_200)),
             "2024-01-01 00:00:00Z"

@@ -1,27 +1,27 @@
-//! How changes are shown.
+//! Reports of `limits plan`, `apply`, and `diff`.
 
 use serde::Serialize;
 use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable};
 
-use super::difference::{Action, Change, Changes};
-use super::manifest::Wanted;
-use crate::answer::Text;
+use super::changes::{Action, LevelChange, LevelChanges};
+use super::manifest::LevelSettings;
+use crate::command_output::Text;
 use crate::output::{Paint, View};
 
-/// What will be, or was, done.
+/// The changes that were made or would be made.
 #[derive(Debug, Serialize)]
-pub(super) struct Plan {
+pub(super) struct PlanReport {
     applied: bool,
-    changes: Vec<Shown>,
+    changes: Vec<ChangeReport>,
     summary: Summary,
 }
 
-/// The file next to the table.
+/// The differences between the file and the table.
 #[derive(Debug, Serialize)]
-pub(super) struct Diff {
-    differences: Vec<Shown>,
-    /// Levels of the table about which the file says nothing.
-    unmanaged: Vec<Unmanaged>,
+pub(super) struct DiffReport {
+    differences: Vec<ChangeReport>,
+    /// Levels in the table that the file does not manage.
+    unmanaged: Vec<UnmanagedReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,24 +33,24 @@ struct Summary {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ChangeReport {
     action: Action,
     #[serde(flatten)]
-    place: Place,
-    before: Option<Config>,
-    after: Option<Config>,
+    level: LevelReport,
+    before: Option<SettingsReport>,
+    after: Option<SettingsReport>,
 }
 
 #[derive(Debug, Serialize)]
-struct Unmanaged {
+struct UnmanagedReport {
     #[serde(flatten)]
-    place: Place,
+    level: LevelReport,
     #[serde(flatten)]
-    config: Config,
+    config: SettingsReport,
 }
 
 #[derive(Debug, Serialize)]
-struct Place {
+struct LevelReport {
     #[serde(skip)]
     text: String,
     level: LevelKind,
@@ -59,7 +59,7 @@ struct Place {
 }
 
 #[derive(Debug, Serialize)]
-struct Config {
+struct SettingsReport {
     limits: Vec<Limit>,
     on_unavailable: Option<OnUnavailable>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ struct Config {
     lines: Vec<String>,
 }
 
-impl From<ConfigLevel> for Place {
+impl From<ConfigLevel> for LevelReport {
     fn from(level: ConfigLevel) -> Self {
         Self {
             text: level.to_string(),
@@ -83,61 +83,61 @@ impl From<ConfigLevel> for Place {
     }
 }
 
-impl From<Wanted> for Config {
-    fn from(wanted: Wanted) -> Self {
-        let mut lines: Vec<String> = wanted.limits.iter().map(ToString::to_string).collect();
-        let settings = [
+impl From<LevelSettings> for SettingsReport {
+    fn from(settings: LevelSettings) -> Self {
+        let mut lines: Vec<String> = settings.limits.iter().map(ToString::to_string).collect();
+        let named_settings = [
             (
                 "on_unavailable",
-                wanted.on_unavailable.map(|policy| policy.to_string()),
+                settings.on_unavailable.map(|policy| policy.to_string()),
             ),
             (
                 "audit_retention_days",
-                wanted.system.audit_retention_days.map(|days| days.to_string()),
+                settings.system.audit_retention_days.map(|days| days.to_string()),
             ),
             (
                 "auto_update",
-                wanted.system.auto_update.map(|flag| flag.to_string()),
+                settings.system.auto_update.map(|flag| flag.to_string()),
             ),
             (
                 "strict_version",
-                wanted.system.strict_version.map(|flag| flag.to_string()),
+                settings.system.strict_version.map(|flag| flag.to_string()),
             ),
         ];
         lines.extend(
-            settings
+            named_settings
                 .into_iter()
                 .filter_map(|(name, value)| Some(format!("{name}: {}", value?))),
         );
         Self {
             lines,
-            limits: wanted.limits.iter().cloned().collect(),
-            on_unavailable: wanted.on_unavailable,
-            audit_retention_days: wanted.system.audit_retention_days,
-            auto_update: wanted.system.auto_update,
-            strict_version: wanted.system.strict_version,
+            limits: settings.limits.iter().cloned().collect(),
+            on_unavailable: settings.on_unavailable,
+            audit_retention_days: settings.system.audit_retention_days,
+            auto_update: settings.system.auto_update,
+            strict_version: settings.system.strict_version,
         }
     }
 }
 
-impl From<Change> for Shown {
-    fn from(change: Change) -> Self {
+impl From<LevelChange> for ChangeReport {
+    fn from(change: LevelChange) -> Self {
         Self {
             action: change.action,
-            place: change.level.into(),
-            before: change.before.map(Config::from),
-            after: change.after.map(Config::from),
+            level: change.level.into(),
+            before: change.before.map(SettingsReport::from),
+            after: change.after.map(SettingsReport::from),
         }
     }
 }
 
-impl Shown {
-    fn lines(config: Option<&Config>) -> &[String] {
+impl ChangeReport {
+    fn lines(config: Option<&SettingsReport>) -> &[String] {
         config.map(|config| config.lines.as_slice()).unwrap_or_default()
     }
 
-    /// What goes and what comes, line by line; with `whole`, what stays as well.
-    fn text(&self, paint: Paint, whole: bool) -> String {
+    /// The removed and added lines; with `context`, the unchanged ones as well.
+    fn text(&self, paint: Paint, context: bool) -> String {
         let sign = match self.action {
             Action::Create => paint.good("+"),
             Action::Update => paint.changed("~"),
@@ -147,7 +147,7 @@ impl Shown {
             Self::lines(self.before.as_ref()),
             Self::lines(self.after.as_ref()),
         );
-        let mut lines = vec![format!("{sign} {}", self.place.text)];
+        let mut lines = vec![format!("{sign} {}", self.level.text)];
         lines.extend(
             before
                 .iter()
@@ -157,7 +157,7 @@ impl Shown {
         for line in after {
             if !before.contains(line) {
                 lines.push(paint.good(&format!("    + {line}")));
-            } else if whole {
+            } else if context {
                 lines.push(format!("      {line}"));
             }
         }
@@ -165,8 +165,8 @@ impl Shown {
     }
 }
 
-impl Plan {
-    pub(super) fn of(changes: Changes, applied: bool) -> Self {
+impl PlanReport {
+    pub(super) fn new(changes: LevelChanges, applied: bool) -> Self {
         Self {
             applied,
             summary: Summary {
@@ -175,16 +175,16 @@ impl Plan {
                 delete: changes.count(Action::Delete),
                 unchanged: changes.unchanged,
             },
-            changes: changes.list.into_iter().map(Shown::from).collect(),
+            changes: changes.list.into_iter().map(ChangeReport::from).collect(),
         }
     }
 }
 
-impl Text for Plan {
+impl Text for PlanReport {
     fn text(&self, view: &View) -> String {
         if self.changes.is_empty() {
             return format!(
-                "no changes: the {} levels of the file are as it says",
+                "no changes: all {} levels of the file match the table",
                 self.summary.unchanged
             );
         }
@@ -208,22 +208,22 @@ impl Text for Plan {
     }
 }
 
-impl Diff {
-    pub(super) fn of(changes: Changes, unmanaged: Vec<(ConfigLevel, Wanted)>) -> Self {
+impl DiffReport {
+    pub(super) fn new(changes: LevelChanges, unmanaged: Vec<(ConfigLevel, LevelSettings)>) -> Self {
         Self {
-            differences: changes.list.into_iter().map(Shown::from).collect(),
+            differences: changes.list.into_iter().map(ChangeReport::from).collect(),
             unmanaged: unmanaged
                 .into_iter()
-                .map(|(level, wanted)| Unmanaged {
-                    place: level.into(),
-                    config: wanted.into(),
+                .map(|(level, settings)| UnmanagedReport {
+                    level: level.into(),
+                    config: settings.into(),
                 })
                 .collect(),
         }
     }
 }
 
-impl Text for Diff {
+impl Text for DiffReport {
     fn text(&self, view: &View) -> String {
         let mut lines: Vec<String> = self
             .differences
@@ -237,7 +237,7 @@ impl Text for Diff {
             lines.push("not managed by the file:".to_owned());
         }
         for level in &self.unmanaged {
-            let line = format!("    {}: {}", level.place.text, level.config.lines.join(" "));
+            let line = format!("    {}: {}", level.level.text, level.config.lines.join(" "));
             lines.push(view.paint.faint(&line));
         }
         lines.join("\n")

@@ -1,4 +1,4 @@
-//! What a command answers: one value, shown as a table or as JSON.
+//! The result of a command: one value that can be printed as text or as JSON.
 
 use serde::Serialize;
 
@@ -6,18 +6,19 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Format, Terminal, View};
 
-/// Something that people can read.
+/// A value that can be printed as text for people.
 pub(crate) trait Text {
-    /// The text, fitted to the view.
+    /// Renders the value to fit the view.
     fn text(&self, view: &View) -> String;
 }
 
-trait Report {
+/// A value that can be printed both as text and as JSON.
+trait Printable {
     fn json(&self) -> serde_json::Result<String>;
     fn text(&self, view: &View) -> String;
 }
 
-impl<T: Serialize + Text> Report for T {
+impl<T: Serialize + Text> Printable for T {
     fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
@@ -28,22 +29,22 @@ impl<T: Serialize + Text> Report for T {
 }
 
 enum Content {
-    /// The same data in both forms.
-    Report(Box<dyn Report>),
-    /// A document that has one form only, such as a completion script.
+    /// The same data as text or as JSON, as `--output` says.
+    Report(Box<dyn Printable>),
+    /// A document with a single format, such as a completion script.
     Document(String),
-    /// All was said while it happened.
-    Nothing,
+    /// The command has already printed everything, such as its progress as JSON lines.
+    Empty,
 }
 
-/// What a command answers, and how the process ends.
-pub(crate) struct Answer {
+/// What a command prints and the exit code of the process.
+pub(crate) struct CommandOutput {
     content: Content,
     exit: Exit,
 }
 
-impl Answer {
-    pub(crate) fn of(report: impl Serialize + Text + 'static) -> Self {
+impl CommandOutput {
+    pub(crate) fn new(report: impl Serialize + Text + 'static) -> Self {
         Self {
             content: Content::Report(Box::new(report)),
             exit: Exit::Success,
@@ -57,9 +58,9 @@ impl Answer {
         }
     }
 
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
-            content: Content::Nothing,
+            content: Content::Empty,
             exit: Exit::Success,
         }
     }
@@ -76,27 +77,27 @@ impl Answer {
     pub(crate) fn render(&self, terminal: &Terminal) -> Result<String, Error> {
         match (&self.content, terminal.format) {
             (Content::Report(report), Format::Table) => Ok(report.text(&terminal.view)),
-            (Content::Report(report), Format::Json) => report.json().map_err(|source| Error::Bug {
-                what: "the answer is no JSON".to_owned(),
+            (Content::Report(report), Format::Json) => report.json().map_err(|source| Error::Internal {
+                what: "the result cannot be written as JSON".to_owned(),
                 source: source.into(),
             }),
             (Content::Document(text), _) => Ok(text.clone()),
-            (Content::Nothing, _) => Ok(String::new()),
+            (Content::Empty, _) => Ok(String::new()),
         }
     }
 }
 
-/// What a change answers: a sentence, and the thing as it is now.
+/// A report with a message above it. The message is not part of the JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Done<T> {
+pub(crate) struct WithMessage<T> {
     #[serde(skip)]
-    pub(crate) sentence: String,
+    pub(crate) message: String,
     #[serde(flatten)]
-    pub(crate) now: T,
+    pub(crate) report: T,
 }
 
-impl<T: Text> Text for Done<T> {
+impl<T: Text> Text for WithMessage<T> {
     fn text(&self, view: &View) -> String {
-        format!("{}\n{}", self.sentence, self.now.text(view))
+        format!("{}\n{}", self.message, self.report.text(view))
     }
 }

@@ -1,29 +1,29 @@
-//! Asking before something is lost.
+//! Confirmation prompts for destructive commands.
 
 use std::io::{BufRead, IsTerminal, Write};
 
 use crate::error::{Error, Result};
 
-/// Lets the one at the terminal type the name of what is going to be lost, unless `--yes` was given.
-pub(crate) fn confirm_by_name(what: &str, name: &str, yes: bool) -> Result<()> {
+/// Asks the user to type `name` before `action` is taken. With `--yes` there is no prompt.
+pub(crate) fn confirm_by_name(action: &str, name: &str, yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let answer = ask(&format!("This will {what}.\nType {name:?} to go ahead: "))?;
-    if answer == name {
+    let reply = ask(&format!("This will {action}.\nType {name:?} to continue: "))?;
+    if reply == name {
         Ok(())
     } else {
         Err(Error::NotConfirmed)
     }
 }
 
-/// Asks a question whose answer is yes or no.
+/// Asks a yes-or-no question. With `--yes` there is no prompt.
 pub(crate) fn confirm(question: &str, yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }
-    let answer = ask(&format!("{question} [y/N] "))?;
-    if matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
+    let reply = ask(&format!("{question} [y/N] "))?;
+    if matches!(reply.to_ascii_lowercase().as_str(), "y" | "yes") {
         Ok(())
     } else {
         Err(Error::NotConfirmed)
@@ -34,7 +34,7 @@ fn ask(question: &str) -> Result<String> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(Error::usage(
-            "this needs to be confirmed and there is no terminal to ask at; pass --yes to go ahead",
+            "this command asks for confirmation, and standard input is not a terminal; pass --yes to skip the prompt",
         ));
     }
     let mut stderr = std::io::stderr();
@@ -43,6 +43,6 @@ fn ask(question: &str) -> Result<String> {
     stdin
         .lock()
         .read_line(&mut line)
-        .map_err(Error::reading("the answer"))?;
+        .map_err(Error::reading("the reply"))?;
     Ok(line.trim().to_owned())
 }

@@ -1,38 +1,38 @@
-//! Lists that are read to their end, or to as many as were asked for.
+//! Reading all pages of a list, up to an optional limit.
 
 use std::future::Future;
 
 use serde::Serialize;
 use zae_limiter::{Page, PageRequest};
 
-/// Items of a list, and whether there are more.
+/// The items of a list.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Listed<T> {
+pub(crate) struct Collected<T> {
     pub(crate) items: Vec<T>,
-    /// True if there are more than were asked for.
+    /// Whether there are more items than the limit allowed.
     pub(crate) truncated: bool,
 }
 
-/// Reads page after page. Items that `keep` drops do not count.
-pub(crate) async fn all<T, Fetched>(
-    most: Option<usize>,
+/// Reads pages until `max` items pass the `keep` filter or the list ends.
+pub(crate) async fn collect<T, Fetched>(
+    max: Option<usize>,
     fetch: impl Fn(PageRequest) -> Fetched,
     keep: impl Fn(&T) -> bool,
-) -> zae_limiter::Result<Listed<T>>
+) -> zae_limiter::Result<Collected<T>>
 where
     Fetched: Future<Output = zae_limiter::Result<Page<T>>>,
 {
-    let most = most.unwrap_or(usize::MAX);
-    // One more than asked for tells whether there are more.
-    let size = most.saturating_add(1).min(PageRequest::MOST);
+    let max = max.unwrap_or(usize::MAX);
+    // One more than the limit, to know whether there are more.
+    let size = max.saturating_add(1).min(PageRequest::MOST);
     let mut items = vec![];
     let mut request = PageRequest::of(size);
     loop {
         let page = fetch(request).await?;
         items.extend(page.items.into_iter().filter(&keep));
-        if items.len() > most {
-            items.truncate(most);
-            return Ok(Listed {
+        if items.len() > max {
+            items.truncate(max);
+            return Ok(Collected {
                 items,
                 truncated: true,
             });
@@ -40,7 +40,7 @@ where
         match page.next {
             Some(cursor) => request = PageRequest::of(size).after(cursor),
             None => {
-                return Ok(Listed {
+                return Ok(Collected {
                     items,
                     truncated: false,
                 });
@@ -49,11 +49,11 @@ where
     }
 }
 
-/// "3 entities", "1 entity", and that there are more.
-pub(crate) fn total(count: usize, one: &str, many: &str, truncated: bool) -> String {
-    let noun = if count == 1 { one } else { many };
+/// The last line of a list: "3 entities", "1 entity".
+pub(crate) fn total(count: usize, singular: &str, plural: &str, truncated: bool) -> String {
+    let noun = if count == 1 { singular } else { plural };
     let more = if truncated {
-        " (there are more; raise --limit)"
+        " (more exist; raise --limit)"
     } else {
         ""
     };

@@ -1,29 +1,29 @@
-//! Tables that fit the width of the terminal.
+//! Text tables that fit the width of the terminal.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::View;
 
 const GAP: &str = "  ";
-/// What is left of a column that had to give way.
-const NARROWEST: usize = 6;
+/// A column is not shrunk below this width.
+const MIN_WIDTH: usize = 6;
 
-/// On which side a column's cells stand.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
-    /// For numbers, which are never cut.
+    /// For numbers, which are never truncated.
     Right,
 }
 
-/// Rows under headings.
+/// A table with headings.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
         Self {
             columns: columns.into_iter().collect(),
@@ -35,7 +35,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table as text, one line a row.
+    /// The table as text, one line per row.
     pub(crate) fn render(&self, view: &View) -> String {
         let widths = self.widths(view.width);
         let heading = self
@@ -48,7 +48,7 @@ impl Table {
         lines.join("\n")
     }
 
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+    fn widths(&self, max: Option<usize>) -> Vec<usize> {
         let cell = |row: &Vec<String>, column: usize| row.get(column).map_or(0, |cell| cell.width());
         let mut widths: Vec<usize> = self
             .columns
@@ -59,14 +59,14 @@ impl Table {
                 widest.max(name.width())
             })
             .collect();
-        let Some(most) = most else { return widths };
+        let Some(max) = max else { return widths };
         let gaps = GAP.len() * widths.len().saturating_sub(1);
-        // The widest column of text gives way, a character at a time.
-        while widths.iter().sum::<usize>() + gaps > most {
+        // Shrink the widest text column, one character at a time.
+        while widths.iter().sum::<usize>() + gaps > max {
             let widest = widths
                 .iter_mut()
                 .zip(&self.columns)
-                .filter(|(width, (_, align))| *align == Align::Left && **width > NARROWEST)
+                .filter(|(width, (_, align))| *align == Align::Left && **width > MIN_WIDTH)
                 .map(|(width, _)| width)
                 .max();
             match widest {
@@ -83,7 +83,7 @@ impl Table {
             if !line.is_empty() {
                 line.push_str(GAP);
             }
-            let cell = cut(cell, *width);
+            let cell = truncate(cell, *width);
             let padding = " ".repeat(width.saturating_sub(cell.width()));
             match align {
                 Align::Left => line.extend([cell, padding]),
@@ -95,8 +95,8 @@ impl Table {
     }
 }
 
-fn cut(text: &str, width: usize) -> String {
-    // A line break in a cell would break the table.
+fn truncate(text: &str, width: usize) -> String {
+    // A line break in a cell would break the layout.
     let text: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -130,8 +130,8 @@ mod tests {
         }
     }
 
-    fn table() -> Table {
-        let mut table = Table::new([
+    fn table() -> TextTable {
+        let mut table = TextTable::new([
             ("Entity", Align::Left),
             ("Note", Align::Left),
             ("Tokens", Align::Right),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_line_up_and_numbers_stand_right() {
+    fn columns_line_up_and_numbers_are_right_aligned() {
         assert_eq!(
             table().render(&view(None)),
             "Entity  Note                        Tokens\n\
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal_and_numbers_are_whole() {
+    fn no_line_is_wider_than_the_terminal_and_numbers_are_not_truncated() {
         for width in 24..60 {
             let text = table().render(&view(Some(width)));
             assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn truncated_cells_end_with_an_ellipsis() {
         assert!(table().render(&view(Some(30))).contains('…'));
     }
 }

@@ -1,4 +1,4 @@
-//! Where a local cloud keeps its things, and which one is running.
+//! The files of a local cloud, and the record of what is running.
 
 use std::path::{Path, PathBuf};
 
@@ -11,29 +11,29 @@ use crate::error::{Error, Result};
 
 /// A local cloud that `local up` started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Running {
+pub(super) struct RunningCloud {
     pub(super) engine: Engine,
-    /// The process, if it is one.
+    /// The process, for MiniStack.
     pub(super) process: Option<Process>,
-    /// The container, if it is one.
+    /// The container ID, for LocalStack.
     pub(super) container: Option<String>,
-    /// Where Docker is, if not where it usually is.
+    /// The Docker endpoint, if it is not the default.
     pub(super) docker_host: Option<String>,
     pub(super) log: Option<PathBuf>,
 }
 
 /// The files of the local cloud on one port.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(super) struct StateFiles {
     pub(super) port: u16,
-    /// Data, temporary files and the log, which go with the cloud.
+    /// Data, temporary files, and the log; removed with the cloud.
     pub(super) directory: PathBuf,
-    /// Says what is running.
+    /// The record of what is running.
     state: PathBuf,
 }
 
-impl Home {
-    pub(super) fn at(port: u16) -> Result<Self> {
+impl StateFiles {
+    pub(super) fn for_port(port: u16) -> Result<Self> {
         let root = state_directory()?;
         Ok(Self {
             port,
@@ -46,16 +46,16 @@ impl Home {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What is running, if it still is.
-    pub(super) fn running(&self) -> Result<Option<Running>> {
+    /// The cloud that is running, if it still is.
+    pub(super) fn running(&self) -> Result<Option<RunningCloud>> {
         let text = match std::fs::read_to_string(&self.state) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::reading(self.state.display().to_string())(error)),
         };
-        let running: Running = serde_json::from_str(&text).map_err(|error| {
+        let running: RunningCloud = serde_json::from_str(&text).map_err(|error| {
             Error::local(format!(
-                "{} cannot be read: {error}; delete it and end the cloud by hand",
+                "{} is not valid: {error}; delete it and stop the cloud by hand",
                 self.state.display()
             ))
         })?;
@@ -67,15 +67,15 @@ impl Home {
         Ok(alive.then_some(running))
     }
 
-    /// Makes place for a new one.
+    /// Removes the files of the last cloud and creates the directories for a new one.
     pub(super) fn prepare(&self) -> Result<()> {
-        self.forget()?;
+        self.remove()?;
         create(&self.directory.join("tmp"))
     }
 
-    pub(super) fn remember(&self, running: &Running) -> Result<()> {
-        let text = serde_json::to_string_pretty(running).map_err(|error| Error::Bug {
-            what: "the state of the local cloud is no JSON".to_owned(),
+    pub(super) fn save(&self, running: &RunningCloud) -> Result<()> {
+        let text = serde_json::to_string_pretty(running).map_err(|error| Error::Internal {
+            what: "the state of the local cloud cannot be written as JSON".to_owned(),
             source: error.into(),
         })?;
         if let Some(parent) = self.state.parent() {
@@ -84,9 +84,9 @@ impl Home {
         std::fs::write(&self.state, text).map_err(Error::writing(self.state.display().to_string()))
     }
 
-    /// Removes everything of the one that was here.
-    pub(super) fn forget(&self) -> Result<()> {
-        let gone = |removed: std::io::Result<()>, path: &Path| match removed {
+    /// Removes all files.
+    pub(super) fn remove(&self) -> Result<()> {
+        let ignore_missing = |removed: std::io::Result<()>, path: &Path| match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::Io {
                 what: path.display().to_string(),
                 doing: "removed",
@@ -94,8 +94,8 @@ impl Home {
             }),
             _ => Ok(()),
         };
-        gone(std::fs::remove_file(&self.state), &self.state)?;
-        gone(std::fs::remove_dir_all(&self.directory), &self.directory)
+        ignore_missing(std::fs::remove_file(&self.state), &self.state)?;
+        ignore_missing(std::fs::remove_dir_all(&self.directory), &self.directory)
     }
 }
 
@@ -103,7 +103,7 @@ fn create(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(Error::writing(directory.display().to_string()))
 }
 
-/// `ZAE_LIMITER_STATE_DIR`, or the user's directory for state.
+/// `ZAE_LIMITER_STATE_DIR`, or the user's state directory.
 fn state_directory() -> Result<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -114,6 +114,6 @@ fn state_directory() -> Result<PathBuf> {
         .or_else(|| Some(set("XDG_STATE_HOME")?.join("zae-limiter")))
         .or_else(|| Some(set("HOME")?.join(".local/state/zae-limiter")))
         .ok_or_else(|| {
-            Error::local("there is no place for the local cloud's files; set HOME or ZAE_LIMITER_STATE_DIR")
+            Error::local("no directory for the files of the local cloud; set HOME or ZAE_LIMITER_STATE_DIR")
         })
 }

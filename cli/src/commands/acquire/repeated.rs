@@ -1,4 +1,4 @@
-//! Many acquires, and what became of them.
+//! `acquire --count`: many acquires and their summary.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use tokio::task::JoinSet;
 use zae_limiter::{Admission, Consumed, EntityId, Error as Limiter, RateLimiter, Resource};
 
 use super::percentiles::Percentiles;
-use super::{Arguments, one};
-use crate::answer::{Answer, Text};
+use super::{Arguments, single};
+use crate::command_output::{CommandOutput, Text};
 use crate::connect::{self, explain};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{View, decimal, grouped};
 
-/// How many different errors are told.
-const MOST_MESSAGES: usize = 10;
+/// The maximum number of different error messages in the summary.
+const MAX_MESSAGES: usize = 10;
 
 #[derive(Debug, Serialize)]
 struct Summary {
@@ -30,14 +30,14 @@ struct Summary {
     admitted: u64,
     limited: u64,
     errors: u64,
-    /// Of those admitted: let through because the table could not be reached.
+    /// Admitted without being counted, because the table was unavailable.
     uncounted: u64,
     seconds: f64,
     per_second: f64,
     latency_ms: Option<Percentiles>,
     calls: u64,
     calls_per_acquire: f64,
-    /// Capacity units; nothing where the endpoint does not tell.
+    /// Capacity units, or null if the endpoint does not report them.
     capacity_per_acquire: Option<PerAcquire>,
     messages: BTreeMap<String, u64>,
 }
@@ -48,9 +48,9 @@ struct PerAcquire {
     write: f64,
 }
 
-/// What one worker has seen.
+/// The results of one worker.
 #[derive(Debug, Default)]
-struct Tally {
+struct WorkerResults {
     admitted: u64,
     limited: u64,
     uncounted: u64,
@@ -59,7 +59,7 @@ struct Tally {
     latencies: Vec<Duration>,
 }
 
-impl Tally {
+impl WorkerResults {
     fn add(&mut self, other: Self) {
         self.admitted += other.admitted;
         self.limited += other.limited;
@@ -71,7 +71,7 @@ impl Tally {
         self.latencies.extend(other.latencies);
     }
 
-    fn failed(&mut self, error: &Limiter) {
+    fn record_error(&mut self, error: &Limiter) {
         self.unavailable += u64::from(connect::is_unavailable(error));
         *self.errors.entry(explain(error)).or_default() += 1;
     }
@@ -86,8 +86,8 @@ impl Tally {
     }
 }
 
-pub(super) async fn run(arguments: Arguments, count: u32, context: &Context) -> Result<Answer> {
-    let (limiter, meter) = connect::metered_limiter(&context.place, &context.name()?).await?;
+pub(super) async fn run(arguments: Arguments, count: u32, context: &Context) -> Result<CommandOutput> {
+    let (limiter, meter) = connect::metered_limiter(&context.location, &context.name()?).await?;
     let before = meter.consumed();
     let arguments = Arc::new(arguments);
     let next = Arc::new(AtomicU32::new(0));
@@ -96,47 +96,52 @@ pub(super) async fn run(arguments: Arguments, count: u32, context: &Context) -> 
     for _ in 0..arguments.concurrency.get().min(count) {
         workers.spawn(work(arguments.clone(), limiter.clone(), next.clone(), count));
     }
-    let mut tally = Tally::default();
-    while let Some(worked) = workers.join_next().await {
-        tally.add(worked.map_err(|error| Error::Bug {
-            what: "a worker ended early".to_owned(),
+    let mut results = WorkerResults::default();
+    while let Some(joined) = workers.join_next().await {
+        results.add(joined.map_err(|error| Error::Internal {
+            what: "a worker task failed".to_owned(),
             source: error.into(),
         })?);
     }
     let took = started.elapsed();
-    one::settle(&limiter).await?;
-    let exit = tally.exit();
-    let summary = Summary::of(&arguments, count, tally, took, before, meter.consumed());
-    Ok(Answer::of(summary).with_exit(exit))
+    single::finish_writes(&limiter).await?;
+    let exit = results.exit();
+    let summary = Summary::new(&arguments, count, results, took, before, meter.consumed());
+    Ok(CommandOutput::new(summary).with_exit(exit))
 }
 
-async fn work(arguments: Arc<Arguments>, limiter: RateLimiter, next: Arc<AtomicU32>, count: u32) -> Tally {
-    let mut tally = Tally::default();
+async fn work(
+    arguments: Arc<Arguments>,
+    limiter: RateLimiter,
+    next: Arc<AtomicU32>,
+    count: u32,
+) -> WorkerResults {
+    let mut results = WorkerResults::default();
     while next.fetch_add(1, Ordering::Relaxed) < count {
-        let asked = Instant::now();
-        let answer = arguments.acquire(&limiter).await;
-        tally.latencies.push(asked.elapsed());
-        match answer {
+        let started = Instant::now();
+        let acquired = arguments.acquire(&limiter).await;
+        results.latencies.push(started.elapsed());
+        match acquired {
             Ok(mut lease) => {
-                tally.admitted += 1;
-                tally.uncounted += u64::from(lease.admission() != Admission::Counted);
+                results.admitted += 1;
+                results.uncounted += u64::from(lease.admission() != Admission::Counted);
                 arguments.adjust(&mut lease);
                 if let Err(error) = lease.commit().await {
-                    tally.failed(&error);
+                    results.record_error(&error);
                 }
             }
-            Err(Limiter::RateLimitExceeded(_)) => tally.limited += 1,
-            Err(error) => tally.failed(&error),
+            Err(Limiter::RateLimitExceeded(_)) => results.limited += 1,
+            Err(error) => results.record_error(&error),
         }
     }
-    tally
+    results
 }
 
 impl Summary {
-    fn of(
+    fn new(
         arguments: &Arguments,
         count: u32,
-        tally: Tally,
+        results: WorkerResults,
         took: Duration,
         before: Consumed,
         after: Consumed,
@@ -149,9 +154,9 @@ impl Summary {
             after.read_units - before.read_units,
             after.write_units - before.write_units,
         );
-        // Every answer of a table has cost something.
-        let told = calls == 0 || read + write > 0.0;
-        let capacity = told.then(|| PerAcquire {
+        // A response that reports capacity never reports zero.
+        let reported = calls == 0 || read + write > 0.0;
+        let capacity = reported.then(|| PerAcquire {
             read: each(read),
             write: each(write),
         });
@@ -160,17 +165,17 @@ impl Summary {
             resource: arguments.resource.clone(),
             count,
             concurrency: arguments.concurrency.get(),
-            admitted: tally.admitted,
-            limited: tally.limited,
-            errors: tally.errors.values().sum(),
-            uncounted: tally.uncounted,
+            admitted: results.admitted,
+            limited: results.limited,
+            errors: results.errors.values().sum(),
+            uncounted: results.uncounted,
             seconds: took.as_secs_f64(),
             per_second: f64::from(count) / took.as_secs_f64().max(f64::EPSILON),
-            latency_ms: Percentiles::of(tally.latencies),
+            latency_ms: Percentiles::of(results.latencies),
             calls,
             calls_per_acquire,
             capacity_per_acquire: capacity,
-            messages: tally.errors.into_iter().take(MOST_MESSAGES).collect(),
+            messages: results.errors.into_iter().take(MAX_MESSAGES).collect(),
         }
     }
 }
@@ -179,13 +184,13 @@ impl Text for Summary {
     fn text(&self, view: &View) -> String {
         let mut lines = vec![
             format!(
-                "{} acquires in {} s, {} a second",
+                "{} acquires in {} s, {} per second",
                 grouped(self.count),
                 decimal(self.seconds, 2),
                 decimal(self.per_second, 0)
             ),
             format!(
-                "{} admitted, {} limited, {} errors",
+                "{} admitted, {} rate limited, {} errors",
                 view.paint.good(&grouped(self.admitted)),
                 grouped(self.limited),
                 grouped(self.errors)
@@ -193,7 +198,7 @@ impl Text for Summary {
         ];
         if self.uncounted > 0 {
             lines.push(format!(
-                "{} of those admitted were not counted: the table could not be reached",
+                "{} were admitted without being counted: the table was unavailable",
                 grouped(self.uncounted)
             ));
         }
@@ -201,13 +206,16 @@ impl Text for Summary {
             let shown = [latency.p50, latency.p90, latency.p99, latency.max].map(|millis| decimal(millis, 2));
             let [p50, p90, p99, max] = shown;
             lines.push(format!(
-                "latency in ms: half {p50}, 90 % {p90}, 99 % {p99}, longest {max}"
+                "latency in ms: p50 {p50}, p90 {p90}, p99 {p99}, max {max}"
             ));
         }
-        let mut cost = format!("{} calls an acquire", decimal(self.calls_per_acquire, 3));
+        let mut cost = format!(
+            "{} DynamoDB calls per acquire",
+            decimal(self.calls_per_acquire, 3)
+        );
         if let Some(capacity) = &self.capacity_per_acquire {
             let (write, read) = (decimal(capacity.write, 3), decimal(capacity.read, 3));
-            cost = format!("{cost}, {write} write and {read} read units");
+            cost = format!("{cost}, {write} write units, {read} read units");
         }
         lines.push(cost);
         for (message, count) in &self.messages {

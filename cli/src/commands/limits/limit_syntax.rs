@@ -1,0 +1,215 @@
+//! The syntax of limits in a file or a JSON argument: as text or as fields.
+
+use serde_json::{Map, Value};
+use zae_limiter::{Limit, LimitName, LimitSet};
+
+/// An invalid field: its path and what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InvalidField {
+    /// The path, such as `resources.gpt-4.limits.rpm`.
+    pub(crate) path: String,
+    pub(crate) problem: String,
+}
+
+impl InvalidField {
+    pub(crate) fn new(path: &str, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// Parses limits from a JSON argument.
+pub(crate) fn limits_from_json(text: &str) -> Result<LimitSet, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("not valid JSON: {error}"))?;
+    let limits =
+        limits("limits", &value).map_err(|invalid| format!("{}: {}", invalid.path, invalid.problem))?;
+    if limits.is_empty() {
+        return Err("must contain at least one limit".to_owned());
+    }
+    Ok(limits)
+}
+
+/// Parses a list of limits, or a map from their names: `["rpm:100"]`, `{"rpm": 100}`, `{"rpm": {"capacity": 100}}`.
+pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, InvalidField> {
+    let limits = match value {
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .map(|(position, entry)| limit_in_list(&format!("{path}[{position}]"), entry))
+            .collect::<Result<Vec<_>, _>>()?,
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, entry)| limit_in_map(&format!("{path}.{name}"), name, entry))
+            .collect::<Result<Vec<_>, _>>()?,
+        _ => {
+            return Err(InvalidField::new(
+                path,
+                "must be a list of limits or a map from limit names",
+            ));
+        }
+    };
+    LimitSet::new(limits).map_err(|error| InvalidField::new(path, error.to_string()))
+}
+
+fn limit_in_list(path: &str, value: &Value) -> Result<Limit, InvalidField> {
+    match value {
+        Value::String(text) => text.parse().map_err(|error| problem(path, &error)),
+        Value::Object(fields) => {
+            let name = fields.get("name").and_then(Value::as_str);
+            limit_from_fields(
+                path,
+                name.ok_or_else(|| InvalidField::new(path, "name is missing"))?,
+                fields,
+            )
+        }
+        _ => Err(InvalidField::new(
+            path,
+            "must be text such as rpm:100, or a map with name and capacity",
+        )),
+    }
+}
+
+fn limit_in_map(path: &str, name: &str, value: &Value) -> Result<Limit, InvalidField> {
+    match value {
+        Value::String(text) => format!("{name}:{text}")
+            .parse()
+            .map_err(|error| problem(path, &error)),
+        Value::Number(number) => format!("{name}:{number}")
+            .parse()
+            .map_err(|error| problem(path, &error)),
+        Value::Object(fields) if fields.contains_key("name") => Err(InvalidField::new(
+            path,
+            "the map key is the name; remove the field name",
+        )),
+        Value::Object(fields) => limit_from_fields(path, name, fields),
+        _ => Err(InvalidField::new(
+            path,
+            "must be a capacity, text such as 100/min:150, or a map with capacity",
+        )),
+    }
+}
+
+fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Result<Limit, InvalidField> {
+    const FIELDS: [&str; 6] = [
+        "name",
+        "capacity",
+        "burst",
+        "refill_amount",
+        "refill_period_seconds",
+        "period",
+    ];
+    if let Some(unknown) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
+        return Err(InvalidField::new(
+            path,
+            format!("unknown field {unknown:?}; the fields are {}", FIELDS.join(", ")),
+        ));
+    }
+    let number = |field: &str| match fields.get(field) {
+        None => Ok(None),
+        Some(value) => value.as_u64().map(Some).ok_or_else(|| {
+            InvalidField::new(
+                &format!("{path}.{field}"),
+                format!("{value} is not a whole number"),
+            )
+        }),
+    };
+    let capacity = number("capacity")?.ok_or_else(|| InvalidField::new(path, "capacity is missing"))?;
+    let period = match (number("refill_period_seconds")?, fields.get("period")) {
+        (Some(_), Some(_)) => {
+            return Err(InvalidField::new(
+                path,
+                "has both period and refill_period_seconds; remove one",
+            ));
+        }
+        (Some(seconds), None) => seconds,
+        (None, Some(period)) => period_seconds(&format!("{path}.period"), period)?,
+        (None, None) => 60,
+    };
+    let name = LimitName::parse(name).map_err(|error| problem(path, &error))?;
+    Limit::from_parts(
+        name,
+        capacity,
+        number("burst")?.unwrap_or(capacity),
+        number("refill_amount")?.unwrap_or(capacity),
+        period,
+    )
+    .map_err(|error| problem(path, &error))
+}
+
+/// A period as in the text form: `sec`, `min`, `hour`, `day`, `90s`.
+fn period_seconds(path: &str, value: &Value) -> Result<u64, InvalidField> {
+    let text = value.as_str().unwrap_or_default();
+    let parsed: Result<Limit, _> = format!("any:1/{text}").parse();
+    parsed.map(|limit| limit.refill_period_seconds()).map_err(|_| {
+        InvalidField::new(
+            path,
+            format!("{value} is not sec, min, hour, day, or a number of seconds such as 90s"),
+        )
+    })
+}
+
+fn problem(path: &str, error: &impl std::fmt::Display) -> InvalidField {
+    InvalidField::new(path, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(json: &str) -> Vec<String> {
+        limits_from_json(json)
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn every_form_gives_the_same_limits() {
+        let wanted = ["rpm:100/min", "tpm:10000/hour:15000"];
+        for form in [
+            r#"["rpm:100", "tpm:10000/hour:15000"]"#,
+            r#"{"rpm": 100, "tpm": "10000/hour:15000"}"#,
+            r#"{"rpm": {"capacity": 100}, "tpm": {"capacity": 10000, "burst": 15000, "period": "hour"}}"#,
+            r#"[{"name": "rpm", "capacity": 100}, {"name": "tpm", "capacity": 10000, "burst": 15000, "refill_period_seconds": 3600}]"#,
+        ] {
+            assert_eq!(texts(form), wanted, "{form}");
+        }
+    }
+
+    #[test]
+    fn printed_limits_can_be_parsed() {
+        let limit: Limit = "tpm:10000/90s:15000@500".parse().unwrap();
+        let json = serde_json::to_string(&[&limit]).unwrap();
+        assert_eq!(texts(&json), [limit.to_string()]);
+    }
+
+    #[test]
+    fn errors_name_the_path() {
+        for (json, expected) in [
+            (r#"["rpm"]"#, "limits[0]"),
+            (r#"{"rpm": 0}"#, "limits.rpm"),
+            (r#"{"rpm": {"capacity": 1, "bursts": 2}}"#, "bursts"),
+            (r#"{"rpm": {"capacity": -1}}"#, "limits.rpm.capacity"),
+            (r#"{"rpm": {"burst": 1}}"#, "capacity is missing"),
+            (
+                r#"{"rpm": {"capacity": 1, "period": "week"}}"#,
+                "limits.rpm.period",
+            ),
+            (
+                r#"{"rpm": {"capacity": 1, "period": "day", "refill_period_seconds": 60}}"#,
+                "both",
+            ),
+            (r#"["rpm:1", "rpm:2"]"#, "twice"),
+            (r#"{"ttl": 5}"#, "limits.ttl"),
+            ("7", "limits"),
+            ("[]", "at least one limit"),
+            ("{", "not valid JSON"),
+        ] {
+            let problem = limits_from_json(json).unwrap_err();
+            assert!(problem.contains(expected), "{json}: {problem}");
+        }
+    }
+}
