@@ -10,6 +10,7 @@
 //! | levels of configuration | [`ConfigLevel`], [`ConfigRecord`] |
 //! | how a bucket fills and empties, and how it is written | [`bucket`] |
 //! | keys | [`keys`] |
+//! | the table's keys, indexes, time to live and stream | [`table`] |
 //! | the other records | [`EntityRecord`], [`AuditEvent`], [`UsageSnapshot`], [`VersionRecord`] |
 
 pub mod bucket;
@@ -22,6 +23,7 @@ mod limit_text;
 mod names;
 mod records;
 mod shortened;
+pub mod table;
 mod timestamp;
 mod tokens;
 mod ulid;

@@ -4,9 +4,10 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
-    ProjectionType, ScalarAttributeType, TableStatus, TimeToLiveSpecification,
+    ScalarAttributeType, TableStatus, TimeToLiveSpecification,
 };
-use zae_limiter_schema::keys::{self, GSI1, GSI2, GSI3, attribute};
+use zae_limiter_schema::keys;
+use zae_limiter_schema::table::{KeyDefinition, TABLE};
 
 use crate::dynamo::Table;
 use crate::{Error, Repository, Result};
@@ -93,7 +94,7 @@ async fn create(table: &Table) -> Result<()> {
 async fn expire_items(table: &Table) -> Result<(), BuildError> {
     let ttl = TimeToLiveSpecification::builder()
         .enabled(true)
-        .attribute_name(attribute::TTL)
+        .attribute_name(TABLE.time_to_live)
         .build()?;
     let request = || {
         table
@@ -109,51 +110,41 @@ async fn expire_items(table: &Table) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// Without the stream: only the functions of a stack read it.
 fn request(table: &Table) -> Result<CreateTableFluentBuilder, BuildError> {
-    let keys = [
-        (attribute::PK, attribute::SK),
-        (attribute::GSI1PK, attribute::GSI1SK),
-        (attribute::GSI2PK, attribute::GSI2SK),
-        (attribute::GSI3PK, attribute::GSI3SK),
-    ];
-    let attributes = keys
-        .iter()
-        .flat_map(|(hash, range)| [hash, range])
+    let attributes = TABLE
+        .key_attributes()
         .map(|name| {
             AttributeDefinition::builder()
-                .attribute_name(*name)
+                .attribute_name(name)
                 .attribute_type(ScalarAttributeType::S)
                 .build()
         })
         .collect::<Result<Vec<_>, _>>()?;
-    // Keys only, so that a bucket's write does not pay for an index as well.
-    let indexes = [
-        (GSI1, ProjectionType::All),
-        (GSI2, ProjectionType::KeysOnly),
-        (GSI3, ProjectionType::KeysOnly),
-    ]
-    .into_iter()
-    .zip(&keys[1..])
-    .map(|((name, projection), key)| {
-        GlobalSecondaryIndex::builder()
-            .index_name(name)
-            .set_key_schema(Some(key_schema(*key)?))
-            .projection(Projection::builder().projection_type(projection).build())
-            .build()
-    })
-    .collect::<Result<Vec<_>, _>>()?;
+    let indexes = TABLE
+        .indexes
+        .into_iter()
+        .map(|index| {
+            let projection = Projection::builder().projection_type(index.projection.as_str().into());
+            GlobalSecondaryIndex::builder()
+                .index_name(index.name)
+                .set_key_schema(Some(key_schema(index.key)?))
+                .projection(projection.build())
+                .build()
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(table
         .client
         .create_table()
         .table_name(table.name.as_str())
         .billing_mode(BillingMode::PayPerRequest)
-        .set_key_schema(Some(key_schema(keys[0])?))
+        .set_key_schema(Some(key_schema(TABLE.key)?))
         .set_attribute_definitions(Some(attributes))
         .set_global_secondary_indexes(Some(indexes)))
 }
 
-fn key_schema((hash, range): (&str, &str)) -> Result<Vec<KeySchemaElement>, BuildError> {
-    [(hash, KeyType::Hash), (range, KeyType::Range)]
+fn key_schema(key: KeyDefinition) -> Result<Vec<KeySchemaElement>, BuildError> {
+    [(key.partition, KeyType::Hash), (key.sort, KeyType::Range)]
         .into_iter()
         .map(|(name, kind)| {
             KeySchemaElement::builder()

@@ -1,51 +1,35 @@
 //! The table.
 
-use zae_limiter_schema::keys::{GSI1, GSI2, GSI3, attribute};
+use zae_limiter_schema::keys::GSI2;
+use zae_limiter_schema::table::{self, IndexDefinition, KeyDefinition, TABLE};
 
 use super::ids;
 use crate::Error;
 use crate::model::dynamodb::{
-    AttributeDefinition, BillingMode, ContributorInsights, Encryption, Index, PointInTimeRecovery,
-    Projection, ProjectionType, Stream, StreamView, Table, TimeToLive, key,
+    AttributeDefinition, BillingMode, ContributorInsights, Encryption, Index, KeyElement,
+    PointInTimeRecovery, Projection, ProjectionType, Stream, StreamView, Table, TimeToLive, key,
 };
 use crate::model::{Handle, Model, Tag, Text};
 use crate::options::{IndexProjection, StackOptions};
 
 pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Result<Handle<Table>, Error> {
-    let gsi2 = match options.gsi2_projection() {
-        IndexProjection::Keys => ProjectionType::KeysOnly,
-        IndexProjection::All => ProjectionType::All,
-    };
-    let keys = [
-        attribute::PK,
-        attribute::SK,
-        attribute::GSI1PK,
-        attribute::GSI1SK,
-        attribute::GSI2PK,
-        attribute::GSI2SK,
-        attribute::GSI3PK,
-        attribute::GSI3SK,
-    ];
     let table = Table {
         table_name: name,
         billing_mode: BillingMode::PayPerRequest,
-        attribute_definitions: keys.into_iter().map(AttributeDefinition::text).collect(),
-        key_schema: key(attribute::PK, attribute::SK),
-        global_secondary_indexes: vec![
-            index(GSI1, attribute::GSI1PK, attribute::GSI1SK, ProjectionType::All),
-            index(GSI2, attribute::GSI2PK, attribute::GSI2SK, gsi2),
-            index(
-                GSI3,
-                attribute::GSI3PK,
-                attribute::GSI3SK,
-                ProjectionType::KeysOnly,
-            ),
-        ],
+        attribute_definitions: TABLE.key_attributes().map(AttributeDefinition::text).collect(),
+        key_schema: key_schema(TABLE.key),
+        global_secondary_indexes: TABLE
+            .indexes
+            .into_iter()
+            .map(|definition| index(definition, options.gsi2_projection()))
+            .collect(),
         stream_specification: Stream {
-            stream_view_type: StreamView::NewAndOldImages,
+            stream_view_type: match TABLE.stream {
+                table::StreamView::NewAndOldImages => StreamView::NewAndOldImages,
+            },
         },
         time_to_live_specification: TimeToLive {
-            attribute_name: attribute::TTL.to_owned(),
+            attribute_name: TABLE.time_to_live.to_owned(),
             enabled: true,
         },
         point_in_time_recovery_specification: PointInTimeRecovery {
@@ -66,10 +50,19 @@ pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Resu
     model.add(ids::TABLE, &table)
 }
 
-fn index(name: &'static str, partition: &str, sort: &str, projection_type: ProjectionType) -> Index {
+/// The stack's options may widen the projection of GSI2, and of nothing else.
+fn index(definition: IndexDefinition, gsi2: IndexProjection) -> Index {
+    let projection_type = match (definition.name, gsi2, definition.projection) {
+        (GSI2, IndexProjection::All, _) | (_, _, table::Projection::All) => ProjectionType::All,
+        (_, _, table::Projection::KeysOnly) => ProjectionType::KeysOnly,
+    };
     Index {
-        index_name: name,
-        key_schema: key(partition, sort),
+        index_name: definition.name,
+        key_schema: key_schema(definition.key),
         projection: Projection { projection_type },
     }
+}
+
+fn key_schema(definition: KeyDefinition) -> Vec<KeyElement> {
+    key(definition.partition, definition.sort)
 }
