@@ -12,7 +12,7 @@ use zae_limiter::{
     AuditSubject, Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup, UsageQuery,
     WindowKind,
 };
-use zae_limiter_tests::{MiniStack, workspace};
+use zae_limiter_testing::{MiniStack, workspace};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 

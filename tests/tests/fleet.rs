@@ -9,7 +9,7 @@ use zae_limiter::stack::{Change, Code, StackOptions};
 use zae_limiter::{
     AuditSubject, Limit, NewEntity, PageRequest, RateLimiter, StackSetup, UsageQuery, WindowKind,
 };
-use zae_limiter_tests::{MiniStack, workspace};
+use zae_limiter_testing::{MiniStack, workspace};
 
 /// How long the stream and the functions may take.
 const PATIENCE: Duration = Duration::from_secs(120);

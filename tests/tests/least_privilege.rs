@@ -3,8 +3,6 @@
 
 #[path = "least_privilege/policy.rs"]
 mod policy;
-#[path = "least_privilege/recorder.rs"]
-mod recorder;
 
 use std::time::Duration;
 
@@ -12,7 +10,6 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use policy::just_enough;
-use recorder::Recorder;
 use zae_limiter::stack::StackOptions;
 use zae_limiter::{
     AuditSubject, CapacityScope, ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, Limit, Migrate,
@@ -21,11 +18,12 @@ use zae_limiter::{
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Batch, Budget, Function, Level, Queue, Report};
-use zae_limiter_stream_driver::{audit_trail, bucket_changes};
 use zae_limiter_template::deployer::{Place, deployer_policy};
 use zae_limiter_template::{
     LambdaFunction, PolicyKind, StackName, function_policy_document, policy_document,
 };
+use zae_limiter_testing::connection::Recorder;
+use zae_limiter_testing::stream::{audit_trail, bucket_changes};
 
 const TABLE: &str = "limiter";
 
@@ -55,7 +53,7 @@ async fn furnished() -> EmbeddedStore {
     let admin = RateLimiter::builder(TABLE)
         .region("us-east-1")
         .credentials(Credentials::from_keys("key", "secret", None))
-        .http_client(Recorder::before(&store))
+        .http_client(Recorder::to(store.clone()))
         .principal("admin")
         .create_table(true)
         .await
@@ -175,37 +173,37 @@ async fn manages(limiter: &RateLimiter) {
 
 #[tokio::test]
 async fn acquiring_is_permitted_what_it_does_and_nothing_else() {
-    let recorder = Recorder::before(&furnished().await);
+    let recorder = Recorder::to(furnished().await);
     acquires(&limiter(&recorder).await).await;
     let policy = policy_document(PolicyKind::Acquire, &StackOptions::default());
-    just_enough(&policy, &recorder.deeds(), &[]);
+    just_enough(&policy, &recorder.needed(), &[]);
 }
 
 #[tokio::test]
 async fn reading_is_permitted_what_it_does_and_nothing_else() {
     let store = furnished().await;
-    acquires(&limiter(&Recorder::before(&store)).await).await;
-    let recorder = Recorder::before(&store);
+    acquires(&limiter(&Recorder::to(store.clone())).await).await;
+    let recorder = Recorder::to(store.clone());
     reads(&limiter(&recorder).await).await;
     let policy = policy_document(PolicyKind::Read, &StackOptions::default());
     // The command's `status` tells the size of the table.
-    just_enough(&policy, &recorder.deeds(), &["dynamodb:DescribeTable"]);
+    just_enough(&policy, &recorder.needed(), &["dynamodb:DescribeTable"]);
 }
 
 #[tokio::test]
 async fn managing_is_permitted_what_it_does_and_nothing_else() {
-    let recorder = Recorder::before(&furnished().await);
+    let recorder = Recorder::to(furnished().await);
     let limiter = limiter(&recorder).await;
     acquires(&limiter).await;
     reads(&limiter).await;
     manages(&limiter).await;
     let policy = policy_document(PolicyKind::Full, &StackOptions::default());
-    just_enough(&policy, &recorder.deeds(), &["dynamodb:DescribeTable"]);
+    just_enough(&policy, &recorder.needed(), &["dynamodb:DescribeTable"]);
 }
 
 #[tokio::test]
 async fn whoever_deploys_may_write_the_records_of_a_deployment() {
-    let recorder = Recorder::before(&furnished().await);
+    let recorder = Recorder::to(furnished().await);
     let limiter = limiter(&recorder).await;
     limiter.write_version().await.unwrap();
     let change = ConfigChange::new().audit_retention_days(30);
@@ -223,7 +221,7 @@ async fn whoever_deploys_may_write_the_records_of_a_deployment() {
         .filter(|action| !action.starts_with("dynamodb:") || action == "dynamodb:DescribeTable")
         .collect();
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
-    just_enough(&policy, &recorder.deeds(), &others);
+    just_enough(&policy, &recorder.needed(), &others);
 }
 
 fn aws(recorder: &Recorder) -> SdkConfig {
@@ -258,23 +256,23 @@ async fn process<F: Function>(function: &F, event: &str) {
 
 #[tokio::test]
 async fn counting_usage_is_permitted_what_it_does_and_nothing_else() {
-    let recorder = Recorder::before(&furnished().await);
+    let recorder = Recorder::to(furnished().await);
     let aws = aws(&recorder);
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), TABLE);
     let aggregator = Aggregator::new(table, queue(&aws), vec![WindowKind::Hourly], 90);
     let changes = bucket_changes(1, 20, 3);
     process(&aggregator, &changes.streams[0].event()).await;
     let policy = function_policy_document(LambdaFunction::Aggregator, &StackOptions::default());
-    just_enough(&policy, &recorder.deeds(), &LAMBDAS);
+    just_enough(&policy, &recorder.needed(), &LAMBDAS);
 }
 
 #[tokio::test]
 async fn archiving_is_permitted_what_it_does_and_nothing_else() {
-    let recorder = Recorder::before(&furnished().await);
+    let recorder = Recorder::to(furnished().await);
     let aws = aws(&recorder);
     let store = S3::new(aws_sdk_s3::Client::new(&aws), "archive");
     let archiver = Archiver::new(store, queue(&aws));
     process(&archiver, &audit_trail(1, 5).stream.event()).await;
     let policy = function_policy_document(LambdaFunction::Archiver, &StackOptions::default());
-    just_enough(&policy, &recorder.deeds(), &LAMBDAS);
+    just_enough(&policy, &recorder.needed(), &LAMBDAS);
 }

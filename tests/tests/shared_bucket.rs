@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use zae_limiter::{Error, Limit, RateLimiter};
-use zae_limiter_tests::{MiniStack, peer_output};
+use zae_limiter_testing::{MiniStack, peer_output};
 
 async fn limiter(name: &str) -> RateLimiter {
     let cloud = MiniStack::shared();

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use zae_limiter_schema::Timestamp;
-use zae_limiter_stream_driver::{Change, Chaos, Cloud, Database, Lambda, Measured, Stream, packed, starts};
+use zae_limiter_testing::stream::{
+    Chaos, Cloud, Database, ItemChange, Lambda, Measured, Stream, packed, starts,
+};
 
 const VARIABLES: [(&str, &str); 3] = [
     ("TABLE_NAME", Database::TABLE),
@@ -71,7 +73,7 @@ fn event(buckets: u64, round: u64) -> String {
         let (old, new) = (image(before), image(before + 1));
         let (pk, at) = (format!("ENTITY#user-{round}-{bucket}"), 1_769_889_600);
         let old = (before > 0).then_some(old.as_str());
-        stream.push(&Change {
+        stream.push(&ItemChange {
             kind: if old.is_some() { "MODIFY" } else { "INSERT" },
             pk: &pk,
             sk: "#BUCKET#r",

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use zae_limiter_stream_driver::{Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, bucket_changes};
+use zae_limiter_testing::stream::{Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, bucket_changes};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-aggregator");
 const VARIABLES: [(&str, &str); 3] = [

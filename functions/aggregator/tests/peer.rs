@@ -16,7 +16,7 @@ use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
-use zae_limiter_tests::{MiniStack, peer_output};
+use zae_limiter_testing::{MiniStack, peer_output};
 
 const TABLE: &str = "usage";
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use support::{Backend as _, Dynoxide, Memory, Outcome, Trial};
 use zae_limiter_aggregator::Rules;
-use zae_limiter_stream_driver::{Database, Options, bucket_changes};
+use zae_limiter_testing::stream::{Database, Options, bucket_changes};
 
 fn assert_exact(outcome: &Outcome, malformed: usize) {
     assert_eq!(outcome.differences, [] as [String; 0]);

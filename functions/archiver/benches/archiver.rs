@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use zae_limiter_schema::{Timestamp, Ulid};
-use zae_limiter_stream_driver::{Change, Chaos, Cloud, Lambda, Measured, Stream, packed, starts};
+use zae_limiter_testing::stream::{Chaos, Cloud, ItemChange, Lambda, Measured, Stream, packed, starts};
 
 const VARIABLES: [(&str, &str); 1] = [("ARCHIVE_BUCKET_NAME", "archive")];
 const EVENTS: u32 = 1_000;
@@ -61,7 +61,7 @@ fn event(round: u32) -> String {
     for number in 0..EVENTS {
         let id = Ulid::new(at, u128::from(round * EVENTS + number));
         let (sk, new) = (format!("#AUDIT#{id}"), image(id, at));
-        stream.push(&Change {
+        stream.push(&ItemChange {
             kind: "INSERT",
             pk: "AUDIT#user",
             sk: &sk,

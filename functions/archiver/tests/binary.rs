@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use serde_json::Value;
-use zae_limiter_stream_driver::{Chaos, Cloud, Lambda, Mapping, Options, audit_trail};
+use zae_limiter_testing::stream::{Chaos, Cloud, Lambda, Mapping, Options, audit_trail};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-archiver");
 

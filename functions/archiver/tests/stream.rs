@@ -15,8 +15,8 @@ use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
 };
 use zae_limiter_schema::AuditEvent;
-use zae_limiter_stream_driver::{
-    Chaos, Cloud, Failed, Fault, Function, Lambda, Mapping, Options, audit_trail,
+use zae_limiter_testing::stream::{
+    Chaos, Cloud, Failed, Invoke, Lambda, Mapping, Options, ServiceFault, audit_trail,
 };
 
 /// Both a store and a queue that misbehave.
@@ -31,7 +31,10 @@ impl Unreliable {
     async fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), CallFailure> {
         tokio::task::yield_now().await;
         let fault = self.chaos.fault(name);
-        if matches!(fault, Fault::None | Fault::LostAnswer | Fault::Late) {
+        if matches!(
+            fault,
+            ServiceFault::None | ServiceFault::LostAnswer | ServiceFault::Late
+        ) {
             let before = self.kept.borrow_mut().insert(name.to_owned(), bytes.to_vec());
             assert!(
                 before.is_none_or(|before| before == bytes),
@@ -39,8 +42,8 @@ impl Unreliable {
             );
         }
         match fault {
-            Fault::None => Ok(()),
-            Fault::Crash => {
+            ServiceFault::None => Ok(()),
+            ServiceFault::Crash => {
                 self.crash.notify_one();
                 std::future::pending().await
             }
@@ -66,7 +69,7 @@ struct InProcess {
     cloud: Unreliable,
 }
 
-impl Function for InProcess {
+impl Invoke for InProcess {
     async fn invoke(&self, event: &str) -> Result<String, Failed> {
         self.cloud.chaos.begin_invocation();
         let batch: Batch = serde_json::from_str(event).unwrap();

@@ -8,7 +8,7 @@ use zae_limiter::RateLimiter;
 
 use crate::support::*;
 
-const BAD: Weather = Weather {
+const BAD: FaultRates = FaultRates {
     lost_answers: 20,
     late: 3,
     throttled: 3,
@@ -20,14 +20,14 @@ async fn processes(
     seed: u64,
     count: u64,
     limit: zae_limiter::Limit,
-) -> Vec<(Wire, RateLimiter)> {
+) -> Vec<(Connection, RateLimiter)> {
     let mut limiters = Vec::new();
     for number in 0..count {
         let wire = stage.another_wire();
         let builder = stage.builder_on(&wire).default_limits([limit.clone()]);
         let limiter = builder.seed(seed * 100 + number).await.unwrap();
         wire.latency(millis(2 + number));
-        wire.weather(seed * 1000 + number, BAD);
+        wire.random_faults(seed * 1000 + number, BAD);
         limiters.push((wire, limiter));
     }
     limiters

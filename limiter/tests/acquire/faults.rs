@@ -170,7 +170,7 @@ async fn unprocessed_keys_of_a_cold_read_are_asked_for_again() {
         .await
         .unwrap();
     let limiter = stage.limiter(&["rpd:1000/day"]).await;
-    let faults = [Fault::Unprocessed, Fault::Throttled, Fault::Unprocessed];
+    let faults = [Fault::NothingProcessed, Fault::Throttled, Fault::NothingProcessed];
     stage.wire.plan("BatchGetItem", faults);
     assert_eq!(
         drain(&limiter, "user-1", "rpd").await,

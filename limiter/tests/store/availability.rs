@@ -5,7 +5,7 @@ use std::time::Duration;
 use zae_limiter::{Error, NewEntity};
 
 use crate::capacity::{NOON, bucket};
-use crate::support::faulty::Weather;
+use crate::support::Weather;
 use crate::support::{Stage, rpm, tpm};
 
 on_every_store! {
@@ -129,7 +129,7 @@ async fn unknown_limits_and_missing_limits_are_errors(stage: Stage) {
 async fn a_clock_that_is_wrong_lets_nothing_come_back_early() {
     let stage = Stage::faulty(Weather::Fair);
     // An hour behind the clock of this machine.
-    stage.faults().set_date("Sat, 31 Jan 2099 11:00:00 GMT");
+    stage.faults().date("Sat, 31 Jan 2099 11:00:00 GMT");
     let limiter = stage.limiter().await;
     limiter.set_system_defaults([rpm(60)]).await.unwrap();
     let take = async |entity: &str| {

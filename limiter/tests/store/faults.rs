@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity, RateLimiter};
 
-use crate::support::faulty::{Fault, Weather};
+use crate::support::{Fault, Weather};
 use crate::support::{Stage, page, rpm};
 
 fn stage() -> Stage {
@@ -70,7 +70,7 @@ async fn throttling_conflicts_and_failures_are_waited_out() {
         limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
         let sent = stage
             .faults()
-            .calls()
+            .operations()
             .iter()
             .filter(|call| *call == "TransactWriteItems")
             .count();
@@ -108,7 +108,7 @@ async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
             limiter.get_entity("user-1").await.unwrap_err().is_unavailable(),
             "{fault:?}"
         );
-        stage.faults().clear();
+        stage.faults().heal();
     }
     assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
 }
@@ -120,7 +120,7 @@ async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
     limiter.create_entity(NewEntity::new("acme")).await.unwrap();
     stage.faults().plan("TransactWriteItems", [Fault::Denied]);
     stage.faults().plan("BatchGetItem", [Fault::Denied]);
-    stage.faults().calls();
+    stage.faults().operations();
     let denied = limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
     assert!(
         matches!(
@@ -146,7 +146,10 @@ async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
             }
         ) && !denied.is_unavailable()
     );
-    assert_eq!(stage.faults().calls(), ["TransactWriteItems", "BatchGetItem"]);
+    assert_eq!(
+        stage.faults().operations(),
+        ["TransactWriteItems", "BatchGetItem"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,10 +160,10 @@ async fn unprocessed_keys_are_asked_for_again_and_never_taken_for_absent() {
     limiter.set_system_defaults([rpm(1)]).await.unwrap();
     for _ in 0..20 {
         limiter.invalidate_config_cache();
-        stage.faults().plan("BatchGetItem", [Fault::Unprocessed; 3]);
+        stage.faults().plan("BatchGetItem", [Fault::HalfProcessed; 3]);
         let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
         assert_eq!(resolved.limits.iter().next(), Some(&rpm(5)));
-        stage.faults().clear();
+        stage.faults().heal();
     }
 }
 
@@ -173,7 +176,9 @@ async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_
         .await
         .unwrap();
     limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
-    let outage = [Fault::Unprocessed; 2].into_iter().chain([Fault::Untouched; 500]);
+    let outage = [Fault::HalfProcessed; 2]
+        .into_iter()
+        .chain([Fault::NothingProcessed; 500]);
     stage.faults().plan("BatchGetItem", outage);
     assert!(
         limiter
@@ -183,7 +188,7 @@ async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_
             .is_unavailable()
     );
     assert_eq!(limiter.cache_stats().entries, 0);
-    stage.faults().clear();
+    stage.faults().heal();
     assert_eq!(
         limiter
             .resolve_limits("user-1", "gpt-4")
@@ -199,11 +204,11 @@ async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_
 async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
     let stage = stage();
     let limiter = stage.limiter().await;
-    stage.faults().calls();
+    stage.faults().operations();
     for _ in 0..100 {
         limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
     }
-    assert_eq!(stage.faults().calls(), ["BatchGetItem"]);
+    assert_eq!(stage.faults().operations(), ["BatchGetItem"]);
     let stats = limiter.cache_stats();
     assert_eq!(
         (stats.hits, stats.misses, stats.entries, stats.evictions),
@@ -216,7 +221,7 @@ async fn a_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
     const STRANGERS: usize = 1_000;
     let stage = stage();
     let limiter = stage.builder().config_cache_entries(200).await.unwrap();
-    stage.faults().calls();
+    stage.faults().operations();
     for number in 0..STRANGERS {
         for _ in 0..2 {
             limiter
@@ -225,7 +230,7 @@ async fn a_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
                 .unwrap();
         }
     }
-    assert_eq!(stage.faults().calls().len(), STRANGERS);
+    assert_eq!(stage.faults().operations().len(), STRANGERS);
     let stats = limiter.cache_stats();
     assert_eq!((stats.hits, stats.entries), (STRANGERS as u64, 200));
 }
@@ -240,10 +245,10 @@ async fn what_is_left_is_one_read_once_the_configuration_is_known() {
         .await
         .unwrap();
     limiter.set_system_defaults([rpm(60)]).await.unwrap();
-    stage.faults().calls();
+    stage.faults().operations();
     limiter.available("key-1", "gpt-4").await.unwrap();
     assert_eq!(
-        stage.faults().calls(),
+        stage.faults().operations(),
         ["BatchGetItem", "BatchGetItem"],
         "one for each level"
     );
@@ -252,7 +257,7 @@ async fn what_is_left_is_one_read_once_the_configuration_is_known() {
         .await
         .unwrap();
     assert_eq!(
-        stage.faults().calls(),
+        stage.faults().operations(),
         ["BatchGetItem"],
         "the buckets of all levels together"
     );
@@ -270,12 +275,12 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
     let days = zae_limiter::UsageQuery::of_resource("gpt-4")
         .unwrap()
         .window(zae_limiter::WindowKind::Daily);
-    stage.faults().plan("BatchGetItem", [Fault::Unprocessed]);
-    stage.faults().calls();
+    stage.faults().plan("BatchGetItem", [Fault::HalfProcessed]);
+    stage.faults().operations();
     let found = limiter.usage_snapshots(&days, &page(10)).await.unwrap();
     assert_eq!(found.items.len(), 1);
     assert_eq!(
-        stage.faults().calls(),
+        stage.faults().operations(),
         ["Query", "BatchGetItem"],
         "one key, of which no half stays unprocessed"
     );
@@ -355,7 +360,7 @@ async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
     let stage = stage();
     stage.faults().plan("CreateTable", [Fault::LostAnswer]);
     stage.limiter().await;
-    let calls = stage.faults().calls();
+    let calls = stage.faults().operations();
     assert!(calls.iter().any(|call| call == "UpdateTimeToLive"), "{calls:?}");
     let client = stage.client().await;
     let described = client
@@ -389,8 +394,8 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
             .is_unavailable()
     );
     assert!(limiter.get_entity("user-1").await.unwrap().is_some());
-    stage.faults().clear();
-    stage.faults().plan("BatchWriteItem", [Fault::Unprocessed; 2]);
+    stage.faults().heal();
+    stage.faults().plan("BatchWriteItem", [Fault::HalfProcessed; 2]);
     assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 2, "the rest");
     assert!(
         limiter
@@ -405,7 +410,7 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
 async fn the_bad_weather_of_the_other_tests_is_bad() {
     let stage = Stage::faulty(Weather::Storm);
     let limiter = stage.limiter().await;
-    stage.faults().calls();
+    stage.faults().operations();
     for number in 0..20 {
         limiter
             .create_entity(NewEntity::new(format!("user-{number}")))
@@ -414,7 +419,7 @@ async fn the_bad_weather_of_the_other_tests_is_bad() {
     }
     let sent = stage
         .faults()
-        .calls()
+        .operations()
         .iter()
         .filter(|call| *call == "TransactWriteItems")
         .count();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zae_limiter::{ConfigLevel, Migrate, MigrationReport, NewEntity, Source, VersionRecord};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
-use crate::support::faulty::{Fault, Weather};
+use crate::support::{Fault, Weather};
 use crate::support::{Stage, rpm, tpm};
 
 on_every_store! {
@@ -411,7 +411,7 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
         .unwrap();
     let before = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
     // The first level is written; then the table cannot be reached for longer than the budget.
-    let outage = std::iter::once(Fault::Nothing).chain(std::iter::repeat_n(Fault::ServerError, 100));
+    let outage = std::iter::once(Fault::None).chain(std::iter::repeat_n(Fault::ServerError, 100));
     stage.faults().plan("TransactWriteItems", outage);
     assert!(
         limiter
@@ -420,7 +420,7 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
             .unwrap_err()
             .is_unavailable()
     );
-    stage.faults().clear();
+    stage.faults().heal();
     let after = limiter.migrate(Migrate::pending()).await.unwrap();
     let removed =
         |report: &zae_limiter::MigrationReport| report.steps.iter().map(|step| step.removed).sum::<u64>();

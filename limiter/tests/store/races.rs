@@ -5,7 +5,7 @@ use std::time::Duration;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Error, Limit, NewEntity};
 use zae_limiter_schema::LimitSet;
 
-use crate::support::faulty::Weather;
+use crate::support::Weather;
 use crate::support::{Stage, page, rpm};
 
 on_every_store! {

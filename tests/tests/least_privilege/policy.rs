@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use zae_limiter_template::model::iam::{Action, PolicyDocument};
 
-use super::recorder::Deed;
+use zae_limiter_testing::connection::Access;
 
-/// Whether a policy permits a deed.
-fn permits(policy: &Value, deed: &Deed) -> bool {
+/// True if a policy permits an access.
+fn permits(policy: &Value, access: &Access) -> bool {
     let statements = policy["Statement"].as_array().unwrap();
     statements.iter().any(|statement| {
-        let action = many(&statement["Action"]).any(|action| action == deed.action.as_str());
+        let action = many(&statement["Action"]).any(|action| action == access.action.as_str());
         let index = statement["Resource"].to_string().contains("/index/");
-        let dynamodb = deed.action.starts_with("dynamodb:");
+        let dynamodb = access.action.starts_with("dynamodb:");
         let condition = &statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
-        action && (!dynamodb || index == deed.index) && in_partition(condition, deed.partition.as_deref())
+        action && (!dynamodb || index == access.index) && in_partition(condition, access.partition.as_deref())
     })
 }
 
@@ -37,11 +37,11 @@ fn in_partition(patterns: &Value, partition: Option<&str>) -> bool {
 
 /// Fails unless a policy permits all of what was done, and nothing that was not, except for what others do by it.
 #[track_caller]
-pub(crate) fn just_enough(policy: &PolicyDocument, done: &BTreeSet<Deed>, by_others: &[&str]) {
+pub(crate) fn just_enough(policy: &PolicyDocument, done: &BTreeSet<Access>, by_others: &[&str]) {
     let json = json!(policy);
-    let refused: Vec<_> = done.iter().filter(|deed| !permits(&json, deed)).collect();
+    let refused: Vec<_> = done.iter().filter(|access| !permits(&json, access)).collect();
     assert!(refused.is_empty(), "not permitted: {refused:#?}");
-    let used: BTreeSet<&str> = done.iter().map(|deed| deed.action.as_str()).collect();
+    let used: BTreeSet<&str> = done.iter().map(|access| access.action.as_str()).collect();
     let permitted = policy.allowed_actions();
     let unused: Vec<&str> = permitted
         .iter()

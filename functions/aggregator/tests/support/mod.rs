@@ -17,7 +17,7 @@ use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
-use zae_limiter_stream_driver::{Chaos, Failed, Fault, Function, Ledger, Mapping, Options, Workload};
+use zae_limiter_testing::stream::{Chaos, Failed, Invoke, Ledger, Mapping, Options, ServiceFault, Workload};
 
 /// The aggregator as Lambda would run it, but in the process: invocations end at their time limit or when a call crashes.
 pub(crate) struct InProcess<B> {
@@ -57,7 +57,7 @@ impl<B: Backend> InProcess<B> {
     }
 }
 
-impl<B: Backend> Function for InProcess<B> {
+impl<B: Backend> Invoke for InProcess<B> {
     async fn invoke(&self, event: &str) -> Result<String, Failed> {
         self.chaos.begin_invocation();
         let batch: Batch = serde_json::from_str(event).map_err(|error| Failed(error.to_string()))?;
@@ -88,12 +88,15 @@ impl DeadLetters for Letters {
     async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
         let message = letter.to_message();
         let fault = self.chaos.fault(&message);
-        if matches!(fault, Fault::None | Fault::LostAnswer | Fault::Late) {
+        if matches!(
+            fault,
+            ServiceFault::None | ServiceFault::LostAnswer | ServiceFault::Late
+        ) {
             self.kept.borrow_mut().push(message);
         }
         match fault {
-            Fault::None => Ok(()),
-            Fault::Crash => {
+            ServiceFault::None => Ok(()),
+            ServiceFault::Crash => {
                 self.crash.notify_one();
                 std::future::pending().await
             }

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use zae_limiter_aggregator::{Answer, Expression, Seen, SnapshotUpdate, Table, Value};
 use zae_limiter_function::CallFailure;
 use zae_limiter_schema::UsageSnapshot;
-use zae_limiter_stream_driver::{Chaos, Database, Fault};
+use zae_limiter_testing::stream::{Chaos, Database, ServiceFault};
 
 /// Something that performs updates.
 pub(crate) trait Backend {
@@ -66,15 +66,15 @@ impl<B: Backend> Table for Unreliable<B> {
         }
         let lost = Err(CallFailure::Transient("no answer".to_owned()));
         match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
-            Fault::None => self.backend.update(update),
-            Fault::Refused => Err(CallFailure::Transient("slow down".to_owned())),
-            Fault::LostAnswer => self.backend.update(update).and(lost),
-            Fault::Late => {
+            ServiceFault::None => self.backend.update(update),
+            ServiceFault::Refused => Err(CallFailure::Transient("slow down".to_owned())),
+            ServiceFault::LostAnswer => self.backend.update(update).and(lost),
+            ServiceFault::Late => {
                 let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
                 self.late.borrow_mut().push((due, update.clone()));
                 lost
             }
-            Fault::Crash => {
+            ServiceFault::Crash => {
                 self.crash.notify_one();
                 std::future::pending().await
             }

@@ -1,8 +1,6 @@
 //! Stages: one store in memory, limiters on it, each behind a connection of its own, and simulated time.
 
-mod wire;
-
-pub(crate) use wire::{Fault, Weather, Wire};
+pub(crate) use zae_limiter_testing::connection::{Connection, Fault, FaultRates};
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -61,7 +59,7 @@ impl Clock for TokioClock {
 pub(crate) struct Stage {
     store: EmbeddedStore,
     /// The connection of limiters that have none of their own.
-    pub(crate) wire: Wire,
+    pub(crate) wire: Connection,
     pub(crate) clock: TokioClock,
 }
 
@@ -69,22 +67,22 @@ impl Stage {
     pub(crate) fn new() -> Self {
         let store = EmbeddedStore::memory().unwrap();
         Self {
-            wire: Wire::to(store.clone()),
+            wire: Connection::to(store.clone()),
             clock: TokioClock::starting_now(),
             store,
         }
     }
 
     /// Another connection to the same table.
-    pub(crate) fn another_wire(&self) -> Wire {
-        Wire::to(self.store.clone())
+    pub(crate) fn another_wire(&self) -> Connection {
+        Connection::to(self.store.clone())
     }
 
     pub(crate) fn builder(&self) -> Builder {
         self.builder_on(&self.wire)
     }
 
-    pub(crate) fn builder_on(&self, wire: &Wire) -> Builder {
+    pub(crate) fn builder_on(&self, wire: &Connection) -> Builder {
         RateLimiter::builder(TABLE)
             .endpoint_url("http://wire.invalid")
             .region("us-east-1")

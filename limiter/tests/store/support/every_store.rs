@@ -37,14 +37,14 @@ macro_rules! on_stores_without_a_clock {
         mod one_item_pages {
             $(#[tokio::test(start_paused = true)]
             async fn $behaviour() {
-                let weather = $crate::support::faulty::Weather::OneItemPages;
+                let weather = $crate::support::Weather::OneItemPages;
                 super::$behaviour($crate::support::Stage::faulty(weather)).await;
             })+
         }
         mod bad_weather {
             $(#[tokio::test(start_paused = true)]
             async fn $behaviour() {
-                let weather = $crate::support::faulty::Weather::Storm;
+                let weather = $crate::support::Weather::Storm;
                 super::$behaviour($crate::support::Stage::faulty(weather)).await;
             })+
         }

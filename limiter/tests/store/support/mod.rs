@@ -2,9 +2,6 @@
 
 #[macro_use]
 mod every_store;
-pub(crate) mod faulty;
-mod ministack;
-mod server;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +15,15 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::{Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Timestamp};
 use zae_limiter_schema::Item;
 
-use faulty::{Faulty, Weather};
+pub(crate) use zae_limiter_testing::connection::{Connection, Fault, Weather};
+use zae_limiter_testing::{MiniStack, dynamodb_endpoint};
 
 /// Where a stage's table is.
 enum Place {
     Memory(EmbeddedStore),
     File(tempfile::TempDir),
     Endpoint(String),
-    Faulty(Faulty),
+    Faulty(EmbeddedStore, Connection),
 }
 
 /// A table of its own and a clock that stands still.
@@ -64,18 +62,17 @@ impl Stage {
     }
 
     pub(crate) fn http() -> Self {
-        Self::at(Place::Endpoint(server::endpoint()))
+        Self::at(Place::Endpoint(dynamodb_endpoint().to_owned()))
     }
 
     pub(crate) fn ministack() -> Self {
-        Self::at(Place::Endpoint(ministack::endpoint()))
+        Self::at(Place::Endpoint(MiniStack::shared().endpoint()))
     }
 
     pub(crate) fn faulty(weather: Weather) -> Self {
-        Self::at(Place::Faulty(Faulty::new(
-            EmbeddedStore::memory().unwrap(),
-            weather,
-        )))
+        let store = EmbeddedStore::memory().unwrap();
+        let connection = Connection::to(store.clone()).in_weather(weather);
+        Self::at(Place::Faulty(store, connection))
     }
 
     /// The URL of a stage that has one.
@@ -87,9 +84,9 @@ impl Stage {
     }
 
     /// The faults of a stage that has some.
-    pub(crate) fn faults(&self) -> &Faulty {
+    pub(crate) fn faults(&self) -> &Connection {
         match &self.place {
-            Place::Faulty(faulty) => faulty,
+            Place::Faulty(_, connection) => connection,
             _ => panic!("this stage has no faults"),
         }
     }
@@ -107,7 +104,9 @@ impl Stage {
                 RateLimiter::embedded_at(folder.path().join("limiter.db")).name(&self.name)
             }
             Place::Endpoint(url) => remote(&self.name, url),
-            Place::Faulty(faulty) => remote(&self.name, "http://faulty.invalid").http_client(faulty.clone()),
+            Place::Faulty(_, connection) => {
+                remote(&self.name, "http://faulty.invalid").http_client(connection.clone())
+            }
         };
         builder.clock(self.clock.clone()).create_table(true)
     }
@@ -118,7 +117,10 @@ impl Stage {
 
     /// A limiter on the table of a stage with faults, past them.
     pub(crate) async fn beside(&self) -> RateLimiter {
-        RateLimiter::embedded_in(self.faults().store())
+        let Place::Faulty(store, _) = &self.place else {
+            panic!("this stage has no faults");
+        };
+        RateLimiter::embedded_in(store)
             .name(&self.name)
             .clock(self.clock.clone())
             .await
@@ -132,7 +134,6 @@ impl Stage {
             .region(Region::new("us-east-1"))
             .credentials_provider(credentials());
         let config = match &self.place {
-            Place::Memory(store) => embedded(config, store.clone()),
             Place::File(folder) => embedded(
                 config,
                 EmbeddedStore::file(folder.path().join("limiter.db"))
@@ -140,7 +141,7 @@ impl Stage {
                     .unwrap(),
             ),
             Place::Endpoint(url) => config.endpoint_url(url),
-            Place::Faulty(faulty) => embedded(config, faulty.store().clone()),
+            Place::Memory(store) | Place::Faulty(store, _) => embedded(config, store.clone()),
         };
         Client::from_conf(config.build())
     }

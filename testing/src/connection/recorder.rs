@@ -1,4 +1,4 @@
-//! A connection that notes what it is asked for, with a table in memory behind it.
+//! A connection that records the permissions its requests need.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -6,44 +6,47 @@ use std::sync::{Arc, Mutex};
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
-use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::body::SdkBody;
-use serde_json::Value;
-use zae_limiter::EmbeddedStore;
+use serde_json::{Value, json};
 
-/// One thing that was done: the permission it needs, and on what.
+use super::{batch, response, target};
+
+/// A permission that was needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Deed {
-    pub(crate) action: String,
-    /// Whether it was done to an index of the table.
-    pub(crate) index: bool,
-    /// The partition of the item, where it is about one.
-    pub(crate) partition: Option<String>,
+pub struct Access {
+    /// The IAM action, such as `dynamodb:UpdateItem`.
+    pub action: String,
+    /// True if it was needed on an index of the table.
+    pub index: bool,
+    /// The partition key of the item, for actions on one.
+    pub partition: Option<String>,
 }
 
+/// A connection to an embedded store. SQS and S3 take whatever they are sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Recorder {
-    store: EmbeddedStore,
-    deeds: Arc<Mutex<BTreeSet<Deed>>>,
+pub struct Recorder {
+    store: SharedHttpConnector,
+    needed: Arc<Mutex<BTreeSet<Access>>>,
 }
 
 impl Recorder {
-    pub(crate) fn before(store: &EmbeddedStore) -> Self {
+    /// A connection to this store.
+    pub fn to(store: impl HttpConnector + 'static) -> Self {
         Self {
-            store: store.clone(),
-            deeds: Arc::default(),
+            store: SharedHttpConnector::new(store),
+            needed: Arc::default(),
         }
     }
 
-    /// What was done so far.
-    pub(crate) fn deeds(&self) -> BTreeSet<Deed> {
-        self.deeds.lock().unwrap().clone()
+    /// What was needed so far.
+    pub fn needed(&self) -> BTreeSet<Access> {
+        self.needed.lock().unwrap().clone()
     }
 
     fn note(&self, action: String, index: bool, partition: Option<&str>) {
         let partition = partition.map(str::to_owned);
-        self.deeds.lock().unwrap().insert(Deed {
+        self.needed.lock().unwrap().insert(Access {
             action,
             index,
             partition,
@@ -93,35 +96,23 @@ fn partition(part: &Value) -> Option<&str> {
     key["PK"]["S"].as_str()
 }
 
-/// What a service answers whose answer does not matter.
-fn done() -> HttpResponse {
-    HttpResponse::new(200.try_into().unwrap(), SdkBody::from("{}"))
-}
-
 impl HttpConnector for Recorder {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let target = request
-            .headers()
-            .get("x-amz-target")
-            .unwrap_or_default()
-            .to_owned();
-        let (service, operation) = target.split_once('.').unwrap_or_default();
-        match service {
+        let (service, operation) = target(&request);
+        match service.as_str() {
             "DynamoDB_20120810" => {
-                let body = request.body().bytes().unwrap_or_default();
-                self.note_dynamodb(operation, &serde_json::from_slice(body).unwrap());
-                let store = self.store.clone();
-                HttpConnectorFuture::new(async move { store.call(request).await })
+                self.note_dynamodb(&operation, &batch::body(&request));
+                self.store.call(request)
             }
             "AmazonSQS" => {
                 self.note(format!("sqs:{operation}"), false, None);
-                HttpConnectorFuture::ready(Ok(done()))
+                HttpConnectorFuture::ready(Ok(response(200, &json!({}))))
             }
             "" if request.method() == "PUT" => {
                 self.note("s3:PutObject".to_owned(), false, None);
-                HttpConnectorFuture::ready(Ok(done()))
+                HttpConnectorFuture::ready(Ok(response(200, &json!({}))))
             }
-            _ => panic!("nobody thought of {request:?}"),
+            _ => panic!("no permission is known for {request:?}"),
         }
     }
 }

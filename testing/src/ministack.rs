@@ -12,7 +12,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 
 /// Ends the server when its own input ends, which it does when the test process is gone for whatever reason.
 const GUARD: &str = r#""$1" >"$2" 2>&1 & read -r _; kill "$!"; wait"#;
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 static SHARED: LazyLock<MiniStack> = LazyLock::new(MiniStack::start);
 
@@ -39,7 +39,7 @@ impl MiniStack {
 
     /// Starts one with further settings in its environment, such as `AUTH=true`.
     pub fn start_with(settings: &[(&str, &str)]) -> Self {
-        let program = crate::installed("ZAE_TEST_MINISTACK", ".venv/ministack/bin/ministack");
+        let program = crate::tools::installed("ZAE_TEST_MINISTACK", ".venv/ministack/bin/ministack");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
         drop(listener);
@@ -61,7 +61,7 @@ impl MiniStack {
             .spawn()
             .expect("sh can be started");
         let started = Self { port, guard, files };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while !started.answers() {
             assert!(
                 Instant::now() < deadline,

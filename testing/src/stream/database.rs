@@ -2,7 +2,8 @@
 
 use dynoxide::actions::scan::ScanRequest;
 use dynoxide::actions::update_item::{UpdateItemRequest, UpdateItemResponse};
-use serde_json::json;
+use serde_json::{Value, json};
+use zae_limiter_schema::table::{KeyDefinition, TABLE};
 use zae_limiter_schema::{Item, UsageSnapshot};
 
 /// DynamoDB with a table called `limiter`.
@@ -13,25 +14,11 @@ impl Database {
     /// The table's name.
     pub const TABLE: &'static str = "limiter";
 
-    /// An empty table with the index that snapshots are in.
+    /// An empty table.
     pub fn new() -> Self {
-        let attribute = |name| json!({"AttributeName": name, "AttributeType": "S"});
-        let attributes = ["PK", "SK", "GSI2PK", "GSI2SK"].map(attribute);
-        let keys = |hash, range| json!([{"AttributeName": hash, "KeyType": "HASH"}, {"AttributeName": range, "KeyType": "RANGE"}]);
-        let table = json!({
-            "TableName": Self::TABLE,
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": attributes,
-            "KeySchema": keys("PK", "SK"),
-            "GlobalSecondaryIndexes": [{
-                "IndexName": "GSI2",
-                "KeySchema": keys("GSI2PK", "GSI2SK"),
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }],
-        });
         let database = dynoxide::Database::memory().unwrap();
         database
-            .create_table(serde_json::from_value(table).unwrap())
+            .create_table(serde_json::from_value(create_table(Self::TABLE)).unwrap())
             .unwrap();
         Self(database)
     }
@@ -90,4 +77,30 @@ impl Default for Database {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// The body of a `CreateTable` request for the table of a limiter, without its stream.
+pub fn create_table(name: &str) -> Value {
+    let keys = |key: KeyDefinition| {
+        json!([
+            {"AttributeName": key.partition, "KeyType": "HASH"},
+            {"AttributeName": key.sort, "KeyType": "RANGE"},
+        ])
+    };
+    let attributes = TABLE.key_attributes();
+    let attributes = attributes.map(|name| json!({"AttributeName": name, "AttributeType": "S"}));
+    let indexes = TABLE.indexes.map(|index| {
+        json!({
+            "IndexName": index.name,
+            "KeySchema": keys(index.key),
+            "Projection": {"ProjectionType": index.projection.as_str()},
+        })
+    });
+    json!({
+        "TableName": name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": attributes.collect::<Vec<_>>(),
+        "KeySchema": keys(TABLE.key),
+        "GlobalSecondaryIndexes": indexes,
+    })
 }

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use zae_limiter_schema::Timestamp;
-use zae_limiter_stream_driver::{Change, Failed, Function, Mapping, Options, Stream};
 use zae_limiter_template::filters;
+use zae_limiter_testing::stream::{Failed, Invoke, ItemChange, Mapping, Options, Stream};
 
 /// Answers by a rule and remembers the numbers of every batch.
 struct Recording<R> {
@@ -31,7 +31,7 @@ impl<R: Fn(usize, &[String]) -> Result<String, Failed>> Recording<R> {
     }
 }
 
-impl<R: Fn(usize, &[String]) -> Result<String, Failed>> Function for Recording<R> {
+impl<R: Fn(usize, &[String]) -> Result<String, Failed>> Invoke for Recording<R> {
     async fn invoke(&self, event: &str) -> Result<String, Failed> {
         let event: Value = serde_json::from_str(event).unwrap();
         let records = event["Records"].as_array().unwrap();
@@ -71,7 +71,7 @@ fn stream(changes: i64) -> Stream {
 
 fn write(stream: &mut Stream, at: i64) {
     let pk = format!("ENTITY#{}", at % 5);
-    stream.push(&Change {
+    stream.push(&ItemChange {
         kind: "MODIFY",
         pk: &pk,
         sk: "#BUCKET#x",
@@ -113,7 +113,7 @@ async fn what_the_filter_leaves_out_never_reaches_the_function() {
         ("INSERT", "#META"),
         ("MODIFY", "#USAGE#x#2026-01"),
     ] {
-        stream.push(&Change {
+        stream.push(&ItemChange {
             kind,
             pk: "ENTITY#1",
             sk,

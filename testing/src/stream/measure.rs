@@ -1,9 +1,9 @@
 //! What a function's packed binary takes: time, memory, calls.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::{Cloud, Function as _, Lambda};
+use super::{Cloud, Invoke as _, Lambda};
 
 /// The binary that `make functions` has packed for this machine, or the one that `{FUNCTION}_BINARY` names.
 ///
@@ -15,8 +15,8 @@ pub fn packed(function: &str) -> PathBuf {
     } else {
         "x86_64"
     };
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(
-        "../../target/functions/{architecture}/built/zae-limiter-{function}/bootstrap"
+    let packed = crate::workspace().join(format!(
+        "target/functions/{architecture}/built/zae-limiter-{function}/bootstrap"
     ));
     let binary = std::env::var_os(&variable).map_or(packed, PathBuf::from);
     assert!(

@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// The interpreter that has the peer installed.
 pub fn peer_python() -> PathBuf {
-    crate::installed("ZAE_TEST_PEER_PYTHON", ".venv/peer/bin/python")
+    crate::tools::installed("ZAE_TEST_PEER_PYTHON", ".venv/peer/bin/python")
 }
 
 /// Runs a script with the peer at hand and returns what it printed. Blocks.

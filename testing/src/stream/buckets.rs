@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use zae_limiter_schema::Timestamp;
 
-use crate::{Change, Ledger, Stream};
+use super::{ItemChange, Ledger, Stream};
 
 /// What was written, and what must come of it.
 #[derive(Debug)]
@@ -226,7 +226,7 @@ impl Writer {
             format!("#BUCKET#{}", bucket.resource),
         );
         let at = self.at;
-        self.open().push(&Change {
+        self.open().push(&ItemChange {
             kind,
             pk: &pk,
             sk: &sk,
@@ -240,7 +240,7 @@ impl Writer {
     fn malformed(&mut self, which: usize) {
         let at = self.at;
         let (pk, new) = (format!("ENTITY#broken-{which}"), r#"{"b_rpm_tc":{"N":"1500"}}"#);
-        self.open().push(&Change {
+        self.open().push(&ItemChange {
             kind: "INSERT",
             pk: &pk,
             sk: "#BUCKET#x",
@@ -255,7 +255,7 @@ impl Writer {
         let (at, pk) = (self.at, format!("ENTITY#user-{which}"));
         let new = Some(r#"{"rpm":{"N":"5"}}"#);
         for (kind, sk) in [("MODIFY", "#USAGE#x#2026-01"), ("INSERT", "#META")] {
-            self.open().push(&Change {
+            self.open().push(&ItemChange {
                 kind,
                 pk: &pk,
                 sk,

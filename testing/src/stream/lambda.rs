@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::http::{Reply, Request, Server};
-use crate::{Cloud, Failed, Function};
+use super::http::{Reply, Request, Server};
+use super::{Cloud, Failed, Invoke};
 
 /// A function's binary with its environment and the cloud it talks to.
 pub struct Lambda<'c> {
@@ -92,7 +92,7 @@ impl<'c> Lambda<'c> {
     }
 }
 
-impl Function for Lambda<'_> {
+impl Invoke for Lambda<'_> {
     async fn invoke(&self, event: &str) -> Result<String, Failed> {
         self.cloud.begin_invocation();
         let mut place = self.sandbox.borrow_mut();

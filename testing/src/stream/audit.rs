@@ -7,7 +7,7 @@ use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, EntityId, Item, Timestamp, Ulid, keys,
 };
 
-use crate::{Change, Stream};
+use super::{ItemChange, Stream};
 
 /// What was written, and what the archive must hold.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub fn audit_trail(seed: u64, events: usize) -> AuditTrail {
         let key = keys::audit(&event.subject.to_string(), event.id);
         let push = |stream: &mut Stream, kind, sk: &str| {
             let (pk, at) = (key.pk.as_str(), at.seconds());
-            stream.push(&Change {
+            stream.push(&ItemChange {
                 kind,
                 pk,
                 sk,
@@ -56,7 +56,7 @@ pub fn audit_trail(seed: u64, events: usize) -> AuditTrail {
             7 => push(&mut trail.stream, "REMOVE", &key.sk),
             11 => {
                 let (pk, at, new) = ("AUDIT#x", at.seconds(), Some(r#"{"event_id":{"S":"no id"}}"#));
-                trail.stream.push(&Change {
+                trail.stream.push(&ItemChange {
                     kind: "INSERT",
                     pk,
                     sk: "#AUDIT#x",

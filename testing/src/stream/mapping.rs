@@ -6,8 +6,8 @@ use std::ops::Range;
 use fastrand::Rng;
 use futures::future::join;
 
-use crate::stream::{Record, Shard, event};
-use crate::{Function, Stream, Verdict};
+use super::shards::{Record, Shard, event};
+use super::{Invoke, Stream, Verdict};
 
 /// How the mapping is configured, and how unkind the world is.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ impl<'s> Mapping<'s> {
     }
 
     /// Delivers until every record is done with or given up.
-    pub async fn run(&mut self, function: &impl Function) {
+    pub async fn run(&mut self, function: &impl Invoke) {
         let total = self.stream.len();
         loop {
             let ready: Vec<_> = (0..self.pollers.len()).filter(|at| self.is_ready(*at)).collect();
@@ -150,7 +150,7 @@ impl<'s> Mapping<'s> {
         !self.is_done(shard) && parent.is_none_or(|parent| self.is_done(parent))
     }
 
-    async fn step(&mut self, at: usize, function: &impl Function) {
+    async fn step(&mut self, at: usize, function: &impl Invoke) {
         let shard = &self.stream.shards[at];
         self.fetch(at, shard);
         let Some(range) = self.pollers[at].pending.front().cloned() else {
@@ -201,11 +201,7 @@ impl<'s> Mapping<'s> {
         }
     }
 
-    async fn invoke(
-        &mut self,
-        function: &impl Function,
-        records: &[&Record],
-    ) -> Result<String, crate::Failed> {
+    async fn invoke(&mut self, function: &impl Invoke, records: &[&Record]) -> Result<String, super::Failed> {
         let event = event(records.iter().copied());
         self.invocations += 1;
         self.deliveries += records.len();

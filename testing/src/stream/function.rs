@@ -7,7 +7,7 @@ use serde::Deserialize;
 pub struct Failed(pub String);
 
 /// Something that can be invoked.
-pub trait Function {
+pub trait Invoke {
     /// Invokes it with an event; the answer is JSON.
     fn invoke(&self, event: &str) -> impl Future<Output = Result<String, Failed>>;
 }

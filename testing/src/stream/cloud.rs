@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::http::{Reply, Request, Server};
-use crate::{Chaos, Database, Fault};
+use super::http::{Reply, Request, Server};
+use super::{Chaos, Database, ServiceFault};
 
 /// An object of the archive as S3 keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,13 +126,13 @@ impl Services {
         let call = Call::of(request);
         let fault = self.chaos.lock().unwrap().fault(&call.name());
         match fault {
-            Fault::None => self.perform(&call),
-            Fault::Refused => call.refusal(),
-            Fault::LostAnswer => {
+            ServiceFault::None => self.perform(&call),
+            ServiceFault::Refused => call.refusal(),
+            ServiceFault::LostAnswer => {
                 self.perform(&call);
                 Reply::HangUp
             }
-            Fault::Late => {
+            ServiceFault::Late => {
                 let services = Arc::clone(self);
                 self.late.fetch_add(1, Ordering::SeqCst);
                 thread::spawn(move || {
@@ -142,7 +142,7 @@ impl Services {
                 });
                 Reply::HangUp
             }
-            Fault::Crash => {
+            ServiceFault::Crash => {
                 self.crash.store(true, Ordering::SeqCst);
                 Reply::HangUp
             }

@@ -7,7 +7,7 @@ use zae_limiter_schema::Timestamp;
 
 /// One change of an item, with its images in DynamoDB's JSON.
 #[derive(Debug, Clone)]
-pub struct Change<'a> {
+pub struct ItemChange<'a> {
     /// `INSERT`, `MODIFY` or `REMOVE`.
     pub kind: &'static str,
     /// The item's partition key.
@@ -78,7 +78,7 @@ impl Stream {
     }
 
     /// Writes a change into the open shard of its item.
-    pub fn push(&mut self, change: &Change<'_>) {
+    pub fn push(&mut self, change: &ItemChange<'_>) {
         let place = self.shard_of(change.pk, change.sk);
         let shard = &mut self.shards[place];
         let number = shard.next.to_string();
@@ -146,8 +146,8 @@ pub(crate) fn event<'r>(records: impl IntoIterator<Item = &'r Record>) -> String
 }
 
 /// The record as Lambda delivers it. There is no shard id in it.
-fn json(arn: &str, number: &str, change: &Change<'_>) -> String {
-    let Change {
+fn json(arn: &str, number: &str, change: &ItemChange<'_>) -> String {
+    let ItemChange {
         kind,
         pk,
         sk,
@@ -191,7 +191,7 @@ mod tests {
                 stream.split(change);
             }
             let pk = format!("ENTITY#{}", change % 7);
-            stream.push(&Change {
+            stream.push(&ItemChange {
                 kind: "MODIFY",
                 pk: &pk,
                 sk: "#BUCKET#x",

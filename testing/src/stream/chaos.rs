@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ServiceFault {
     /// Nothing: it is performed and answered.
     None,
     /// It is refused and not performed.
@@ -23,7 +23,7 @@ pub enum Fault {
 
 /// How calls fare during one invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weather {
+pub enum Trouble {
     /// Nothing happens.
     Calm,
     /// Some calls of every kind go wrong.
@@ -40,7 +40,7 @@ pub enum Weather {
 #[derive(Debug)]
 pub struct Chaos {
     random: RefCell<Rng>,
-    weather: Cell<Weather>,
+    trouble: Cell<Trouble>,
     outage: Cell<u32>,
     crash: Cell<Option<u32>>,
     bad: u8,
@@ -53,7 +53,7 @@ impl Chaos {
     pub fn new(seed: u64, percent: u8) -> Self {
         Self {
             random: RefCell::new(Rng::with_seed(seed)),
-            weather: Cell::new(Weather::Calm),
+            trouble: Cell::new(Trouble::Calm),
             outage: Cell::new(0),
             crash: Cell::new(None),
             bad: percent,
@@ -72,60 +72,60 @@ impl Chaos {
     }
 
     /// An invocation begins; what it will be like.
-    pub fn begin_invocation(&self) -> Weather {
+    pub fn begin_invocation(&self) -> Trouble {
         let mut random = self.random.borrow_mut();
-        let weather = if let Some(calls) = self.crash.take() {
-            Weather::Crash(calls)
+        let trouble = if let Some(calls) = self.crash.take() {
+            Trouble::Crash(calls)
         } else if self.outage.get() > 0 {
             self.outage.set(self.outage.get() - 1);
-            Weather::Outage
+            Trouble::Outage
         } else if random.u8(..100) >= self.bad {
-            Weather::Calm
+            Trouble::Calm
         } else {
             match random.u8(..10) {
-                0..4 => Weather::Rough,
-                4..7 => Weather::Patchy(random.u64(..)),
-                7 => Weather::Outage,
-                _ => Weather::Crash(random.u32(1..60)),
+                0..4 => Trouble::Rough,
+                4..7 => Trouble::Patchy(random.u64(..)),
+                7 => Trouble::Outage,
+                _ => Trouble::Crash(random.u32(1..60)),
             }
         };
-        self.weather.set(weather);
-        weather
+        self.trouble.set(trouble);
+        trouble
     }
 
     /// What happens to a call on something with this name.
-    pub fn fault(&self, name: &str) -> Fault {
+    pub fn fault(&self, name: &str) -> ServiceFault {
         let fault = self.draw(name);
-        if fault != Fault::None {
+        if fault != ServiceFault::None {
             self.faults.set(self.faults.get() + 1);
         }
         fault
     }
 
-    fn draw(&self, name: &str) -> Fault {
+    fn draw(&self, name: &str) -> ServiceFault {
         let mut random = self.random.borrow_mut();
-        match self.weather.get() {
-            Weather::Calm => Fault::None,
-            Weather::Outage => Fault::Refused,
-            Weather::Patchy(seed) => {
+        match self.trouble.get() {
+            Trouble::Calm => ServiceFault::None,
+            Trouble::Outage => ServiceFault::Refused,
+            Trouble::Patchy(seed) => {
                 let mut hasher = DefaultHasher::new();
                 (seed, name).hash(&mut hasher);
                 if hasher.finish().is_multiple_of(6) {
-                    Fault::Refused
+                    ServiceFault::Refused
                 } else {
-                    Fault::None
+                    ServiceFault::None
                 }
             }
-            Weather::Crash(0) => Fault::Crash,
-            Weather::Crash(left) => {
-                self.weather.set(Weather::Crash(left - 1));
-                Fault::None
+            Trouble::Crash(0) => ServiceFault::Crash,
+            Trouble::Crash(left) => {
+                self.trouble.set(Trouble::Crash(left - 1));
+                ServiceFault::None
             }
-            Weather::Rough => match random.u8(..100) {
-                0..8 => Fault::Refused,
-                8..14 => Fault::LostAnswer,
-                14..18 => Fault::Late,
-                _ => Fault::None,
+            Trouble::Rough => match random.u8(..100) {
+                0..8 => ServiceFault::Refused,
+                8..14 => ServiceFault::LostAnswer,
+                14..18 => ServiceFault::Late,
+                _ => ServiceFault::None,
             },
         }
     }

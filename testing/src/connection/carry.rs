@@ -1,0 +1,143 @@
+//! Carrying one request to the store and its response back.
+
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use serde_json::{Value, json};
+
+use super::{Call, Connection, Fault, Interruption, Weather, batch, response, target};
+
+impl HttpConnector for Connection {
+    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+        let (_, operation) = target(&request);
+        let partition = batch::body(&request)["Key"]["PK"]["S"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let (place, trip) = {
+            let mut state = self.state();
+            let trip = Trip {
+                fault: state.next_fault(&operation, &partition).unwrap_or(Fault::None),
+                latency: state.latency_on(&partition),
+                interruption: state.next_interruption(&operation),
+                operation: operation.clone(),
+            };
+            if state.weather != Weather::Fair && ["Query", "Scan"].contains(&operation.as_str()) {
+                batch::rewrite(&mut request, |body| body["Limit"] = json!(1));
+            }
+            state.calls.push(Call {
+                operation,
+                partition,
+                status: 0,
+            });
+            (state.calls.len() - 1, trip)
+        };
+        let connection = self.clone();
+        let in_flight = InFlight::new(self);
+        HttpConnectorFuture::new(async move {
+            let mut answer = trip.carry(connection.store.clone(), request).await?;
+            drop(in_flight);
+            let mut state = connection.state();
+            if let Some(call) = state.calls.get_mut(place) {
+                call.status = answer.status().as_u16();
+            }
+            if let Some(date) = &state.date {
+                answer.headers_mut().insert("date", date.clone());
+            }
+            Ok(answer)
+        })
+    }
+}
+
+impl HttpClient for Connection {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+/// What one request goes through.
+struct Trip {
+    operation: String,
+    fault: Fault,
+    latency: Duration,
+    interruption: Option<Interruption>,
+}
+
+impl Trip {
+    async fn carry(
+        self,
+        store: SharedHttpConnector,
+        mut request: HttpRequest,
+    ) -> Result<HttpResponse, ConnectorError> {
+        pause(self.latency / 2).await;
+        if let Some(error) = self.fault.error(&self.operation) {
+            pause(self.latency / 2).await;
+            return Ok(error);
+        }
+        let mut held_back = Value::Null;
+        match self.fault {
+            Fault::NothingProcessed => {
+                let answer = batch::nothing_processed(&self.operation, &request);
+                return Ok(response(200, &answer));
+            }
+            Fault::HalfProcessed => held_back = batch::hold_back_half(&mut request),
+            Fault::LostRequest => return Err(ConnectorError::io("the request was lost".into())),
+            Fault::Silence => return std::future::pending().await,
+            Fault::Late(delay) => {
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    store.call(request).await
+                });
+                return Err(ConnectorError::timeout("no answer".into()));
+            }
+            _ => {}
+        }
+        if let Some(interruption) = self.interruption {
+            interruption.await;
+        }
+        // Once it is on its way a request is executed, whether or not anybody waits for the response.
+        let executed = tokio::spawn(async move { store.call(request).await });
+        let answer = executed.await.unwrap();
+        match self.fault {
+            Fault::LostAnswer => return Err(ConnectorError::timeout("the answer was lost".into())),
+            Fault::SilentAnswer => return std::future::pending().await,
+            _ => {}
+        }
+        pause(self.latency / 2).await;
+        let mut answer = answer?;
+        if !held_back.is_null() {
+            batch::return_unprocessed(&self.operation, &mut answer, held_back);
+        }
+        Ok(answer)
+    }
+}
+
+async fn pause(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// Counts a call as in flight until it is answered or nobody waits for it any more.
+struct InFlight(Connection);
+
+impl InFlight {
+    fn new(connection: &Connection) -> Self {
+        let mut state = connection.state();
+        state.in_flight += 1;
+        state.most_in_flight = state.most_in_flight.max(state.in_flight);
+        drop(state);
+        Self(connection.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.state().in_flight -= 1;
+    }
+}

@@ -1,0 +1,24 @@
+//! A DynamoDB server in a thread of the test process.
+
+use std::sync::OnceLock;
+
+/// The URL of a DynamoDB server that all tests of a binary share. The first caller starts it.
+pub fn dynamodb_endpoint() -> &'static str {
+    static ENDPOINT: OnceLock<String> = OnceLock::new();
+    ENDPOINT.get_or_init(|| {
+        let (sender, address) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+                sender.send(listener.local_addr().unwrap()).unwrap();
+                dynoxide::server::serve_on(listener, dynoxide::Database::memory().unwrap()).await;
+            });
+        });
+        format!("http://{}", address.recv().unwrap())
+    })
+}
