@@ -12,12 +12,12 @@ use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
 
-use crate::cache::CacheLimits;
-use crate::connect::{AwsSettings, Connection, check_length};
-use crate::dynamo::Meter;
-use crate::entropy::Entropy;
-use crate::repository::{Repository, Setup, check_limit_count};
-use crate::resolution::Defaults;
+use crate::admin::{Repository, Setup, check_limit_count};
+use crate::config::cache::CacheLimits;
+use crate::config::resolution::Defaults;
+use crate::dynamo::CapacityMeter;
+use crate::dynamo::entropy::Entropy;
+use crate::store::connect::{AwsSettings, Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
 /// Settings of a [`RateLimiter`]. Every one has a default; [`build`](Builder::build) or `.await` connects.
@@ -45,7 +45,7 @@ pub struct Builder {
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
     principal: Option<String>,
-    meter: Option<Meter>,
+    meter: Option<CapacityMeter>,
     settings: Settings,
     #[cfg(feature = "stack")]
     stack: Option<crate::StackSetup>,
@@ -66,8 +66,6 @@ pub(crate) struct Settings {
     pub(crate) memory: Duration,
     /// After how many fill times a bucket on defaults expires; 0 is never.
     pub(crate) ttl_multiplier: u32,
-    /// Thousandths of the burst that a bucket may hold too much for a moment.
-    pub(crate) tolerance: u16,
     /// Among how many processes the limits are divided while the table cannot be reached.
     pub(crate) processes: Option<NonZeroU32>,
     /// A rule of the protocol that is broken on purpose.
@@ -82,7 +80,6 @@ impl Default for Settings {
             settle_budget: Duration::from_secs(30),
             memory: Duration::from_secs(1),
             ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
-            tolerance: 0,
             processes: None,
             #[cfg(test)]
             mutation: None,
@@ -197,7 +194,7 @@ impl Builder {
     }
 
     /// Counts calls and capacity. Without a meter DynamoDB is not asked, and answers are shorter.
-    pub fn meter(mut self, meter: Meter) -> Self {
+    pub fn meter(mut self, meter: CapacityMeter) -> Self {
         self.meter = Some(meter);
         self
     }
@@ -225,13 +222,6 @@ impl Builder {
     /// of entities with limits of their own never expire.
     pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
         self.settings.ttl_multiplier = multiplier;
-        self
-    }
-
-    /// Lets a bucket hold up to so many thousandths of its burst too much for a moment, which saves writes on buckets
-    /// that several processes share. None unless set: nothing is ever admitted too much.
-    pub fn burst_tolerance_per_mille(mut self, tolerance: u16) -> Self {
-        self.settings.tolerance = tolerance.min(1000);
         self
     }
 

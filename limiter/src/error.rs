@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, Malformed, Resource};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey};
+use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, LimitName, Malformed, Resource};
 
-use crate::admission::RateLimitExceeded;
+use crate::status::RateLimitExceeded;
 
 /// The result of most operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -271,4 +272,15 @@ impl From<crate::embedded::FileHeld> for Error {
     fn from(held: crate::embedded::FileHeld) -> Self {
         Self::FileHeld { path: held.path }
     }
+}
+
+pub(crate) fn unknown_limit(limit: &LimitName, config: &BucketConfig, key: &BucketKey) -> Error {
+    let known: Vec<_> = config.limits().names().map(LimitName::as_str).collect();
+    let rule = format!(
+        "{} on {} has the limits {}",
+        key.entity,
+        key.resource,
+        known.join(", ")
+    );
+    Error::invalid("limit", limit.as_str(), rule)
 }

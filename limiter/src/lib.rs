@@ -1,58 +1,55 @@
 //! A distributed rate limiter on DynamoDB, for calls whose cost is known only afterwards.
 
-mod admission;
-mod backend;
+mod acquire;
+mod admin;
 #[cfg(feature = "blocking")]
 pub mod blocking;
+mod bucket;
 mod builder;
-mod cache;
 mod clock;
-mod connect;
+mod config;
 mod dynamo;
 #[cfg(feature = "embedded")]
 mod embedded;
-mod entropy;
 mod error;
-mod failure;
 #[cfg(feature = "stack")]
 mod infrastructure;
+mod json;
 mod limiter;
-mod migrations;
 mod page;
-mod plain;
-mod repository;
-mod resolution;
 #[cfg(test)]
 mod simulation;
-mod versions;
+mod status;
+mod store;
 
-pub use admission::{
-    Acquire, Admission, Lease, LimitStatus, LimiterStats, Peek, RateLimitExceeded, RetryAfter, Shutdown,
-    Unwritten,
+pub use acquire::{Acquire, Admission, Lease, Peek};
+pub use admin::compatibility::{CLIENT_VERSION, Compatibility};
+pub use admin::migrations::{Migrate, MigrationReport, MigrationStep};
+pub use admin::{
+    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, NewEntity,
+    Repository, ResourceCapacity, UsageQuery, UsageSummary,
 };
+pub use bucket::{LimiterStats, Shutdown, Unwritten};
 pub use builder::Builder;
-pub use cache::CacheStats;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use dynamo::{Consumed, Meter};
+pub use config::MAX_PARENTS;
+pub use config::cache::CacheStats;
+pub use config::resolution::{Resolved, Source};
+pub use dynamo::{CapacityMeter, ConsumedCapacity};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use error::{Error, Result};
 #[cfg(feature = "stack")]
 pub use infrastructure::StackSetup;
+pub use json::to_json;
 pub use limiter::RateLimiter;
-pub use migrations::{Migrate, MigrationReport, MigrationStep};
 pub use page::{Cursor, Page, PageRequest};
-pub use plain::to_json;
-pub use repository::{
-    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, MAX_PARENTS,
-    NewEntity, Repository, ResourceCapacity, UsageQuery, UsageSummary,
-};
-pub use resolution::{Resolved, Source};
-pub use versions::{CLIENT_VERSION, Compatibility};
+pub use status::{LimitStatus, RateLimitExceeded};
 /// The reconciler behind [`RateLimiter::ensure_infrastructure`].
 #[cfg(feature = "stack")]
 pub use zae_limiter_stack as stack;
 
+pub use zae_limiter_schema::bucket::RetryAfter;
 pub use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, EntityRecord,
     InvalidLimit, InvalidName, LevelKind, Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::Repository;
-use crate::admission::{Acquire, Lanes, LimiterStats, Shutdown};
+use crate::acquire::Acquire;
+use crate::admin::Repository;
+use crate::bucket::{Buckets, LimiterStats, Shutdown};
 use crate::builder::{Builder, Settings};
-use crate::connect::Connection;
+use crate::store::connect::Connection;
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
 ///
@@ -31,7 +32,7 @@ pub struct RateLimiter {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) repository: Repository,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) buckets: Arc<Buckets>,
     #[cfg(feature = "stack")]
     pub(crate) stack: Option<crate::StackSetup>,
 }
@@ -102,8 +103,8 @@ impl RateLimiter {
         #[cfg(feature = "stack")] stack: Option<crate::StackSetup>,
     ) -> Self {
         let inner = &repository.inner;
-        let lanes = Arc::new(Lanes::new(
-            inner.backend.clone(),
+        let buckets = Arc::new(Buckets::new(
+            inner.store.clone(),
             inner.cache.clone(),
             inner.clock.clone(),
             inner.table.entropy.clone(),
@@ -113,7 +114,7 @@ impl RateLimiter {
         Self {
             inner: Arc::new(Inner {
                 repository,
-                lanes,
+                buckets,
                 #[cfg(feature = "stack")]
                 stack,
             }),
@@ -122,7 +123,7 @@ impl RateLimiter {
 
     /// Limits a call of an entity on a resource: say what it [consumes](Acquire::consume), then await it.
     pub fn acquire(&self, entity: impl Into<String>, resource: impl Into<String>) -> Acquire {
-        Acquire::new(self.inner.lanes.clone(), entity.into(), resource.into())
+        Acquire::new(self.inner.buckets.clone(), entity.into(), resource.into())
     }
 
     /// True if the table answers within the time budget. Never an error.
@@ -137,7 +138,7 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub async fn is_available(&self) -> bool {
-        self.inner.lanes.is_available().await
+        self.inner.buckets.is_available().await
     }
 
     /// What this limiter has done so far.
@@ -153,7 +154,7 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> LimiterStats {
-        self.inner.lanes.stats()
+        self.inner.buckets.stats()
     }
 
     /// Refuses further acquires, those that wait for tokens among them; waits until every call that is under way has
@@ -173,7 +174,7 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub async fn shutdown(&self) -> Shutdown {
-        self.inner.lanes.shut_down().await
+        self.inner.buckets.shut_down().await
     }
 
     /// Waits until every adjustment and refund that is under way is written or given up.
@@ -190,13 +191,13 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub async fn settled(&self) {
-        self.inner.lanes.settled().await;
+        self.inner.buckets.settled().await;
     }
 
     /// Works on the runtime where it was made and on no other.
     #[cfg(feature = "blocking")]
     pub(crate) fn keep_runtime(&self) {
-        self.inner.lanes.keep_runtime();
+        self.inner.buckets.keep_runtime();
     }
 
     /// The data side: entities, configuration, audit, usage, versions.

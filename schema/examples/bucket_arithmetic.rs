@@ -8,8 +8,8 @@
 use std::error::Error;
 
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Demand, Footing, Image, Incarnation, Meter,
-    Params, Slot, SlotBefore, Terms, TtlRule, Wait,
+    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Demand, Evaluation, Image,
+    Incarnation, Params, RetryAfter, Slot, SlotBefore, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{EntityId, Limit, LimitSet, Resource, Timestamp};
 
@@ -64,9 +64,9 @@ fn limits(tpm: &Limit) {
 }
 
 /// A call is admitted on an estimate and corrected when its cost is known; the level may go below zero.
-fn estimate_and_correct(tpm: &Limit) -> Result<Meter, Box<dyn Error>> {
+fn estimate_and_correct(tpm: &Limit) -> Result<TokenBucket, Box<dyn Error>> {
     heading("Estimate, then correct");
-    let full = Meter::full(Params::from(tpm));
+    let full = TokenBucket::full(Params::from(tpm));
     println!("full:                        {:>10}", tokens(full.tokens));
     let admitted = full.try_take(0, 14_000_000).map_err(|_| "it is there")?;
     println!("14,000 are taken:            {:>10}", tokens(admitted.tokens));
@@ -89,13 +89,14 @@ fn estimate_and_correct(tpm: &Limit) -> Result<Meter, Box<dyn Error>> {
 }
 
 /// The promised moment is exact: one millisecond earlier the same call is refused.
-fn retry(in_debt: &Meter) {
+fn retry(in_debt: &TokenBucket) {
     heading("When to try again");
     let verdict = |elapsed, amount| match in_debt.try_take(elapsed, amount) {
         Ok(_) => "admitted",
         Err(_) => "refused",
     };
-    if let Wait::After(millis) = in_debt.wait_for(0, 500_000) {
+    if let RetryAfter::After(time) = in_debt.wait_for(0, 500_000) {
+        let millis = i128::try_from(time.as_millis()).unwrap_or(i128::MAX);
         println!(
             "500 tokens at a level of {}: in {millis} ms.",
             tokens(in_debt.tokens)
@@ -113,9 +114,9 @@ fn retry(in_debt: &Meter) {
 /// The remainder of each division is kept, so that looking often loses nothing.
 fn exact_refill() -> Result<(), Box<dyn Error>> {
     heading("Exact refill");
-    let empty = Meter {
+    let empty = TokenBucket {
         tokens: 0,
-        ..Meter::full(Params::from(&Limit::per_minute("rpm", 100)?))
+        ..TokenBucket::full(Params::from(&Limit::per_minute("rpm", 100)?))
     };
     println!("100 a minute, looked at after each millisecond; 1 ms brings 100,000 / 60,000 millitokens:");
     let mut often = empty;
@@ -126,7 +127,7 @@ fn exact_refill() -> Result<(), Box<dyn Error>> {
             often.tokens, often.remainder
         );
     }
-    let often = (6..6_000).fold(often, |meter, _| meter.refilled(1));
+    let often = (6..6_000).fold(often, |token_bucket, _| token_bucket.refilled(1));
     println!("6,000 looks, 1 ms each:      {:>10}", tokens(often.tokens));
     println!(
         "one look after 6,000 ms:     {:>10}",
@@ -144,9 +145,9 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
     heading("Two writers, one bucket");
     let start = Timestamp::parse("2026-01-31T12:00:00Z")?;
     let later = start.plus_millis(6_000);
-    let terms = Terms::new(LimitSet::new([tpm.clone()])?, None, false, TtlRule::Never);
+    let config = BucketConfig::new(LimitSet::new([tpm.clone()])?, None, false, TtlRule::Never);
 
-    let create = Footing::create(&terms, start);
+    let create = Evaluation::create(&config, start);
     let a = plan(&create, tpm, "aaaa", 15_000)?;
     let item = send(
         "A creates the bucket and takes 15,000",
@@ -156,7 +157,7 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
 
     println!("6 s later 1,000 have come back. B and C read the item, and both plan with them:");
     let seen = image(&item)?;
-    let same = Footing::live(&seen, &terms, later);
+    let same = Evaluation::live(&seen, &config, later);
     let (b, c) = (plan(&same, tpm, "bbbb", 600)?, plan(&same, tpm, "cccc", 300)?);
     let item = send("B takes 600", &b, &item)?;
     if send("C takes 300", &c, &item).is_err() {
@@ -165,11 +166,11 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
 
     println!("A refusal carries the item as it is now, and C plans again with that:");
     let seen = image(&item)?;
-    let again = Footing::live(&seen, &terms, later);
+    let again = Evaluation::live(&seen, &config, later);
     let item = send("C takes 300", &plan(&again, tpm, "cccc", 300)?, &item)?;
 
     let seen = image(&item)?;
-    let fits = Footing::live(&seen, &terms, later).fits(&batch(tpm, 101));
+    let fits = Evaluation::live(&seen, &config, later).fits(&batch(tpm, 101));
     println!(
         "1,000 - 600 - 300: would 101 more fit? {}.",
         if fits { "Yes" } else { "No" }
@@ -190,7 +191,7 @@ fn batch(limit: &Limit, tokens: i128) -> Batch {
 
 /// The write that takes so many tokens, if the last image says that they are there.
 fn plan(
-    footing: &Footing<'_>,
+    evaluation: &Evaluation<'_>,
     limit: &Limit,
     client: &str,
     tokens: i128,
@@ -202,9 +203,9 @@ fn plan(
     let slot = Slot {
         client: ClientId::parse(client).ok_or("a client's id has four letters or digits")?,
         before: SlotBefore::Absent,
-        number: i128::from(footing.now().millis()),
+        number: i128::from(evaluation.now().millis()),
     };
-    let write = footing.write(key, &batch(limit, tokens), slot, Incarnation::from_random(1));
+    let write = evaluation.write(key, &batch(limit, tokens), slot, Incarnation::from_random(1));
     Ok(write.ok_or("too few tokens")?)
 }
 
@@ -216,13 +217,13 @@ fn send(what: &str, write: &BucketWrite, item: &Attributes) -> Result<Attributes
             let left = image(after)?
                 .limits
                 .values()
-                .map(|limit| limit.meter.tokens)
+                .map(|limit| limit.token_bucket.tokens)
                 .sum();
             format!("{} left", tokens(left))
         }
         Err(refused) => format!("refused ({refused:?})"),
     };
-    println!("  {what}, by a write of shape {:?}: {outcome}", write.shape);
+    println!("  {what}, by a {:?} write: {outcome}", write.kind);
     after.map_err(|_| "the item is not as the write expected it".into())
 }
 

@@ -7,7 +7,7 @@ use crate::Timestamp;
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
 
-/// The id of an audit event: 48 bits of milliseconds, then 80 bits of chance, in Crockford's base 32.
+/// The id of an audit event: 48 bits of milliseconds, then 80 bits of random, in Crockford's base 32.
 ///
 /// ```
 /// use zae_limiter_schema::{Timestamp, Ulid};
@@ -22,10 +22,10 @@ pub struct Ulid(u128);
 impl Ulid {
     const CHANCE_BITS: u32 = 80;
 
-    /// An id made at this moment. Only the low 80 bits of `chance` are used.
-    pub const fn new(moment: Timestamp, chance: u128) -> Self {
+    /// An id made at this moment. Only the low 80 bits of `random` are used.
+    pub const fn new(moment: Timestamp, random: u128) -> Self {
         let millis = moment.millis().cast_unsigned() as u128;
-        Self((millis << Self::CHANCE_BITS) | (chance & ((1 << Self::CHANCE_BITS) - 1)))
+        Self((millis << Self::CHANCE_BITS) | (random & ((1 << Self::CHANCE_BITS) - 1)))
     }
 
     /// Reads the text form; `None` if it is not 26 characters of the alphabet within 128 bits.

@@ -5,19 +5,24 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{config, elapsed, entity, limit, meter, name, put_limit, resource};
+use common::{config, elapsed, entity, limit, name, put_limit, resource, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketKey, ClientId, Decoded, Demand, Field, Footing, Image, Incarnation, Meter,
-    Params, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, ClientId, Decoded, Demand, Evaluation, Field, Image,
+    Incarnation, Params, Scalar, Slot, SlotBefore, TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitName, LimitSet, Timestamp};
 
 const T0: i64 = 1_700_000_000_000;
 
-fn write_onto(item: &Attributes, terms: &Terms, batch: &Batch, now: Timestamp) -> (Shape, Attributes) {
+fn write_onto(
+    item: &Attributes,
+    config: &BucketConfig,
+    batch: &Batch,
+    now: Timestamp,
+) -> (WriteKind, Attributes) {
     let seen = image(item);
-    let footing = Footing::parameters(&seen, terms, now);
+    let evaluation = Evaluation::parameters(&seen, config, now);
     let key = BucketKey {
         entity: entity("user-1"),
         resource: resource("gpt-4"),
@@ -25,7 +30,7 @@ fn write_onto(item: &Attributes, terms: &Terms, batch: &Batch, now: Timestamp) -
     let client = ClientId::parse("me01").unwrap();
     let last = seen.slots.get(&client).copied();
     let before = last.map_or(SlotBefore::Absent, SlotBefore::Number);
-    let write = footing
+    let write = evaluation
         .write(
             key,
             batch,
@@ -37,7 +42,7 @@ fn write_onto(item: &Attributes, terms: &Terms, batch: &Batch, now: Timestamp) -
             Incarnation::from_random(5),
         )
         .unwrap();
-    (write.shape, item.apply(&write.statement()).unwrap())
+    (write.kind, item.apply(&write.statement()).unwrap())
 }
 
 fn image(item: &Attributes) -> Image {
@@ -47,20 +52,20 @@ fn image(item: &Attributes) -> Image {
     }
 }
 
-fn bucket(limits: &[(LimitName, Meter)], etag: Option<&str>) -> Attributes {
+fn bucket(limits: &[(LimitName, TokenBucket)], etag: Option<&str>) -> Attributes {
     let mut item = Attributes::default();
     item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
     if let Some(etag) = etag {
         item.insert(Attr::Etag, Scalar::Text(etag.into()));
     }
-    for (name, meter) in limits {
-        put_limit(&mut item, name, *meter, 0);
+    for (name, token_bucket) in limits {
+        put_limit(&mut item, name, *token_bucket, 0);
     }
     item
 }
 
-fn terms(limits: impl IntoIterator<Item = Limit>) -> Terms {
-    Terms::new(LimitSet::new(limits).unwrap(), None, false, TtlRule::Never)
+fn bucket_config(limits: impl IntoIterator<Item = Limit>) -> BucketConfig {
+    BucketConfig::new(LimitSet::new(limits).unwrap(), None, false, TtlRule::Never)
 }
 
 fn after(millis: i128) -> Timestamp {
@@ -72,37 +77,37 @@ proptest! {
 
     #[test]
     fn a_kept_limit_refills_at_the_old_rate_and_is_cut_to_the_smaller_burst(
-        old in meter(), new in limit(), elapsed in elapsed(),
+        old in token_bucket(), new in limit(), elapsed in elapsed(),
     ) {
         let item = bucket(&[(new.name().clone(), old)], Some("other.gen001"));
-        let terms = terms([new.clone()]);
-        let (shape, item) = write_onto(&item, &terms, &Batch::default(), after(elapsed));
+        let config = bucket_config([new.clone()]);
+        let (kind, item) = write_onto(&item, &config, &Batch::default(), after(elapsed));
         let image = image(&item);
-        prop_assert_eq!(shape, Shape::Parameters);
+        prop_assert_eq!(kind, WriteKind::Reconfigure);
         let level = old.available(elapsed).min(new.burst().millis());
-        prop_assert_eq!(image.limits[new.name()].meter.tokens, level);
-        prop_assert_eq!(image.limits[new.name()].meter.params, Params::from(&new));
+        prop_assert_eq!(image.limits[new.name()].token_bucket.tokens, level);
+        prop_assert_eq!(image.limits[new.name()].token_bucket.params, Params::from(&new));
         prop_assert_eq!(image.refilled_at, after(elapsed));
-        prop_assert!(terms.match_image(&image));
+        prop_assert!(config.matches(&image));
         prop_assert_eq!(image.incarnation(), "gen001");
     }
 
     #[test]
     fn removing_and_adding_a_limit_again_gives_nothing_away(
-        level in meter(), limit in limit(), first in elapsed(), second in elapsed(),
+        level in token_bucket(), limit in limit(), first in elapsed(), second in elapsed(),
     ) {
         let gone = name("gone-limit");
         let other = Limit::from_parts(name("other-limit"), 10, 10, 10, 60).unwrap();
-        let with_both = terms([
+        let with_both = bucket_config([
             other.clone(),
             Limit::from_parts(gone.clone(), limit.capacity().get(), limit.burst().get(), limit.refill_amount().get(), limit.refill_period_seconds()).unwrap(),
         ]);
-        let meter = Meter { params: Params::from(&limit), tokens: level.tokens.min(limit.burst().millis()), remainder: 0 };
-        let item = bucket(&[(gone.clone(), meter), (other.name().clone(), Meter::full(Params::from(&other)))], Some("a.gen001"));
-        let (_, dropped) = write_onto(&item, &terms([other.clone()]), &Batch::default(), after(first));
+        let token_bucket = TokenBucket { params: Params::from(&limit), tokens: level.tokens.min(limit.burst().millis()), remainder: 0 };
+        let item = bucket(&[(gone.clone(), token_bucket), (other.name().clone(), TokenBucket::full(Params::from(&other)))], Some("a.gen001"));
+        let (_, dropped) = write_onto(&item, &bucket_config([other.clone()]), &Batch::default(), after(first));
         let (_, again) = write_onto(&dropped, &with_both, &Batch::default(), after(first + second));
-        let expected = meter.available(first + second);
-        prop_assert_eq!(image(&again).limits[&gone].meter.tokens, expected);
+        let expected = token_bucket.available(first + second);
+        prop_assert_eq!(image(&again).limits[&gone].token_bucket.tokens, expected);
     }
 
     #[test]
@@ -113,9 +118,9 @@ proptest! {
             demands: BTreeMap::from([(limit.name().clone(), Demand { debit, ..Demand::default() })]),
             acquires: 1,
         };
-        let (_, item) = write_onto(&item, &terms([limit.clone()]), &batch, after(0));
+        let (_, item) = write_onto(&item, &bucket_config([limit.clone()]), &batch, after(0));
         let on_item = image(&item).limits[limit.name()];
-        prop_assert_eq!(on_item.meter.tokens, limit.burst().millis() - debit);
+        prop_assert_eq!(on_item.token_bucket.tokens, limit.burst().millis() - debit);
         prop_assert_eq!(on_item.consumed, debit);
     }
 }
@@ -133,30 +138,30 @@ fn a_limit_without_a_period_is_made_anew() {
         item.insert(Attr::Limit(name("rpm"), field), Scalar::Number(value));
     }
     assert!(image(&item).broken.contains(rpm.name()));
-    let (_, item) = write_onto(&item, &terms([rpm.clone()]), &Batch::default(), after(5));
+    let (_, item) = write_onto(&item, &bucket_config([rpm.clone()]), &Batch::default(), after(5));
     let on_item = image(&item).limits[rpm.name()];
-    assert_eq!(on_item.meter, Meter::full(Params::from(&rpm)));
+    assert_eq!(on_item.token_bucket, TokenBucket::full(Params::from(&rpm)));
     assert_eq!(on_item.consumed, 3_000, "the count goes on");
 }
 
 #[test]
 fn a_bucket_of_the_peer_is_taken_over_with_its_level() {
     let rpm = Limit::per_minute("rpm", 10).unwrap();
-    let meter = Meter {
+    let token_bucket = TokenBucket {
         tokens: 4_000,
-        ..Meter::full(Params::from(&rpm))
+        ..TokenBucket::full(Params::from(&rpm))
     };
-    let item = bucket(&[(name("rpm"), meter)], None);
-    let (_, item) = write_onto(&item, &terms([rpm]), &Batch::default(), after(6_000));
+    let item = bucket(&[(name("rpm"), token_bucket)], None);
+    let (_, item) = write_onto(&item, &bucket_config([rpm]), &Batch::default(), after(6_000));
     let image = image(&item);
-    assert_eq!(image.limits[&name("rpm")].meter.tokens, 5_000);
+    assert_eq!(image.limits[&name("rpm")].token_bucket.tokens, 5_000);
     assert_eq!(image.incarnation(), Incarnation::from_random(5).to_string());
 }
 
 #[test]
 fn a_remainder_that_belongs_to_another_period_counts_as_none() {
     let day = Limit::per_day("day", 1).unwrap();
-    let meter = Meter {
+    let token_bucket = TokenBucket {
         params: Params::from(&day),
         tokens: 0,
         remainder: 86_399_999,
@@ -164,17 +169,17 @@ fn a_remainder_that_belongs_to_another_period_counts_as_none() {
     // The peer rewrites the period without knowing about the remainder.
     let second = Params::from(&Limit::per_second("day", 1).unwrap());
     assert_eq!(
-        Meter {
+        TokenBucket {
             params: second,
-            ..meter
+            ..token_bucket
         }
         .available(0),
         0
     );
     assert_eq!(
-        Meter {
+        TokenBucket {
             params: second,
-            ..meter
+            ..token_bucket
         }
         .available(1),
         1
@@ -186,21 +191,21 @@ fn full_leftovers_leave_with_the_next_settle_and_others_stay() {
     let rpm = Limit::per_minute("rpm", 10).unwrap();
     let (low, full) = (name("low"), name("zfull"));
     let old = Params::from(&Limit::per_hour("x", 10).unwrap());
-    let meters = [
+    let token_buckets = [
         (
             low.clone(),
-            Meter {
+            TokenBucket {
                 params: old,
                 tokens: 0,
                 remainder: 0,
             },
         ),
-        (name("rpm"), Meter::full(Params::from(&rpm))),
-        (full.clone(), Meter::full(old)),
+        (name("rpm"), TokenBucket::full(Params::from(&rpm))),
+        (full.clone(), TokenBucket::full(old)),
     ];
     let (_, item) = write_onto(
-        &bucket(&meters, Some("a.gen001")),
-        &terms([rpm]),
+        &bucket(&token_buckets, Some("a.gen001")),
+        &bucket_config([rpm]),
         &Batch::default(),
         after(1),
     );

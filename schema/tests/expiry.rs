@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Condition, Decoded, Demand, Expiry, Footing,
-    Image, Incarnation, LimitImage, Meter, Params, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Condition, Decoded, Demand,
+    Evaluation, Expiry, Image, Incarnation, LimitImage, Params, Scalar, Slot, SlotBefore, TokenBucket,
+    TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
 const T0: i64 = 1_700_000_000_000;
 
-fn terms(limit: &Limit, ttl: TtlRule) -> Terms {
-    Terms::new(LimitSet::new([limit.clone()]).unwrap(), None, false, ttl)
+fn bucket_config(limit: &Limit, ttl: TtlRule) -> BucketConfig {
+    BucketConfig::new(LimitSet::new([limit.clone()]).unwrap(), None, false, ttl)
 }
 
 fn write(
@@ -26,10 +27,10 @@ fn write(
     demand: Demand,
     elapsed: i64,
 ) -> BucketWrite {
-    let terms = terms(limit, ttl);
+    let config = bucket_config(limit, ttl);
     let mut item = Attributes::default();
     item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
-    item.insert(Attr::Etag, Scalar::Text(terms.etag("gen001").as_str().into()));
+    item.insert(Attr::Etag, Scalar::Text(config.etag("gen001").as_str().into()));
     item.insert(
         Attr::Slot(ClientId::parse("old1").unwrap()),
         Scalar::Number(i128::from(T0 - 61_000)),
@@ -44,16 +45,16 @@ fn write(
     put_limit(
         &mut item,
         limit.name(),
-        Meter {
+        TokenBucket {
             tokens,
-            ..Meter::full(Params::from(limit))
+            ..TokenBucket::full(Params::from(limit))
         },
         0,
     );
     let Decoded::Bucket(image) = item.decode().unwrap() else {
         panic!("a stub")
     };
-    let footing = Footing::live(&image, &terms, Timestamp::from_millis(T0 + elapsed));
+    let evaluation = Evaluation::live(&image, &config, Timestamp::from_millis(T0 + elapsed));
     let batch = Batch {
         demands: [(limit.name().clone(), demand)].into(),
         acquires: 1,
@@ -67,7 +68,7 @@ fn write(
         entity: entity("user-1"),
         resource: resource("gpt-4"),
     };
-    footing
+    evaluation
         .write(key, &batch, slot, Incarnation::from_random(0))
         .unwrap()
 }
@@ -102,13 +103,13 @@ fn a_busy_bucket_is_refreshed_before_half_of_its_life_is_over() {
     let rule = TtlRule::from_multiplier(7);
     let fresh = write(&rpm, rule, 50_000, Some(400), ONE, 0);
     assert_eq!(
-        (fresh.shape, fresh.expiry),
-        (Shape::Touch, Expiry::Beyond(T0 / 1000 + 209))
+        (fresh.kind, fresh.expiry),
+        (WriteKind::Touch, Expiry::Beyond(T0 / 1000 + 209))
     );
     let aging = write(&rpm, rule, 50_000, Some(209), ONE, 0);
     assert_eq!(
-        (aging.shape, aging.expiry),
-        (Shape::Touch, Expiry::Becomes(T0 / 1000 + 420))
+        (aging.kind, aging.expiry),
+        (WriteKind::Touch, Expiry::Becomes(T0 / 1000 + 420))
     );
 }
 
@@ -117,8 +118,8 @@ fn an_expired_bucket_is_live_and_is_refreshed() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
     let expired = write(&rpm, TtlRule::from_multiplier(7), 0, Some(-5), ONE, 600_000);
     assert_eq!(
-        (expired.shape, expired.expiry),
-        (Shape::Settle, Expiry::Becomes(T0 / 1000 + 600 + 420))
+        (expired.kind, expired.expiry),
+        (WriteKind::Refill, Expiry::Becomes(T0 / 1000 + 600 + 420))
     );
 }
 
@@ -141,8 +142,8 @@ fn a_life_is_never_shortened() {
     // Ten thousand seconds are left, for a debt that the image may no longer show.
     let settle = write(&rpm, rule, 0, Some(10_000), ONE, 1_000);
     assert_eq!(
-        (settle.shape, settle.expiry),
-        (Shape::Settle, Expiry::Beyond(T0 / 1000 + 1 + 209))
+        (settle.kind, settle.expiry),
+        (WriteKind::Refill, Expiry::Beyond(T0 / 1000 + 1 + 209))
     );
     let touch = write(&rpm, rule, 50_000, Some(10_000), ONE, 0);
     assert_eq!(touch.expiry, Expiry::Beyond(T0 / 1000 + 209));
@@ -151,9 +152,9 @@ fn a_life_is_never_shortened() {
 #[test]
 fn a_new_life_must_be_longer_than_the_one_on_the_item() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
-    for (tokens, elapsed, shape) in [(50_000, 0, Shape::Touch), (0, 1_000, Shape::Settle)] {
+    for (tokens, elapsed, kind) in [(50_000, 0, WriteKind::Touch), (0, 1_000, WriteKind::Refill)] {
         let write = write(&rpm, TtlRule::from_multiplier(7), tokens, Some(100), ONE, elapsed);
-        assert_eq!(write.shape, shape);
+        assert_eq!(write.kind, kind);
         let Expiry::Becomes(life) = write.expiry else {
             panic!("{:?}", write.expiry)
         };
@@ -161,7 +162,7 @@ fn a_new_life_must_be_longer_than_the_one_on_the_item() {
             vec![Condition::Missing(Attr::ExpiresAt)],
             vec![Condition::AtMost(Attr::ExpiresAt, i128::from(life))],
         ]);
-        assert!(write.statement().conditions.contains(&holds), "{shape:?}");
+        assert!(write.statement().conditions.contains(&holds), "{kind:?}");
     }
 }
 
@@ -175,9 +176,9 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
             limits: [(
                 rpm.name().clone(),
                 LimitImage {
-                    meter: Meter {
+                    token_bucket: TokenBucket {
                         tokens,
-                        ..Meter::full(Params::from(&rpm))
+                        ..TokenBucket::full(Params::from(&rpm))
                     },
                     consumed: 0,
                 },
@@ -223,7 +224,7 @@ fn only_a_settle_removes_slots_and_only_old_ones_as_seen() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
     assert_eq!(write(&rpm, TtlRule::Never, 50_000, None, ONE, 0).prune, []);
     let settle = write(&rpm, TtlRule::Never, 0, None, ONE, 1_000);
-    assert_eq!(settle.shape, Shape::Settle);
+    assert_eq!(settle.kind, WriteKind::Refill);
     assert_eq!(
         settle.prune,
         [(ClientId::parse("old1").unwrap(), i128::from(T0 - 61_000))]

@@ -5,8 +5,9 @@ mod common;
 
 use common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Demand, Footing, Image, Incarnation,
-    Meter, Params, Refused, Scalar, Shape, Slot, SlotBefore, Terms, TtlRule, Wait,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Demand, Evaluation,
+    Image, Incarnation, Params, Refused, RetryAfter, Scalar, Slot, SlotBefore, TokenBucket, TtlRule,
+    WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -14,7 +15,7 @@ const T0: i64 = 1_706_000_000_000;
 
 /// Two processes on one bucket.
 struct Race {
-    terms: Terms,
+    config: BucketConfig,
     item: Attributes,
 }
 
@@ -24,22 +25,22 @@ impl Race {
         let limits: Vec<Limit> = levels.iter().map(|(text, _)| text.parse().unwrap()).collect();
         let mut item = Attributes::default();
         for (limit, (_, tokens)) in limits.iter().zip(levels) {
-            let meter = Meter {
+            let token_bucket = TokenBucket {
                 tokens: *tokens,
-                ..Meter::full(Params::from(limit))
+                ..TokenBucket::full(Params::from(limit))
             };
-            put_limit(&mut item, limit.name(), meter, 0);
+            put_limit(&mut item, limit.name(), token_bucket, 0);
         }
-        let terms = Terms::new(LimitSet::new(limits).unwrap(), None, false, TtlRule::Never);
+        let config = BucketConfig::new(LimitSet::new(limits).unwrap(), None, false, TtlRule::Never);
         item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
-        item.insert(Attr::Etag, Scalar::Text(terms.etag("gen001").as_str().into()));
-        Self { terms, item }
+        item.insert(Attr::Etag, Scalar::Text(config.etag("gen001").as_str().into()));
+        Self { config, item }
     }
 
     /// What one process wants to write, from the item as it reads it now.
     fn plan(&self, client: &str, takes: &[(&str, i128)], now: i64) -> BucketWrite {
         let image = image(&self.item);
-        Footing::live(&image, &self.terms, at(now))
+        Evaluation::live(&image, &self.config, at(now))
             .write(key(), &batch(takes), slot(client), Incarnation::from_random(0))
             .unwrap()
     }
@@ -50,8 +51,8 @@ impl Race {
         Ok(())
     }
 
-    fn stored(&self, limit: &str) -> Meter {
-        image(&self.item).limits[&name(limit)].meter
+    fn stored(&self, limit: &str) -> TokenBucket {
+        image(&self.item).limits[&name(limit)].token_bucket
     }
 }
 
@@ -110,8 +111,8 @@ fn two_writers_whose_tokens_are_there_do_not_even_meet() {
         race.plan("bbbb", &[("rpm", 7)], t1),
     );
     assert_eq!(
-        (a.shape, b.shape),
-        (Shape::Touch, Shape::Touch),
+        (a.kind, b.kind),
+        (WriteKind::Touch, WriteKind::Touch),
         "no refill is needed"
     );
     assert_eq!(race.send(&a), Ok(()));
@@ -139,7 +140,7 @@ fn a_stale_settle_is_refused_and_planned_again_without_a_second_refill() {
     let takes_of_b = [("rpm", 7), ("tpm", 50)];
     let a = race.plan("aaaa", &[("rpm", 3), ("tpm", 100)], t1);
     let b = race.plan("bbbb", &takes_of_b, t1);
-    assert_eq!((a.shape, b.shape), (Shape::Settle, Shape::Settle));
+    assert_eq!((a.kind, b.kind), (WriteKind::Refill, WriteKind::Refill));
 
     assert_eq!(race.send(&a), Ok(()));
     assert_eq!(image(&race.item).refilled_at, at(t1));
@@ -154,8 +155,8 @@ fn a_stale_settle_is_refused_and_planned_again_without_a_second_refill() {
 
     let again = race.plan("bbbb", &takes_of_b, t1);
     assert_eq!(
-        again.shape,
-        Shape::Touch,
+        again.kind,
+        WriteKind::Touch,
         "the refill of this second is booked already"
     );
     assert_eq!(race.send(&again), Ok(()));
@@ -181,11 +182,11 @@ fn when_the_winner_left_too_little_the_loser_is_told_so_instead_of_going_below_z
     assert_eq!(race.stored("rpm").tokens, 666);
     assert_eq!(race.send(&b), Err(Refused::Condition));
     let image = image(&race.item);
-    let footing = Footing::live(&image, &race.terms, at(t1));
-    assert!(!footing.fits(&batch(&[("rpm", 2)])));
+    let evaluation = Evaluation::live(&image, &race.config, at(t1));
+    assert!(!evaluation.fits(&batch(&[("rpm", 2)])));
     // 666 ⅔ are there, 1,333 ⅓ are missing: exactly 800 ms at 100 a minute.
-    let outlook = footing.outlook(&name("rpm"), &Batch::default(), 2_000);
-    assert_eq!(outlook, Some((666, Wait::After(800))));
+    let outlook = evaluation.outlook(&name("rpm"), &Batch::default(), 2_000);
+    assert_eq!(outlook, Some((666, RetryAfter::after_millis(800))));
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn of_two_that_create_the_bucket_one_wins_and_the_other_takes_from_it() {
     let mut race = Race::new(&[("rpm:100", 0)]);
     race.item = Attributes::default();
     let create = |client, takes| {
-        Footing::create(&race.terms, at(T0))
+        Evaluation::create(&race.config, at(T0))
             .write(
                 key(),
                 &batch(&[("rpm", takes)]),
@@ -203,7 +204,7 @@ fn of_two_that_create_the_bucket_one_wins_and_the_other_takes_from_it() {
             .unwrap()
     };
     let (a, b) = (create("aaaa", 3), create("bbbb", 7));
-    assert_eq!((a.shape, b.shape), (Shape::New, Shape::New));
+    assert_eq!((a.kind, b.kind), (WriteKind::Create, WriteKind::Create));
     assert_eq!(race.send(&a), Ok(()));
     assert_eq!(race.send(&b), Err(Refused::Condition));
     let again = race.plan("bbbb", &[("rpm", 7)], T0);

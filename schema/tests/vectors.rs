@@ -3,15 +3,15 @@
 //! The Python peer computes with the same integers. Where it rounds and we are exact, the test says so.
 #![allow(clippy::unwrap_used)]
 
-use zae_limiter_schema::bucket::{Meter, Params, TtlRule, Wait};
+use zae_limiter_schema::bucket::{Params, RetryAfter, TokenBucket, TtlRule};
 use zae_limiter_schema::{Limit, whole_tokens};
 
 fn params(limit: &str) -> Params {
     Params::from(&limit.parse::<Limit>().unwrap())
 }
 
-fn meter(limit: &str, tokens: i128) -> Meter {
-    Meter {
+fn token_bucket(limit: &str, tokens: i128) -> TokenBucket {
+    TokenBucket {
         params: params(limit),
         tokens,
         remainder: 0,
@@ -34,7 +34,7 @@ fn a_limit_is_stored_in_millitokens_and_milliseconds() {
 
 #[test]
 fn refill_is_elapsed_times_amount_by_period_rounded_down() {
-    let empty = meter("rpm:100", 0);
+    let empty = token_bucket("rpm:100", 0);
     for (elapsed, tokens, remainder) in [
         (0, 0, 0),
         (1, 1, 40_000),         // 100,000 / 60,000
@@ -60,19 +60,19 @@ fn refill_is_elapsed_times_amount_by_period_rounded_down() {
 /// more after the next millisecond, 1,669 in all, where 1,668 have come back.
 #[test]
 fn the_remainder_is_kept_where_the_peer_rounds_the_moment_of_refill() {
-    let after_a_second = meter("rpm:100", 0).refilled(1_000);
+    let after_a_second = token_bucket("rpm:100", 0).refilled(1_000);
     let a_millisecond_later = after_a_second.refilled(1);
     assert_eq!(
         (a_millisecond_later.tokens, a_millisecond_later.remainder),
         (1_668, 20_000)
     );
-    assert_eq!(a_millisecond_later, meter("rpm:100", 0).refilled(1_001));
+    assert_eq!(a_millisecond_later, token_bucket("rpm:100", 0).refilled(1_001));
 }
 
 #[test]
 fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_moment_of_refill() {
     // One a day is a millitoken every 86.4 s. Taken each second, every single division gives nothing.
-    let mut day = meter("rpd:1/day", 0);
+    let mut day = token_bucket("rpd:1/day", 0);
     for _ in 0..86 {
         day = day.refilled(1_000);
     }
@@ -81,7 +81,7 @@ fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_moment_of_refill() {
     assert_eq!((day.refilled(400).tokens, day.refilled(400).remainder), (1, 0));
     assert_eq!(
         (0..86_400)
-            .fold(meter("rpd:1/day", 0), |m, _| m.refilled(1_000))
+            .fold(token_bucket("rpd:1/day", 0), |m, _| m.refilled(1_000))
             .tokens,
         1_000
     );
@@ -91,22 +91,40 @@ fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_moment_of_refill() {
 /// over, the two agree: 8.572 s.
 #[test]
 fn the_wait_is_deficit_times_period_by_amount_rounded_up() {
-    assert_eq!(meter("rpm:100", 0).wait_for(0, 10_000), Wait::After(6_000));
-    assert_eq!(meter("rpm:100", 0).wait_for(0, 1_000), Wait::After(600));
-    assert_eq!(meter("tpm:1000", -1_500_000).wait_for(0, 0), Wait::After(90_000));
+    assert_eq!(
+        token_bucket("rpm:100", 0).wait_for(0, 10_000),
+        RetryAfter::after_millis(6_000)
+    );
+    assert_eq!(
+        token_bucket("rpm:100", 0).wait_for(0, 1_000),
+        RetryAfter::after_millis(600)
+    );
+    assert_eq!(
+        token_bucket("tpm:1000", -1_500_000).wait_for(0, 0),
+        RetryAfter::after_millis(90_000)
+    );
     // 1,000 × 60,000 / 7,000 = 8,571.4…
-    assert_eq!(meter("rpm:7", 0).wait_for(0, 1_000), Wait::After(8_572));
-    assert_eq!(meter("rpm:100", 10_000).wait_for(0, 10_000), Wait::Now);
+    assert_eq!(
+        token_bucket("rpm:7", 0).wait_for(0, 1_000),
+        RetryAfter::after_millis(8_572)
+    );
+    assert_eq!(
+        token_bucket("rpm:100", 10_000).wait_for(0, 10_000),
+        RetryAfter::Now
+    );
     // Part of the wait is over.
-    assert_eq!(meter("rpm:100", 0).wait_for(2_500, 10_000), Wait::After(3_500));
+    assert_eq!(
+        token_bucket("rpm:100", 0).wait_for(2_500, 10_000),
+        RetryAfter::after_millis(3_500)
+    );
 }
 
 #[test]
 fn what_is_asked_is_refused_at_every_earlier_millisecond_and_admitted_at_that_one() {
-    let empty = meter("rpm:7", 0);
+    let empty = token_bucket("rpm:7", 0);
     for elapsed in 0..8_572 {
         let refused = empty.try_take(elapsed, 1_000).unwrap_err();
-        assert_eq!(refused.wait, Wait::After(8_572 - elapsed));
+        assert_eq!(refused.wait, RetryAfter::after_millis(8_572 - elapsed));
     }
     let taken = empty.try_take(8_572, 1_000).unwrap();
     // 8,572 × 7,000 = 60,004,000 = 1,000 × 60,000 + 4,000
@@ -116,13 +134,19 @@ fn what_is_asked_is_refused_at_every_earlier_millisecond_and_admitted_at_that_on
 /// The peer names a finite time for this.
 #[test]
 fn more_than_the_burst_is_never_there() {
-    assert_eq!(meter("rpm:100:150", 0).wait_for(0, 150_001), Wait::Never);
-    assert_eq!(meter("rpm:100:150", 0).wait_for(0, 150_000), Wait::After(90_000));
+    assert_eq!(
+        token_bucket("rpm:100:150", 0).wait_for(0, 150_001),
+        RetryAfter::Never
+    );
+    assert_eq!(
+        token_bucket("rpm:100:150", 0).wait_for(0, 150_000),
+        RetryAfter::after_millis(90_000)
+    );
 }
 
 #[test]
 fn a_bucket_starts_with_the_burst_and_then_sustains_the_capacity() {
-    let full = Meter::full(params("tpm:10000:15000"));
+    let full = TokenBucket::full(params("tpm:10000:15000"));
     let empty = full.try_take(0, 15_000_000).unwrap();
     assert_eq!(empty.available(60_000), 10_000_000);
     assert_eq!(empty.available(90_000), 15_000_000);
@@ -131,7 +155,7 @@ fn a_bucket_starts_with_the_burst_and_then_sustains_the_capacity() {
 
 #[test]
 fn five_hundred_were_estimated_and_two_thousand_used() {
-    let before = meter("tpm:1000", 500_000);
+    let before = token_bucket("tpm:1000", 500_000);
     let admitted = before.try_take(0, 500_000).unwrap();
     assert_eq!(admitted.tokens, 0);
     let adjusted = admitted.force_take(0, 2_000_000 - 500_000);
@@ -139,18 +163,18 @@ fn five_hundred_were_estimated_and_two_thousand_used() {
     // 1,500 tokens of debt at 1,000 a minute: a minute and a half.
     assert_eq!(adjusted.available(89_999), -17);
     assert_eq!(adjusted.available(90_000), 0);
-    assert_eq!(adjusted.wait_for(0, 1_000), Wait::After(90_060));
+    assert_eq!(adjusted.wait_for(0, 1_000), RetryAfter::after_millis(90_060));
     assert!(adjusted.try_take(90_059, 1_000).is_err());
     assert!(adjusted.try_take(90_060, 1_000).is_ok());
 }
 
 #[test]
 fn what_was_not_used_goes_back_and_never_above_the_burst() {
-    let after = meter("tpm:1000", 200_000);
+    let after = token_bucket("tpm:1000", 200_000);
     assert_eq!(after.credit(0, 300_000).tokens, 500_000);
     assert_eq!(after.credit(0, 800_001).tokens, 1_000_000);
     // A level above the burst, as an unclamped refund of the peer leaves it, is cut.
-    assert_eq!(meter("rpm:100", 120_000).available(0), 100_000);
+    assert_eq!(token_bucket("rpm:100", 120_000).available(0), 100_000);
 }
 
 #[test]

@@ -65,9 +65,9 @@ proptest! {
     }
 
     #[test]
-    fn a_ulid_round_trips_and_keeps_its_moment(millis in 0..=Timestamp::MAX.millis(), chance in any::<u128>()) {
+    fn a_ulid_round_trips_and_keeps_its_moment(millis in 0..=Timestamp::MAX.millis(), random in any::<u128>()) {
         let moment = Timestamp::from_millis(millis);
-        let id = Ulid::new(moment, chance);
+        let id = Ulid::new(moment, random);
         let text = id.to_string();
         prop_assert_eq!(text.len(), 26);
         prop_assert_eq!(Ulid::parse(&text), Some(id));
@@ -183,6 +183,6 @@ fn a_ulid_has_48_bits_of_time_and_no_more_than_128_bits() {
     assert_eq!(
         id.to_string(),
         "01ARYZ6S41ZZZZZZZZZZZZZZZZ",
-        "chance stays in its 80 bits"
+        "random stays in its 80 bits"
     );
 }

@@ -13,7 +13,7 @@ use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-use zae_limiter::{EmbeddedStore, Meter, Principal, RateLimiter, StackName};
+use zae_limiter::{CapacityMeter, EmbeddedStore, Principal, RateLimiter, StackName};
 
 use crate::error::{Error, Result};
 use crate::parse;
@@ -104,8 +104,8 @@ pub(crate) async fn limiter(location: &TableLocation, name: &StackName) -> Resul
 pub(crate) async fn metered_limiter(
     location: &TableLocation,
     name: &StackName,
-) -> Result<(RateLimiter, Meter)> {
-    let meter = Meter::new();
+) -> Result<(RateLimiter, CapacityMeter)> {
+    let meter = CapacityMeter::new();
     let builder = builder(location, name).await?.meter(meter.clone());
     Ok((finish(location, builder).await?, meter))
 }

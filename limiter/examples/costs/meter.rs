@@ -28,12 +28,12 @@ pub(crate) struct Bill {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Meter {
+pub(crate) struct CapacityMeter {
     store: EmbeddedStore,
     bill: Arc<Mutex<Bill>>,
 }
 
-impl Meter {
+impl CapacityMeter {
     pub(crate) fn new(store: EmbeddedStore) -> Self {
         Self {
             store,
@@ -73,7 +73,7 @@ impl Meter {
     }
 }
 
-impl HttpConnector for Meter {
+impl HttpConnector for CapacityMeter {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
@@ -93,7 +93,7 @@ impl HttpConnector for Meter {
     }
 }
 
-impl HttpClient for Meter {
+impl HttpClient for CapacityMeter {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }

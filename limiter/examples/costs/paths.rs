@@ -10,7 +10,7 @@ use zae_limiter::{
     Clock, EmbeddedStore, Error, Lease, Limit, ManualClock, NewEntity, RateLimiter, Result, SystemClock,
 };
 
-use super::meter::{Bill, Meter, ROUND_TRIP};
+use super::meter::{Bill, CapacityMeter, ROUND_TRIP};
 
 /// What one path costs.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Cost {
 
 /// A table in memory, a clock that is moved by hand, and the costs so far.
 struct Stand {
-    meter: Meter,
+    meter: CapacityMeter,
     clock: Arc<ManualClock>,
     costs: Vec<Cost>,
 }
@@ -76,7 +76,7 @@ fn refused(result: Result<()>) -> Result<()> {
 /// paused time: round trips are told apart by it.
 pub(crate) async fn measure() -> Result<Vec<Cost>> {
     let mut stand = Stand {
-        meter: Meter::new(EmbeddedStore::memory()?),
+        meter: CapacityMeter::new(EmbeddedStore::memory()?),
         clock: Arc::new(ManualClock::at(SystemClock::new().now())),
         costs: Vec::new(),
     };

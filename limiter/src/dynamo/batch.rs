@@ -10,7 +10,7 @@ use zae_limiter_schema::keys::Key;
 use super::convert::{SdkItem, from_sdk_item, to_sdk_key};
 use super::{Budget, Table, key_of};
 use crate::Result;
-use crate::failure::Failure;
+use crate::dynamo::failure::Failure;
 
 /// DynamoDB's limits.
 const MOST_READS: usize = 100;

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::operation::{
     batch_get_item, batch_write_item, delete_item, get_item, put_item, query, scan, transact_write_items,
     update_item,
 };
-use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::types::{ConsumedCapacity as SdkCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, Output};
 
@@ -21,11 +21,11 @@ const FAILED_WRITE: f64 = 1.0;
 /// Counts the calls of a limiter to its table, and the capacity that they consume. Clones count together.
 ///
 /// ```
-/// use zae_limiter::{Limit, Meter, RateLimiter};
+/// use zae_limiter::{Limit, CapacityMeter, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
-/// let meter = Meter::new();
+/// let meter = CapacityMeter::new();
 /// let limits = [Limit::per_minute("rpm", 100)?];
 /// let limiter = RateLimiter::embedded().default_limits(limits).meter(meter.clone()).await?;
 /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
@@ -36,14 +36,14 @@ const FAILED_WRITE: f64 = 1.0;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Meter {
-    consumed: Arc<Mutex<Consumed>>,
+pub struct CapacityMeter {
+    consumed: Arc<Mutex<ConsumedCapacity>>,
 }
 
 /// What was consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
-pub struct Consumed {
+pub struct ConsumedCapacity {
     /// Calls that were answered, whatever the answer.
     pub calls: u64,
     /// Units of read capacity.
@@ -53,18 +53,18 @@ pub struct Consumed {
     pub write_units: f64,
 }
 
-impl Meter {
+impl CapacityMeter {
     /// A meter that has counted nothing yet, for [`Builder::meter`](crate::Builder::meter).
     pub fn new() -> Self {
         Self::default()
     }
 
     /// What was consumed so far.
-    pub fn consumed(&self) -> Consumed {
+    pub fn consumed(&self) -> ConsumedCapacity {
         *self.lock()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Consumed> {
+    fn lock(&self) -> MutexGuard<'_, ConsumedCapacity> {
         self.consumed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +79,7 @@ macro_rules! metered {
         }
 
         /// What an answer tells: of each table.
-        fn told(output: &Output) -> Vec<&ConsumedCapacity> {
+        fn told(output: &Output) -> Vec<&SdkCapacity> {
             $(if let Some(output) = output.downcast_ref::<$operation::$output>() {
                 return output.consumed_capacity.iter().flat_map(Told::parts).collect();
             })+
@@ -101,17 +101,17 @@ metered! {
 }
 
 trait Told {
-    fn parts(&self) -> &[ConsumedCapacity];
+    fn parts(&self) -> &[SdkCapacity];
 }
 
-impl Told for ConsumedCapacity {
-    fn parts(&self) -> &[ConsumedCapacity] {
+impl Told for SdkCapacity {
+    fn parts(&self) -> &[SdkCapacity] {
         std::slice::from_ref(self)
     }
 }
 
-impl Told for Vec<ConsumedCapacity> {
-    fn parts(&self) -> &[ConsumedCapacity] {
+impl Told for Vec<SdkCapacity> {
+    fn parts(&self) -> &[SdkCapacity] {
         self
     }
 }
@@ -144,9 +144,9 @@ fn failed_condition(error: &Error) -> bool {
         .any(|code| code == "ConditionalCheckFailedException")
 }
 
-impl Intercept for Meter {
+impl Intercept for CapacityMeter {
     fn name(&self) -> &'static str {
-        "Meter"
+        "CapacityMeter"
     }
 
     // Before it is serialised, and so before it is signed.
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use crate::{EmbeddedStore, Error, Limit, RateLimiter};
 
-    async fn metered(store: &EmbeddedStore) -> (RateLimiter, Meter) {
-        let meter = Meter::new();
+    async fn metered(store: &EmbeddedStore) -> (RateLimiter, CapacityMeter) {
+        let meter = CapacityMeter::new();
         let builder = RateLimiter::embedded_in(store)
             .default_limits([Limit::per_day("rpd", 10).unwrap()])
             .meter(meter.clone());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// What some work consumes.
-    async fn of<T>(meter: &Meter, work: impl Future<Output = T>) -> (T, u64, f64, f64) {
+    async fn of<T>(meter: &CapacityMeter, work: impl Future<Output = T>) -> (T, u64, f64, f64) {
         let before = meter.consumed();
         let made = work.await;
         let after = meter.consumed();

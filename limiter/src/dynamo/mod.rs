@@ -3,15 +3,19 @@
 
 mod batch;
 mod convert;
+pub(crate) mod entropy;
+pub(crate) mod expression;
+pub(crate) mod failure;
 mod meter;
 mod placeholders;
 mod query;
 mod send;
+pub(crate) mod server_time;
 mod transaction;
 mod update;
 
 pub(crate) use convert::{SdkItem, from_sdk_item, to_sdk_key, to_sdk_value};
-pub use meter::{Consumed, Meter};
+pub use meter::{CapacityMeter, ConsumedCapacity};
 pub(crate) use placeholders::Placeholders;
 pub(crate) use query::{Filter, Query, RawPage, Sort};
 pub(crate) use send::Budget;
@@ -27,7 +31,7 @@ use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::Result;
-use crate::entropy::Entropy;
+use crate::dynamo::entropy::Entropy;
 
 /// One table, and how patiently to talk to it.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Table;
 use crate::Error;
-use crate::failure::{Failure, classify};
+use crate::dynamo::failure::{Failure, classify};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use zae_limiter_schema::{AttributeValue, Item};
 
 use super::convert::{from_sdk_item, to_sdk_item, to_sdk_key};
 use super::{Placeholders, Table, Update};
-use crate::failure::Failure;
+use crate::dynamo::failure::Failure;
 use crate::{Error, Result};
 
 /// DynamoDB's limit.

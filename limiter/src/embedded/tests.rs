@@ -96,8 +96,8 @@ async fn an_invalid_request_is_a_validation_error_to_the_sdk() {
     let error = client.describe_table().table_name("x").send().await.unwrap_err();
     assert!(
         matches!(
-            crate::failure::classify(&error),
-            crate::failure::Failure::Invalid(_)
+            crate::dynamo::failure::classify(&error),
+            crate::dynamo::failure::Failure::Invalid(_)
         ),
         "{error:?}"
     );
@@ -108,7 +108,7 @@ async fn an_invalid_request_is_a_validation_error_to_the_sdk() {
         .await
         .unwrap_err();
     assert_eq!(
-        crate::failure::classify(&error),
-        crate::failure::Failure::MissingTable
+        crate::dynamo::failure::classify(&error),
+        crate::dynamo::failure::Failure::MissingTable
     );
 }

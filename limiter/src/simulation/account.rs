@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{BucketWrite, Image, Meter, Params, RowForm, Shape};
+use zae_limiter_schema::bucket::{BucketWrite, Image, Params, RowForm, TokenBucket, WriteKind};
 
 /// How long what happened is kept, to judge refusals by, in milliseconds.
 const HISTORY: i64 = 10_000;
@@ -11,8 +11,8 @@ const HISTORY: i64 = 10_000;
 /// One limit as it should be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exact {
-    pub(super) meter: Meter,
-    /// The moment the meter stands at. Each limit has its own: writes are decided at one moment and applied at another.
+    pub(super) token_bucket: TokenBucket,
+    /// The moment the token_bucket stands at. Each limit has its own: writes are decided at one moment and applied at another.
     pub(super) at: i64,
     /// Net consumption and creation, for the cumulative bound.
     pub(super) created: i64,
@@ -37,7 +37,7 @@ pub(super) struct Account {
 impl Exact {
     pub(super) fn advance(&mut self, to: i64) {
         if to > self.at {
-            self.meter = self.meter.refilled(i128::from(to - self.at));
+            self.token_bucket = self.token_bucket.refilled(i128::from(to - self.at));
             self.at = to;
         }
     }
@@ -48,12 +48,12 @@ impl Account {
         self.limits.clear();
         self.history.clear();
         for (name, limit) in &after.limits {
-            let meter = Meter::full(limit.meter.params);
+            let token_bucket = TokenBucket::full(limit.token_bucket.params);
             let created = write.decided_at.millis();
             self.limits.insert(
                 name.clone(),
                 Exact {
-                    meter,
+                    token_bucket,
                     at: created,
                     created,
                     net: 0,
@@ -69,9 +69,9 @@ impl Account {
     pub(super) fn reparameter(&mut self, after: &Image, write: &BucketWrite) {
         let now = write.decided_at.millis();
         for (name, limit) in &after.limits {
-            let params = limit.meter.params;
+            let params = limit.token_bucket.params;
             let exact = self.limits.entry(name.clone()).or_insert(Exact {
-                meter: Meter::full(params),
+                token_bucket: TokenBucket::full(params),
                 at: now,
                 created: now,
                 net: 0,
@@ -82,24 +82,24 @@ impl Account {
             });
             let behind = i128::from(exact.at - now).max(0);
             let earned = |params: Params| behind * params.amount() / params.period() + 1;
-            exact.slack = earned(params).max(earned(exact.meter.params));
+            exact.slack = earned(params).max(earned(exact.token_bucket.params));
             if behind == 0 {
                 exact.slack = 0;
             }
             exact.advance(now);
             // What is given back fits under the old burst or is lost, like what comes back.
             let credit = write.batch.demand(name).credit;
-            exact.meter = exact.meter.credit(0, credit);
+            exact.token_bucket = exact.token_bucket.credit(0, credit);
             exact.net -= credit;
-            if exact.meter.params != params {
-                let tokens = exact.meter.tokens.min(params.burst());
+            if exact.token_bucket.params != params {
+                let tokens = exact.token_bucket.tokens.min(params.burst());
                 // A change of rate may lose what is left of the last division, which is less than a millitoken.
-                let remainder = if exact.meter.params.same_rate(&params) {
-                    exact.meter.remainder
+                let remainder = if exact.token_bucket.params.same_rate(&params) {
+                    exact.token_bucket.remainder
                 } else {
                     0
                 };
-                exact.meter = Meter {
+                exact.token_bucket = TokenBucket {
                     params,
                     tokens,
                     remainder,
@@ -113,7 +113,7 @@ impl Account {
     /// Books the write's demands. Every debit must have been there.
     pub(super) fn book(&mut self, write: &BucketWrite, with_peers: bool, spread: i64) -> Vec<String> {
         let mut found = Vec::new();
-        let moves_all = !matches!(write.shape, Shape::Touch);
+        let moves_all = !matches!(write.kind, WriteKind::Touch);
         for (name, exact) in &mut self.limits {
             let demand = write.batch.demand(name);
             if !moves_all && !demand.moves_tokens() {
@@ -124,31 +124,32 @@ impl Account {
             // A write counts from the moment it was decided: what it gave back left room then, and what has come back
             // since, until a later write that arrived first, is kept.
             if demand.credit > 0 && exact.behind > 0 {
-                let params = exact.meter.params;
+                let params = exact.token_bucket.params;
                 let kept = i128::from(exact.behind) * params.amount() / params.period() + 1;
                 exact.latent = exact.latent.max(kept);
             }
             exact.advance(now);
             exact.latest = exact.latest.max(now);
-            let credit = if write.shape == Shape::Parameters {
+            let credit = if write.kind == WriteKind::Reconfigure {
                 0
             } else {
                 demand.credit
             };
-            exact.meter = exact.meter.credit(0, credit).force_take(0, demand.adjust);
+            exact.token_bucket = exact.token_bucket.credit(0, credit).force_take(0, demand.adjust);
             exact.net += demand.adjust - credit;
-            let early = i128::from(spread) * exact.meter.params.amount() / exact.meter.params.period();
-            let missing = demand.debit - exact.meter.tokens;
+            let early =
+                i128::from(spread) * exact.token_bucket.params.amount() / exact.token_bucket.params.period();
+            let missing = demand.debit - exact.token_bucket.tokens;
             if demand.debit > 0 && missing > early + exact.latent && !with_peers {
                 found.push(format!(
                     "{name}: admitted {missing} millitokens more than there were"
                 ));
             }
-            exact.meter = exact.meter.force_take(0, demand.debit);
+            exact.token_bucket = exact.token_bucket.force_take(0, demand.debit);
             exact.net += demand.debit;
             let since = i128::from(exact.latest - exact.created);
-            let ever = exact.meter.params.burst()
-                + since * exact.meter.params.amount() / exact.meter.params.period();
+            let ever = exact.token_bucket.params.burst()
+                + since * exact.token_bucket.params.amount() / exact.token_bucket.params.period();
             if demand.debit > 0 && exact.net > ever + early + 1 {
                 let by = exact.net - ever;
                 found.push(format!(
@@ -170,7 +171,7 @@ impl Account {
             .collect();
         for name in dropped {
             let exact = self.limits.remove(&name);
-            if exact.is_some_and(|exact| exact.meter.tokens < exact.meter.params.burst()) {
+            if exact.is_some_and(|exact| exact.token_bucket.tokens < exact.token_bucket.params.burst()) {
                 found.push(format!("{name}: left the bucket before it was full"));
             }
         }
@@ -179,7 +180,7 @@ impl Account {
                 continue;
             };
             let elapsed = i128::from((exact.at - after.refilled_at.millis()).max(0));
-            let (stored, right) = (limit.meter.available(elapsed), exact.meter.tokens);
+            let (stored, right) = (limit.token_bucket.available(elapsed), exact.token_bucket.tokens);
             let difference = stored - right;
 
             // A touch that sets a level rounds down by less than a millitoken, one that credits may keep a remainder
@@ -190,11 +191,11 @@ impl Account {
                     "{name}: stored level {stored}, exact level {right} ({difference})"
                 ));
             }
-            let rounds = write.shape == Shape::Parameters || has_full_touch(write, name);
+            let rounds = write.kind == WriteKind::Reconfigure || has_full_touch(write, name);
             if (0..=up).contains(&difference) || (rounds && (-down..=0).contains(&difference)) {
-                exact.meter.tokens = stored;
+                exact.token_bucket.tokens = stored;
             }
-            if write.shape != Shape::Touch && exact.behind == 0 {
+            if write.kind != WriteKind::Touch && exact.behind == 0 {
                 exact.latent = 0;
             }
             exact.slack = 0;
@@ -206,7 +207,7 @@ impl Account {
         let levels = self
             .limits
             .iter()
-            .map(|(name, exact)| (name.clone(), exact.meter.tokens))
+            .map(|(name, exact)| (name.clone(), exact.token_bucket.tokens))
             .collect();
         self.history.push_back((at, levels));
         while self.history.len() > 2 && self.history[1].0 < at - HISTORY {
@@ -216,7 +217,7 @@ impl Account {
 }
 
 fn has_full_touch(write: &BucketWrite, name: &LimitName) -> bool {
-    write.shape == Shape::Touch
+    write.kind == WriteKind::Touch
         && write
             .rows
             .iter()

@@ -1,7 +1,7 @@
 //! Writes as they would be without one of the protocol's rules.
 
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RowForm, Scalar, Shape, Statement,
+    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RowForm, Scalar, Statement, WriteKind,
 };
 
 use super::Mutation;
@@ -16,7 +16,7 @@ pub(super) fn broken(
     let mut statement = write.statement();
     let is_tokens = |attr: &Attr| matches!(attr, Attr::Limit(_, Field::Tokens));
     match mutation {
-        Some(Mutation::TouchWithoutCeiling) if write.shape == Shape::Touch => {
+        Some(Mutation::TouchWithoutCeiling) if write.kind == WriteKind::Touch => {
             statement
                 .conditions
                 .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
@@ -32,12 +32,12 @@ pub(super) fn broken(
                 _ => true,
             });
         }
-        Some(Mutation::RefillAgainstStaleLevel) if write.shape == Shape::Settle => {
+        Some(Mutation::RefillAgainstStaleLevel) if write.kind == WriteKind::Refill => {
             statement
                 .conditions
                 .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
         }
-        Some(Mutation::RefillCutToStaleLevel) if write.shape == Shape::Settle => {
+        Some(Mutation::RefillCutToStaleLevel) if write.kind == WriteKind::Refill => {
             cut_refill(&mut statement, write, seen);
         }
         Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
@@ -55,7 +55,7 @@ fn cut_refill(statement: &mut Statement, write: &BucketWrite, seen: &Attributes)
     for (name, limit) in &image.limits {
         let tokens = Attr::Limit(name.clone(), Field::Tokens);
         let demand = write.batch.demand(name);
-        let refill = limit.meter.refilled(elapsed).tokens - limit.meter.tokens;
+        let refill = limit.token_bucket.refilled(elapsed).tokens - limit.token_bucket.tokens;
         let added = refill + demand.credit - demand.adjust - demand.debit;
         statement.conditions.retain(|condition| {
             !matches!(condition, Condition::AtMost(attr, _) | Condition::AtLeast(attr, _) if *attr == tokens)

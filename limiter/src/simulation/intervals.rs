@@ -48,7 +48,7 @@ impl Intervals {
         let (from, to) = (decided.min(at), decided.max(at));
         for (name, limit) in &after.limits {
             let record = self.records.entry((write.key.clone(), name.clone())).or_default();
-            record.in_force(limit.meter.params, from, to);
+            record.in_force(limit.token_bucket.params, from, to);
             let demand = write.batch.demand(name);
             if demand.debit > 0 {
                 record.debits.push(Span {

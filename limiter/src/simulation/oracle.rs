@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, Shape};
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, WriteKind};
 
 use super::account::{Account, Exact};
 use super::clock::START;
@@ -85,13 +85,13 @@ impl Oracle {
         };
         self.intervals.applied(write, &after, at);
         let mut account = self.accounts.remove(&write.key).unwrap_or_default();
-        match write.shape {
-            Shape::New => account.create(&after, write),
-            Shape::Parameters => {
+        match write.kind {
+            WriteKind::Create => account.create(&after, write),
+            WriteKind::Reconfigure => {
                 self.parameters += 1;
                 account.reparameter(&after, write);
             }
-            Shape::Touch | Shape::Settle => {}
+            WriteKind::Touch | WriteKind::Refill => {}
         }
         let mut found = account.book(write, self.with_peers, self.spread);
         if !self.with_peers && self.spread == 0 {
@@ -106,7 +106,7 @@ impl Oracle {
             let key = &write.key;
             self.violation(
                 at,
-                format!("{:?} on {}/{}: {what}", write.shape, key.entity, key.resource),
+                format!("{:?} on {}/{}: {what}", write.kind, key.entity, key.resource),
             );
         }
     }
@@ -136,7 +136,7 @@ impl Oracle {
         let account = self.accounts.entry(key.clone()).or_default();
         for (name, limit) in &after.limits {
             let exact = account.limits.entry(name.clone()).or_insert(Exact {
-                meter: limit.meter,
+                token_bucket: limit.token_bucket,
                 at,
                 created: at,
                 net: 0,
@@ -162,8 +162,8 @@ impl Oracle {
         self.expired += 1;
         for (name, exact) in &mut account.limits {
             exact.advance(at);
-            if exact.meter.tokens < exact.meter.params.burst() && !self.with_peers {
-                let missing = exact.meter.params.burst() - exact.meter.tokens;
+            if exact.token_bucket.tokens < exact.token_bucket.params.burst() && !self.with_peers {
+                let missing = exact.token_bucket.params.burst() - exact.token_bucket.tokens;
                 let what = format!(
                     "{}: {name} was forgotten {missing} millitokens before it was full",
                     key.entity
@@ -189,7 +189,7 @@ impl Oracle {
             let Some(exact) = account.limits.get(limit) else {
                 return true;
             };
-            if exact.meter.params.burst() < *amount {
+            if exact.token_bucket.params.burst() < *amount {
                 return true;
             }
             let before = account.history.iter().rev().find(|(moment, _)| *moment <= from);
@@ -199,8 +199,8 @@ impl Oracle {
                 .filter(|(moment, _)| (from..=to).contains(moment));
             before.into_iter().chain(during).any(|(moment, levels)| {
                 let level = levels.get(limit).copied().unwrap_or(i128::MAX);
-                let refilled = i128::from(from - moment).max(0) * exact.meter.params.amount()
-                    / exact.meter.params.period();
+                let refilled = i128::from(from - moment).max(0) * exact.token_bucket.params.amount()
+                    / exact.token_bucket.params.period();
                 level.saturating_add(refilled) < *amount
             })
         })

@@ -44,7 +44,7 @@ impl Peer {
         sleep(Duration::from_millis(millis)).await;
     }
 
-    /// Changes the item if the function does; the oracle hears of it.
+    /// Deltas the item if the function does; the oracle hears of it.
     async fn at_the_table(&mut self, change: impl FnOnce(&Attributes) -> Option<Attributes>) -> bool {
         self.latency().await;
         let changed = {
@@ -75,17 +75,17 @@ impl Peer {
         let elapsed = i128::from(read_at - seen.refilled_at.millis()).max(0);
         let mut refills = Amounts::new();
         for (limit, on_item) in &seen.limits {
-            let params = on_item.meter.params;
+            let params = on_item.token_bucket.params;
             let earned = elapsed * params.amount() / params.period();
             let level = if earned > 0 {
-                params.burst().min(on_item.meter.tokens + earned)
+                params.burst().min(on_item.token_bucket.tokens + earned)
             } else {
-                on_item.meter.tokens
+                on_item.token_bucket.tokens
             };
             if level < amounts.get(limit).copied().unwrap_or(0) {
                 return false;
             }
-            refills.insert(limit.clone(), level - on_item.meter.tokens);
+            refills.insert(limit.clone(), level - on_item.token_bucket.tokens);
         }
         let commit_at = lock(&self.world).clock.millis();
         let rf = i128::from(seen.refilled_at.millis());

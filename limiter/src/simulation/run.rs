@@ -15,13 +15,14 @@ use super::expiry::forget_expired;
 use super::faults::Scenario;
 use super::oracle::Violation;
 use super::peer::Peer;
-use super::traffic::{Caller, RESOURCE, SharedTally, Tally};
+use super::traffic::{Caller, InFlight, RESOURCE, SharedTally};
 use super::world::{Port, Shared, World, lock};
-use crate::admission::{Acquire, Lanes};
+use crate::acquire::Acquire;
+use crate::bucket::Buckets;
 use crate::builder::Settings;
-use crate::cache::{CacheLimits, ConfigCache};
-use crate::entropy::Entropy;
-use crate::resolution::Defaults;
+use crate::config::cache::{CacheLimits, ConfigCache};
+use crate::config::resolution::Defaults;
+use crate::dynamo::entropy::Entropy;
 
 /// What a run came to.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ fn entity(name: &str) -> EntityId {
 
 struct Limiter {
     port: Arc<Port>,
-    lanes: Arc<Lanes>,
+    buckets: Arc<Buckets>,
     callers: JoinSet<()>,
 }
 
@@ -125,7 +126,7 @@ impl Run {
             ..Settings::default()
         };
         let entropy = Arc::new(Entropy::seeded(seed));
-        let lanes = Lanes::new(
+        let buckets = Buckets::new(
             port.clone(),
             cache,
             clock,
@@ -133,12 +134,12 @@ impl Run {
             settings,
             "simulated".to_owned(),
         );
-        let lanes = Arc::new(lanes);
+        let buckets = Arc::new(buckets);
         let mut callers = JoinSet::new();
         for index in 0..self.scenario.callers_per_limiter {
             let caller = Caller {
                 world: self.world.clone(),
-                lanes: lanes.clone(),
+                buckets: buckets.clone(),
                 tally: self.tally.clone(),
                 entities: vec![entity("a"), entity("b")],
                 random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
@@ -148,7 +149,11 @@ impl Run {
             };
             callers.spawn(caller.run());
         }
-        Limiter { port, lanes, callers }
+        Limiter {
+            port,
+            buckets,
+            callers,
+        }
     }
 }
 
@@ -168,7 +173,7 @@ async fn simulate(scenario: Scenario) -> Report {
         random: fastrand::Rng::with_seed(scenario.seed),
         scenario,
         world: world.clone(),
-        tally: Arc::new(Mutex::new(Tally::default())),
+        tally: Arc::new(Mutex::new(InFlight::default())),
         clock,
         made: 0,
         crashed: false,
@@ -234,18 +239,18 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     others.shutdown().await;
     lock(&run.world).calm = true;
     for limiter in &limiters {
-        limiter.lanes.settled().await;
+        limiter.buckets.settled().await;
     }
     sleep(Duration::from_secs(2)).await;
     // What arrived after its sender had looked shows when the bucket is used again.
     for limiter in &limiters {
         for name in ["a", "b"] {
-            let last = Acquire::new(limiter.lanes.clone(), name.to_owned(), RESOURCE.to_owned());
+            let last = Acquire::new(limiter.buckets.clone(), name.to_owned(), RESOURCE.to_owned());
             if let Ok(lease) = last.consume("rpm", 1).await {
                 drop(lease.rollback().await);
             }
         }
-        limiter.lanes.settled().await;
+        limiter.buckets.settled().await;
     }
     let mut world = lock(&run.world);
     let tally = run
@@ -256,7 +261,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     let mut doubt: BTreeMap<_, (i128, i128)> = BTreeMap::new();
     for unwritten in limiters
         .iter()
-        .flat_map(|limiter| limiter.lanes.report().unwritten)
+        .flat_map(|limiter| limiter.buckets.report().unwritten)
     {
         let key = BucketKey {
             entity: unwritten.entity,

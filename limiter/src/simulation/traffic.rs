@@ -11,13 +11,14 @@ use zae_limiter_schema::{EntityId, LimitName, Resource};
 use super::oracle::Violation;
 use super::world::{Shared, lock};
 use crate::Error;
-use crate::admission::{Acquire, Lanes, Lease};
+use crate::acquire::{Acquire, Lease};
+use crate::bucket::Buckets;
 
 pub(super) const RESOURCE: &str = "model";
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct InFlight {
     pub(super) acquires: u64,
     pub(super) granted: u64,
     pub(super) refused: u64,
@@ -26,11 +27,11 @@ pub(super) struct Tally {
     pub(super) expected: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
-pub(super) type SharedTally = Arc<Mutex<Tally>>;
+pub(super) type SharedTally = Arc<Mutex<InFlight>>;
 
 pub(super) struct Caller {
     pub(super) world: Shared,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) buckets: Arc<Buckets>,
     pub(super) tally: SharedTally,
     pub(super) entities: Vec<EntityId>,
     pub(super) random: fastrand::Rng,
@@ -58,7 +59,7 @@ impl Caller {
         }
     }
 
-    fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
+    fn tally(&self) -> std::sync::MutexGuard<'_, InFlight> {
         self.tally
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -88,7 +89,7 @@ impl Caller {
         let amounts = [("rpm", self.random.u64(1..=2)), ("tpm", self.random.u64(1..=8))];
         let from = lock(&self.world).clock.millis();
         self.tally().acquires += 1;
-        let mut acquire = Acquire::new(self.lanes.clone(), entity.to_string(), RESOURCE.to_owned());
+        let mut acquire = Acquire::new(self.buckets.clone(), entity.to_string(), RESOURCE.to_owned());
         for (limit, tokens) in amounts {
             acquire = acquire.consume(limit, tokens);
         }

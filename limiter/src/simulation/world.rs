@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Params, Refused, Shape};
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Params, Refused, WriteKind};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, EntityRecord, LimitSet, Metadata, Resource, Timestamp,
 };
@@ -22,7 +22,7 @@ use super::clock::SimClock;
 use super::faults::Scenario;
 use super::oracle::Oracle;
 use crate::Error;
-use crate::backend::{Backend, Capabilities, ConfigSource, LoadedConfig, Pending, WriteOutcome};
+use crate::store::{Capabilities, ConfigSource, LoadedConfig, Pending, Store, WriteOutcome};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
 const PARAMETERS_FRESH: i64 = 3_000;
@@ -71,7 +71,7 @@ impl World {
         }
     }
 
-    pub(super) fn chance(&mut self, thousandths: u32) -> bool {
+    pub(super) fn random(&mut self, thousandths: u32) -> bool {
         !self.calm && self.random.u32(0..1000) < thousandths
     }
 
@@ -95,7 +95,7 @@ impl World {
     /// The item, or the one before it for a read that may be behind.
     fn item(&mut self, key: &BucketKey, consistent: bool) -> Option<&Attributes> {
         let stale = self.scenario.stale_reads;
-        if !consistent && self.chance(stale) {
+        if !consistent && self.random(stale) {
             self.behind.get(key)
         } else {
             self.items.get(key)
@@ -162,7 +162,7 @@ impl World {
 
     /// Parameters must be those of a configuration that was in force when the writer read it, a moment ago.
     fn check_parameters(&mut self, write: &BucketWrite, at: i64) {
-        if write.shape != Shape::Parameters {
+        if write.kind != WriteKind::Reconfigure {
             return;
         }
         let written: BTreeMap<_, _> = write
@@ -209,7 +209,7 @@ impl Port {
         self.wait_for_latency().await;
         let mut world = lock(&self.world);
         let failed = world.scenario.failed_reads;
-        if world.chance(failed) {
+        if world.random(failed) {
             return Err(Error::Unavailable {
                 operation: "GetItem",
                 table: "simulated".to_owned(),
@@ -228,11 +228,11 @@ impl Port {
             let mut world = lock(&self.world);
             let scenario = world.scenario.clone();
             (
-                world.chance(scenario.lost_requests),
-                world.chance(scenario.lost_answers),
-                world.chance(scenario.late),
-                world.chance(scenario.throttled),
-                world.chance(scenario.conflicts),
+                world.random(scenario.lost_requests),
+                world.random(scenario.lost_answers),
+                world.random(scenario.late),
+                world.random(scenario.throttled),
+                world.random(scenario.conflicts),
                 world.between(1..=4),
                 world.between(1..=3),
             )
@@ -291,7 +291,7 @@ impl ConfigSource for Port {
     }
 }
 
-impl Backend for Port {
+impl Store for Port {
     fn capabilities(&self) -> Capabilities {
         Capabilities { server_time: false }
     }

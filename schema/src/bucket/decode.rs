@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attr, Attributes, Etag, Field, Image, LimitImage, Meter, Params, Scalar};
+use super::{Attr, Attributes, Etag, Field, Image, LimitImage, Params, Scalar, TokenBucket};
 use crate::item::Malformed;
 use crate::{EntityId, LimitName, Timestamp};
 
@@ -61,7 +61,10 @@ impl Attributes {
     fn limit(&self, name: &LimitName) -> Result<Option<LimitImage>, Malformed> {
         let attr = |field| Attr::Limit(name.clone(), field);
         let param = |field| self.optional_number(&attr(field), 0..=Params::MAX_AMOUNT);
-        let tokens = self.optional_number(&attr(Field::Tokens), -Meter::MAX_TOKENS..=Meter::MAX_TOKENS)?;
+        let tokens = self.optional_number(
+            &attr(Field::Tokens),
+            -TokenBucket::MAX_TOKENS..=TokenBucket::MAX_TOKENS,
+        )?;
         let params = match (
             param(Field::Capacity)?,
             param(Field::Burst)?,
@@ -83,7 +86,7 @@ impl Attributes {
             .optional_number(&attr(Field::Consumed), -MAX_COUNTER..=MAX_COUNTER)?
             .unwrap_or(0);
         Ok(Some(LimitImage {
-            meter: Meter {
+            token_bucket: TokenBucket {
                 params,
                 tokens,
                 remainder,

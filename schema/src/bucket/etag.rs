@@ -59,12 +59,12 @@ pub struct Incarnation([u8; 6]);
 
 impl Incarnation {
     /// The incarnation for a drawn number.
-    pub const fn from_random(mut chance: u64) -> Self {
+    pub const fn from_random(mut random: u64) -> Self {
         let mut text = [0; 6];
         let mut place = 0;
         while place < text.len() {
-            text[place] = ALPHABET[(chance & 63) as usize];
-            chance >>= 6;
+            text[place] = ALPHABET[(random & 63) as usize];
+            random >>= 6;
             place += 1;
         }
         Self(text)

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ClientId, Etag, Meter};
+use super::{ClientId, Etag, TokenBucket};
 use crate::{EntityId, LimitName, Timestamp};
 
 /// One limit of a bucket as last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitImage {
     /// Parameters, level and remainder.
-    pub meter: Meter,
+    pub token_bucket: TokenBucket,
     /// Net millitokens consumed since the limit came to the bucket (`tc`).
     pub consumed: i128,
 }
@@ -48,8 +48,8 @@ impl Image {
     pub fn expires_before_full(&self, now: Timestamp) -> bool {
         let elapsed = self.elapsed(now);
         let to_full = self.limits.values().map(|limit| {
-            let Meter { params, .. } = limit.meter;
-            params.time_for(params.burst() - limit.meter.available(elapsed))
+            let TokenBucket { params, .. } = limit.token_bucket;
+            params.time_for(params.burst() - limit.token_bucket.available(elapsed))
         });
         let to_full = to_full.max().unwrap_or(0);
         let full_at = i128::from(now.millis()) + to_full;

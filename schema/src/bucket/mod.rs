@@ -2,12 +2,12 @@
 //!
 //! A bucket is one item with all limits of an entity on a resource. Each limit has a level in millitokens (`tk`), and all
 //! of them share the moment of their last refill (`rf`). What has come back since then is computed when it is needed
-//! ([`Meter`]), exactly: the remainder of the division is kept (`rr`).
+//! ([`TokenBucket`]), exactly: the remainder of the division is kept (`rr`).
 //!
 //! Every change is one conditional update ([`BucketWrite`]) that is exact for a stated range of the item's state: a stale
-//! image can make it fail, never make it wrong. A write has a [`Shape`] (touch, settle, new, parameters) and a row per
+//! image can make it fail, never make it wrong. A write has a [`WriteKind`] (touch, settle, new, parameters) and a row per
 //! limit: *open* where refill and credits fit under the burst (the level is added to) or *full* where they do not (the
-//! level is set). [`Footing`] chooses shape and rows from the last image seen; [`Statement`] is the write as conditions and
+//! level is set). [`Evaluation`] chooses kind and rows from the last image seen; [`Statement`] is the write as conditions and
 //! actions on attributes, which the client compiles to an `UpdateItem` and [`Attributes::apply`] interprets.
 //!
 //! Numbers that come from a table are bounded when they are read (levels to ±10²⁴, parameters to 10¹⁸ and periods to
@@ -15,33 +15,35 @@
 
 mod attributes;
 mod batch;
+mod config;
 mod decode;
 mod etag;
-mod footing;
+mod evaluation;
 mod image;
-mod meter;
 mod params;
 mod plan;
+mod retry_after;
 mod row;
 mod size;
 mod slot;
 mod statement;
-mod terms;
+mod token_bucket;
 mod ttl;
 mod write;
 
 pub use attributes::{Attr, Attributes, Field, Refused, Scalar};
 pub use batch::{Batch, Demand};
+pub use config::BucketConfig;
 pub use decode::Decoded;
 pub use etag::{Etag, Fingerprint, Incarnation};
-pub use footing::{Footing, Ground, Standing};
+pub use evaluation::{Evaluation, LimitState, Presence};
 pub use image::{Image, LimitImage};
-pub use meter::{Meter, Pending, Shortfall, Wait};
 pub use params::Params;
+pub use retry_after::RetryAfter;
 pub use row::{Remainder, Row, RowForm};
 pub use size::{WRITE_UNIT_BYTES, estimated_bytes};
 pub use slot::{ClientId, Slot, SlotBefore};
 pub use statement::{Action, Condition, Statement};
-pub use terms::Terms;
+pub use token_bucket::{Pending, Shortfall, TokenBucket};
 pub use ttl::TtlRule;
-pub use write::{BucketKey, BucketWrite, EtagClause, Expiry, Place, RefillClause, Relaxed, Shape};
+pub use write::{BucketKey, BucketWrite, EtagClause, Expiry, ParentLink, RefillClause, Relaxed, WriteKind};

@@ -1,9 +1,9 @@
-//! From a footing and a batch to the write that carries it.
+//! From a evaluation and a batch to the write that carries it.
 
-use super::footing::Basis;
+use super::evaluation::Basis;
 use super::{
-    Batch, BucketKey, BucketWrite, ClientId, Demand, EtagClause, Expiry, Footing, Ground, Image, Incarnation,
-    Place, RefillClause, Relaxed, Remainder, Row, RowForm, Shape, Slot, Standing,
+    Batch, BucketKey, BucketWrite, ClientId, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation,
+    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Slot, WriteKind,
 };
 use crate::{LimitName, Timestamp};
 
@@ -13,8 +13,8 @@ const RELAXED_PARTS: [i128; 3] = [4, 16, 64];
 /// At most so many old slots are removed by one write, to keep the expression short.
 const MOST_PRUNED: usize = 8;
 
-impl Footing<'_> {
-    /// The write that books the batch, if it [fits](Footing::fits).
+impl Evaluation<'_> {
+    /// The write that books the batch, if it [fits](Evaluation::fits).
     ///
     /// `incarnation` is used where the bucket is created or taken over from the Python peer.
     pub fn write(
@@ -35,14 +35,14 @@ impl Footing<'_> {
         slot: Slot,
         incarnation: Incarnation,
     ) -> BucketWrite {
-        let (shape, etag, refill, rows) = match self.basis {
+        let (kind, etag, refill, rows) = match self.basis {
             Basis::Create => {
-                let etag = EtagClause::Create(self.terms.etag(&incarnation.to_string()));
+                let etag = EtagClause::Create(self.config.etag(&incarnation.to_string()));
                 (
-                    Shape::New,
+                    WriteKind::Create,
                     etag,
                     RefillClause::Create(self.now),
-                    self.settled_rows(batch),
+                    self.refilled_rows(batch),
                 )
             }
             Basis::Parameters(image) => {
@@ -53,44 +53,44 @@ impl Footing<'_> {
                     .map_or(drawn.as_str(), |etag| etag.incarnation());
                 let etag = EtagClause::Replace {
                     seen: image.etag.clone(),
-                    new: self.terms.etag(kept),
+                    new: self.config.etag(kept),
                 };
                 let refill = RefillClause::Move {
                     from: image.refilled_at,
                     to: self.now,
                     relaxed: Vec::new(),
                 };
-                (Shape::Parameters, etag, refill, self.settled_rows(batch))
+                (WriteKind::Reconfigure, etag, refill, self.refilled_rows(batch))
             }
             Basis::Live(image) => {
-                // A bucket that matches its terms has an etag; an empty one matches no item and so writes nothing.
-                let etag = EtagClause::Keep(image.etag.clone().unwrap_or_else(|| self.terms.etag("")));
+                // A bucket that matches its config has an etag; an empty one matches no item and so writes nothing.
+                let etag = EtagClause::Keep(image.etag.clone().unwrap_or_else(|| self.config.etag("")));
                 if let Some(rows) = self.touch_rows(batch) {
-                    (Shape::Touch, etag, touch_refill(image, &rows), rows)
+                    (WriteKind::Touch, etag, touch_refill(image, &rows), rows)
                 } else {
-                    let rows = self.settled_rows(batch);
+                    let rows = self.refilled_rows(batch);
                     let relaxed = self.relaxed(image, batch, &rows);
                     let refill = RefillClause::Move {
                         from: image.refilled_at,
                         to: self.now,
                         relaxed,
                     };
-                    (Shape::Settle, etag, refill, rows)
+                    (WriteKind::Refill, etag, refill, rows)
                 }
             }
         };
-        let rewrites = matches!(shape, Shape::New | Shape::Parameters);
+        let rewrites = matches!(kind, WriteKind::Create | WriteKind::Reconfigure);
         BucketWrite {
-            expiry: self.expiry(shape, batch),
-            place: rewrites.then(|| Place {
-                cascade: self.terms.cascade(),
-                parent: self.terms.parent().cloned(),
+            expiry: self.expiry(kind, batch),
+            parent_link: rewrites.then(|| ParentLink {
+                cascade: self.config.cascade(),
+                parent: self.config.parent().cloned(),
             }),
-            prune: self.prunable(shape, slot.client),
+            prune: self.prunable(kind, slot.client),
             decided_at: self.now,
             batch: batch.clone(),
             key,
-            shape,
+            kind,
             slot,
             etag,
             refill,
@@ -102,18 +102,20 @@ impl Footing<'_> {
     fn touch_rows(&self, batch: &Batch) -> Option<Vec<Row>> {
         let mut rows = Vec::new();
         for (name, demand) in &batch.demands {
-            let Some(ground) = self.ground(name) else { continue };
+            let Some(limit_state) = self.limit_state(name) else {
+                continue;
+            };
             if !demand.moves_tokens() {
                 rows.extend((demand.recount != 0).then(|| row(name, RowForm::Recount, *demand)));
                 continue;
             }
-            let form = self.touch_form(ground, *demand)?;
+            let form = self.touch_form(limit_state, *demand)?;
             rows.push(row(name, form, *demand));
         }
         Some(rows)
     }
 
-    fn touch_form(&self, ground: &Ground, demand: Demand) -> Option<RowForm> {
+    fn touch_form(&self, limit_state: &LimitState, demand: Demand) -> Option<RowForm> {
         let (
             Demand {
                 credit,
@@ -121,20 +123,20 @@ impl Footing<'_> {
                 debit,
                 ..
             },
-            Ground {
-                meter,
+            LimitState {
+                token_bucket,
                 pending,
                 burst,
                 ..
             },
-        ) = (demand, ground);
+        ) = (demand, limit_state);
         // Settling needs time to have passed; without it nothing has come back either.
         let may_settle = self.elapsed > 0;
-        if may_settle && debit > 0 && meter.tokens + credit - adjust < debit {
+        if may_settle && debit > 0 && token_bucket.tokens + credit - adjust < debit {
             return None;
         }
-        let ceiling = burst + self.terms.tolerance(*burst) - pending.bound - credit;
-        if meter.tokens <= ceiling {
+        let ceiling = burst - pending.bound - credit;
+        if token_bucket.tokens <= ceiling {
             let floor = (debit > 0).then_some(debit + adjust - credit);
             return Some(RowForm::Open {
                 floor,
@@ -157,13 +159,13 @@ impl Footing<'_> {
     }
 
     /// Rows for every limit, with the moment of refill moved to now.
-    fn settled_rows(&self, batch: &Batch) -> Vec<Row> {
+    fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
         self.limits()
-            .map(|(name, ground)| self.settled_row(name, ground, batch.demand(name)))
+            .map(|(name, limit_state)| self.settled_row(name, limit_state, batch.demand(name)))
             .collect()
     }
 
-    fn settled_row(&self, name: &LimitName, ground: &Ground, demand: Demand) -> Row {
+    fn settled_row(&self, name: &LimitName, limit_state: &LimitState, demand: Demand) -> Row {
         let (
             Demand {
                 credit,
@@ -171,26 +173,28 @@ impl Footing<'_> {
                 debit,
                 ..
             },
-            Ground {
-                meter,
+            LimitState {
+                token_bucket,
                 pending,
                 burst,
                 ..
             },
-        ) = (demand, ground);
+        ) = (demand, limit_state);
         let params = match self.basis {
             Basis::Live(_) => None,
             Basis::Create | Basis::Parameters(_) => {
-                (ground.standing != Standing::Leaving).then_some(ground.after)
+                (limit_state.presence != Presence::Leaving).then_some(limit_state.after)
             }
         };
-        let form = match ground.standing {
-            Standing::Fresh | Standing::Broken => RowForm::Fresh {
+        let form = match limit_state.presence {
+            Presence::Fresh | Presence::Broken => RowForm::Fresh {
                 set: burst - debit - adjust,
-                replaces_broken: ground.standing == Standing::Broken,
+                replaces_broken: limit_state.presence == Presence::Broken,
             },
-            Standing::Kept | Standing::Leaving if meter.tokens + pending.ceiling + credit <= *burst => {
-                let same_rate = meter.params.same_rate(&ground.after);
+            Presence::Kept | Presence::Leaving
+                if token_bucket.tokens + pending.ceiling + credit <= *burst =>
+            {
+                let same_rate = token_bucket.params.same_rate(&limit_state.after);
                 RowForm::Open {
                     floor: (debit > 0).then_some(debit + adjust - pending.whole - credit),
                     ceiling: burst - pending.ceiling - credit,
@@ -198,10 +202,10 @@ impl Footing<'_> {
                     remainder: Remainder::Becomes(if same_rate { pending.remainder } else { 0 }),
                 }
             }
-            Standing::Leaving if demand.is_nothing() => RowForm::Drop {
+            Presence::Leaving if demand.is_nothing() => RowForm::Drop {
                 floor: burst - pending.whole,
             },
-            Standing::Kept | Standing::Leaving => RowForm::Full {
+            Presence::Kept | Presence::Leaving => RowForm::Full {
                 floor: burst - pending.whole - credit,
                 set: burst - debit - adjust,
                 remainder: Remainder::Becomes(0),
@@ -227,10 +231,10 @@ impl Footing<'_> {
             refilled_by: Timestamp::from_millis(self.now.millis() - i64::try_from(since).unwrap_or(i64::MAX)),
             floors: self
                 .limits()
-                .map(|(name, ground)| {
-                    let params = ground.meter.params;
+                .map(|(name, limit_state)| {
+                    let params = limit_state.token_bucket.params;
                     let back = since * params.amount() / params.period();
-                    (name.clone(), ground.burst - back - batch.demand(name).credit)
+                    (name.clone(), limit_state.burst - back - batch.demand(name).credit)
                 })
                 .collect(),
         });
@@ -239,7 +243,7 @@ impl Footing<'_> {
             .collect()
     }
 
-    fn expiry(&self, shape: Shape, batch: &Batch) -> Expiry {
+    fn expiry(&self, kind: WriteKind, batch: &Batch) -> Expiry {
         let seen = match self.basis {
             Basis::Create => None,
             Basis::Live(image) | Basis::Parameters(image) => image.expires_at,
@@ -251,7 +255,7 @@ impl Footing<'_> {
             // Never shorter than it is: what others have taken since is not in the image.
             (Some(life), Some(expires_at))
                 if expires_at - now
-                    >= if shape == Shape::Touch {
+                    >= if kind == WriteKind::Touch {
                         life - life / 2
                     } else {
                         life
@@ -264,11 +268,11 @@ impl Footing<'_> {
     }
 
     /// Slots that no living write can need any more.
-    fn prunable(&self, shape: Shape, own: ClientId) -> Vec<(ClientId, i128)> {
+    fn prunable(&self, kind: WriteKind, own: ClientId) -> Vec<(ClientId, i128)> {
         let (Basis::Live(image) | Basis::Parameters(image)) = self.basis else {
             return Vec::new();
         };
-        if shape == Shape::Touch {
+        if kind == WriteKind::Touch {
             return Vec::new();
         }
         let oldest = i128::from(self.now.millis()) - Slot::PRUNED_AFTER;

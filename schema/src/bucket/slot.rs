@@ -10,12 +10,12 @@ impl ClientId {
     const ALPHABET: &'static [u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
     /// The id for a drawn number.
-    pub const fn from_random(mut chance: u128) -> Self {
+    pub const fn from_random(mut random: u128) -> Self {
         let mut text = [0; 4];
         let mut place = 0;
         while place < text.len() {
-            text[place] = Self::ALPHABET[(chance % 36) as usize];
-            chance /= 36;
+            text[place] = Self::ALPHABET[(random % 36) as usize];
+            random /= 36;
             place += 1;
         }
         Self(text)

@@ -21,15 +21,15 @@ impl BucketKey {
 
 /// The four kinds of write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shape {
-    /// Leaves the moment of refill where it is.
+pub enum WriteKind {
+    /// Leaves the time of the last refill where it is.
     Touch,
-    /// Moves the moment of refill to now and books what has come back, on every limit.
-    Settle,
+    /// Moves the time of the last refill to now and books what has come back, on every limit.
+    Refill,
     /// Creates the bucket.
-    New,
-    /// Settles, and gives the bucket the parameters of another configuration.
-    Parameters,
+    Create,
+    /// Refills, and gives the bucket the parameters of another configuration.
+    Reconfigure,
 }
 
 /// What must hold of the etag, and what becomes of it.
@@ -93,7 +93,7 @@ pub enum Expiry {
 
 /// The bucket's place in the hierarchy, as the Python peer reads it from the bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ParentLink {
     /// Whether acquires cascade.
     pub cascade: bool,
     /// To whom.
@@ -106,7 +106,7 @@ pub struct BucketWrite {
     /// Which bucket.
     pub key: BucketKey,
     /// Which kind.
-    pub shape: Shape,
+    pub kind: WriteKind,
     /// The one reading of the clock that it was decided by.
     pub decided_at: Timestamp,
     /// The client's slot: what makes it happen exactly once.
@@ -118,7 +118,7 @@ pub struct BucketWrite {
     /// The time to live.
     pub expiry: Expiry,
     /// The place in the hierarchy, where it is written.
-    pub place: Option<Place>,
+    pub parent_link: Option<ParentLink>,
     /// What happens to each limit.
     pub rows: Vec<Row>,
     /// What it books: the sum of the calls that it carries.
@@ -156,9 +156,9 @@ impl BucketWrite {
         }
         let slot = Attr::Slot(self.slot.client);
         let is = |number| Condition::Is(slot.clone(), Scalar::Number(number));
-        match (self.shape, self.slot.before) {
+        match (self.kind, self.slot.before) {
             // That there is no bucket yet is all the protection a creation needs.
-            (Shape::New, _) => {}
+            (WriteKind::Create, _) => {}
             (_, SlotBefore::Absent) => conditions.push(Condition::Missing(slot.clone())),
             (_, SlotBefore::Number(number)) => conditions.push(is(number)),
             (_, SlotBefore::NumberOrAbsent(number)) => {
@@ -172,7 +172,7 @@ impl BucketWrite {
         let expiry = match self.expiry {
             Expiry::Beyond(soon) => Some(Condition::Above(Attr::ExpiresAt, i128::from(soon))),
             // Somebody else may have let a bucket in debt live longer.
-            Expiry::Becomes(seconds) if self.shape != Shape::New => {
+            Expiry::Becomes(seconds) if self.kind != WriteKind::Create => {
                 Some(Condition::AtMost(Attr::ExpiresAt, i128::from(seconds)))
             }
             Expiry::Becomes(_) | Expiry::Leave | Expiry::Removed => None,
@@ -238,16 +238,16 @@ impl BucketWrite {
             }
             Expiry::Removed => actions.push(Action::Remove(Attr::ExpiresAt)),
         }
-        if self.shape == Shape::New {
+        if self.kind == WriteKind::Create {
             let index = keys::gsi2_bucket(&self.key.resource, &self.key.entity);
             actions.push(set(Attr::Entity, text(self.key.entity.as_str())));
             actions.push(set(Attr::Resource, text(self.key.resource.as_str())));
             actions.push(set(Attr::Gsi2Pk, text(&index.pk)));
             actions.push(set(Attr::Gsi2Sk, text(&index.sk)));
         }
-        if let Some(place) = &self.place {
-            actions.push(set(Attr::Cascade, Scalar::Flag(place.cascade)));
-            actions.push(match &place.parent {
+        if let Some(link) = &self.parent_link {
+            actions.push(set(Attr::Cascade, Scalar::Flag(link.cascade)));
+            actions.push(match &link.parent {
                 Some(parent) => set(Attr::Parent, text(parent.as_str())),
                 None => Action::Remove(Attr::Parent),
             });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use zae_limiter_schema::bucket::{Attr, Attributes, Batch, Demand, Field, Meter, Params, Scalar};
+use zae_limiter_schema::bucket::{Attr, Attributes, Batch, Demand, Field, Params, Scalar, TokenBucket};
 use zae_limiter_schema::{AttributeValue, EntityId, Item, Limit, LimitName, Resource, Timestamp};
 
 /// So many cases each. A failure is kept in a `.proptest-regressions` file next to the test, to be committed.
@@ -43,7 +43,7 @@ pub fn params() -> impl Strategy<Value = Params> {
 }
 
 /// Any level up to the burst, debt included, or (rarely) above it, as an unclamped refund leaves it.
-pub fn meter() -> impl Strategy<Value = Meter> {
+pub fn token_bucket() -> impl Strategy<Value = TokenBucket> {
     (params(), any::<u64>(), 0..40u8, any::<u64>()).prop_map(|(params, level, kind, remainder)| {
         let burst = params.burst();
         let level = i128::from(level);
@@ -54,7 +54,7 @@ pub fn meter() -> impl Strategy<Value = Meter> {
             6..=8 => burst - level % burst.min(2_000),
             _ => level % (burst + 1),
         };
-        Meter {
+        TokenBucket {
             params,
             tokens,
             remainder: i128::from(remainder) % params.period(),
@@ -84,8 +84,8 @@ pub fn resource(text: &str) -> Resource {
     Resource::parse(text).unwrap()
 }
 
-pub fn demand(meter: Meter) -> impl Strategy<Value = Demand> {
-    let most = meter.params.burst();
+pub fn demand(token_bucket: TokenBucket) -> impl Strategy<Value = Demand> {
+    let most = token_bucket.params.burst();
     let part = move || prop_oneof![3 => Just(0), 2 => 1..=most.min(5_000), 1 => 1..=most * 2];
     (
         part(),
@@ -101,10 +101,10 @@ pub fn demand(meter: Meter) -> impl Strategy<Value = Demand> {
         })
 }
 
-pub fn batch_for(meters: &BTreeMap<LimitName, Meter>) -> impl Strategy<Value = Batch> + use<> {
-    let demands: Vec<_> = meters
+pub fn batch_for(token_buckets: &BTreeMap<LimitName, TokenBucket>) -> impl Strategy<Value = Batch> + use<> {
+    let demands: Vec<_> = token_buckets
         .iter()
-        .map(|(name, meter)| (Just(name.clone()), demand(*meter)))
+        .map(|(name, token_bucket)| (Just(name.clone()), demand(*token_bucket)))
         .collect();
     (demands, 0..3u32).prop_map(|(demands, acquires)| Batch {
         demands: demands.into_iter().collect(),
@@ -112,16 +112,16 @@ pub fn batch_for(meters: &BTreeMap<LimitName, Meter>) -> impl Strategy<Value = B
     })
 }
 
-pub fn put_limit(attributes: &mut Attributes, limit: &LimitName, meter: Meter, consumed: i128) {
+pub fn put_limit(attributes: &mut Attributes, limit: &LimitName, token_bucket: TokenBucket, consumed: i128) {
     let mut put = |field, value| attributes.insert(Attr::Limit(limit.clone(), field), Scalar::Number(value));
-    put(Field::Tokens, meter.tokens);
-    put(Field::Capacity, meter.params.capacity());
-    put(Field::Burst, meter.params.burst());
-    put(Field::Amount, meter.params.amount());
-    put(Field::Period, meter.params.period());
+    put(Field::Tokens, token_bucket.tokens);
+    put(Field::Capacity, token_bucket.params.capacity());
+    put(Field::Burst, token_bucket.params.burst());
+    put(Field::Amount, token_bucket.params.amount());
+    put(Field::Period, token_bucket.params.period());
     put(Field::Consumed, consumed);
-    if meter.remainder != 0 {
-        put(Field::Remainder, meter.remainder);
+    if token_bucket.remainder != 0 {
+        put(Field::Remainder, token_bucket.remainder);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketKey, ClientId, Decoded, Demand, Footing, Image, Incarnation, Slot, SlotBefore,
-    Terms, TtlRule,
+    Attributes, Batch, BucketConfig, BucketKey, ClientId, Decoded, Demand, Evaluation, Image, Incarnation,
+    Slot, SlotBefore, TtlRule,
 };
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
@@ -57,8 +57,8 @@ pub(crate) fn entity_child() -> EntityRecord {
     }
 }
 
-fn terms() -> Terms {
-    Terms::new(
+fn config() -> BucketConfig {
+    BucketConfig::new(
         limits(&["rpm:100", "tpm:10000:15000"]),
         Some(entity("org-1")),
         true,
@@ -78,7 +78,7 @@ fn take(rpm: i128, tpm: i128) -> Batch {
 }
 
 /// The item of a bucket: its attributes after the write, under its key.
-fn written(footing: &Footing<'_>, onto: &Attributes, batch: &Batch, before: SlotBefore) -> Item {
+fn written(evaluation: &Evaluation<'_>, onto: &Attributes, batch: &Batch, before: SlotBefore) -> Item {
     let key = BucketKey {
         entity: entity("user-1"),
         resource: resource("gpt-4"),
@@ -90,9 +90,9 @@ fn written(footing: &Footing<'_>, onto: &Attributes, batch: &Batch, before: Slot
     let slot = Slot {
         client: ClientId::parse("me01").unwrap(),
         before,
-        number: i128::from(footing.now().millis()).max(last + 1),
+        number: i128::from(evaluation.now().millis()).max(last + 1),
     };
-    let write = footing
+    let write = evaluation
         .write(key.clone(), batch, slot, Incarnation::from_random(42))
         .unwrap();
     let mut item = onto.apply(&write.statement()).unwrap().to_item();
@@ -103,10 +103,10 @@ fn written(footing: &Footing<'_>, onto: &Attributes, batch: &Batch, before: Slot
 
 /// A bucket as its first write leaves it: 1 of 100 and 500 of 15,000 taken.
 pub(crate) fn bucket_new() -> Item {
-    let terms = terms();
-    let footing = Footing::create(&terms, moment());
+    let config = config();
+    let evaluation = Evaluation::create(&config, moment());
     written(
-        &footing,
+        &evaluation,
         &Attributes::default(),
         &take(1_000, 500_000),
         SlotBefore::Absent,
@@ -115,15 +115,15 @@ pub(crate) fn bucket_new() -> Item {
 
 /// The same bucket emptied and, 1,001 ms later, settled: the remainders of the division are kept.
 pub(crate) fn bucket_settled() -> Item {
-    let terms = terms();
+    let config = config();
     let created = Attributes::from_item(&bucket_new());
     let image = decoded(&created);
-    let emptying = Footing::live(&image, &terms, moment());
+    let emptying = Evaluation::live(&image, &config, moment());
     let last = |image: &Image| SlotBefore::Number(image.slots[&ClientId::parse("me01").unwrap()]);
     let empty = written(&emptying, &created, &take(99_000, 14_500_000), last(&image));
     let empty = Attributes::from_item(&empty);
     let image = decoded(&empty);
-    let settling = Footing::live(&image, &terms, moment().plus_millis(1_001));
+    let settling = Evaluation::live(&image, &config, moment().plus_millis(1_001));
     written(&settling, &empty, &take(1_000, 100_000), last(&image))
 }
 
@@ -197,9 +197,9 @@ fn limit_details(limit: &Limit) -> AttributeValue {
     AttributeValue::M(numbers.into_iter().chain([name]).collect())
 }
 
-fn event(chance: u128, subject: AuditSubject, action: AuditAction, resource: Option<&str>) -> AuditEvent {
+fn event(random: u128, subject: AuditSubject, action: AuditAction, resource: Option<&str>) -> AuditEvent {
     AuditEvent {
-        id: Ulid::new(moment().plus_millis(789), chance),
+        id: Ulid::new(moment().plus_millis(789), random),
         subject,
         timestamp: moment(),
         action,

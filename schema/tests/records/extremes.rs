@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketKey, ClientId, Demand, Field, Footing, Incarnation, Meter, Params, Scalar,
-    Slot, SlotBefore, Terms, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, ClientId, Demand, Evaluation, Field, Incarnation,
+    Params, Scalar, Slot, SlotBefore, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{LimitName, LimitSet, Timestamp, Tokens};
 
@@ -20,7 +20,7 @@ fn either_way(most: i128) -> impl Strategy<Value = i128> {
 
 fn value(field: Field) -> BoxedStrategy<i128> {
     match field {
-        Field::Tokens => either_way(Meter::MAX_TOKENS).boxed(),
+        Field::Tokens => either_way(TokenBucket::MAX_TOKENS).boxed(),
         Field::Consumed => either_way(10i128.pow(36)).boxed(),
         Field::Period => up_to(Params::MAX_PERIOD).boxed(),
         _ => up_to(Params::MAX_AMOUNT).boxed(),
@@ -121,18 +121,18 @@ proptest! {
             zae_limiter_schema::Limit::from_parts(limit, capacity, burst, like.refill_amount().get(), like.refill_period_seconds()).unwrap()
         };
         let limits = LimitSet::new([renamed(name("rpm"), &rpm), renamed(name("other"), &other)]).unwrap();
-        let terms = Terms::new(limits, None, false, TtlRule::from_multiplier(multiplier));
+        let config = BucketConfig::new(limits, None, false, TtlRule::from_multiplier(multiplier));
         let batch = Batch { demands: [(name("rpm"), demands.0), (name("tpm"), demands.1)].into(), acquires: 1 };
         let now = Timestamp::from_millis(i64::try_from(now).unwrap());
         let image = decoded(&bucket);
 
-        let live = Footing::live(&image, &terms, now);
+        let live = Evaluation::live(&image, &config, now);
         for limit in image.limits.keys() {
             prop_assert!(live.outlook(limit, &batch, 1_000).is_some());
         }
         prop_assert!(live.write(key(), &batch, slot(), Incarnation::from_random(3)).is_some());
 
-        let write = Footing::parameters(&image, &terms, now).write(key(), &batch, slot(), Incarnation::from_random(3)).unwrap();
+        let write = Evaluation::parameters(&image, &config, now).write(key(), &batch, slot(), Incarnation::from_random(3)).unwrap();
         let after = bucket.apply(&write.statement());
         prop_assert!(after.is_ok(), "{:?}", after);
         let after = after.unwrap();

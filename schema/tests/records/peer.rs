@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketKey, BucketWrite, ClientId, Decoded, Footing, Incarnation, Params, Shape, Slot,
-    SlotBefore, Terms, TtlRule,
+    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Evaluation, Incarnation,
+    Params, Slot, SlotBefore, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{
     AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityRecord,
@@ -18,7 +18,7 @@ fn item(json: Value) -> Item {
 }
 
 /// The write that a client of ours would send with nothing to book.
-fn planned(footing: &Footing<'_>) -> Option<BucketWrite> {
+fn planned(evaluation: &Evaluation<'_>) -> Option<BucketWrite> {
     let key = BucketKey {
         entity: entity("user-1"),
         resource: resource("gpt-4"),
@@ -28,7 +28,7 @@ fn planned(footing: &Footing<'_>) -> Option<BucketWrite> {
         before: SlotBefore::Absent,
         number: 1,
     };
-    footing.write(key, &Batch::default(), slot, Incarnation::from_random(3))
+    evaluation.write(key, &Batch::default(), slot, Incarnation::from_random(3))
 }
 
 fn peers_bucket() -> Item {
@@ -81,30 +81,30 @@ fn a_bucket_and_limit_names_with_underscores() {
     assert_eq!((image.etag, image.expires_at), (None, Some(1_706_000_420)));
     let rpm = image.limits[&name("rpm")];
     assert_eq!(
-        (rpm.meter.tokens, rpm.meter.remainder, rpm.consumed),
+        (rpm.token_bucket.tokens, rpm.token_bucket.remainder, rpm.consumed),
         (99_000, 0, 1_000)
     );
     assert_eq!(
-        rpm.meter.params,
+        rpm.token_bucket.params,
         Params::from(&"rpm:100".parse::<zae_limiter_schema::Limit>().unwrap())
     );
-    assert_eq!(image.limits[&name("tok_per_min")].meter.tokens, -500_000);
+    assert_eq!(image.limits[&name("tok_per_min")].token_bucket.tokens, -500_000);
 }
 
 #[test]
 fn a_bucket_of_the_peer_stays_readable_for_it_after_we_have_written() {
     let attributes = Attributes::from_item(&peers_bucket());
     let image = decoded(&attributes);
-    let terms = Terms::new(
+    let config = BucketConfig::new(
         limits(&["rpm:100", "tok_per_min:10000"]),
         Some(entity("org-1")),
         true,
         TtlRule::from_multiplier(7),
     );
-    assert!(!terms.match_image(&image), "it has no etag of ours yet");
-    let footing = Footing::parameters(&image, &terms, image.refilled_at.plus_millis(1_001));
-    let write = planned(&footing).unwrap();
-    assert_eq!(write.shape, Shape::Parameters);
+    assert!(!config.matches(&image), "it has no etag of ours yet");
+    let evaluation = Evaluation::parameters(&image, &config, image.refilled_at.plus_millis(1_001));
+    let write = planned(&evaluation).unwrap();
+    assert_eq!(write.kind, WriteKind::Reconfigure);
     let after = attributes.apply(&write.statement()).unwrap().to_item();
     for (name, value) in peers_bucket()
         .iter()
@@ -128,7 +128,7 @@ fn a_bucket_of_the_peer_stays_readable_for_it_after_we_have_written() {
             .all(|name| !name.ends_with("_tk") && !name.ends_with("_tc")),
         "{added:?}"
     );
-    assert!(terms.match_image(&decoded(&Attributes::from_item(&after))));
+    assert!(config.matches(&decoded(&Attributes::from_item(&after))));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use zae_limiter_schema::{
 };
 
 use crate::common::{
-    any_item, attribute_value, config, entity_id, limit, limit_name, meter, put_limit, resource_name, second,
+    any_item, attribute_value, config, entity_id, limit, limit_name, put_limit, resource_name, second,
+    token_bucket,
 };
 
 /// Attributes of a newer version: no name of ours starts like this, and no limit's.
@@ -116,7 +117,7 @@ fn subject() -> impl Strategy<Value = AuditSubject> {
 }
 
 fn audit_event() -> impl Strategy<Value = AuditEvent> {
-    let id = (second(), any::<u128>()).prop_map(|(moment, chance)| Ulid::new(moment, chance));
+    let id = (second(), any::<u128>()).prop_map(|(moment, random)| Ulid::new(moment, random));
     let action = prop_oneof![
         proptest::sample::select(vec![
             "entity_created",
@@ -229,11 +230,11 @@ proptest! {
     }
 
     #[test]
-    fn buckets(limits in proptest::collection::btree_map(limit_name(), (meter(), any::<i64>()), 0..4), others in unknown(), rf in 0..=Timestamp::MAX.millis()) {
+    fn buckets(limits in proptest::collection::btree_map(limit_name(), (token_bucket(), any::<i64>()), 0..4), others in unknown(), rf in 0..=Timestamp::MAX.millis()) {
         let mut bucket = Attributes::default();
         bucket.insert(Attr::RefilledAt, Scalar::Number(i128::from(rf)));
-        for (name, (meter, consumed)) in &limits {
-            put_limit(&mut bucket, name, *meter, i128::from(*consumed));
+        for (name, (token_bucket, consumed)) in &limits {
+            put_limit(&mut bucket, name, *token_bucket, i128::from(*consumed));
         }
         let mut item = bucket.to_item();
         item.inner_mut().extend(others.clone());
@@ -241,8 +242,8 @@ proptest! {
         let image = crate::examples::decoded(&again);
         prop_assert_eq!(image.refilled_at.millis(), rf);
         prop_assert_eq!(image.limits.len(), limits.len());
-        for (name, (meter, consumed)) in &limits {
-            prop_assert_eq!(image.limits[name].meter, *meter);
+        for (name, (token_bucket, consumed)) in &limits {
+            prop_assert_eq!(image.limits[name].token_bucket, *token_bucket);
             prop_assert_eq!(image.limits[name].consumed, i128::from(*consumed));
         }
         let back = again.to_item();

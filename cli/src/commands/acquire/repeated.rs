@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tokio::task::JoinSet;
-use zae_limiter::{Admission, Consumed, EntityId, Error as Limiter, RateLimiter, Resource};
+use zae_limiter::{Admission, ConsumedCapacity, EntityId, Error as Limiter, RateLimiter, Resource};
 
 use super::percentiles::Percentiles;
 use super::{Arguments, single};
@@ -143,8 +143,8 @@ impl Summary {
         count: u32,
         results: WorkerResults,
         took: Duration,
-        before: Consumed,
-        after: Consumed,
+        before: ConsumedCapacity,
+        after: ConsumedCapacity,
     ) -> Self {
         let calls = after.calls - before.calls;
         let each = |total: f64| total / f64::from(count);

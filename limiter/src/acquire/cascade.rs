@@ -1,0 +1,105 @@
+//! Asking all charges of a call, so that all of them admit it or none is charged.
+
+use super::charge::Charge;
+use crate::bucket::Grant;
+use crate::bucket::Outcome;
+use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::{Error, Result};
+
+/// The grants of a call by charge; a charge of which nothing is asked has none.
+pub(super) type Grants = Vec<Option<Grant>>;
+
+/// What the charges said.
+#[derive(Default)]
+struct Round {
+    grants: Grants,
+    refusals: Vec<(usize, Vec<LimitStatus>)>,
+}
+
+/// Asks every charge. When all images predict success they are asked at the same time; one that looks refused is
+/// asked first, alone. After a mixed result what was granted goes back and the charges are asked once more from the
+/// root down, one after the other, so that two calls that each hold what the other needs cannot both lose. What the
+/// other gives back is not in any image yet, so that nobody is refused there without another look.
+pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
+    let doubtful = charges
+        .iter()
+        .position(|charge| !charge.amounts.is_empty() && !charge.looks_good());
+    let mut round = Round::new(charges.len());
+    if let Some(doubtful) = doubtful {
+        round.ask(charges, &[doubtful], false).await?;
+        if !round.refusals.is_empty() {
+            return Err(round.exceeded(charges));
+        }
+    }
+    let others: Vec<usize> = (0..charges.len())
+        .filter(|index| Some(*index) != doubtful)
+        .collect();
+    round.ask(charges, &others, false).await?;
+    if round.refusals.is_empty() {
+        return Ok(round.grants);
+    }
+    if round.grants.iter().all(Option::is_none) {
+        return Err(round.exceeded(charges));
+    }
+    drop(round);
+    top_down(charges).await
+}
+
+async fn top_down(charges: &[Charge]) -> Result<Grants> {
+    let mut round = Round::new(charges.len());
+    for index in (0..charges.len()).rev() {
+        round.ask(charges, &[index], true).await?;
+        if !round.refusals.is_empty() {
+            return Err(round.exceeded(charges));
+        }
+    }
+    Ok(round.grants)
+}
+
+impl Round {
+    fn new(charges: usize) -> Self {
+        Self {
+            grants: (0..charges).map(|_| None).collect(),
+            refusals: Vec::new(),
+        }
+    }
+
+    /// Asks these charges at the same time and waits for all of them. An error at one gives back what the others
+    /// granted.
+    async fn ask(&mut self, charges: &[Charge], wanted: &[usize], anew: bool) -> Result<()> {
+        let mut answers = Vec::with_capacity(wanted.len());
+        for &index in wanted.iter().filter(|index| !charges[**index].amounts.is_empty()) {
+            answers.push((index, charges[index].ask(anew)?));
+        }
+        let mut failure = None;
+        for (index, answer) in answers {
+            match answer.await {
+                Ok(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
+                Ok(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
+                Ok(Outcome::Failed(error)) => failure = Some(error),
+                // The runtime that worked on the queue is gone.
+                Err(_) => {
+                    failure = Some(
+                        charges[index]
+                            .queue
+                            .shared()
+                            .unavailable("the runtime was shut down"),
+                    );
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// The statuses of every charge: of those that refused as they were then, of the others as last seen.
+    fn exceeded(mut self, charges: &[Charge]) -> Error {
+        let mut statuses = Vec::new();
+        for (index, charge) in charges.iter().enumerate() {
+            match self.refusals.iter_mut().find(|(refused, _)| *refused == index) {
+                Some((_, own)) => statuses.append(own),
+                None => statuses.extend(charge.statuses(self.grants[index].is_some())),
+            }
+        }
+        Error::RateLimitExceeded(Box::new(RateLimitExceeded::new(statuses)))
+    }
+}

@@ -1,0 +1,194 @@
+//! The buckets that one call concerns: the entity's own and, as far as it cascades, its parents'.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::bucket::{
+    Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, RetryAfter,
+};
+use zae_limiter_schema::{EntityId, LimitName, LimitSet, Resource};
+
+use crate::bucket::BucketQueue;
+use crate::bucket::Buckets;
+use crate::bucket::Grant;
+use crate::bucket::{Deltas, Outcome};
+use crate::config::MAX_PARENTS;
+use crate::config::cache::BucketImage;
+use crate::status::LimitStatus;
+use crate::{Error, Result};
+
+/// One bucket that a call concerns.
+#[derive(Debug, Clone)]
+pub(super) struct Charge {
+    pub(super) queue: Arc<BucketQueue>,
+    pub(super) config: Arc<BucketConfig>,
+    /// The limits came with the call.
+    pub(super) given: bool,
+    /// What is asked of it, in millitokens. A parent counts the limits that it has.
+    pub(super) amounts: Deltas,
+}
+
+impl Charge {
+    /// Queues what is asked. Asked `anew` it is refused only after another look at the bucket.
+    pub(super) fn ask(&self, anew: bool) -> Result<oneshot::Receiver<Outcome<Grant>>> {
+        self.queue
+            .acquire(self.amounts.clone(), self.config.clone(), self.given, anew)
+    }
+
+    fn batch(&self) -> Batch {
+        let demand = |amount| Demand {
+            debit: amount,
+            ..Demand::default()
+        };
+        Batch {
+            demands: self
+                .amounts
+                .iter()
+                .map(|(limit, amount)| (limit.clone(), demand(*amount)))
+                .collect(),
+            acquires: 1,
+        }
+    }
+
+    /// False if the last image says that there is too little. It decides the order of asking, nothing else.
+    pub(super) fn looks_good(&self) -> bool {
+        let Some(image) = self.queue.image() else {
+            return true;
+        };
+        let now = self.queue.shared().moment().now;
+        !self.config.matches(&image) || Evaluation::live(&image, &self.config, now).fits(&self.batch())
+    }
+
+    /// A bucket that is not there is full.
+    fn evaluation<'a>(&'a self, image: Option<&'a Image>) -> Evaluation<'a> {
+        let now = self.queue.shared().moment().now;
+        match image {
+            Some(image) if self.config.matches(image) => Evaluation::live(image, &self.config, now),
+            Some(image) => Evaluation::parameters(image, &self.config, now),
+            None => Evaluation::create(&self.config, now),
+        }
+    }
+
+    /// How its limits stand by the last image. What is `held` counts as given back.
+    pub(super) fn statuses(&self, held: bool) -> Vec<LimitStatus> {
+        let image = self.queue.image();
+        let mut back = Batch::default();
+        for (limit, amount) in self.amounts.iter().filter(|_| held) {
+            back.add(
+                limit,
+                Demand {
+                    credit: *amount,
+                    ..Demand::default()
+                },
+            );
+        }
+        self.statuses_on(&self.evaluation(image.as_deref()), &back)
+    }
+
+    /// How its limits stand by the last image for one who comes after all that is `ahead`.
+    pub(super) fn statuses_behind(&self, ahead: &Batch) -> Vec<LimitStatus> {
+        let image = self.queue.image();
+        let evaluation = self.evaluation(image.as_deref());
+        let statuses = self.config.limits().iter().filter_map(|limit| {
+            let amount = self.asked(limit.name());
+            let (now, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
+            let (left, wait) = evaluation.outlook(limit.name(), ahead, amount)?;
+            // What is spoken for is not there; but only what was used is debt.
+            let available = left.max(now.min(0));
+            Some(LimitStatus::new(self.queue.key(), limit, available, amount, wait))
+        });
+        statuses.collect()
+    }
+
+    fn asked(&self, name: &LimitName) -> i128 {
+        let own = self.amounts.iter().find(|(limit, _)| limit == name);
+        own.map_or(0, |(_, amount)| *amount)
+    }
+
+    /// How its limits stand on a evaluation when the batch is booked, next to what is asked.
+    pub(super) fn statuses_on(&self, evaluation: &Evaluation<'_>, batch: &Batch) -> Vec<LimitStatus> {
+        let statuses = self.config.limits().iter().filter_map(|limit| {
+            let amount = self.asked(limit.name());
+            let (available, wait) = evaluation.outlook(limit.name(), batch, amount)?;
+            Some(LimitStatus::new(self.queue.key(), limit, available, amount, wait))
+        });
+        statuses.collect()
+    }
+
+    /// How its limits stand after a grant, next to what was taken. Where nothing was, by the last image.
+    pub(super) fn statuses_after(&self, grant: Option<&Grant>) -> Vec<LimitStatus> {
+        let last = self.queue.image();
+        let image = grant.map(Grant::image).or(last.as_ref());
+        let evaluation = self.evaluation(image.map(AsRef::as_ref));
+        let statuses = self.config.limits().iter().filter_map(|limit| {
+            let taken = grant.map_or(0, |grant| grant.taken(limit.name()));
+            let (available, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
+            let key = self.queue.key();
+            Some(LimitStatus::new(key, limit, available, taken, RetryAfter::Now))
+        });
+        statuses.collect()
+    }
+}
+
+/// Finds the charges of a call, the entity's own first. Reads configuration where it is not known.
+pub(super) async fn charges(
+    buckets: &Buckets,
+    entity: &EntityId,
+    resource: &Resource,
+    amounts: &Deltas,
+    given: Option<&LimitSet>,
+) -> Result<Vec<Charge>> {
+    let mut charges: Vec<Charge> = Vec::new();
+    let mut next = Some(entity.clone());
+    while let Some(entity) = next {
+        let own = charges.is_empty();
+        let lookup = buckets.shared().cache.resolve(&entity, resource).await?;
+        let given = given.filter(|_| own);
+        let config = Arc::new(buckets.shared().config(&lookup.resolved, given));
+        if config.limits().is_empty() {
+            return Err(Error::NoLimits {
+                entity,
+                resource: resource.clone(),
+            });
+        }
+        let key = BucketKey {
+            entity: entity.clone(),
+            resource: resource.clone(),
+        };
+        if own
+            && let Some((limit, _)) = amounts
+                .iter()
+                .find(|(limit, _)| config.limits().get(limit).is_none())
+        {
+            return Err(crate::error::unknown_limit(limit, &config, &key));
+        }
+        let queue = buckets.queue(&key, &config)?;
+        if queue.knows_nothing() {
+            match &lookup.bucket {
+                BucketImage::Present(item) => queue.saw(Some(&Attributes::from_item(item)), false)?,
+                BucketImage::Absent => queue.saw(None, false)?,
+                BucketImage::NotRead => {}
+            }
+        }
+        let amounts = amounts
+            .iter()
+            .filter(|(limit, _)| config.limits().get(limit).is_some())
+            .cloned()
+            .collect();
+        charges.push(Charge {
+            queue,
+            config,
+            given: given.is_some(),
+            amounts,
+        });
+        next = lookup.resolved.parent.clone().filter(|_| lookup.resolved.cascade);
+        if charges.len() > MAX_PARENTS && next.is_some() {
+            return Err(Error::TooDeep {
+                entity: entity.clone(),
+                parent: next.unwrap_or(entity),
+                most: MAX_PARENTS,
+            });
+        }
+    }
+    Ok(charges)
+}

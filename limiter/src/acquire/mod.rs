@@ -1,0 +1,17 @@
+//! `limiter.acquire(..)`: from a call to a lease.
+//!
+//! [`call`] checks a call and runs it, [`charge`] finds the buckets that it concerns, [`cascade`] asks all of them so
+//! that either all are charged or none, [`wait`] waits for tokens, and [`lease`] holds what was taken until it is
+//! committed or given back. What happens at one bucket is in [`crate::bucket`].
+
+mod call;
+mod cascade;
+mod charge;
+mod lease;
+mod outage;
+mod peek;
+mod wait;
+
+pub use call::Acquire;
+pub use lease::{Admission, Lease};
+pub use peek::Peek;

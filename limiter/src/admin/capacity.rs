@@ -1,0 +1,176 @@
+//! How much of a resource is in use, over all entities.
+
+use zae_limiter_schema::bucket::{Attributes, Decoded, Image};
+use zae_limiter_schema::keys::{self, Key, prefix};
+use zae_limiter_schema::{EntityId, EntityRecord, Item, LimitName, Malformed, Resource, whole_tokens};
+
+use crate::dynamo::{Query, Sort, key_of};
+use crate::{Repository, Result};
+
+/// One limit of a resource, over all entities that have a bucket for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceCapacity {
+    /// The resource.
+    pub resource: Resource,
+    /// The limit.
+    pub limit: LimitName,
+    /// Sum of the capacities, in whole tokens.
+    pub total_capacity: i128,
+    /// Sum of what is left, in whole tokens; debts count.
+    pub total_available: i128,
+    /// Each entity, in order of ids.
+    pub entities: Vec<EntityCapacity>,
+}
+
+/// One entity's part of a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntityCapacity {
+    /// The entity.
+    pub entity: EntityId,
+    /// Its capacity, in whole tokens.
+    pub capacity: i128,
+    /// What it has left, in whole tokens; below zero is debt.
+    pub available: i128,
+}
+
+impl ResourceCapacity {
+    /// How much of the capacity is in use, in percent. Below zero where bursts hold more than the capacity.
+    pub fn utilization_percent(&self) -> f64 {
+        utilization(self.total_capacity, self.total_available)
+    }
+}
+
+impl EntityCapacity {
+    /// How much of the capacity is in use, in percent. Below zero where the burst holds more than the capacity.
+    pub fn utilization_percent(&self) -> f64 {
+        utilization(self.capacity, self.available)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
+fn utilization(capacity: i128, available: i128) -> f64 {
+    if capacity == 0 {
+        0.0
+    } else {
+        (capacity - available) as f64 / capacity as f64 * 100.0
+    }
+}
+
+/// Whose buckets to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CapacityScope {
+    /// Every entity's.
+    #[default]
+    Everyone,
+    /// Those of entities without a parent.
+    RootsOnly,
+}
+
+impl Repository {
+    /// How much of one limit of a resource is in use, over all buckets of the resource that can be read.
+    ///
+    /// ```
+    /// use zae_limiter::CapacityScope;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let capacity = limiter.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
+    /// assert!(capacity.entities.is_empty(), "nobody has used it yet");
+    /// # Ok(()) }
+    /// ```
+    pub async fn resource_capacity(
+        &self,
+        resource: impl AsRef<str>,
+        limit: impl AsRef<str>,
+        scope: CapacityScope,
+    ) -> Result<ResourceCapacity> {
+        let (resource, limit) = (Resource::parse(resource)?, LimitName::parse(limit)?);
+        let table = &self.inner.table;
+        let buckets = Sort::StartsWith(prefix::GSI2_BUCKET.to_owned());
+        let query = Query::index(keys::GSI2, keys::gsi2_resource_partition(&resource), buckets).keys_only();
+        let now = self.now();
+        let mut entities = vec![];
+        let mut start = None;
+        loop {
+            let page = table.query_page(&query, start, None).await?;
+            for keys in page
+                .items
+                .iter()
+                .filter_map(key_of)
+                .collect::<Vec<_>>()
+                .chunks(100)
+            {
+                for (entity, image) in self.read_buckets(keys, scope).await? {
+                    let Some(of_limit) = image.limits.get(&limit) else {
+                        continue;
+                    };
+                    let available = of_limit.token_bucket.available(image.elapsed(now));
+                    entities.push(EntityCapacity {
+                        entity,
+                        capacity: whole_tokens(of_limit.token_bucket.params.capacity()),
+                        available: whole_tokens(available),
+                    });
+                }
+            }
+            start = page.next;
+            if start.is_none() {
+                break;
+            }
+        }
+        entities.sort_by(|one, other| one.entity.cmp(&other.entity));
+        Ok(ResourceCapacity {
+            resource,
+            limit,
+            total_capacity: entities.iter().map(|entity| entity.capacity).sum(),
+            total_available: entities.iter().map(|entity| entity.available).sum(),
+            entities,
+        })
+    }
+
+    async fn read_buckets(&self, buckets: &[Key], scope: CapacityScope) -> Result<Vec<(EntityId, Image)>> {
+        let table = &self.inner.table;
+        let named: Vec<(EntityId, &Key)> = buckets
+            .iter()
+            .filter_map(|key| Some((EntityId::parse(key.pk.strip_prefix(prefix::ENTITY)?).ok()?, key)))
+            .collect();
+        let meta = named
+            .iter()
+            .filter(|_| scope == CapacityScope::RootsOnly)
+            .map(|(id, _)| keys::entity_meta(id));
+        let wanted = buckets.iter().cloned().chain(meta);
+        let mut found = table.batch_get(wanted, false, table.budget()).await?;
+        let mut read = vec![];
+        for (entity, key) in named {
+            let meta = found
+                .get(&keys::entity_meta(&entity))
+                .map(EntityRecord::from_item);
+            let is_child = match meta.transpose() {
+                Ok(meta) => meta.is_some_and(|meta| meta.parent.is_some()),
+                Err(error) => pass_over(&entity, &error),
+            };
+            if let (Some(item), false) = (found.remove(key), is_child) {
+                match decode(&item) {
+                    Ok(image) => read.extend(image.map(|image| (entity, image))),
+                    Err(error) => drop(pass_over(&entity, &error)),
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// One item that is none of ours does not stop the sum of the others.
+fn pass_over(entity: &EntityId, error: &Malformed) -> bool {
+    tracing::warn!(%entity, %error, "a bucket is passed over");
+    true
+}
+
+fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
+    Ok(match Attributes::from_item(item).decode()? {
+        Decoded::Bucket(image) => Some(image),
+        Decoded::Stub => None,
+    })
+}

@@ -1,0 +1,380 @@
+//! The four levels of configuration: set, get, delete. The change, its registry and its audit event are one
+//! transaction.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_schema::{
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitSet, OnUnavailable,
+    Resource,
+};
+
+use super::audit::{self, Details};
+use super::change::ConfigChange;
+use super::limit_count::MAX_LIMITS;
+use super::registry;
+use crate::config::cache::PolicyAfter;
+use crate::dynamo::{Transacted, Transaction, Update};
+use crate::{Error, Repository, Result};
+
+/// How often a change is tried again because somebody else changed the same level meanwhile.
+pub(super) const MOST_ATTEMPTS: u32 = 10;
+
+impl Repository {
+    /// The configuration of one level; nothing if the level has none.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Limit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?, None);
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?.unwrap().limits.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn get_config(&self, level: &ConfigLevel) -> Result<Option<ConfigRecord>> {
+        let item = self.inner.table.get(&keys::config(level), true).await?;
+        Ok(item.map(|item| ConfigRecord::from_item(&item)).transpose()?)
+    }
+
+    /// Changes the configuration of one level and returns it as it is now. What the change does not mention stays.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigChange, ConfigLevel, Limit, OnUnavailable, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().await?;
+    /// limiter.set_config(&ConfigLevel::System, ConfigChange::new().audit_retention_days(30)).await?;
+    /// let limits = [Limit::per_minute("rpm", 100)?];
+    /// let change = ConfigChange::new().limits(limits).on_unavailable(OnUnavailable::Allow);
+    /// let config = limiter.set_config(&ConfigLevel::System, change).await?;
+    /// assert_eq!(config.system.audit_retention_days, Some(30));
+    /// assert_eq!(config.config_version, 2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_config(&self, level: &ConfigLevel, change: ConfigChange) -> Result<ConfigRecord> {
+        change.apply(level, None)?;
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
+        for attempt in 1..=MOST_ATTEMPTS {
+            let item = table.get(&keys::config(level), true).await?;
+            let present = match item.as_ref().map(ConfigRecord::from_item).transpose() {
+                // New limits are how a level that cannot be read is repaired.
+                Err(malformed) if change.replaces_limits() => {
+                    tracing::warn!(%level, %malformed, "a malformed configuration is replaced");
+                    item.as_ref()
+                        .map(|item| ConfigRecord::readable(level.clone(), item))
+                }
+                present => present?,
+            };
+            let record = change.apply(level, present.as_ref())?;
+            let details = audit::config_details(&record);
+            let event = this
+                .event(
+                    audit::subject_of(level),
+                    AuditAction::LimitsSet,
+                    level.resource_key(),
+                    details,
+                )
+                .await?;
+
+            let mut transaction = Transaction::on(&table);
+            transaction.update(write(&record, item.as_ref(), change.replaces_limits()));
+            match (level, item.is_some()) {
+                // Entering a set twice changes nothing, and heals a registry that lost its entry.
+                (ConfigLevel::Resource(resource), _) => {
+                    transaction.update(registry::enter_resource(resource));
+                }
+                (ConfigLevel::Entity(..) | ConfigLevel::EntityDefault(_), false) => {
+                    transaction.update(registry::count_entity_configs(level.resource_key(), 1));
+                }
+                _ => {}
+            }
+            transaction.put_new(event.to_item());
+            let committed = transaction.commit().await;
+            this.note_write(level, &committed, record.on_unavailable);
+            if let Transacted::Done = committed? {
+                return Ok(record);
+            }
+            this.after_lost_race(level, attempt).await?;
+        }
+        Err(self.contention(level, MOST_ATTEMPTS))
+    }
+
+    /// Deletes the configuration of one level. False if it had none.
+    ///
+    /// At system level limits and policy go; how long audit events are kept, `auto_update` and `strict_version` stay.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Limit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
+    /// assert!(limiter.delete_config(&level).await?);
+    /// assert!(!limiter.delete_config(&level).await?, "it had none any more");
+    /// # Ok(()) }
+    /// ```
+    pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
+        let this = self.for_one_operation();
+        this.ready().await?;
+        let table = this.table();
+        for attempt in 1..=MOST_ATTEMPTS {
+            let item = table.get(&keys::config(level), true).await?;
+            let Some(item) = item else { return Ok(false) };
+            // What cannot be read can still be deleted.
+            let record = ConfigRecord::readable(level.clone(), &item);
+            if *level == ConfigLevel::System && !has_limits_or_policy(&item) {
+                return Ok(false);
+            }
+            let details = deletion_details(level, &record);
+            let event = this
+                .event(
+                    audit::subject_of(level),
+                    AuditAction::LimitsDeleted,
+                    level.resource_key(),
+                    details,
+                )
+                .await?;
+
+            let mut transaction = Transaction::on(&table);
+            match level {
+                ConfigLevel::System => {
+                    let emptied = ConfigRecord {
+                        limits: LimitSet::default(),
+                        on_unavailable: None,
+                        config_version: record.config_version.saturating_add(1),
+                        ..record
+                    };
+                    transaction.update(write(&emptied, Some(&item), true));
+                }
+                ConfigLevel::Resource(resource) => {
+                    transaction.delete_existing(&keys::config(level));
+                    transaction.update(registry::leave_resource(resource));
+                }
+                ConfigLevel::Entity(..) | ConfigLevel::EntityDefault(_) => {
+                    transaction.delete_existing(&keys::config(level));
+                    transaction.update(registry::count_entity_configs(level.resource_key(), -1));
+                }
+            }
+            transaction.put_new(event.to_item());
+            let committed = transaction.commit().await;
+            this.note_write(level, &committed, None);
+            if let Transacted::Done = committed? {
+                this.drop_empty_counts(level.resource_key()).await;
+                return Ok(true);
+            }
+            this.after_lost_race(level, attempt).await?;
+        }
+        Err(self.contention(level, MOST_ATTEMPTS))
+    }
+
+    /// Forgets what the write has made untrue, or may have: an error leaves open whether it happened.
+    fn note_write(&self, level: &ConfigLevel, outcome: &Result<Transacted>, policy: Option<OnUnavailable>) {
+        let policy = match outcome {
+            Ok(Transacted::Refused(_)) => return,
+            Ok(Transacted::Done) => PolicyAfter::Is(policy),
+            Err(_) => PolicyAfter::Unknown,
+        };
+        if *level == ConfigLevel::System {
+            self.inner.audit.forget_retention();
+        }
+        self.inner.cache.wrote(level, policy);
+    }
+
+    /// Waits before the next attempt; an error if no time is left for one.
+    pub(super) async fn after_lost_race(&self, what: &impl fmt::Display, attempt: u32) -> Result<()> {
+        let table = self.table();
+        if table.budget().pause(&table, attempt).await {
+            Ok(())
+        } else {
+            Err(self.contention(what, attempt))
+        }
+    }
+
+    pub(super) fn contention(&self, what: &impl fmt::Display, attempts: u32) -> Error {
+        Error::Contended {
+            what: what.to_string(),
+            table: self.name().to_string(),
+            attempts,
+        }
+    }
+
+    /// Sets the limits of the whole system.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "system");
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> Result<ConfigRecord> {
+        self.set_config(&ConfigLevel::System, ConfigChange::new().limits(limits))
+            .await
+    }
+
+    /// Sets the limits of a resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
+    /// let config = limiter.set_resource_defaults("gpt-4", limits).await?;
+    /// assert_eq!(config.limits.len(), 2);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_resource_defaults(
+        &self,
+        resource: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        self.set_config(&level, ConfigChange::new().limits(limits)).await
+    }
+
+    /// Sets the limits of an entity on a resource. The entity need not have been created.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let config = limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
+    /// assert_eq!(config.config_version, 1, "how often it was written");
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_limits(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
+        self.set_config(&level, ConfigChange::new().limits(limits)).await
+    }
+
+    /// Sets the limits of an entity on every resource for which it has none of its own.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.set_default_limits("user-1", [Limit::per_hour("rph", 500)?]).await?;
+    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "entity_default");
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_default_limits(
+        &self,
+        entity: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::EntityDefault(EntityId::parse(entity)?);
+        self.set_config(&level, ConfigChange::new().limits(limits)).await
+    }
+}
+
+/// Whether an item, readable or not, holds what deleting the system's defaults takes away.
+fn has_limits_or_policy(item: &Item) -> bool {
+    item.keys()
+        .any(|name| name == "on_unavailable" || ConfigRecord::is_limit_attribute(name))
+}
+
+fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
+    if *level != ConfigLevel::System {
+        return Details::new();
+    }
+    let names = record
+        .limits
+        .names()
+        .map(|name| audit::text(name.as_str()))
+        .collect();
+    Details::from([
+        ("limits".to_owned(), AttributeValue::L(names)),
+        (
+            "on_unavailable".to_owned(),
+            audit::text_or_null(record.on_unavailable.map(OnUnavailable::as_str)),
+        ),
+    ])
+}
+
+/// How many stored attributes of limits a write compares. An expression has no room for more.
+const MOST_COMPARED: usize = 4 * MAX_LIMITS;
+
+/// The write that turns what is stored into the record, on the condition that it is still stored so.
+///
+/// A version alone does not tell: it starts again at 1 when a level is deleted and set anew, and the Python peer always
+/// writes 1. So limits that are replaced are compared too, and written whole.
+pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
+    const VERSION: &str = "config_version";
+    let version = stored.and_then(|item| item.get(VERSION));
+    let mut update = Update::of(keys::config(&record.level));
+    update = if version.is_none_or(counts_up) {
+        update.add(VERSION, AttributeValue::N("1".to_owned()))
+    } else {
+        update.set(VERSION, AttributeValue::N(record.config_version.to_string()))
+    };
+    update = match stored {
+        Some(_) => update
+            .when_exists(attribute::PK)
+            .when_still(VERSION, version.cloned()),
+        None => update.when_absent(attribute::PK),
+    };
+    let wanted = record
+        .to_item()
+        .into_inner()
+        .into_iter()
+        .collect::<BTreeMap<_, _>>();
+    let seen = stored
+        .into_iter()
+        .flat_map(|item| item.iter())
+        .collect::<BTreeMap<_, _>>();
+    let limits = seen
+        .iter()
+        .filter(|(name, _)| ConfigRecord::is_limit_attribute(name));
+    if replaces_limits {
+        for (name, value) in limits.take(MOST_COMPARED) {
+            update = update.when_still(name, Some((*value).clone()));
+        }
+    }
+    let keep = |name: &str| [attribute::PK, attribute::SK, VERSION].contains(&name);
+    for (name, value) in &wanted {
+        let is_limit = ConfigRecord::is_limit_attribute(name);
+        let differs = seen.get(name).is_none_or(|seen| *seen != value);
+        if !keep(name) && ((is_limit && replaces_limits) || (differs && (!is_limit || stored.is_none()))) {
+            update = update.set(name, value.clone());
+        }
+    }
+    for name in seen.keys().filter(|name| !wanted.contains_key(**name)) {
+        if !ConfigRecord::is_limit_attribute(name) || replaces_limits {
+            update = update.remove(name);
+        }
+    }
+    update
+}
+
+/// True for a version that one can be added to.
+fn counts_up(version: &AttributeValue) -> bool {
+    match version {
+        AttributeValue::N(digits) => digits.parse::<u64>().is_ok_and(|version| version < u64::MAX),
+        _ => false,
+    }
+}

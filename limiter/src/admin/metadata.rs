@@ -1,0 +1,133 @@
+//! Notes of entities, checked to be what the table can hold before anything is written.
+
+use serde_json::Value;
+use zae_limiter_schema::Metadata;
+
+use crate::json::from_json;
+use crate::{Error, Result};
+
+/// Notes stand in the entity and again in the event of its change, and an item holds 400 KB.
+const MOST_BYTES: usize = 100 * 1024;
+/// DynamoDB allows 32 levels, and an event's details are two levels around the notes.
+const MOST_LEVELS: usize = 30;
+/// Numbers that DynamoDB can hold, by magnitude.
+const LEAST: f64 = 1e-130;
+const MOST: f64 = 1e126;
+
+pub(super) fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
+    let mut bytes = 0;
+    for (key, value) in &notes {
+        check_key(key)?;
+        bytes += key.len();
+        check(key, value, 1, &mut bytes)?;
+    }
+    if bytes > MOST_BYTES {
+        return Err(Error::invalid(
+            "metadata",
+            format!("{bytes} bytes"),
+            format!("it may have at most {MOST_BYTES} bytes in all"),
+        ));
+    }
+    Ok(notes
+        .into_iter()
+        .map(|(key, value)| (key, from_json(value)))
+        .collect())
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("metadata key", key, "it must not be empty"));
+    }
+    Ok(())
+}
+
+/// Adds up how much room a value takes. Each costs a little more than what it says.
+fn check(key: &str, value: &Value, level: usize, bytes: &mut usize) -> Result<()> {
+    const OVERHEAD: usize = 3;
+    *bytes += OVERHEAD;
+    if level > MOST_LEVELS {
+        return Err(Error::invalid(
+            "metadata",
+            key,
+            format!("lists and maps may stand in each other at most {MOST_LEVELS} deep"),
+        ));
+    }
+    match value {
+        Value::Null | Value::Bool(_) => {}
+        Value::String(text) => *bytes += text.len(),
+        Value::Number(number) => {
+            let magnitude = number.as_f64().unwrap_or(f64::INFINITY).abs();
+            if magnitude != 0.0 && !(LEAST..MOST).contains(&magnitude) {
+                return Err(Error::invalid(
+                    "metadata",
+                    number.to_string(),
+                    format!("numbers must be 0, or from {LEAST:e} to below {MOST:e} in magnitude"),
+                ));
+            }
+            *bytes += number.to_string().len();
+        }
+        Value::Array(values) => {
+            for value in values {
+                check(key, value, level + 1, bytes)?;
+            }
+        }
+        Value::Object(map) => {
+            for (name, value) in map {
+                check_key(name)?;
+                *bytes += name.len();
+                check(key, value, level + 1, bytes)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(value: Value) -> Option<String> {
+        let notes = vec![("note".to_owned(), value)];
+        to_metadata(notes).err().map(|error| error.to_string())
+    }
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |value, _| json!([value]))
+    }
+
+    #[test]
+    fn what_the_table_can_hold_is_a_note() {
+        for value in [
+            json!(0),
+            json!(-0.0),
+            json!(u64::MAX),
+            json!(-9.9e125),
+            json!(1e-130),
+            json!({ "a": [null, true, "text"] }),
+            json!("x".repeat(MOST_BYTES - 10)),
+            nested(MOST_LEVELS - 1),
+        ] {
+            assert_eq!(refused(value.clone()), None, "{value:.60}");
+        }
+    }
+
+    #[test]
+    fn what_the_table_cannot_hold_is_refused_with_the_rule() {
+        for (value, rule) in [
+            (json!(1e126), "magnitude"),
+            (json!([{ "a": -1e300 }]), "magnitude"),
+            (json!(1e-131), "magnitude"),
+            (json!("x".repeat(MOST_BYTES)), "bytes in all"),
+            (json!({ "": 1 }), "must not be empty"),
+            (nested(MOST_LEVELS), "deep"),
+        ] {
+            let told = refused(value);
+            assert!(
+                told.as_ref().is_some_and(|told| told.contains(rule)),
+                "{rule}: {told:?}"
+            );
+        }
+    }
+}

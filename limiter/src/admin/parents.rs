@@ -1,0 +1,123 @@
+//! The chain of parents above an entity: it exists, it ends, and it is not too long.
+
+use tokio::task::JoinSet;
+use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord};
+
+use super::entities::children_of;
+use crate::config::MAX_PARENTS;
+use crate::dynamo::{Transaction, is_none};
+use crate::{Error, Repository, Result};
+
+/// How many entities' children are asked for at the same time.
+const ASKED_AT_ONCE: usize = 16;
+
+/// An entity of the chain, as it was when the chain was walked.
+#[derive(Debug)]
+pub(super) struct Above {
+    pub(super) record: EntityRecord,
+}
+
+impl Repository {
+    /// The chain above an entity that is to have this parent and has so many levels below it.
+    pub(super) async fn parents_above(
+        &self,
+        entity: &EntityId,
+        parent: Option<&EntityId>,
+        below: usize,
+    ) -> Result<Vec<Above>> {
+        let Some(direct) = parent else { return Ok(vec![]) };
+        let mut above: Vec<Above> = vec![];
+        let mut next = Some(direct.clone());
+        while let Some(id) = next {
+            if id == *entity {
+                return Err(Error::ParentCycle {
+                    entity: entity.clone(),
+                    parent: direct.clone(),
+                });
+            }
+            let Some(record) = self.read_entity(&id).await? else {
+                if above.is_empty() {
+                    return Err(Error::ParentNotFound {
+                        entity: entity.clone(),
+                        parent: id,
+                    });
+                }
+                break;
+            };
+            let higher = record.parent.clone();
+            above.push(Above { record });
+            next = higher;
+            if above.len() + below > MAX_PARENTS {
+                return Err(Error::TooDeep {
+                    entity: entity.clone(),
+                    parent: direct.clone(),
+                    most: MAX_PARENTS,
+                });
+            }
+        }
+        Ok(above)
+    }
+
+    /// How many levels of children are below an entity, counted up to as many as no entity with a parent may have.
+    pub(super) async fn levels_below(&self, entity: &EntityId) -> Result<usize> {
+        let mut level = vec![entity.clone()];
+        for depth in 0..MAX_PARENTS {
+            // Of the last level it only matters whether there is anybody.
+            let enough = if depth + 1 == MAX_PARENTS { 1 } else { usize::MAX };
+            level = self.children_of_all(level, enough).await?;
+            if level.is_empty() {
+                return Ok(depth);
+            }
+        }
+        Ok(MAX_PARENTS)
+    }
+
+    /// The children of all these, some asked for at once, until enough are found.
+    async fn children_of_all(&self, parents: Vec<EntityId>, enough: usize) -> Result<Vec<EntityId>> {
+        let table = self.table();
+        let (mut waiting, mut asked) = (parents.into_iter(), JoinSet::new());
+        let mut children = vec![];
+        while children.len() < enough {
+            while asked.len() < ASKED_AT_ONCE
+                && let Some(parent) = waiting.next()
+            {
+                let table = table.clone();
+                asked.spawn(async move { table.query_all(&children_of(&parent)).await });
+            }
+            let Some(found) = asked.join_next().await else {
+                break;
+            };
+            let found = found.map_err(|error| Error::Unavailable {
+                operation: "Query",
+                table: self.name().to_string(),
+                reason: error.to_string(),
+                within: table.budget,
+            })?;
+            for item in found? {
+                children.push(EntityRecord::from_item(&item)?.id);
+            }
+        }
+        Ok(children)
+    }
+}
+
+/// Requires that the chain is still as it was walked, so that no two changes can close a circle together.
+pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[Above]) {
+    for one in above {
+        transaction.check(&keys::entity_meta(one.id()), |p| {
+            let exists = format!("attribute_exists({})", p.name(attribute::PK));
+            let parent = match &one.record.parent {
+                Some(parent) => {
+                    format!(
+                        "{} = {}",
+                        p.name("parent_id"),
+                        p.value(AttributeValue::S(parent.to_string()))
+                    )
+                }
+                None => is_none(p, "parent_id"),
+            };
+            format!("{exists} AND {parent}")
+        });
+    }
+}

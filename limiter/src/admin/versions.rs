@@ -1,0 +1,171 @@
+//! The table's version record.
+
+use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_schema::{
+    AuditAction, AuditSubject, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord,
+};
+
+use super::audit;
+use super::config::{MOST_ATTEMPTS, write as config_write};
+use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
+use crate::admin::migrations::Look;
+use crate::dynamo::{Transaction, Update};
+use crate::{Repository, Result};
+
+const RETENTION: &str = "audit_retention_days";
+
+impl Repository {
+    /// What the table says about its format; nothing if nobody has written it yet.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// let record = limiter.version().await?.expect("an embedded table has one");
+    /// assert_eq!(record.schema_version, "0.8.0");
+    /// # Ok(()) }
+    /// ```
+    pub async fn version(&self) -> Result<Option<VersionRecord>> {
+        let item = self.inner.table.get(&keys::version(), true).await?;
+        Ok(item.map(|item| VersionRecord::from_item(&item)).transpose()?)
+    }
+
+    /// Whether the table and this client fit together; nothing if the table has no version record.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// assert_eq!(limiter.compatibility().await?, Some(zae_limiter::Compatibility::Compatible));
+    /// # Ok(()) }
+    /// ```
+    pub async fn compatibility(&self) -> Result<Option<Compatibility>> {
+        Ok(self.version().await?.as_ref().map(Compatibility::of))
+    }
+
+    /// Writes the record of this crate's format, unless a later release has written one: its table is left alone, and
+    /// if this client cannot use it, that is the error.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.write_version().await?;
+    /// assert_eq!(limiter.version().await?.unwrap().schema_version, zae_limiter::VersionRecord::SCHEMA_VERSION);
+    /// # Ok(()) }
+    /// ```
+    pub async fn write_version(&self) -> Result<()> {
+        const SCHEMA: &str = "schema_version";
+        let this = self.for_one_operation();
+        let table = this.table();
+        for attempt in 1..=MOST_ATTEMPTS {
+            let stored = table.get(&keys::version(), true).await?;
+            let record = stored
+                .as_ref()
+                .and_then(|item| VersionRecord::from_item(item).ok());
+            if let Some(record) = &record {
+                match Compatibility::of(record) {
+                    Compatibility::SchemaTooNew { .. } | Compatibility::ClientTooOld { .. } => {
+                        return compatibility::admit(&table, Some(record), None);
+                    }
+                    Compatibility::Compatible if compatibility::is_later(record) => return Ok(()),
+                    _ => {}
+                }
+            }
+            let update = match &stored {
+                Some(item) => self
+                    .current_version()
+                    .when_still(SCHEMA, item.get(SCHEMA).cloned()),
+                None => self.current_version().when_absent(attribute::PK),
+            };
+            if table.update(update).await? {
+                return Ok(());
+            }
+            this.after_lost_race(&"the version record", attempt).await?;
+        }
+        Err(self.contention(&"the version record", MOST_ATTEMPTS))
+    }
+
+    pub(super) async fn write_version_if_absent(&self) -> Result<()> {
+        self.table()
+            .update(self.current_version().when_absent(attribute::PK))
+            .await?;
+        Ok(())
+    }
+
+    /// Gives a table without a record the one of this crate, unless it holds items of an older format.
+    pub(super) async fn stamp(&self) -> Result<Look> {
+        let look = self.look_for_old_items().await?;
+        if look == Look::Current {
+            self.write_version_if_absent().await?;
+        }
+        Ok(look)
+    }
+
+    fn current_version(&self) -> Update {
+        let record = VersionRecord::current(self.now(), format!("client:{CLIENT_VERSION}"));
+        let mut attributes: Vec<_> = record.to_item().into_inner().into_iter().collect();
+        attributes.retain(|(name, _)| name != attribute::PK && name != attribute::SK);
+        attributes.sort_by(|one, other| one.0.cmp(&other.0));
+        attributes
+            .into_iter()
+            .fold(Update::of(keys::version()), |update, (name, value)| {
+                update.set(&name, value)
+            })
+    }
+
+    /// Checks once that the table fits, before anything is written to it. A table without a record gets one.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        self.inner
+            .ready
+            .get_or_try_init(|| self.check_version())
+            .await
+            .copied()
+    }
+
+    async fn check_version(&self) -> Result<()> {
+        let table = self.table();
+        let (version, system) = (keys::version(), keys::config(&ConfigLevel::System));
+        let found = table
+            .batch_get([version.clone(), system.clone()], true, table.budget())
+            .await?;
+        let record = found.get(&version).map(VersionRecord::from_item).transpose()?;
+        let stored = found.get(&system);
+        // What cannot be read of it is repaired by a change, which must come past here.
+        let config = stored.map(|item| ConfigRecord::readable(ConfigLevel::System, item));
+        compatibility::admit(&table, record.as_ref(), config.as_ref())?;
+        if record.is_none() && self.stamp().await? == Look::Old {
+            compatibility::admit_old(&table, config.as_ref())?;
+        }
+        self.repair_retention(stored, config).await
+    }
+
+    /// Stores the retention of the declared stack where none is stored: whoever deployed it may have been stopped
+    /// before doing so.
+    async fn repair_retention(&self, stored: Option<&Item>, config: Option<ConfigRecord>) -> Result<()> {
+        let is_stored = stored.is_some_and(|item| item.contains_key(RETENTION));
+        let (Some(days), false) = (self.inner.declared_retention, is_stored) else {
+            return Ok(());
+        };
+        let mut record = config.map_or_else(
+            || ConfigRecord::new(ConfigLevel::System, LimitSet::default()),
+            |config| ConfigRecord {
+                config_version: config.config_version.saturating_add(1),
+                ..config
+            },
+        );
+        record.system.audit_retention_days = Some(days);
+        let details = audit::config_details(&record);
+        let event = self
+            .event(AuditSubject::System, AuditAction::LimitsSet, None, details)
+            .await?;
+        let table = self.table();
+        let mut transaction = Transaction::on(&table);
+        transaction.update(config_write(&record, stored, false));
+        transaction.put_new(event.to_item());
+        // Refused means that somebody else has changed the level: the next client looks again.
+        transaction.commit().await?;
+        self.inner.audit.forget_retention();
+        Ok(())
+    }
+}

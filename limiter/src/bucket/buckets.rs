@@ -1,0 +1,236 @@
+//! All buckets of one limiter.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, WRITE_UNIT_BYTES, estimated_bytes};
+
+use super::bounded_map::{BoundedMap, Capacity};
+use super::in_flight::{InFlight, InFlightGuard};
+use super::outage_share::OutageShare;
+use super::queue::BucketQueue;
+use super::shared::Shared;
+use super::stats::{Counters, LimiterStats, Shutdown};
+use crate::builder::Settings;
+use crate::config::cache::ConfigCache;
+use crate::dynamo::entropy::Entropy;
+use crate::store::Store;
+use crate::{Clock, Error, Result};
+
+/// Idle buckets beyond the first number are forgotten. Those in use never are: each may have a write in doubt.
+const CAPACITY: Capacity = Capacity {
+    idle: 10_000,
+    max: 100_000,
+};
+/// How often work that its runtime left undone is taken up again before it is given up.
+const MAX_REVIVALS: usize = 3;
+/// The warning about large items assumes this many processes on a bucket.
+const EXPECTED_SLOTS: usize = 8;
+
+/// The buckets of one limiter.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    shared: Arc<Shared>,
+    map: Mutex<BoundedMap<BucketQueue>>,
+    /// Calls that are under way.
+    calls: Arc<InFlight>,
+    arrivals: AtomicU64,
+    closed: watch::Sender<bool>,
+}
+
+impl Buckets {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        cache: Arc<ConfigCache>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<Entropy>,
+        settings: Settings,
+        table: String,
+    ) -> Self {
+        let client = ClientId::from_random(entropy.bits());
+        let share = settings
+            .processes
+            .map(|processes| Arc::new(OutageShare::among(processes)));
+        let shared = Shared {
+            share,
+            store,
+            cache,
+            clock,
+            entropy,
+            settings,
+            table,
+            client,
+            runtime: Handle::try_current().ok(),
+            keeps_runtime: AtomicBool::new(false),
+            work: Arc::default(),
+            counters: Counters::default(),
+            unwritten: Mutex::new(Vec::new()),
+        };
+        Self {
+            shared: Arc::new(shared),
+            map: Mutex::new(BoundedMap::new(CAPACITY)),
+            calls: Arc::default(),
+            arrivals: AtomicU64::new(0),
+            closed: watch::Sender::new(false),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    fn map(&self) -> MutexGuard<'_, BoundedMap<BucketQueue>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on the runtime where it was made and on no other: callers' runtimes may come and go, or have no timers.
+    #[cfg(feature = "blocking")]
+    pub(crate) fn keep_runtime(&self) {
+        self.shared.keeps_runtime.store(true, Ordering::Relaxed);
+    }
+
+    /// The queue of a bucket. There is one at a time: two would write under the same id without knowing of each other.
+    pub(crate) fn queue(&self, key: &BucketKey, config: &BucketConfig) -> Result<Arc<BucketQueue>> {
+        let mut map = self.map();
+        if let Some(queue) = map.get(key) {
+            return Ok(queue);
+        }
+        let (client, memory) = (self.shared.client, self.shared.settings.memory);
+        let queue = Arc::new(BucketQueue::new(self.shared.clone(), key.clone(), client, memory));
+        if !map.add(key.clone(), queue.clone(), BucketQueue::is_idle) {
+            return Err(overloaded(key, "buckets in use", CAPACITY.max));
+        }
+        drop(map);
+        warn_about_size(key, config);
+        Ok(queue)
+    }
+
+    /// Counts a call as under way, unless the limiter is shut down.
+    pub(crate) fn enter(&self) -> Result<InFlightGuard> {
+        // InFlightGuard before it looks: whoever closes sees the call, or the call sees that it is closed.
+        let inside = self.calls.enter();
+        self.check_open()?;
+        Ok(inside)
+    }
+
+    /// The next number in order of arrival, for those who wait for tokens.
+    pub(crate) fn arrival(&self) -> u64 {
+        self.arrivals.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An error once the limiter is shut down.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if *self.closed.borrow() {
+            return Err(self.shut());
+        }
+        Ok(())
+    }
+
+    /// Waits for the limiter to be shut down: the error for those who wait for something else.
+    pub(crate) async fn closing(&self) -> Error {
+        let mut closed = self.closed.subscribe();
+        // It cannot end without a value: this one holds the sender.
+        drop(closed.wait_for(|closed| *closed).await);
+        self.shut()
+    }
+
+    fn shut(&self) -> Error {
+        Error::invalid("limiter", &self.shared.table, "it is shut down")
+    }
+
+    /// True if the table answers.
+    pub(crate) async fn is_available(&self) -> bool {
+        let ping = self.shared.store.ping();
+        matches!(
+            tokio::time::timeout(self.shared.settings.time_budget, ping).await,
+            Ok(Ok(()))
+        )
+    }
+
+    /// Refuses further acquires, waits until nothing is under way any more, and tells what could not be written.
+    pub(crate) async fn shut_down(&self) -> Shutdown {
+        self.closed.send_replace(true);
+        // None has more time than that; one that nobody polls any more is not waited for.
+        let _ = tokio::time::timeout(self.shared.settings.time_budget, self.calls.none()).await;
+        self.settled().await;
+        self.report()
+    }
+
+    /// Waits until no queue is worked on any more and none is left undone.
+    pub(crate) async fn settled(&self) {
+        let mut left = self.undone(BucketQueue::is_left_undone);
+        for _ in 0..MAX_REVIVALS {
+            left.iter().for_each(BucketQueue::work);
+            self.shared.work.none().await;
+            left = self.undone(BucketQueue::has_waiting);
+            if left.is_empty() {
+                return;
+            }
+        }
+        let error = self
+            .shared
+            .unavailable("the work on this bucket breaks off each time");
+        for queue in left {
+            queue.give_up(&error);
+        }
+    }
+
+    fn undone(&self, is_undone: impl Fn(&BucketQueue) -> bool) -> Vec<Arc<BucketQueue>> {
+        let all = self.map().all();
+        all.into_iter().filter(|queue| is_undone(queue)).collect()
+    }
+
+    pub(crate) fn report(&self) -> Shutdown {
+        let unwritten = self
+            .shared
+            .unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        Shutdown {
+            unwritten,
+            unwritten_total: self.shared.counters.unwritten.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> LimiterStats {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.shared.counters;
+        LimiterStats {
+            granted: count(&counters.granted),
+            refused: count(&counters.refused),
+            unavailable: count(&counters.unavailable),
+            unwritten: count(&counters.unwritten),
+            refill_went_back: count(&counters.refill_went_back),
+            clock_offset_ms: self.shared.store.clock_offset(),
+            buckets: self.map().len() as u64,
+        }
+    }
+}
+
+pub(crate) fn overloaded(key: &BucketKey, what: &'static str, most: usize) -> Error {
+    Error::Overloaded {
+        entity: key.entity.clone(),
+        resource: key.resource.clone(),
+        what,
+        most,
+    }
+}
+
+fn warn_about_size(key: &BucketKey, config: &BucketConfig) {
+    let bytes = estimated_bytes(
+        &key.entity,
+        &key.resource,
+        config.parent(),
+        config.limits().names(),
+        EXPECTED_SLOTS,
+    );
+    if bytes > WRITE_UNIT_BYTES {
+        tracing::warn!(
+            entity = %key.entity, resource = %key.resource, bytes,
+            "this bucket may grow beyond 1 KB, and each of its writes then costs two units: shorten ids or limit names"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! Everything that this process does to a bucket: one conditional write per acquire, exactly once, never too much.
+//!
+//! Every bucket in use has a [`BucketQueue`](queue::BucketQueue): a queue of requests, the last image seen of the bucket,
+//! and at most one write in flight. Requests that arrive while a write is in flight are combined into the next one, in
+//! order of arrival; when nothing is in flight nothing waits. [`BucketState`](state::BucketState) decides what happens
+//! next and is pure; the [`worker`] carries it out.
+//!
+//! The image only chooses the write and may refuse; the server's condition admits. A refused write returns the current
+//! image, from which the next write is made. A write without an answer is sent again unchanged: the client's slot on the
+//! item shows whether it happened.
+
+mod bounded_map;
+mod buckets;
+mod grant;
+mod in_flight;
+mod outage_share;
+mod queue;
+mod request;
+mod shared;
+mod state;
+mod stats;
+mod wait_queue;
+mod worker;
+
+pub use stats::{LimiterStats, Shutdown, Unwritten};
+
+pub(crate) use buckets::Buckets;
+pub(crate) use grant::Grant;
+pub(crate) use outage_share::{Asked, OutagePortion, OutageShare};
+pub(crate) use queue::BucketQueue;
+pub(crate) use request::{Deltas, Outcome};
+pub(crate) use shared::Shared;
+pub(crate) use wait_queue::Turn;

@@ -1,0 +1,329 @@
+//! The queue of one bucket.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientId, Decoded, Image};
+
+use super::buckets;
+use super::grant::Grant;
+use super::request::{Deltas, Outcome, Request, RequestKind};
+use super::shared::Shared;
+use super::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
+use super::wait_queue::WaitQueue;
+use super::worker;
+use crate::{Error, Result};
+
+/// More calls than this do not wait for one bucket at a time.
+const MOST_WAITING: usize = 10_000;
+
+/// Everything this process does to one bucket goes through its queue: one write in flight, in order of arrival.
+#[derive(Debug)]
+pub(crate) struct BucketQueue {
+    shared: Arc<Shared>,
+    key: BucketKey,
+    locked: Mutex<Locked>,
+    line: Arc<WaitQueue>,
+    asked: tokio::sync::Notify,
+}
+
+#[derive(Debug)]
+struct Locked {
+    state: BucketState,
+    /// A task is at work on this queue.
+    has_worker: bool,
+    /// Something was booked since the bucket's life was looked at last.
+    booked: bool,
+}
+
+impl BucketQueue {
+    pub(crate) fn new(shared: Arc<Shared>, key: BucketKey, client: ClientId, memory: Duration) -> Self {
+        #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
+        let mut state = BucketState::new(key.clone(), client, memory);
+        #[cfg(test)]
+        {
+            state.mutation = shared.settings.mutation;
+        }
+        let locked = Locked {
+            state,
+            has_worker: false,
+            booked: false,
+        };
+        Self {
+            shared,
+            key,
+            locked: Mutex::new(locked),
+            line: Arc::default(),
+            asked: tokio::sync::Notify::new(),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn key(&self) -> &BucketKey {
+        &self.key
+    }
+
+    /// Those who wait for tokens of this bucket.
+    pub(crate) fn line(&self) -> &Arc<WaitQueue> {
+        &self.line
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Locked> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if forgetting it loses nothing but the image.
+    pub(crate) fn is_idle(&self) -> bool {
+        let locked = self.lock();
+        !locked.has_worker && locked.state.is_idle()
+    }
+
+    /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or broke.
+    pub(crate) fn is_left_undone(&self) -> bool {
+        let locked = self.lock();
+        !locked.has_worker && !locked.state.is_idle()
+    }
+
+    /// True if calls or changes wait in the queue and nobody works on it.
+    pub(crate) fn has_waiting(&self) -> bool {
+        let locked = self.lock();
+        !locked.has_worker && locked.state.waiting() > 0
+    }
+
+    /// The last image, however old.
+    pub(crate) fn image(&self) -> Option<Arc<Image>> {
+        self.lock().state.image().cloned()
+    }
+
+    /// True if the bucket was never looked at.
+    pub(crate) fn knows_nothing(&self) -> bool {
+        self.lock().state.knows_nothing()
+    }
+
+    /// What reading the configuration brought along about the bucket.
+    pub(crate) fn saw(&self, found: Option<&Attributes>, proven: bool) -> Result<()> {
+        let known = self.known(found, proven)?;
+        self.lock().state.saw(known);
+        Ok(())
+    }
+
+    fn known(&self, found: Option<&Attributes>, proven: bool) -> Result<LastSeen> {
+        let sighting = Sighting {
+            at: self.shared.clock.elapsed(),
+            proven,
+        };
+        Ok(match found.map(Attributes::decode).transpose()? {
+            Some(Decoded::Bucket(image)) => LastSeen::Live(Arc::new(image), sighting),
+            Some(Decoded::Stub) | None => LastSeen::Absent(sighting),
+        })
+    }
+
+    /// Queues an acquire.
+    pub(crate) fn acquire(
+        self: &Arc<Self>,
+        amounts: Deltas,
+        config: Arc<BucketConfig>,
+        given: bool,
+        anew: bool,
+    ) -> Result<oneshot::Receiver<Outcome<Grant>>> {
+        let (reply, answer) = oneshot::channel();
+        if self.lock().state.waiting() >= MOST_WAITING {
+            return Err(buckets::overloaded(
+                &self.key,
+                "calls waiting for this bucket",
+                MOST_WAITING,
+            ));
+        }
+        self.push(RequestKind::Acquire {
+            amounts,
+            config,
+            given,
+            anew,
+            reply,
+        });
+        Ok(answer)
+    }
+
+    /// Queues a change that must be booked.
+    pub(crate) fn adjust(
+        self: &Arc<Self>,
+        changes: Deltas,
+        incarnation: Arc<str>,
+    ) -> oneshot::Receiver<Result<()>> {
+        let (done, answer) = oneshot::channel();
+        self.push(RequestKind::Adjust {
+            changes,
+            incarnation,
+            done: Some(done),
+        });
+        answer
+    }
+
+    fn push(self: &Arc<Self>, work: RequestKind) {
+        let elapsed = self.shared.clock.elapsed();
+        self.lock().state.push(work, elapsed);
+        self.asked.notify_one();
+        self.work();
+    }
+
+    /// Sees to it that somebody works on it.
+    pub(crate) fn work(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.lock().has_worker, true) {
+            self.shared.spawn(worker::run(self.clone()));
+        }
+    }
+
+    /// Gives up what waits; it is reported.
+    pub(crate) fn give_up(self: &Arc<Self>, error: &Error) {
+        self.finish(self.with_state(|state| state.failed(error)));
+    }
+
+    // What the worker calls.
+
+    /// Somebody has asked for the bucket since this was last waited for.
+    pub(crate) async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The next step. After [`Step::Idle`] nobody drives the queue any more.
+    pub(crate) fn next(&self, moment: Moment) -> (Step, Vec<Completion>) {
+        let mut locked = self.lock();
+        let (mut step, mut completions) = locked.state.next(moment);
+        if matches!(step, Step::Idle) && locked.owes_a_longer_life(moment) {
+            // A write that carries nothing lets the bucket live until it is full.
+            let nothing = RequestKind::Adjust {
+                changes: Vec::new(),
+                incarnation: "".into(),
+                done: None,
+            };
+            locked.state.push(nothing, moment.elapsed);
+            let (next, more) = locked.state.next(moment);
+            step = next;
+            completions.extend(more);
+        }
+        if matches!(step, Step::Idle) {
+            locked.has_worker = false;
+        }
+        (step, completions)
+    }
+
+    /// The task that worked on it is gone, perhaps with a write under way.
+    pub(crate) fn abandoned(self: &Arc<Self>) {
+        let completions = {
+            let mut locked = self.lock();
+            locked.has_worker = false;
+            locked.state.interrupted(self.shared.clock.elapsed())
+        };
+        self.finish(completions);
+    }
+
+    pub(crate) fn with_state<T>(&self, act: impl FnOnce(&mut BucketState) -> T) -> T {
+        act(&mut self.lock().state)
+    }
+
+    pub(crate) fn reread(self: &Arc<Self>, found: Option<&Attributes>, moment: Moment) -> Result<()> {
+        let known = self.known(found, true)?;
+        self.finish(self.with_state(|state| state.reread(&known, moment)));
+        Ok(())
+    }
+
+    pub(crate) fn reloaded(
+        self: &Arc<Self>,
+        config: &Arc<BucketConfig>,
+        found: Option<&Attributes>,
+        moment: Moment,
+    ) -> Result<()> {
+        let known = self.known(found, true)?;
+        self.finish(self.with_state(|state| state.reloaded(config, &known, moment)));
+        Ok(())
+    }
+
+    /// Tells callers what became of their calls. Not under the lock: a grant that nobody takes goes back into the
+    /// queue.
+    pub(crate) fn finish(self: &Arc<Self>, completions: Vec<Completion>) {
+        for completion in completions {
+            match completion {
+                Completion::Answer(request, reply) => self.answer(request, reply),
+                Completion::Booked(request) => {
+                    let lost = self.without_a_limit(changes(&request));
+                    self.unwritten(&lost, "the bucket no longer has this limit", false);
+                    self.lock().booked |= !changes(&request).is_empty();
+                    booked(request, Ok(()));
+                }
+                Completion::Unwritten(request, error) => {
+                    self.unwritten(changes(&request), &error.to_string(), request.in_doubt);
+                    booked(request, Err(error));
+                }
+                Completion::Gone(request) => {
+                    self.unwritten(changes(&request), "the bucket no longer exists", request.in_doubt);
+                    booked(request, Ok(()));
+                }
+            }
+        }
+    }
+
+    fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str, in_doubt: bool) {
+        self.shared.unwritten(&self.key, changes, reason, in_doubt);
+    }
+
+    /// Of changes that were just booked those whose limit is not on the bucket, so that nothing was booked on it.
+    fn without_a_limit(&self, changes: &[(LimitName, i128)]) -> Deltas {
+        let Some(image) = self.image() else {
+            return Deltas::new();
+        };
+        let lost = changes
+            .iter()
+            .filter(|(limit, _)| !image.limits.contains_key(limit));
+        lost.cloned().collect()
+    }
+
+    fn answer(self: &Arc<Self>, request: Request, reply: Outcome<Arc<Image>>) {
+        let RequestKind::Acquire {
+            amounts,
+            reply: caller,
+            ..
+        } = request.work
+        else {
+            return;
+        };
+        let answer = match reply {
+            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), amounts, image)),
+            Outcome::Refused(statuses) => Outcome::Refused(statuses),
+            Outcome::Failed(error) => Outcome::Failed(error),
+        };
+        // A caller that has gone meanwhile drops a grant here, which gives it back.
+        drop(caller.send(answer));
+    }
+}
+
+impl Locked {
+    /// True, once, if what was booked last makes debt beyond the bucket's life. A write reckons with the image that it
+    /// was made from; only the bucket afterwards shows what others have taken meanwhile.
+    fn owes_a_longer_life(&mut self, moment: Moment) -> bool {
+        let booked = std::mem::take(&mut self.booked);
+        booked
+            && self
+                .state
+                .image()
+                .is_some_and(|image| image.expires_before_full(moment.now))
+    }
+}
+
+fn changes(request: &Request) -> &[(LimitName, i128)] {
+    match &request.work {
+        RequestKind::Adjust { changes, .. } => changes,
+        RequestKind::Acquire { .. } => &[],
+    }
+}
+
+fn booked(request: Request, result: Result<(), Error>) {
+    if let RequestKind::Adjust { done: Some(done), .. } = request.work {
+        // Nobody needs to wait for it.
+        drop(done.send(result));
+    }
+}

@@ -1,0 +1,147 @@
+//! One call that waits for its bucket's next write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Demand};
+
+use super::grant::Grant;
+use crate::Error;
+use crate::status::LimitStatus;
+
+/// Deltas to a bucket by limit, in millitokens. Above zero is taken, below zero is given back.
+pub(crate) type Deltas = Vec<(LimitName, i128)>;
+
+/// What became of an acquire on one bucket.
+///
+/// `T` is what a grant comes with: the image of the bucket afterwards, and for the caller the tokens themselves.
+#[derive(Debug)]
+pub(crate) enum Outcome<T> {
+    /// The tokens are taken.
+    Granted(T),
+    /// There is too little. Nothing was taken.
+    Refused(Vec<LimitStatus>),
+    /// Nothing is known to be taken, for another reason.
+    Failed(Error),
+}
+
+/// What is asked of the bucket.
+#[derive(Debug)]
+pub(crate) enum RequestKind {
+    /// Takes tokens if they are there, all or none.
+    Acquire {
+        amounts: Deltas,
+        config: Arc<BucketConfig>,
+        /// The limits came with the call: nothing stored can correct them.
+        given: bool,
+        /// Others were asked to give back what it needs: an image from before may not refuse it.
+        anew: bool,
+        reply: oneshot::Sender<Outcome<Grant>>,
+    },
+    /// Books what an earlier grant used more or less, or gives it back.
+    Adjust {
+        changes: Deltas,
+        /// The incarnation of the bucket that the grant was taken from.
+        incarnation: Arc<str>,
+        done: Option<oneshot::Sender<Result<(), Error>>>,
+    },
+}
+
+/// A call in the queue.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) work: RequestKind,
+    /// How many writes that carried it were refused.
+    pub(crate) tries: u32,
+    /// When it came, on the clock's time scale.
+    pub(crate) since: Duration,
+    /// A write that carried it had no answer, and none can come any more: it may have happened.
+    pub(crate) in_doubt: bool,
+}
+
+impl Request {
+    /// True if its caller still waits, or never did and it must be done anyway.
+    pub(crate) fn is_wanted(&self) -> bool {
+        match &self.work {
+            RequestKind::Acquire { reply, .. } => !reply.is_closed(),
+            RequestKind::Adjust { .. } => true,
+        }
+    }
+
+    /// True if the bucket must be looked at before it is refused.
+    pub(crate) fn needs_a_look(&self) -> bool {
+        matches!(self.work, RequestKind::Acquire { anew: true, .. })
+    }
+
+    /// The bucket was just seen.
+    pub(crate) fn looked(&mut self) {
+        if let RequestKind::Acquire { anew, .. } = &mut self.work {
+            *anew = false;
+        }
+    }
+
+    pub(crate) fn is_acquire(&self) -> bool {
+        matches!(self.work, RequestKind::Acquire { .. })
+    }
+
+    /// True if it takes nothing: others can only gain by it.
+    pub(crate) fn only_gives_back(&self) -> bool {
+        match &self.work {
+            RequestKind::Acquire { .. } => false,
+            RequestKind::Adjust { changes, .. } => changes.iter().all(|(_, change)| *change <= 0),
+        }
+    }
+
+    /// Adds what it asks to a batch. Credits for an earlier incarnation of the bucket only correct the count.
+    pub(crate) fn add_to(&self, batch: &mut Batch, bucket: &str) {
+        match &self.work {
+            RequestKind::Acquire { amounts, .. } => {
+                for (limit, amount) in amounts {
+                    batch.add(
+                        limit,
+                        Demand {
+                            debit: *amount,
+                            ..Demand::default()
+                        },
+                    );
+                }
+                batch.acquires += 1;
+            }
+            RequestKind::Adjust {
+                changes, incarnation, ..
+            } => {
+                for (limit, change) in changes {
+                    let demand = match *change {
+                        taken @ 0.. => Demand {
+                            adjust: taken,
+                            ..Demand::default()
+                        },
+                        back if **incarnation == *bucket => Demand {
+                            credit: -back,
+                            ..Demand::default()
+                        },
+                        back => Demand {
+                            recount: back,
+                            ..Demand::default()
+                        },
+                    };
+                    batch.add(limit, demand);
+                }
+            }
+        }
+    }
+
+    /// What must be given back if it turns out that its debit happened though nobody holds it.
+    pub(crate) fn debit(&self) -> Deltas {
+        match &self.work {
+            RequestKind::Acquire { amounts, .. } => amounts
+                .iter()
+                .map(|(limit, amount)| (limit.clone(), -amount))
+                .collect(),
+            RequestKind::Adjust { .. } => Vec::new(),
+        }
+    }
+}

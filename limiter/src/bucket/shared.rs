@@ -1,0 +1,148 @@
+//! What all buckets of one limiter share.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, Decoded, Image, TtlRule};
+use zae_limiter_schema::{LimitName, LimitSet};
+
+use super::in_flight::InFlight;
+use super::outage_share::OutageShare;
+use super::state::Moment;
+use super::stats::{Counters, Unwritten};
+use crate::builder::Settings;
+use crate::config::cache::ConfigCache;
+use crate::config::resolution::{Resolved, Source};
+use crate::dynamo::entropy::Entropy;
+use crate::store::Store;
+use crate::{Clock, Error};
+
+/// How many entries the report of what could not be written holds; the counter goes on.
+const MAX_REPORTED: usize = 1_000;
+
+/// What all buckets of a limiter share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) cache: Arc<ConfigCache>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<Entropy>,
+    pub(crate) settings: Settings,
+    /// What this process may admit by itself.
+    pub(crate) share: Option<Arc<OutageShare>>,
+    pub(super) table: String,
+    pub(super) client: ClientId,
+    pub(super) runtime: Option<Handle>,
+    /// RequestKind goes to that runtime whatever the caller's is.
+    pub(super) keeps_runtime: AtomicBool,
+    /// Buckets that are worked on.
+    pub(super) work: Arc<InFlight>,
+    pub(super) counters: Counters,
+    pub(super) unwritten: Mutex<Vec<Unwritten>>,
+}
+
+impl Shared {
+    /// One reading of clock and random for one decision.
+    pub(crate) fn moment(&self) -> Moment {
+        let offset = if self.store.capabilities().server_time {
+            self.store.clock_offset()
+        } else {
+            0
+        };
+        let now = self.clock.now().plus_millis(offset);
+        Moment {
+            now,
+            elapsed: self.clock.elapsed(),
+            random: self.entropy.bits(),
+        }
+    }
+
+    pub(crate) fn attempt_timeout(&self) -> Duration {
+        self.settings.time_budget / 2
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    pub(crate) fn unavailable(&self, reason: &str) -> Error {
+        Error::Unavailable {
+            operation: "UpdateItem",
+            table: self.table.clone(),
+            reason: reason.to_owned(),
+            within: self.settings.time_budget,
+        }
+    }
+
+    /// The config for a resolved configuration, or for limits that came with the call.
+    pub(crate) fn config(&self, resolved: &Resolved, given: Option<&LimitSet>) -> BucketConfig {
+        let own =
+            matches!(resolved.limits_from, Some(Source::Entity | Source::EntityDefault)) && given.is_none();
+        let ttl = if own {
+            TtlRule::Never
+        } else {
+            TtlRule::from_multiplier(self.settings.ttl_multiplier)
+        };
+        let limits = given.unwrap_or(&resolved.limits).clone();
+        BucketConfig::new(limits, resolved.parent.clone(), resolved.cascade, ttl)
+    }
+
+    /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the
+    /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let (own, current) = (self.runtime.clone(), Handle::try_current().ok());
+        let chosen = if self.keeps_runtime.load(Ordering::Relaxed) {
+            own.or(current)
+        } else {
+            current.or(own)
+        };
+        let Some(runtime) = chosen else {
+            tracing::error!("no runtime is left to give tokens back on");
+            return;
+        };
+        let under_way = self.work.enter();
+        runtime.spawn(async move {
+            work.await;
+            drop(under_way);
+        });
+    }
+
+    /// Notes changes that will never be booked.
+    pub(crate) fn unwritten(
+        &self,
+        key: &BucketKey,
+        changes: &[(LimitName, i128)],
+        reason: &str,
+        in_doubt: bool,
+    ) {
+        if changes.is_empty() {
+            return;
+        }
+        self.counters.unwritten.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(entity = %key.entity, resource = %key.resource, reason, "a change could not be written");
+        let mut list = self.unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() >= MAX_REPORTED {
+            list.remove(0);
+        }
+        list.push(Unwritten {
+            entity: key.entity.clone(),
+            resource: key.resource.clone(),
+            changes: changes.to_vec(),
+            reason: reason.to_owned(),
+            in_doubt,
+        });
+    }
+
+    /// Notes a moment of refill that went back, which only a client with a clock behind can cause.
+    pub(crate) fn note_refill(&self, before: Option<&Image>, after: Option<&Decoded>) {
+        if let (Some(before), Some(Decoded::Bucket(after))) = (before, after)
+            && after.refilled_at < before.refilled_at
+            && after.incarnation() == before.incarnation()
+        {
+            self.counters.refill_went_back.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What a queue knows about its bucket, and what it does next. Pure: no I/O, no waiting, no clock.
+
+mod next_write;
+mod outcome;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_schema::Timestamp;
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientId, Etag, Image, Incarnation};
+
+use super::request::{Deltas, Outcome, Request};
+use crate::Error;
+
+/// After so many refused writes a call is told that the bucket is contended.
+pub(crate) const MOST_TRIES: u32 = 8;
+
+/// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
+const MOST_UNRESOLVED: usize = 1_000;
+
+/// The network may deliver a write this late; after that nobody looks for one without an answer on its own account.
+pub(crate) const LATE_DELIVERY: Duration = Duration::from_mins(1);
+
+/// A creation in doubt is looked for after this time, and then after twice as long each time.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+
+/// One reading of everything that a decision depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// The calendar, corrected by the server's.
+    pub(crate) now: Timestamp,
+    /// The clock's time scale that never goes back.
+    pub(crate) elapsed: Duration,
+    /// Drawn numbers, for a new incarnation and, after a collision, a new id.
+    pub(crate) random: u128,
+}
+
+/// The bucket as last seen.
+#[derive(Debug, Clone)]
+pub(crate) enum LastSeen {
+    /// Never looked.
+    Nothing,
+    /// There is none, or only what the Python peer leaves of one.
+    Absent(Sighting),
+    /// It was like this.
+    Live(Arc<Image>, Sighting),
+}
+
+/// When and how well it was seen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sighting {
+    /// On the clock's time scale.
+    pub(crate) at: Duration,
+    /// By a write's answer or a consistent read; another read may be behind.
+    pub(crate) proven: bool,
+}
+
+/// What the queue does next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing is left to do.
+    Idle,
+    /// Send this write.
+    Send(Box<BucketWrite>),
+    /// Read the bucket, consistently.
+    Read,
+    /// Read the configuration and the bucket, consistently: the bucket has other parameters than expected.
+    Reload,
+    /// Read the bucket after this time, unless somebody asks for it before.
+    Later(Duration),
+    /// Look again: something was answered without asking anybody.
+    Again,
+}
+
+/// Something to tell a caller once the queue is unlocked.
+#[derive(Debug)]
+pub(crate) enum Completion {
+    /// The answer to an acquire.
+    Answer(Request, Outcome<Arc<Image>>),
+    /// A change was booked.
+    Booked(Request),
+    /// A change could not be booked and never will be.
+    Unwritten(Request, Error),
+    /// There is no bucket left to book a change on. Its next incarnation owes nothing, so this is no failure.
+    Gone(Request),
+}
+
+/// A write that was sent.
+#[derive(Debug)]
+struct SentWrite {
+    write: Box<BucketWrite>,
+    requests: Vec<Request>,
+    /// When a copy of it was last sent that may be under way or applied without an answer, on the clock's time scale.
+    lost: Option<Duration>,
+}
+
+/// A write of which a copy may still be applied, and what it carried.
+#[derive(Debug)]
+struct Unresolved {
+    number: i128,
+    /// When its last copy was sent, on the clock's time scale.
+    sent: Duration,
+    /// It creates the bucket: it can land where there is none.
+    creates: bool,
+    /// The incarnation of the bucket that has it, if any has.
+    incarnation: Arc<str>,
+    entries: Vec<Entry>,
+}
+
+/// One call that an unresolved write carried.
+#[derive(Debug)]
+struct Entry {
+    request: u64,
+    refund: Deltas,
+}
+
+/// The last consistent read of the configuration.
+#[derive(Debug)]
+struct Reloaded {
+    /// The etag of the bucket that it was read for; none on a bucket that only the peer has written.
+    etag: Option<Etag>,
+    config: Arc<BucketConfig>,
+    /// On the clock's time scale.
+    at: Duration,
+}
+
+/// The state of one bucket at one client.
+#[derive(Debug)]
+pub(crate) struct BucketState {
+    key: BucketKey,
+    client: ClientId,
+    known: LastSeen,
+    /// The config of the last acquire, for writes that carry none.
+    config: Option<Arc<BucketConfig>>,
+    /// The number of our last confirmed write, as far as it is on the item.
+    previous: Option<i128>,
+    last_number: i128,
+    queue: VecDeque<Request>,
+    current: Option<SentWrite>,
+    unresolved: VecDeque<Unresolved>,
+    /// How often a creation in doubt was looked for.
+    looks: u32,
+    /// There were so many of them that the oldest are no longer known.
+    forgetful: bool,
+    /// The last consistent read of the configuration, so that it is read once per etag.
+    reloaded: Option<Reloaded>,
+    next_request: u64,
+    /// The table refuses us, or has been away for long: writes in doubt are looked for when somebody asks for the bucket
+    /// again.
+    resting: bool,
+    /// How long an image that is proven may refuse.
+    memory: Duration,
+    #[cfg(test)]
+    pub(crate) mutation: Option<crate::simulation::Mutation>,
+}
+
+impl BucketState {
+    pub(crate) fn new(key: BucketKey, client: ClientId, memory: Duration) -> Self {
+        Self {
+            key,
+            client,
+            known: LastSeen::Nothing,
+            config: None,
+            previous: None,
+            last_number: 0,
+            queue: VecDeque::new(),
+            current: None,
+            unresolved: VecDeque::new(),
+            looks: 0,
+            forgetful: false,
+            reloaded: None,
+            next_request: 0,
+            resting: false,
+            memory,
+            #[cfg(test)]
+            mutation: None,
+        }
+    }
+
+    /// The last image, however old.
+    pub(crate) fn image(&self) -> Option<&Arc<Image>> {
+        match &self.known {
+            LastSeen::Live(image, _) => Some(image),
+            LastSeen::Nothing | LastSeen::Absent(_) => None,
+        }
+    }
+
+    pub(crate) fn knows_nothing(&self) -> bool {
+        matches!(self.known, LastSeen::Nothing)
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// True if forgetting this state loses nothing but the image, or what could not be found out in all its time.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.current.is_none() && (self.unresolved.is_empty() || self.resting)
+    }
+
+    pub(crate) fn push(&mut self, work: super::request::RequestKind, elapsed: Duration) {
+        if let super::request::RequestKind::Acquire { config, .. } = &work {
+            self.config = Some(config.clone());
+        }
+        self.next_request += 1;
+        self.resting = false;
+        self.queue.push_back(Request {
+            id: self.next_request,
+            work,
+            tries: 0,
+            since: elapsed,
+            in_doubt: false,
+        });
+    }
+
+    /// Takes calls out of the queue; the others keep their order.
+    fn take_out(&mut self, wanted: impl Fn(&Request) -> bool) -> Vec<Request> {
+        let (taken, kept): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.queue).into_iter().partition(wanted);
+        self.queue = kept;
+        taken.into()
+    }
+
+    /// What to do now.
+    pub(crate) fn next(&mut self, moment: Moment) -> (Step, Vec<Completion>) {
+        debug_assert!(self.current.is_none(), "one write at a time");
+        self.queue.retain(Request::is_wanted);
+        if self.queue.is_empty() && (self.unresolved.is_empty() || self.resting) {
+            return (Step::Idle, Vec::new());
+        }
+        match self.known.clone() {
+            LastSeen::Nothing => (Step::Read, Vec::new()),
+            LastSeen::Absent(sighting) => self.next_on_absent(sighting, moment),
+            LastSeen::Live(image, sighting) => self.next_on_live(&image, sighting, moment),
+        }
+    }
+
+    /// What a cold look at the configuration brought along about the bucket. Writes in doubt are judged by a read of their
+    /// own: this one may be from before them.
+    pub(crate) fn saw(&mut self, found: LastSeen) {
+        if matches!(self.known, LastSeen::Nothing) && self.unresolved.is_empty() {
+            self.adopt(&found);
+            self.known = found;
+        }
+    }
+
+    /// The configuration as just read: it replaces what queued calls came with, except given limits.
+    pub(crate) fn reloaded(
+        &mut self,
+        config: &Arc<BucketConfig>,
+        found: &LastSeen,
+        moment: Moment,
+    ) -> Vec<Completion> {
+        self.config = Some(config.clone());
+        for request in &mut self.queue {
+            if let super::request::RequestKind::Acquire {
+                config: held,
+                given: false,
+                ..
+            } = &mut request.work
+            {
+                *held = config.clone();
+            }
+        }
+        let completions = self.reread(found, moment);
+        if let LastSeen::Live(image, _) = &self.known {
+            self.reloaded = Some(Reloaded {
+                etag: image.etag.clone(),
+                config: config.clone(),
+                at: moment.elapsed,
+            });
+        }
+        completions
+    }
+
+    fn draw_incarnation(moment: Moment) -> Incarnation {
+        Incarnation::from_random(u64::try_from(moment.random >> 64).unwrap_or_default())
+    }
+}

@@ -1,0 +1,248 @@
+//! Folding the queue into the next write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image};
+
+use super::super::request::{Outcome, Request, RequestKind};
+use super::{BucketState, Completion, FIRST_LOOK, LATE_DELIVERY, Moment, SentWrite, Sighting, Step};
+use crate::status::LimitStatus;
+
+/// A configuration that was read longer ago is read again before it is written to a bucket.
+const READ_A_MOMENT_AGO: Duration = Duration::from_secs(1);
+
+/// At most so many calls are folded into one write, so that no answer waits for a huge one.
+const MOST_FOLDED: usize = 1_000;
+
+/// What came of folding.
+struct Folded {
+    batch: Batch,
+    /// What of it takes place for certain: all but the acquires.
+    certain: Batch,
+    taken: Vec<Request>,
+    completions: Vec<Completion>,
+    /// A call did not fit, and the image is too old to say no.
+    doubtful: bool,
+}
+
+impl BucketState {
+    /// There is no bucket: acquires create it, and there is nothing to book changes on.
+    pub(super) fn next_on_absent(&mut self, sighting: Sighting, moment: Moment) -> (Step, Vec<Completion>) {
+        if !sighting.proven && self.queue.iter().any(|request| !request.is_acquire()) {
+            return (Step::Read, Vec::new());
+        }
+        self.nothing_there();
+        self.looked();
+        let mut completions = Vec::new();
+        let changes = self.take_out(|request| !request.is_acquire());
+        completions.extend(changes.into_iter().map(Completion::Gone));
+        let Some(config) = self.front_config() else {
+            return (self.look_for_creations(moment), completions);
+        };
+        let evaluation = Evaluation::create(&config, moment.now);
+        let folded = self.fold(&evaluation, &config, "", |_| true);
+        completions.extend(folded.completions);
+        let step = self
+            .send(&evaluation, &folded.batch, folded.taken, moment)
+            .unwrap_or(Step::Again);
+        (step, completions)
+    }
+
+    /// A creation in doubt may still arrive and take what nobody has; nothing else can where there is no bucket.
+    fn look_for_creations(&mut self, moment: Moment) -> Step {
+        if let Some(sent_before) = moment.elapsed.checked_sub(LATE_DELIVERY) {
+            self.rest(sent_before);
+        }
+        if self.unresolved.is_empty() || self.resting {
+            return Step::Again;
+        }
+        self.looks += 1;
+        Step::Later(FIRST_LOOK.saturating_mul(1 << (self.looks - 1).min(8)))
+    }
+
+    pub(super) fn next_on_live(
+        &mut self,
+        image: &Arc<Image>,
+        sighting: Sighting,
+        moment: Moment,
+    ) -> (Step, Vec<Completion>) {
+        let given = self.queue.iter().find_map(|request| match &request.work {
+            RequestKind::Acquire { given, .. } => Some(*given),
+            RequestKind::Adjust { .. } => None,
+        });
+        let Some(config) = self.front_config().or_else(|| self.config.clone()) else {
+            return (Step::Reload, Vec::new());
+        };
+        let agrees = config.matches(image);
+        // Deltas alone take the bucket as it is; acquires and buckets that only the peer has written do not.
+        let rewrites = !agrees && (given.is_some() || image.etag.is_none());
+        if rewrites && given != Some(true) && !self.may_rewrite(image, &config, moment) {
+            return (Step::Reload, Vec::new());
+        }
+        let evaluation = match (rewrites, agrees) {
+            (true, _) => Evaluation::parameters(image, &config, moment.now),
+            (false, true) => Evaluation::live(image, &config, moment.now),
+            // A limit that these config do not know may be one that was just added.
+            (false, false) => Evaluation::as_it_is(image, &config, moment.now),
+        };
+        // What was seen after a call came may always refuse it, what was seen before for a while.
+        let remembered = moment.elapsed.saturating_sub(sighting.at) <= self.memory;
+        let refuses = |request: &Request| sighting.proven && (remembered || request.since <= sighting.at);
+        let folded = self.fold(&evaluation, &config, image.incarnation(), refuses);
+        let nothing = folded.taken.is_empty();
+        if nothing && folded.doubtful {
+            return (Step::Read, folded.completions);
+        }
+        if nothing && !rewrites && self.unresolved.is_empty() {
+            return (Step::Again, folded.completions);
+        }
+        // With nothing to carry it still applies new parameters, or fences off writes without an answer.
+        match self.send(&evaluation, &folded.batch, folded.taken, moment) {
+            Some(step) => (step, folded.completions),
+            None => (Step::Read, folded.completions),
+        }
+    }
+
+    fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
+        #[cfg(test)]
+        if self.mutation == Some(crate::simulation::Mutation::ParametersFromCache) {
+            return true;
+        }
+        // Parameters come from a consistent read of a moment ago that has seen this very etag, never from a cache.
+        self.reloaded.as_ref().is_some_and(|read| {
+            read.etag == image.etag
+                && read.config.as_ref() == config
+                && moment.elapsed.saturating_sub(read.at) <= READ_A_MOMENT_AGO
+        })
+    }
+
+    /// The config of the first acquire in the queue.
+    fn front_config(&self) -> Option<Arc<BucketConfig>> {
+        self.queue.iter().find_map(|request| match &request.work {
+            RequestKind::Acquire { config, .. } => Some(config.clone()),
+            RequestKind::Adjust { .. } => None,
+        })
+    }
+
+    /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
+    /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
+    /// beside earlier calls, which may fail yet, waits for their answer, and one with other config for the next write.
+    fn fold(
+        &mut self,
+        evaluation: &Evaluation<'_>,
+        config: &Arc<BucketConfig>,
+        incarnation: &str,
+        may_refuse: impl Fn(&Request) -> bool,
+    ) -> Folded {
+        let mut folded = Folded {
+            batch: Batch::default(),
+            certain: Batch::default(),
+            taken: Vec::new(),
+            completions: Vec::new(),
+            doubtful: false,
+        };
+        self.queue
+            .make_contiguous()
+            .sort_by_key(|request| !request.only_gives_back());
+        let mut left = std::collections::VecDeque::new();
+        while let Some(request) = self.queue.pop_front() {
+            if folded.taken.len() >= MOST_FOLDED {
+                left.push_back(request);
+                continue;
+            }
+            if let RequestKind::Acquire {
+                config: own, amounts, ..
+            } = &request.work
+            {
+                if own != config {
+                    left.push_back(request);
+                    continue;
+                }
+                if let Some((limit, _)) = amounts
+                    .iter()
+                    .find(|(limit, _)| evaluation.limit_state(limit).is_none())
+                {
+                    let error = crate::error::unknown_limit(limit, config, &self.key);
+                    folded
+                        .completions
+                        .push(Completion::Answer(request, Outcome::Failed(error)));
+                    continue;
+                }
+            }
+            let with = |batch: &Batch| {
+                let mut with = batch.clone();
+                request.add_to(&mut with, incarnation);
+                with
+            };
+            let all = with(&folded.batch);
+            if evaluation.fits(&all) {
+                folded.batch = all;
+                if !request.is_acquire() {
+                    folded.certain = with(&folded.certain);
+                }
+                folded.taken.push(request);
+            } else if !request.is_acquire() || evaluation.fits(&with(&folded.certain)) {
+                // Booking a change now would take away what an earlier call was just given.
+                left.push_back(request);
+            } else if may_refuse(&request) && !request.needs_a_look() {
+                let statuses = refusal(evaluation, config, &folded.certain, &request, &self.key);
+                folded
+                    .completions
+                    .push(Completion::Answer(request, Outcome::Refused(statuses)));
+            } else {
+                folded.doubtful = true;
+                left.push_back(request);
+            }
+        }
+        self.queue = left;
+        folded
+    }
+
+    /// Makes the write and notes what it carries.
+    fn send(
+        &mut self,
+        evaluation: &Evaluation<'_>,
+        batch: &Batch,
+        requests: Vec<Request>,
+        moment: Moment,
+    ) -> Option<Step> {
+        if requests.is_empty() && matches!(self.known, super::LastSeen::Absent(_)) {
+            return None;
+        }
+        let slot = self.next_slot(moment);
+        let write = evaluation.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;
+        let write = Box::new(write);
+        self.current = Some(SentWrite {
+            write: write.clone(),
+            requests,
+            lost: None,
+        });
+        Some(Step::Send(write))
+    }
+}
+
+/// Every limit's status at the moment of refusal, what is asked of it next to what is left.
+fn refusal(
+    evaluation: &Evaluation<'_>,
+    config: &BucketConfig,
+    batch: &Batch,
+    request: &Request,
+    key: &zae_limiter_schema::bucket::BucketKey,
+) -> Vec<LimitStatus> {
+    let RequestKind::Acquire { amounts, .. } = &request.work else {
+        return Vec::new();
+    };
+    let asked = |name| {
+        amounts
+            .iter()
+            .find(|(limit, _)| limit == name)
+            .map_or(0, |(_, amount)| *amount)
+    };
+    let statuses = config.limits().iter().filter_map(|limit| {
+        let amount = asked(limit.name());
+        let (available, wait) = evaluation.outlook(limit.name(), batch, amount)?;
+        Some(LimitStatus::new(key, limit, available, amount, wait))
+    });
+    statuses.collect()
+}

@@ -1,0 +1,370 @@
+//! What the answer to a write, or its absence, means.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_schema::bucket::{Decoded, Image, WriteKind};
+
+use super::super::request::{Outcome, Request, RequestKind};
+use super::slots::Trace;
+use super::{
+    BucketState, Completion, Entry, LastSeen, MOST_TRIES, MOST_UNRESOLVED, Moment, SentWrite, Sighting,
+    Unresolved,
+};
+use crate::Error;
+
+impl BucketState {
+    /// The write happened; the bucket is like this now.
+    pub(crate) fn done(&mut self, decoded: Decoded, moment: Moment) -> Vec<Completion> {
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
+        self.see(decoded, moment);
+        self.confirm(current)
+    }
+
+    /// The condition did not hold; the bucket is like this, if there is one.
+    pub(crate) fn refused(&mut self, decoded: Option<Decoded>, moment: Moment) -> Vec<Completion> {
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
+        self.see(decoded.unwrap_or(Decoded::Stub), moment);
+        let LastSeen::Live(image, _) = self.known.clone() else {
+            if current.lost.is_some() {
+                self.remember(&current);
+            }
+            let completions = self.requeue(current);
+            self.nothing_there();
+            return completions;
+        };
+        let number = current.write.slot.number;
+        let lost = current.lost.is_some().then_some(&*current.write);
+        match self.trace(&image, lost, moment) {
+            Trace::Happened(happened) if happened == number => self.confirm(current),
+            Trace::Happened(happened) => {
+                let mut completions = self.requeue(current);
+                completions.extend(self.happened(happened));
+                completions
+            }
+            Trace::NoneYet => {
+                if current.lost.is_some() {
+                    self.remember(&current);
+                }
+                self.requeue(current)
+            }
+            Trace::Untraceable => {
+                if current.lost.is_some() {
+                    self.remember(&current);
+                }
+                let mut completions = self.requeue(current);
+                completions.extend(self.drop_untraceable());
+                completions
+            }
+        }
+    }
+
+    /// Nobody answered: a copy of the write may be applied at any time. True if somebody still waits for it, so that
+    /// it is to be sent again as it is.
+    pub(crate) fn lost(&mut self, elapsed: Duration) -> bool {
+        if let Some(current) = &mut self.current {
+            current.lost = Some(elapsed);
+        }
+        self.wants_resend()
+    }
+
+    /// The write was turned away before it was looked at. True if it is to be sent again as it is.
+    pub(crate) fn wants_resend(&self) -> bool {
+        self.current
+            .as_ref()
+            .is_some_and(|current| current.requests.iter().any(Request::is_wanted))
+    }
+
+    /// Stops sending the current write. Acquires that it carries get the error, changes go back to the queue.
+    pub(crate) fn give_up_current(&mut self, error: &Error) -> Vec<Completion> {
+        let Some(current) = self.current.take() else {
+            return Vec::new();
+        };
+        if current.lost.is_some() {
+            self.remember(&current);
+        }
+        let (acquires, changes): (Vec<_>, Vec<_>) =
+            current.requests.into_iter().partition(Request::is_acquire);
+        for request in changes.into_iter().rev() {
+            self.queue.push_front(request);
+        }
+        acquires
+            .into_iter()
+            .map(|request| fail(request, error.clone()))
+            .collect()
+    }
+
+    /// Whoever waited for the answer is gone: the write may have been sent or not.
+    pub(crate) fn interrupted(&mut self, elapsed: Duration) -> Vec<Completion> {
+        let Some(mut current) = self.current.take() else {
+            return Vec::new();
+        };
+        current.lost = Some(elapsed);
+        self.remember(&current);
+        self.requeue(current)
+    }
+
+    /// Breaks a rule on purpose: calls are refused because of a conflict.
+    #[cfg(test)]
+    pub(crate) fn refuse_current(&mut self) -> Vec<Completion> {
+        let requests = self
+            .current
+            .take()
+            .map(|current| current.requests)
+            .unwrap_or_default();
+        let (acquires, changes): (Vec<_>, Vec<_>) = requests.into_iter().partition(Request::is_acquire);
+        self.queue.extend(changes);
+        acquires
+            .into_iter()
+            .map(|request| Completion::Answer(request, Outcome::Refused(Vec::new())))
+            .collect()
+    }
+
+    /// Acquires that wait get the error: the bucket or its configuration cannot be read.
+    pub(crate) fn unreadable(&mut self, error: &Error) -> Vec<Completion> {
+        self.take_out(Request::is_acquire)
+            .into_iter()
+            .map(|request| fail(request, error.clone()))
+            .collect()
+    }
+
+    /// The write can never be carried out, nor can any other: everybody gets the error.
+    pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
+        let current = self.current.take();
+        if let Some(current) = current.as_ref().filter(|current| current.lost.is_some()) {
+            self.remember(current);
+        }
+        self.resting = true;
+        let carried = self.carried();
+        let requests = current
+            .into_iter()
+            .flat_map(|current| current.requests)
+            .chain(std::mem::take(&mut self.queue));
+        requests
+            .map(|request| fail_in_doubt(request, &carried, error))
+            .collect()
+    }
+
+    /// Deltas that have waited too long are given up; they are reported, not refunded.
+    pub(crate) fn expire(&mut self, older_than: Duration, error: &Error) -> Vec<Completion> {
+        let carried = self.carried();
+        let expired = self.take_out(|request| !request.is_acquire() && request.since <= older_than);
+        expired
+            .into_iter()
+            .map(|request| fail_in_doubt(request, &carried, error))
+            .collect()
+    }
+
+    /// Stops looking for writes that the network has had its time to deliver, until somebody asks for the bucket again.
+    /// They are not forgotten: one of them may be what the bucket shows then.
+    pub(crate) fn rest(&mut self, sent_before: Duration) {
+        // A write that only looks for the others is no reason to go on looking.
+        let late = |one: &Unresolved| one.entries.is_empty() || one.sent < sent_before;
+        self.resting = !self.unresolved.is_empty() && self.unresolved.iter().all(late);
+    }
+
+    /// Calls that a write without an answer has carried.
+    fn carried(&self) -> HashSet<u64> {
+        let entries = self.unresolved.iter().flat_map(|one| &one.entries);
+        entries.map(|entry| entry.request).collect()
+    }
+
+    /// There is no bucket: of what is under way only a creation can still find its place.
+    pub(super) fn nothing_there(&mut self) {
+        let carried = self.carried();
+        for request in &mut self.queue {
+            request.in_doubt |= carried.contains(&request.id);
+        }
+        self.unresolved.retain(|one| one.creates);
+        self.previous = None;
+    }
+
+    /// The bucket as just read, consistently.
+    pub(crate) fn reread(&mut self, found: &LastSeen, moment: Moment) -> Vec<Completion> {
+        self.looked();
+        let first = self.knows_nothing() && self.unresolved.is_empty();
+        self.known = found.clone();
+        match found {
+            LastSeen::Live(_, _) if first => {
+                self.adopt(found);
+                Vec::new()
+            }
+            LastSeen::Live(image, _) => match self.trace(image, None, moment) {
+                Trace::NoneYet => Vec::new(),
+                Trace::Happened(number) => self.happened(number),
+                Trace::Untraceable => self.drop_untraceable(),
+            },
+            LastSeen::Absent(_) | LastSeen::Nothing => {
+                self.nothing_there();
+                Vec::new()
+            }
+        }
+    }
+
+    /// Calls that wait have the bucket before them as it is now.
+    pub(super) fn looked(&mut self) {
+        self.queue.iter_mut().for_each(Request::looked);
+    }
+
+    fn see(&mut self, decoded: Decoded, moment: Moment) {
+        self.looked();
+        let sighting = Sighting {
+            at: moment.elapsed,
+            proven: true,
+        };
+        self.known = match decoded {
+            Decoded::Bucket(image) => LastSeen::Live(Arc::new(image), sighting),
+            Decoded::Stub => LastSeen::Absent(sighting),
+        };
+    }
+
+    /// The current write is on the item: nothing older can land any more.
+    fn confirm(&mut self, current: SentWrite) -> Vec<Completion> {
+        self.previous = Some(current.write.slot.number);
+        self.unresolved.clear();
+        self.forgetful = false;
+        let image = self.image().cloned();
+        current
+            .requests
+            .into_iter()
+            .map(|request| complete(request, image.as_ref()))
+            .collect()
+    }
+
+    /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
+    /// their tokens back.
+    fn happened(&mut self, number: i128) -> Vec<Completion> {
+        self.previous = Some(number);
+        self.forgetful = false;
+        let image = self.image().cloned();
+        let unresolved = std::mem::take(&mut self.unresolved);
+        let entries = unresolved
+            .into_iter()
+            .filter(|one| one.number == number)
+            .flat_map(|one| one.entries);
+        let mut completions = Vec::new();
+        let mut refunds = Vec::new();
+        for entry in entries {
+            match self.queue.iter().position(|request| request.id == entry.request) {
+                Some(place) => {
+                    completions.extend(
+                        self.queue
+                            .remove(place)
+                            .map(|request| complete(request, image.as_ref())),
+                    );
+                }
+                None if entry.refund.is_empty() => {}
+                None => refunds.push(entry.refund),
+            }
+        }
+        for changes in refunds {
+            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
+            let since = match &self.known {
+                LastSeen::Live(_, sighting) | LastSeen::Absent(sighting) => sighting.at,
+                LastSeen::Nothing => Duration::ZERO,
+            };
+            self.push(
+                RequestKind::Adjust {
+                    changes,
+                    incarnation,
+                    done: None,
+                },
+                since,
+            );
+        }
+        completions
+    }
+
+    fn remember(&mut self, current: &SentWrite) {
+        let entries = current.requests.iter().map(|request| Entry {
+            request: request.id,
+            refund: request.debit(),
+        });
+        self.unresolved.push_back(Unresolved {
+            number: current.write.slot.number,
+            sent: current.lost.unwrap_or_default(),
+            creates: current.write.kind == WriteKind::Create,
+            incarnation: current.write.incarnation().into(),
+            entries: entries.collect(),
+        });
+        if !current.requests.is_empty() {
+            (self.resting, self.looks) = (false, 0);
+        }
+        if self.unresolved.len() > MOST_UNRESOLVED {
+            self.unresolved.pop_front();
+            self.forgetful = true;
+        }
+        if matches!(self.known, LastSeen::Absent(_)) {
+            // It may be there by now, created by that very write.
+            self.known = LastSeen::Nothing;
+        }
+    }
+
+    /// It cannot be told whether the unresolved writes happened. Acquires they carried are asked again, which can
+    /// only take too much; changes are not, since giving back twice would give away.
+    fn drop_untraceable(&mut self) -> Vec<Completion> {
+        let carried = self.carried();
+        self.unresolved.clear();
+        let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
+        let error = contention(&self.key.entity, "it cannot be told whether it was booked");
+        dropped
+            .into_iter()
+            .map(|request| fail_in_doubt(request, &carried, &error))
+            .collect()
+    }
+
+    /// Puts the calls back at the head of the queue, in order.
+    fn requeue(&mut self, current: SentWrite) -> Vec<Completion> {
+        let mut completions = Vec::new();
+        for mut request in current.requests.into_iter().rev() {
+            request.tries += 1;
+            request.looked();
+            if request.is_acquire() && request.tries >= MOST_TRIES {
+                let error = contention(&self.key.entity, "too many others write the same bucket");
+                completions.push(fail(request, error));
+            } else {
+                self.queue.push_front(request);
+            }
+        }
+        completions
+    }
+}
+
+fn contention(entity: &zae_limiter_schema::EntityId, reason: &str) -> Error {
+    Error::Unavailable {
+        operation: "UpdateItem",
+        table: format!("bucket of {entity}"),
+        reason: reason.to_owned(),
+        within: Duration::ZERO,
+    }
+}
+
+fn complete(request: Request, image: Option<&Arc<Image>>) -> Completion {
+    match (&request.work, image) {
+        (RequestKind::Acquire { .. }, Some(image)) => {
+            Completion::Answer(request, Outcome::Granted(image.clone()))
+        }
+        (RequestKind::Acquire { .. }, None) => {
+            let error = Error::invalid("bucket", "", "the answer to its write holds no bucket");
+            Completion::Answer(request, Outcome::Failed(error))
+        }
+        (RequestKind::Adjust { .. }, _) => Completion::Booked(request),
+    }
+}
+
+fn fail(request: Request, error: Error) -> Completion {
+    match &request.work {
+        RequestKind::Acquire { .. } => Completion::Answer(request, Outcome::Failed(error)),
+        RequestKind::Adjust { .. } => Completion::Unwritten(request, error),
+    }
+}
+
+fn fail_in_doubt(mut request: Request, carried: &HashSet<u64>, error: &Error) -> Completion {
+    request.in_doubt |= carried.contains(&request.id);
+    fail(request, error.clone())
+}

@@ -1,0 +1,72 @@
+//! What a limiter tells about itself.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use zae_limiter_schema::{EntityId, LimitName, Resource};
+
+use crate::Error;
+
+/// What is counted as it happens.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) granted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) unavailable: AtomicU64,
+    pub(crate) unwritten: AtomicU64,
+    pub(crate) refill_went_back: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a refusal.
+    pub(crate) fn note(&self, error: &Error) {
+        if matches!(error, Error::RateLimitExceeded(_)) {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a limiter has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct LimiterStats {
+    /// Acquires that were admitted and counted.
+    pub granted: u64,
+    /// Acquires that were refused because a limit was exceeded.
+    pub refused: u64,
+    /// Acquires for which the table could not be reached in time.
+    pub unavailable: u64,
+    /// Adjustments and refunds that could not be written and were given up.
+    pub unwritten: u64,
+    /// How often a bucket's moment of refill was seen to go back: another client's clock is behind.
+    pub refill_went_back: u64,
+    /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
+    pub clock_offset_ms: i64,
+    /// Buckets that are kept in memory.
+    pub buckets: u64,
+}
+
+/// A change that could not be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unwritten {
+    /// Whose bucket.
+    pub entity: EntityId,
+    /// For what.
+    pub resource: Resource,
+    /// By limit, in millitokens: above zero was used and not booked, below zero was not given back.
+    pub changes: Vec<(LimitName, i128)>,
+    /// Why.
+    pub reason: String,
+    /// It may have been written all the same: an answer was lost, and nothing tells any more.
+    pub in_doubt: bool,
+}
+
+/// What was left when a limiter was shut down.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Shutdown {
+    /// Deltas that could not be written since the limiter was made, the latest thousand.
+    pub unwritten: Vec<Unwritten>,
+    /// How many there were in all.
+    pub unwritten_total: u64,
+}

@@ -1,0 +1,7 @@
+//! Which limits apply: [`resolution`] picks the level that decides, [`cache`] remembers the result.
+
+pub(crate) mod cache;
+pub(crate) mod resolution;
+
+/// The most levels of parents that an entity can have.
+pub const MAX_PARENTS: usize = 4;

@@ -1,0 +1,260 @@
+//! The compiled expressions do on the engine what the interpreter says, on random items and random writes.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod draw;
+mod words;
+
+use std::collections::{BTreeMap, HashMap};
+
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{
+    Action, Attr, Attributes, BucketKey, BucketWrite, ClientId, Condition, Field, Scalar, Statement,
+    WriteKind,
+};
+
+use super::{Compiled, compile};
+use crate::dynamo::{from_sdk_item, to_sdk_key, to_sdk_value};
+use crate::store::WriteOutcome;
+use crate::{RateLimiter, Repository};
+use draw::Draw;
+
+const NOW: i64 = 1_769_860_800_000;
+
+fn client(id: &str) -> ClientId {
+    ClientId::parse(id).unwrap()
+}
+
+fn key() -> BucketKey {
+    BucketKey {
+        entity: "user-1".parse().unwrap(),
+        resource: "gpt-4".parse().unwrap(),
+    }
+}
+
+/// A table of the engine that holds at most one bucket.
+struct Engine {
+    repository: Repository,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let limiter = runtime.block_on(RateLimiter::embedded().build()).unwrap();
+        Self {
+            repository: limiter.repository().clone(),
+            runtime,
+        }
+    }
+
+    /// Makes the bucket like this, or absent.
+    fn put(&self, item: Option<&Attributes>) {
+        let table = &self.repository.inner.table;
+        let key = to_sdk_key(&key().key());
+        self.runtime.block_on(async {
+            let Some(item) = item else {
+                let delete = table.client.delete_item().table_name(table.name.as_str());
+                delete.set_key(Some(key)).send().await.unwrap();
+                return;
+            };
+            let mut whole: HashMap<_, _> = item
+                .to_item()
+                .into_inner()
+                .into_iter()
+                .map(|(name, value)| (name, to_sdk_value(value)))
+                .collect();
+            whole.extend(key);
+            let put = table.client.put_item().table_name(table.name.as_str());
+            put.set_item(Some(whole)).send().await.unwrap();
+        });
+    }
+
+    /// The item after the statement, or nothing and the item that refused it.
+    fn apply(&self, statement: &Statement) -> Result<Attributes, Option<Attributes>> {
+        let Compiled {
+            update,
+            condition,
+            names,
+            values,
+        } = compile(statement);
+        let table = &self.repository.inner.table;
+        let request = table
+            .client
+            .update_item()
+            .table_name(table.name.as_str())
+            .set_key(Some(to_sdk_key(&key().key())))
+            .update_expression(update)
+            .set_condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values((!values.is_empty()).then_some(values))
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let read =
+            |item: HashMap<String, AttributeValue>| Attributes::from_item(&from_sdk_item(item).unwrap());
+        match self.runtime.block_on(request.send()) {
+            Ok(answer) => Ok(read(answer.attributes.unwrap())),
+            Err(error) => match error.into_service_error() {
+                UpdateItemError::ConditionalCheckFailedException(failed) => Err(failed.item.map(read)),
+                other => panic!("{other:?}: {statement:?}"),
+            },
+        }
+    }
+
+    fn write(&self, write: &BucketWrite) -> WriteOutcome {
+        self.runtime
+            .block_on(self.repository.inner.store.write_bucket(write))
+    }
+}
+
+#[test]
+fn random_writes_do_the_same_on_the_engine_and_in_the_interpreter() {
+    let engine = Engine::new();
+    let (mut kinds, mut admitted, mut refused) = (BTreeMap::new(), 0, 0);
+    for seed in 0..900 {
+        let mut draw = Draw(fastrand::Rng::with_seed(seed));
+        let limits = draw.limits();
+        let on_item = draw.terms(limits.clone());
+        let item = (!draw.one_in(6)).then(|| draw.item(&on_item));
+        let stub = draw.one_in(8);
+        let item = item.map(|mut item| {
+            if stub {
+                item.remove(&Attr::RefilledAt);
+            }
+            item
+        });
+        let terms = if draw.one_in(3) {
+            let limits = draw.limits();
+            draw.terms(limits)
+        } else {
+            on_item
+        };
+        let seen = if draw.one_in(2) {
+            item.clone()
+        } else {
+            item.as_ref().map(|item| draw.aged(item))
+        };
+        let seen = if draw.one_in(12) { None } else { seen };
+        let Some(write) = draw.write(seen.as_ref(), &terms) else {
+            continue;
+        };
+
+        engine.put(item.as_ref());
+        let expected = item.clone().unwrap_or_default().apply(&write.statement());
+        match (expected, engine.write(&write)) {
+            (Ok(expected), WriteOutcome::Done(after)) => {
+                assert_eq!(after, expected, "seed {seed}: {write:?}");
+                *kinds.entry(format!("{:?}", write.kind)).or_insert(0) += 1;
+                admitted += 1;
+            }
+            (Err(_), WriteOutcome::Refused(found)) => {
+                assert_eq!(found, item, "seed {seed}: the refusal carries the item");
+                refused += 1;
+            }
+            (expected, outcome) => panic!("seed {seed}: {expected:?} but {outcome:?}\n{write:?}"),
+        }
+    }
+    assert!(admitted >= 200 && refused >= 100, "{admitted} and {refused}");
+    for shape in [
+        WriteKind::Touch,
+        WriteKind::Refill,
+        WriteKind::Create,
+        WriteKind::Reconfigure,
+    ] {
+        let seen = kinds.get(&format!("{shape:?}")).copied().unwrap_or(0);
+        assert!(seen >= 10, "{shape:?} was written {seen} times: {kinds:?}");
+    }
+}
+
+/// Conditions of every kind on attributes of every kind, missing ones included.
+fn random_condition(draw: &mut Draw, depth: u32) -> Condition {
+    let attrs = [
+        Attr::RefilledAt,
+        Attr::Etag,
+        Attr::Cascade,
+        Attr::ExpiresAt,
+        Attr::Slot(client("me00")),
+        Attr::Limit(LimitName::parse("rpm").unwrap(), Field::Tokens),
+    ];
+    let attr = attrs[draw.0.usize(..attrs.len())].clone();
+    let bound = draw.number(-3..=3);
+    match draw.0.u32(0..if depth == 0 { 6 } else { 7 }) {
+        0 => Condition::Missing(attr),
+        1 => Condition::AtLeast(attr, bound),
+        2 => Condition::AtMost(attr, bound),
+        3 => Condition::Above(attr, bound),
+        4 => Condition::Is(attr, Scalar::Number(bound)),
+        5 => Condition::Is(
+            attr,
+            draw.0
+                .choice([Scalar::Text("x".into()), Scalar::Flag(true)])
+                .unwrap(),
+        ),
+        _ => {
+            let lists = (0..draw.0.usize(1..4)).map(|_| {
+                (0..draw.0.usize(1..3))
+                    .map(|_| random_condition(draw, depth - 1))
+                    .collect()
+            });
+            Condition::AnyOf(lists.collect())
+        }
+    }
+}
+
+#[test]
+fn random_conditions_hold_on_the_engine_exactly_when_the_interpreter_says() {
+    let engine = Engine::new();
+    let (mut held, mut failed) = (0, 0);
+    for seed in 0..600 {
+        let mut draw = Draw(fastrand::Rng::with_seed(seed));
+        let mut item = Attributes::default();
+        let rpm = |field| Attr::Limit(LimitName::parse("rpm").unwrap(), field);
+        for attr in [
+            Attr::RefilledAt,
+            Attr::ExpiresAt,
+            Attr::Slot(client("me00")),
+            rpm(Field::Tokens),
+        ] {
+            if draw.0.bool() {
+                item.insert(attr, Scalar::Number(draw.number(-3..=3)));
+            }
+        }
+        if draw.0.bool() {
+            item.insert(Attr::Etag, Scalar::Text("x".into()));
+        }
+        if draw.0.bool() {
+            item.insert(Attr::Cascade, Scalar::Flag(draw.0.bool()));
+        }
+        let conditions: Vec<_> = (0..draw.0.usize(0..4))
+            .map(|_| random_condition(&mut draw, 2))
+            .collect();
+        let statement = Statement {
+            conditions,
+            actions: vec![
+                Action::Set(Attr::Etag, Scalar::Text("y".into())),
+                Action::Add(Attr::Events, draw.number(-2..=2)),
+                Action::Add(rpm(Field::Tokens), draw.number(-2..=2)),
+                Action::Remove(Attr::ExpiresAt),
+                Action::Set(Attr::Cascade, Scalar::Flag(draw.0.bool())),
+                Action::Remove(rpm(Field::Remainder)),
+            ],
+        };
+        engine.put(Some(&item));
+        match (item.apply(&statement), engine.apply(&statement)) {
+            (Ok(expected), Ok(after)) => {
+                assert_eq!(after, expected, "seed {seed}: {statement:?}");
+                held += 1;
+            }
+            (Err(_), Err(found)) => {
+                assert_eq!(found, Some(item), "seed {seed}");
+                failed += 1;
+            }
+            (expected, outcome) => panic!("seed {seed}: {expected:?} but {outcome:?}\n{statement:?}"),
+        }
+    }
+    assert!(held >= 150 && failed >= 150, "{held} and {failed}");
+}

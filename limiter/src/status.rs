@@ -1,0 +1,169 @@
+//! How each limit stands, and the refusal that tells it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use zae_limiter_schema::bucket::{BucketKey, RetryAfter};
+use zae_limiter_schema::{EntityId, Limit, Resource, whole_tokens};
+
+/// How one limit stands next to what was asked of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitStatus {
+    /// Whose limit.
+    pub entity: EntityId,
+    /// On what.
+    pub resource: Resource,
+    /// The limit.
+    pub limit: Limit,
+    /// Whole tokens that are there; below zero is debt.
+    pub available: i64,
+    /// Whole tokens that were asked for.
+    pub requested: u64,
+    /// True if there is too little.
+    pub exceeded: bool,
+    /// When the asked amount will be there.
+    pub retry_after: RetryAfter,
+}
+
+impl LimitStatus {
+    pub(crate) fn new(
+        key: &BucketKey,
+        limit: &Limit,
+        available: i128,
+        requested: i128,
+        wait: RetryAfter,
+    ) -> Self {
+        Self {
+            entity: key.entity.clone(),
+            resource: key.resource.clone(),
+            limit: limit.clone(),
+            available: i64::try_from(whole_tokens(available)).unwrap_or(i64::MIN),
+            requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
+            exceeded: requested > 0 && wait != RetryAfter::Now,
+            retry_after: wait,
+        }
+    }
+
+    /// How many tokens are missing.
+    pub fn deficit(&self) -> u64 {
+        let missing = i128::from(self.requested) - i128::from(self.available);
+        u64::try_from(missing).unwrap_or(0)
+    }
+}
+
+/// The Python peer's field names.
+impl Serialize for LimitStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut status = serializer.serialize_struct("LimitStatus", 9)?;
+        status.serialize_field("entity_id", &self.entity)?;
+        status.serialize_field("resource", &self.resource)?;
+        status.serialize_field("limit_name", self.limit.name())?;
+        status.serialize_field("capacity", &self.limit.capacity())?;
+        status.serialize_field("burst", &self.limit.burst())?;
+        status.serialize_field("available", &self.available)?;
+        status.serialize_field("requested", &self.requested)?;
+        status.serialize_field("exceeded", &self.exceeded)?;
+        status.serialize_field("retry_after_seconds", &self.retry_after.seconds())?;
+        status.end()
+    }
+}
+
+/// There is too little for a call: how every limit stands, at every level that was asked.
+///
+/// Serialises to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
+/// times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateLimitExceeded {
+    statuses: Vec<LimitStatus>,
+}
+
+impl RateLimitExceeded {
+    pub(crate) fn new(statuses: Vec<LimitStatus>) -> Self {
+        Self { statuses }
+    }
+
+    /// How every limit stands, the entity's own first, then its parents'.
+    pub fn statuses(&self) -> &[LimitStatus] {
+        &self.statuses
+    }
+
+    /// The limits of which there is too little.
+    pub fn violations(&self) -> impl Iterator<Item = &LimitStatus> {
+        self.statuses.iter().filter(|status| status.exceeded)
+    }
+
+    /// The limits of which there is enough.
+    pub fn passed(&self) -> impl Iterator<Item = &LimitStatus> {
+        self.statuses.iter().filter(|status| !status.exceeded)
+    }
+
+    /// The violation that takes longest to pass.
+    pub fn primary_violation(&self) -> Option<&LimitStatus> {
+        self.violations().max_by_key(|status| status.retry_after)
+    }
+
+    /// When the whole call will fit, if nobody else takes the tokens: never right now.
+    pub fn retry_after(&self) -> RetryAfter {
+        let longest = self
+            .primary_violation()
+            .map_or(RetryAfter::Now, |status| status.retry_after);
+        longest.max(RetryAfter::After(Duration::from_millis(1)))
+    }
+
+    /// The value for an HTTP `Retry-After` header: whole seconds, rounded up; nothing for never.
+    pub fn retry_after_header(&self) -> Option<String> {
+        match self.retry_after() {
+            RetryAfter::Now => Some("1".to_owned()),
+            RetryAfter::After(time) => Some(time.as_millis().div_ceil(1000).to_string()),
+            RetryAfter::Never => None,
+        }
+    }
+}
+
+impl fmt::Display for RateLimitExceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let primary = self.primary_violation();
+        let (entity, resource) = primary.map_or(("", ""), |status| {
+            (status.entity.as_str(), status.resource.as_str())
+        });
+        let names: Vec<_> = self
+            .violations()
+            .map(|status| status.limit.name().as_str())
+            .collect();
+        write!(
+            f,
+            "Rate limit exceeded for {entity}/{resource}: [{}]. ",
+            names.join(", ")
+        )?;
+        match self.retry_after() {
+            RetryAfter::Now => f.write_str("Retry"),
+            RetryAfter::After(time) => {
+                let tenths = time.as_millis().div_ceil(100);
+                write!(f, "Retry after {}.{}s", tenths / 10, tenths % 10)
+            }
+            RetryAfter::Never => f.write_str("It can never pass: more is asked for than the burst"),
+        }
+    }
+}
+
+impl std::error::Error for RateLimitExceeded {}
+
+impl Serialize for RateLimitExceeded {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let seconds = self.retry_after().seconds();
+        let millis = match self.retry_after() {
+            RetryAfter::Now => Some(0),
+            RetryAfter::After(time) => Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            RetryAfter::Never => None,
+        };
+        let mut exceeded = serializer.serialize_struct("RateLimitExceeded", 5)?;
+        exceeded.serialize_field("error", "rate_limit_exceeded")?;
+        exceeded.serialize_field("message", &self.to_string())?;
+        exceeded.serialize_field("retry_after_seconds", &seconds)?;
+        exceeded.serialize_field("retry_after_ms", &millis)?;
+        exceeded.serialize_field("limits", &self.statuses)?;
+        exceeded.end()
+    }
+}

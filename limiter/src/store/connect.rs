@@ -1,0 +1,198 @@
+//! From settings to an SDK client. The SDK's own retries are off: the limiter's own know the time budget.
+
+use std::time::Duration;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+
+use crate::dynamo::CapacityMeter;
+#[cfg(feature = "embedded")]
+use crate::embedded::EmbeddedStore;
+use crate::{Error, Result};
+
+/// Where the table is.
+#[derive(Debug, Clone)]
+pub(crate) enum Connection {
+    Aws(Box<AwsSettings>),
+    #[cfg(feature = "embedded")]
+    Memory,
+    #[cfg(feature = "embedded")]
+    File(std::path::PathBuf),
+    #[cfg(feature = "embedded")]
+    Store(EmbeddedStore),
+}
+
+/// What may be set by hand; the rest comes from the usual AWS places (environment, profile, instance).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AwsSettings {
+    pub(crate) region: Option<String>,
+    pub(crate) endpoint_url: Option<String>,
+    pub(crate) profile: Option<String>,
+    pub(crate) credentials: Option<SharedCredentialsProvider>,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) http_client: Option<SharedHttpClient>,
+    /// A whole configuration of the application's; the other fields stand above it.
+    pub(crate) sdk_config: Option<SdkConfig>,
+}
+
+/// A client and what belongs to it.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    /// For other services; none in the process.
+    pub(crate) aws: Option<SdkConfig>,
+    /// Region, endpoint or file, for messages.
+    pub(crate) place: String,
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Refuses a length of time with which the clock could overflow.
+pub(crate) fn check_length(field: &'static str, value: Duration) -> Result<()> {
+    const A_YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+    if value <= A_YEAR {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("{value:?}"),
+        "it must be at most a year",
+    ))
+}
+
+impl Connection {
+    pub(crate) async fn open(self, meter: Option<CapacityMeter>) -> Result<Connected> {
+        match self {
+            Self::Aws(settings) => settings.connect(meter).await,
+            #[cfg(feature = "embedded")]
+            Self::Memory => Ok(embedded(EmbeddedStore::memory()?, meter)),
+            #[cfg(feature = "embedded")]
+            Self::File(path) => Ok(embedded(EmbeddedStore::file(path).await?, meter)),
+            #[cfg(feature = "embedded")]
+            Self::Store(store) => Ok(embedded(store, meter)),
+        }
+    }
+
+    /// Refuses settings that contradict each other.
+    pub(crate) fn check(&self) -> Result<()> {
+        #[cfg_attr(not(feature = "embedded"), allow(irrefutable_let_patterns))]
+        let Self::Aws(settings) = self else {
+            return Ok(());
+        };
+        if let (Some(profile), Some(_)) = (&settings.profile, &settings.sdk_config) {
+            let rule = "the SDK configuration that is set too has its profile already; set one of both";
+            return Err(Error::invalid("profile", profile, rule));
+        }
+        settings
+            .connect_timeout
+            .map_or(Ok(()), |timeout| check_length("connect_timeout", timeout))
+    }
+
+    /// True if the table is made on first use rather than deployed.
+    pub(crate) fn creates_table(&self) -> bool {
+        !matches!(self, Self::Aws(_))
+    }
+}
+
+impl AwsSettings {
+    async fn connect(self, meter: Option<CapacityMeter>) -> Result<Connected> {
+        let aws = self.load().await;
+        let Some(region) = aws.region().map(ToString::to_string) else {
+            return Err(Error::invalid(
+                "region",
+                "",
+                "none is set; pass one to the builder, or set AWS_REGION or a region in the AWS profile",
+            ));
+        };
+        let place = aws.endpoint_url().map_or(region, str::to_owned);
+        let config = aws_sdk_dynamodb::config::Builder::from(&aws)
+            .retry_config(RetryConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        Ok(Connected {
+            client: client(config, meter),
+            aws: Some(aws),
+            place,
+        })
+    }
+
+    async fn load(self) -> SdkConfig {
+        if let Some(given) = self.sdk_config {
+            let chosen = given.timeout_config().and_then(TimeoutConfig::connect_timeout);
+            let timeouts = connect_timeout(self.connect_timeout.or(chosen));
+            let mut builder = given.into_builder().timeout_config(timeouts);
+            if let Some(region) = self.region {
+                builder = builder.region(Region::new(region));
+            }
+            if let Some(url) = self.endpoint_url {
+                builder = builder.endpoint_url(url);
+            }
+            if let Some(credentials) = self.credentials {
+                builder = builder.credentials_provider(credentials);
+            }
+            if let Some(client) = self.http_client {
+                builder = builder.http_client(client);
+            }
+            return builder.build();
+        }
+        let timeouts = connect_timeout(self.connect_timeout);
+        let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12()).timeout_config(timeouts);
+        if let Some(region) = self.region {
+            loader = loader.region(Region::new(region));
+        }
+        if let Some(url) = self.endpoint_url {
+            loader = loader.endpoint_url(url);
+        }
+        if let Some(profile) = self.profile {
+            loader = loader.profile_name(profile);
+        }
+        if let Some(credentials) = self.credentials {
+            loader = loader.credentials_provider(credentials);
+        }
+        if let Some(client) = self.http_client {
+            loader = loader.http_client(client);
+        }
+        loader.load().await
+    }
+}
+
+fn client(config: aws_sdk_dynamodb::config::Builder, meter: Option<CapacityMeter>) -> Client {
+    let config = match meter {
+        Some(meter) => config.interceptor(meter),
+        None => config,
+    };
+    Client::from_conf(config.build())
+}
+
+/// Attempts as a whole are timed by the limiter, which knows how much of its budget is left.
+fn connect_timeout(chosen: Option<Duration>) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .connect_timeout(chosen.unwrap_or(CONNECT_TIMEOUT))
+        .build()
+}
+
+/// Nobody checks signatures in the process, so nothing is signed.
+#[cfg(feature = "embedded")]
+fn embedded(store: EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
+    use aws_smithy_runtime_api::client::auth::AuthSchemeId;
+
+    let place = store.place();
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .region(Region::new("embedded"))
+        .endpoint_url("http://embedded.invalid")
+        .allow_no_auth()
+        .auth_scheme_preference([AuthSchemeId::from("noAuth")])
+        .retry_config(RetryConfig::disabled())
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .http_client(store);
+    Connected {
+        client: client(config, meter),
+        aws: None,
+        place,
+    }
+}

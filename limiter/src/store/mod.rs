@@ -1,0 +1,94 @@
+//! What admission needs of a store, whatever it is: the table, the table in the process, or a simulation.
+
+mod bucket_calls;
+pub(crate) mod connect;
+mod table_store;
+
+pub(crate) use table_store::TableStore;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
+use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, Item, Resource};
+
+use crate::{Error, Result};
+
+/// An answer that is still to come.
+pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// What a store can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capabilities {
+    /// Its answers carry the server's time, by which a wrong clock is noticed.
+    pub(crate) server_time: bool,
+}
+
+/// Everything that decides about an entity and resource, read together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LoadedConfig {
+    /// Entity and resource.
+    pub(crate) entity: Option<ConfigRecord>,
+    /// The entity on every resource.
+    pub(crate) entity_default: Option<ConfigRecord>,
+    /// The resource.
+    pub(crate) resource: Option<ConfigRecord>,
+    /// The system.
+    pub(crate) system: Option<ConfigRecord>,
+    /// The entity's own record.
+    pub(crate) meta: Option<EntityRecord>,
+    /// The bucket as it stands, undecoded.
+    pub(crate) bucket: Option<Item>,
+}
+
+/// What became of a bucket write.
+#[derive(Debug)]
+pub(crate) enum WriteOutcome {
+    /// It happened; the bucket is like this now.
+    Done(Attributes),
+    /// Its condition did not hold; the bucket is like this, if there is one.
+    Refused(Option<Attributes>),
+    /// Nobody answered: it may have happened, or happen yet.
+    Lost(String),
+    /// It was turned away because of too many requests.
+    Throttled(String),
+    /// It was turned away because a transaction is at work on the item.
+    Conflict(String),
+    /// It cannot be carried out, and trying again does not help.
+    Failed(Error),
+}
+
+/// Where configuration comes from.
+pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
+    /// Reads the four levels of configuration, the entity and its bucket in one round trip.
+    fn load_config<'a>(
+        &'a self,
+        entity: &'a EntityId,
+        resource: &'a Resource,
+        consistent: bool,
+    ) -> Pending<'a, LoadedConfig>;
+}
+
+/// A store of configurations and buckets.
+pub(crate) trait Store: ConfigSource {
+    /// What this one can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads a bucket.
+    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>>;
+
+    /// Sends a bucket write once.
+    fn write_bucket<'a>(
+        &'a self,
+        write: &'a BucketWrite,
+    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>>;
+
+    /// Asks the store for something small.
+    fn ping(&self) -> Pending<'_, ()>;
+
+    /// What must be added to this machine's time to get the store's, in milliseconds.
+    fn clock_offset(&self) -> i64 {
+        0
+    }
+}

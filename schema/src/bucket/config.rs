@@ -1,0 +1,76 @@
+//! What a client believes a bucket should be like.
+
+use std::sync::Arc;
+
+use super::{Etag, Fingerprint, Image, Params, TtlRule};
+use crate::{EntityId, LimitSet};
+
+/// The configuration of one bucket: its limits, its place in the hierarchy and when it may be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketConfig {
+    limits: LimitSet,
+    parent: Option<EntityId>,
+    cascade: bool,
+    ttl: TtlRule,
+    fingerprint: Arc<Fingerprint>,
+}
+
+impl BucketConfig {
+    /// The config for a resolved configuration.
+    pub fn new(limits: LimitSet, parent: Option<EntityId>, cascade: bool, ttl: TtlRule) -> Self {
+        let fingerprint = Arc::new(Fingerprint::of(&limits, parent.as_ref(), cascade));
+        Self {
+            limits,
+            parent,
+            cascade,
+            ttl,
+            fingerprint,
+        }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> &LimitSet {
+        &self.limits
+    }
+
+    /// The parent, if the entity has one.
+    pub fn parent(&self) -> Option<&EntityId> {
+        self.parent.as_ref()
+    }
+
+    /// Whether acquires cascade to the parent.
+    pub fn cascade(&self) -> bool {
+        self.cascade
+    }
+
+    /// When the bucket may be forgotten.
+    pub fn ttl(&self) -> TtlRule {
+        self.ttl
+    }
+
+    /// The same config with another rule of expiry.
+    #[must_use]
+    pub fn with_ttl(self, ttl: TtlRule) -> Self {
+        Self { ttl, ..self }
+    }
+
+    /// The etag of these config on an incarnation.
+    pub fn etag(&self, incarnation: &str) -> Etag {
+        Etag::new(&self.fingerprint, incarnation)
+    }
+
+    /// True if the bucket has these parameters, parent and cascade flag already, whatever its etag says:
+    /// then its etag is right and is left alone. Limits that are on their way out do not count.
+    pub fn matches(&self, image: &Image) -> bool {
+        image.etag.is_some()
+            && image.parent.as_ref() == self.parent.as_ref()
+            && image.cascade == self.cascade
+            && self.limits.iter().all(|limit| {
+                image.limits.get(limit.name()).is_some_and(|on_item| on_item.token_bucket.params == Params::from(limit))
+            })
+            // A limit that these config do not know may only be a leftover of a configuration that knew it; which of
+            // the two it is, the fingerprint tells.
+            && (image.limits.len() == self.limits.len()
+                || image.etag.as_ref().is_some_and(|etag| *etag == self.etag(etag.incarnation())))
+    }
+}
