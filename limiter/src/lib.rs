@@ -45,6 +45,24 @@ pub use json::to_json;
 pub use limiter::RateLimiter;
 pub use page::{Cursor, Page, PageRequest};
 pub use status::{LimitStatus, RateLimitExceeded};
+/// Text tables and charts of usage (feature `report`).
+///
+/// ```
+/// use zae_limiter::report::{Layout, UsageReport};
+/// use zae_limiter::{PageRequest, RateLimiter, UsageQuery};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// let limiter = RateLimiter::embedded().await?;
+/// let query = UsageQuery::of_entity("user-1")?;
+/// let page = limiter.usage_snapshots(&query, &PageRequest::of(100)).await?;
+/// let report = UsageReport::new(&page.items);
+/// println!("{}", report.table(Layout::default()));
+/// println!("{}", report.charts(Layout::default().width(100)));
+/// # Ok(()) }
+/// ```
+#[cfg(feature = "report")]
+pub use zae_limiter_report as report;
 /// The reconciler behind [`RateLimiter::ensure_infrastructure`].
 #[cfg(feature = "stack")]
 pub use zae_limiter_stack as stack;

@@ -1,21 +1,17 @@
-//! Rendering: tables that fit the terminal, numbers, times, charts, and colors.
+//! Rendering: times, colors, and progress. Tables and charts come from `zae-limiter-report`.
 
-mod chart;
 pub(crate) mod live;
-mod number;
 mod paint;
-mod text_table;
 mod time_zone;
 
-pub(crate) use chart::{Chart, Point};
-pub(crate) use number::{decimal, grouped};
 pub(crate) use paint::Paint;
-pub(crate) use text_table::{Align, TextTable};
 pub(crate) use time_zone::Zone;
+pub(crate) use zae_limiter_report::{Align, TextTable, decimal, grouped};
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use zae_limiter_report::Layout;
 
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -46,6 +42,21 @@ pub(crate) struct View {
     pub(crate) width: Option<usize>,
     pub(crate) paint: Paint,
     pub(crate) zone: Zone,
+}
+
+impl From<&View> for Layout {
+    fn from(view: &View) -> Self {
+        let layout = Self::default()
+            .bold_headings(view.paint.is_on())
+            .format_time(match view.zone {
+                Zone::Utc => |time| Zone::Utc.show(time),
+                Zone::Local => |time| Zone::Local.show(time),
+            });
+        match view.width {
+            Some(columns) => layout.width(columns),
+            None => layout,
+        }
+    }
 }
 
 /// The terminal of the process: standard output and standard error.

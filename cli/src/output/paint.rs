@@ -21,16 +21,16 @@ impl Paint {
         Self { on }
     }
 
+    pub(crate) fn is_on(self) -> bool {
+        self.on
+    }
+
     fn with(self, style: Style, text: &str) -> String {
         if self.on {
             format!("{style}{text}{style:#}")
         } else {
             text.to_owned()
         }
-    }
-
-    pub(crate) fn strong(self, text: &str) -> String {
-        self.with(Style::new().bold(), text)
     }
 
     pub(crate) fn faint(self, text: &str) -> String {

@@ -1,29 +1,48 @@
-//! Bar charts for the terminal: one column per point, with a resolution of an eighth of a line.
+//! Bar charts: one column per point, with a resolution of an eighth of a line.
 
-use super::{View, grouped};
+use crate::{Layout, grouped};
 
 const HEIGHT: usize = 8;
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The width if the output is not a terminal.
+/// The width of a chart if the layout has none.
 const DEFAULT_WIDTH: usize = 80;
 
 /// A value with its label on the x-axis.
 #[derive(Debug, Clone)]
-pub(crate) struct Point {
-    pub(crate) label: String,
-    pub(crate) value: i128,
+pub struct Point {
+    /// The label; only those of the first and the last point are printed.
+    pub label: String,
+    /// The value. Zero and negative values draw no bar.
+    pub value: i128,
 }
 
-/// A chart of values, oldest first.
+/// A bar chart of values over time, oldest first.
+///
+/// ```
+/// use zae_limiter_report::{Chart, Layout, Point};
+///
+/// let point = |label: &str, value| Point { label: label.to_owned(), value };
+/// let chart = Chart::new("requests", [point("Monday", 120), point("Tuesday", 80)]);
+/// assert!(chart.render(Layout::default().width(40)).ends_with("└ Monday … Tuesday"));
+/// ```
 #[derive(Debug, Clone)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) points: Vec<Point>,
+pub struct Chart {
+    title: String,
+    points: Vec<Point>,
 }
 
 impl Chart {
+    /// A chart with this title.
+    pub fn new(title: impl Into<String>, points: impl IntoIterator<Item = Point>) -> Self {
+        Self {
+            title: title.into(),
+            points: points.into_iter().collect(),
+        }
+    }
+
     /// The chart as text. If not all points fit, only the latest are drawn.
-    pub(crate) fn render(&self, view: &View) -> String {
+    pub fn render(&self, layout: impl Into<Layout>) -> String {
+        let layout = layout.into();
         let highest = self
             .points
             .iter()
@@ -33,12 +52,16 @@ impl Chart {
             .max(0);
         let scale = grouped(highest);
         let margin = scale.chars().count() + 2;
-        let room = view.width.unwrap_or(DEFAULT_WIDTH).saturating_sub(margin).max(1);
+        let room = layout
+            .width
+            .unwrap_or(DEFAULT_WIDTH)
+            .saturating_sub(margin)
+            .max(1);
         let points = &self.points[self.points.len().saturating_sub(room)..];
         // The fewer the points, the wider the columns.
         let column_width = (room / points.len().max(1)).clamp(1, 6);
 
-        let mut lines = vec![view.paint.strong(&self.title)];
+        let mut lines = vec![layout.heading(&self.title)];
         for row in (0..HEIGHT).rev() {
             let axis_label = match row {
                 _ if row == HEIGHT - 1 => scale.clone(),
@@ -72,6 +95,9 @@ fn column_at(value: i128, highest: i128, row: usize) -> char {
     if value <= 0 || highest <= 0 {
         return ' ';
     }
+    // Leave headroom for the multiplication below.
+    let divisor = if highest > i128::MAX / 128 { 128 } else { 1 };
+    let (value, highest) = (value.max(divisor) / divisor, highest / divisor);
     // Rounded up, so that every positive value is visible.
     let eighths = (value * (HEIGHT * 8) as i128 + highest - 1) / highest;
     let in_row = eighths - (row * 8) as i128;
@@ -80,34 +106,23 @@ fn column_at(value: i128, highest: i128, row: usize) -> char {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Color, Paint, Zone};
     use super::*;
 
     fn chart(values: &[i128]) -> Chart {
-        Chart {
-            title: "rpm".to_owned(),
-            points: values
-                .iter()
-                .enumerate()
-                .map(|(index, value)| Point {
-                    label: format!("t{index}"),
-                    value: *value,
-                })
-                .collect(),
-        }
+        let points = values.iter().enumerate().map(|(index, value)| Point {
+            label: format!("t{index}"),
+            value: *value,
+        });
+        Chart::new("rpm", points)
     }
 
-    fn view(width: usize) -> View {
-        View {
-            width: Some(width),
-            paint: Paint::new(Color::Never, false),
-            zone: Zone::Utc,
-        }
+    fn layout(width: usize) -> Layout {
+        Layout::default().width(width)
     }
 
     #[test]
     fn the_largest_value_fills_its_column_and_the_smallest_is_visible() {
-        let text = chart(&[8_000, 1, 4_000]).render(&view(20));
+        let text = chart(&[8_000, 1, 4_000]).render(layout(20));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1].trim_end(), "8,000 │███");
         assert_eq!(lines[8], "    0 │███ ▁▁▁ ███");
@@ -118,14 +133,28 @@ mod tests {
     #[test]
     fn only_the_latest_points_that_fit_are_drawn() {
         let values: Vec<i128> = (1..=500).collect();
-        let text = chart(&values).render(&view(40));
+        let text = chart(&values).render(layout(40));
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.contains("… t499"));
     }
 
     #[test]
     fn zero_and_negative_values_draw_no_bar() {
-        assert!(!chart(&[0, -5]).render(&view(40)).contains('█'));
-        assert!(chart(&[]).render(&view(40)).contains("rpm"));
+        assert!(!chart(&[0, -5]).render(layout(40)).contains('█'));
+        assert!(chart(&[]).render(layout(40)).contains("rpm"));
+    }
+
+    #[test]
+    fn the_largest_numbers_can_be_drawn() {
+        let text = chart(&[i128::MAX, i128::MAX / 2, 1]).render(layout(80));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with("│█████"), "{text}");
+        assert!(lines[8].ends_with("│█████ █████ ▁▁▁▁▁"), "{text}");
+    }
+
+    #[test]
+    fn headings_are_bold_if_the_layout_says_so() {
+        let text = chart(&[1]).render(layout(40).bold_headings(true));
+        assert!(text.starts_with("\u{1b}[1mrpm\u{1b}[0m\n"), "{text:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers with thousands separators.
 
 /// A whole number: `1,234,567`.
-pub(crate) fn grouped(number: impl Into<i128>) -> String {
+pub fn grouped(number: impl Into<i128>) -> String {
     let number = number.into();
     let digits = number.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
@@ -18,7 +18,7 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
 }
 
 /// A number with a fixed number of decimal places: `1,234.5`.
-pub(crate) fn decimal(number: f64, places: usize) -> String {
+pub fn decimal(number: f64, places: usize) -> String {
     let text = format!("{number:.places$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let sign = if whole.starts_with('-') && number < 0.0 {

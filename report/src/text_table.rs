@@ -1,8 +1,8 @@
-//! Text tables that fit the width of the terminal.
+//! Text tables that fit a given width.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::View;
+use crate::Layout;
 
 const GAP: &str = "  ";
 /// A column is not shrunk below this width.
@@ -10,40 +10,52 @@ const MIN_WIDTH: usize = 6;
 
 /// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub enum Align {
+    /// For text, which is truncated if the table is too wide.
     Left,
     /// For numbers, which are never truncated.
     Right,
 }
 
 /// A table with headings.
+///
+/// ```
+/// use zae_limiter_report::{Align, Layout, TextTable};
+///
+/// let mut table = TextTable::new([("Entity", Align::Left), ("Tokens", Align::Right)]);
+/// table.row(["user-1".to_owned(), "500".to_owned()]);
+/// assert_eq!(table.render(Layout::default()), "Entity  Tokens\nuser-1     500");
+/// ```
 #[derive(Debug, Clone)]
-pub(crate) struct TextTable {
+pub struct TextTable {
     columns: Vec<(&'static str, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
-    pub(crate) fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
+    /// A table with these headings and no rows.
+    pub fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
         Self {
             columns: columns.into_iter().collect(),
             rows: vec![],
         }
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    /// Adds a row, with one cell per column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 
     /// The table as text, one line per row.
-    pub(crate) fn render(&self, view: &View) -> String {
-        let widths = self.widths(view.width);
+    pub fn render(&self, layout: impl Into<Layout>) -> String {
+        let layout = layout.into();
+        let widths = self.widths(layout.width);
         let heading = self
             .columns
             .iter()
             .map(|(name, _)| (*name).to_owned())
             .collect::<Vec<_>>();
-        let mut lines = vec![view.paint.strong(&self.line(&heading, &widths))];
+        let mut lines = vec![layout.heading(&self.line(&heading, &widths))];
         lines.extend(self.rows.iter().map(|row| self.line(row, &widths)));
         lines.join("\n")
     }
@@ -119,15 +131,10 @@ fn truncate(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Color, Paint, Zone};
     use super::*;
 
-    fn view(width: Option<usize>) -> View {
-        View {
-            width,
-            paint: Paint::new(Color::Never, false),
-            zone: Zone::Utc,
-        }
+    fn layout(width: usize) -> Layout {
+        Layout::default().width(width)
     }
 
     fn table() -> TextTable {
@@ -148,7 +155,7 @@ mod tests {
     #[test]
     fn columns_line_up_and_numbers_are_right_aligned() {
         assert_eq!(
-            table().render(&view(None)),
+            table().render(Layout::default()),
             "Entity  Note                        Tokens\n\
              user-1  a long note about the user   1,000\n\
              ключ    line break                      -5"
@@ -158,7 +165,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal_and_numbers_are_not_truncated() {
         for width in 24..60 {
-            let text = table().render(&view(Some(width)));
+            let text = table().render(layout(width));
             assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
             assert!(text.contains("1,000"), "{width}:\n{text}");
         }
@@ -166,6 +173,6 @@ mod tests {
 
     #[test]
     fn truncated_cells_end_with_an_ellipsis() {
-        assert!(table().render(&view(Some(30))).contains('…'));
+        assert!(table().render(layout(30)).contains('…'));
     }
 }

@@ -1,0 +1,145 @@
+//! Usage snapshots as a table or as charts.
+
+use std::collections::BTreeMap;
+
+use zae_limiter_schema::{Timestamp, UsageSnapshot, WindowKind};
+
+use crate::{Align, Chart, Layout, Point, TextTable, grouped};
+
+/// Draws usage snapshots.
+///
+/// See the [crate documentation](crate) for an example.
+#[derive(Debug, Clone, Copy)]
+pub struct UsageReport<'a> {
+    snapshots: &'a [UsageSnapshot],
+}
+
+impl<'a> UsageReport<'a> {
+    /// A report on these snapshots, in any order.
+    pub fn new(snapshots: &'a [UsageSnapshot]) -> Self {
+        Self { snapshots }
+    }
+
+    /// A table with one row per snapshot, in the given order.
+    pub fn table(&self, layout: impl Into<Layout>) -> String {
+        let layout = layout.into();
+        let mut table = TextTable::new([
+            ("Window", Align::Left),
+            ("Length", Align::Left),
+            ("Entity", Align::Left),
+            ("Resource", Align::Left),
+            ("Events", Align::Right),
+            ("Tokens", Align::Left),
+        ]);
+        for snapshot in self.snapshots {
+            let counters = snapshot
+                .counters
+                .iter()
+                .map(|(name, count)| format!("{name}={}", grouped(*count)));
+            table.row([
+                layout.time(snapshot.window.start()),
+                snapshot.window.kind().to_string(),
+                snapshot.entity.to_string(),
+                snapshot.resource.to_string(),
+                grouped(snapshot.total_events),
+                counters.collect::<Vec<_>>().join(" "),
+            ]);
+        }
+        table.render(layout)
+    }
+
+    /// One chart per resource, window length, and limit, separated by blank lines. Entities are summed, and the oldest
+    /// window comes first.
+    pub fn charts(&self, layout: impl Into<Layout>) -> String {
+        let layout = layout.into();
+        let charts = self.series().into_iter().map(|(key, values)| {
+            let (resource, window, limit) = key;
+            let total = values
+                .values()
+                .fold(0, |sum: i128, value| sum.saturating_add(*value));
+            let points = values.into_iter().map(|(start, value)| Point {
+                label: layout.time(start),
+                value,
+            });
+            let title = format!("{resource} {limit}, {window}, total {}", grouped(total));
+            Chart::new(title, points).render(layout)
+        });
+        charts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The tokens per window, by resource, window length, and limit.
+    fn series(&self) -> BTreeMap<(&str, WindowKind, &str), BTreeMap<Timestamp, i128>> {
+        let mut series: BTreeMap<_, BTreeMap<_, i128>> = BTreeMap::new();
+        for snapshot in self.snapshots {
+            let window = snapshot.window;
+            for (limit, count) in &snapshot.counters {
+                let key = (snapshot.resource.as_str(), window.kind(), limit.as_str());
+                let tokens = series.entry(key).or_default().entry(window.start()).or_default();
+                *tokens = tokens.saturating_add(*count);
+            }
+        }
+        series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zae_limiter_schema::{EntityId, LimitName, Resource};
+
+    use super::*;
+
+    fn snapshots() -> Vec<UsageSnapshot> {
+        let at = |hour: i64, entity: &str, rpm: i128| UsageSnapshot {
+            entity: EntityId::parse(entity).unwrap(),
+            resource: Resource::parse("gpt-4").unwrap(),
+            window: WindowKind::Hourly.window_at(Timestamp::from_seconds(1_704_067_200 + hour * 3600)),
+            counters: BTreeMap::from([(LimitName::parse("rpm").unwrap(), rpm)]),
+            total_events: rpm,
+            ttl: None,
+            progress: None,
+            unknown: BTreeMap::new(),
+        };
+        vec![
+            at(1, "user-1", 2_000),
+            at(1, "user-2", 1_000),
+            at(0, "user-1", 1_500),
+        ]
+    }
+
+    #[test]
+    fn the_table_has_a_row_per_snapshot() {
+        insta::assert_snapshot!(UsageReport::new(&snapshots()).table(Layout::default()));
+    }
+
+    #[test]
+    fn charts_sum_entities_and_start_with_the_oldest_window() {
+        let layout = Layout::default().width(100);
+        insta::assert_snapshot!(UsageReport::new(&snapshots()).charts(layout));
+    }
+
+    #[test]
+    fn limits_resources_and_window_lengths_have_charts_of_their_own() {
+        let mut snapshots = snapshots();
+        snapshots[0].resource = Resource::parse("gpt-3.5").unwrap();
+        snapshots[1].counters.insert(LimitName::parse("tpm").unwrap(), 7);
+        snapshots[2].window = WindowKind::Daily.window_at(snapshots[2].window.start());
+        let charts = UsageReport::new(&snapshots).charts(Layout::default());
+        let titles: Vec<&str> = charts.lines().filter(|line| line.contains("total")).collect();
+        assert_eq!(
+            titles,
+            [
+                "gpt-3.5 rpm, hourly, total 2,000",
+                "gpt-4 rpm, hourly, total 1,000",
+                "gpt-4 tpm, hourly, total 7",
+                "gpt-4 rpm, daily, total 1,500",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_snapshots_give_a_heading_and_no_charts() {
+        let report = UsageReport::new(&[]);
+        assert_eq!(report.table(Layout::default()).lines().count(), 1);
+        assert_eq!(report.charts(Layout::default()), "");
+    }
+}
