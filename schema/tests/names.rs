@@ -57,7 +57,7 @@ fn is_limit(text: &str) -> bool {
 }
 
 fn is_stack(text: &str) -> bool {
-    oracle(text, &[LETTERS], b"-", 55, &[])
+    text.len() >= 3 && oracle(text, &[LETTERS], b"-", 55, &[])
 }
 
 /// Arbitrary text, nearly a name, around the longest lengths, and words that are refused.
@@ -157,6 +157,11 @@ fn the_longest_name_is_accepted_and_one_character_more_is_not() {
     assert!(Resource::parse("r".repeat(64)).is_ok());
     assert!(LimitName::parse("l".repeat(64)).is_ok());
     assert!(StackName::parse("s".repeat(55)).is_ok());
+    assert!(StackName::parse("abc").is_ok());
+    for short in ["a", "ab"] {
+        let error = StackName::parse(short).unwrap_err();
+        assert!(error.to_string().contains("at least 3 characters"), "{error}");
+    }
     assert!(Principal::parse("p".repeat(256)).is_ok());
     assert!(EntityId::parse("e".repeat(257)).is_err());
     assert!(Resource::parse("r".repeat(65)).is_err());
@@ -244,8 +249,8 @@ fn names_that_people_use_are_accepted() {
 }
 
 #[test]
-fn stack_names_are_those_that_cloudformation_takes() {
-    for name in ["my-app", "limiter", "prod-rate-limits", "A1"] {
+fn stack_names_are_those_that_cloudformation_and_dynamodb_accept() {
+    for name in ["my-app", "limiter", "prod-rate-limits", "A-1"] {
         assert!(StackName::parse(name).is_ok(), "{name}");
     }
     let rule = |name: &str| StackName::parse(name).unwrap_err().to_string();

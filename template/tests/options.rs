@@ -273,7 +273,7 @@ fn names_that_a_stack_name_makes_too_long_are_told_before_anything_else() {
             .count()
     };
     assert_eq!((of("role_name_format"), of("policy_name_format")), (5, 3));
-    assert!(formats.check_name(&StackName::parse("a").unwrap()).is_ok());
+    assert!(formats.check_name(&StackName::parse("abc").unwrap()).is_ok());
     let regional = StackOptions::builder().regional_iam_names(true).build().unwrap();
     assert!(regional.check_name(&name).is_err());
     assert!(

@@ -40,6 +40,7 @@ fn stack_character(c: char) -> bool {
 
 const ENTITY: Rule = Rule {
     field: "entity id",
+    min: 1,
     max: 256,
     first: letter_or_digit,
     first_text: "a letter or a digit",
@@ -51,6 +52,7 @@ const ENTITY: Rule = Rule {
 
 const RESOURCE: Rule = Rule {
     field: "resource",
+    min: 1,
     max: 64,
     first: letter,
     first_text: "a letter",
@@ -62,6 +64,7 @@ const RESOURCE: Rule = Rule {
 
 const LIMIT: Rule = Rule {
     field: "limit name",
+    min: 1,
     max: 64,
     first: letter,
     first_text: "a letter",
@@ -85,6 +88,8 @@ const LIMIT: Rule = Rule {
 
 const STACK: Rule = Rule {
     field: "stack name",
+    // The rule of DynamoDB for table names.
+    min: 3,
     max: 55,
     first: letter,
     first_text: "a letter",
@@ -214,7 +219,7 @@ name! {
 name! {
     /// The name of a stack, which is the name of its table.
     ///
-    /// Letters, digits and hyphens, starting with a letter, at most 55.
+    /// Letters, digits and hyphens, starting with a letter, 3 to 55 characters.
     StackName, STACK
 }
 

@@ -50,6 +50,7 @@ impl InvalidName {
 /// The character set and length of one kind of name.
 pub(super) struct Rule {
     pub(super) field: &'static str,
+    pub(super) min: usize,
     pub(super) max: usize,
     pub(super) first: fn(char) -> bool,
     pub(super) first_text: &'static str,
@@ -66,6 +67,13 @@ impl Rule {
         let Some(first) = value.chars().next() else {
             return broken("it must not be empty".to_owned());
         };
+        if value.len() < self.min {
+            return broken(format!(
+                "it must have at least {} characters, this has {}",
+                self.min,
+                value.chars().count()
+            ));
+        }
         // Every allowed character is ASCII, so bytes and characters agree for every accepted value.
         if value.len() > self.max {
             return broken(format!(
