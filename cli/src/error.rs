@@ -175,7 +175,9 @@ impl Error {
                 Stack::NoSuchStack { .. } => "stack_missing",
                 Stack::Guarded { .. }
                 | Stack::NotOurs { .. }
-                | Stack::NotPurgeable { .. }
+                | Stack::NotDeletable { .. }
+                | Stack::ManagedElsewhere { .. }
+                | Stack::Differs { .. }
                 | Stack::RolledBackBefore { .. }
                 | Stack::OptionsUnknown { .. }
                 | Stack::Preflight { .. } => "refused",

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use zae_limiter_schema::{ConfigRecord, keys};
-use zae_limiter_stack::{self as stack, Code, Event, Outcome, Stack, StackOptions};
+use zae_limiter_stack::{self as stack, Change, Code, Event, Mode, Outcome, Stack, StackOptions};
 
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
 
@@ -23,6 +23,7 @@ use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
 pub struct StackSetup {
     options: StackOptions,
     code: Code,
+    mode: Mode,
     observer: Option<Watcher>,
     configure: Option<Configure>,
 }
@@ -36,6 +37,7 @@ impl StackSetup {
         Self {
             options,
             code: Code::AsDeployed,
+            mode: Mode::Auto,
             observer: None,
             configure: None,
         }
@@ -45,6 +47,20 @@ impl StackSetup {
     #[must_use]
     pub fn code(mut self, code: Code) -> Self {
         self.code = code;
+        self
+    }
+
+    /// What [`ensure_infrastructure`](RateLimiter::ensure_infrastructure) may do; the default is [`Mode::Auto`].
+    ///
+    /// ```
+    /// use zae_limiter::StackSetup;
+    /// use zae_limiter::stack::{Mode, StackOptions};
+    ///
+    /// let setup = StackSetup::new(StackOptions::default()).mode(Mode::Observe);
+    /// ```
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
         self
     }
 
@@ -98,8 +114,11 @@ impl fmt::Debug for StackSetup {
 }
 
 impl RateLimiter {
-    /// Brings the stack to what was declared with [`Builder::stack`](crate::Builder::stack): makes it, changes it, or
-    /// waits for somebody who does. Without a declared stack it does nothing.
+    /// Brings the stack to what was declared with [`Builder::stack`](crate::Builder::stack): creates it, changes it, or waits
+    /// for another process that does. Without a declared stack it does nothing.
+    ///
+    /// A process without the permission to deploy only observes: differences are warnings in the outcome. If another service
+    /// has deployed this release with other options, the change is refused. [`StackSetup::mode`] changes both.
     ///
     /// If the stack is as it should be, that takes two calls to AWS, and one read of the table if code for the functions
     /// is declared: where the system configuration says `auto_update` false, functions that are deployed keep their code,
@@ -118,8 +137,9 @@ impl RateLimiter {
                 "a table in the process has no stack",
             ));
         };
-        let mut stack =
-            Stack::new(repository.name().clone(), setup.options.clone(), aws).code(setup.code.clone());
+        let mut stack = Stack::new(repository.name().clone(), setup.options.clone(), aws)
+            .code(setup.code.clone())
+            .mode(setup.mode);
         if let Some(observer) = setup.observer.clone() {
             stack = stack.observer(move |event: &Event| observer(event));
         }
@@ -132,11 +152,16 @@ impl RateLimiter {
             stack.ensure().await
         };
         let outcome = outcome.map_err(|error| Error::Stack(Arc::new(error)))?;
-        if outcome.changed() {
-            repository.write_version().await?;
-            self.store_retention(outcome.audit_retention_days).await?;
+        if !outcome.changed() {
+            return Ok(Some(outcome));
         }
-        Ok(Some(outcome))
+        let written = self.write_records(&outcome).await;
+        with_records(outcome, written).map(Some)
+    }
+
+    async fn write_records(&self, outcome: &Outcome) -> Result<()> {
+        self.repository().write_version().await?;
+        self.store_retention(outcome.audit_retention_days).await
     }
 
     /// What the system configuration says about it. Without a table nobody has said anything.
@@ -161,11 +186,60 @@ impl RateLimiter {
     }
 }
 
+/// The outcome after the table's records were written. The process that deployed the stack writes them too, so a process that
+/// waited for it and may not write them is only warned.
+fn with_records(mut outcome: Outcome, written: Result<()>) -> Result<Outcome> {
+    match written {
+        Err(error @ Error::PermissionDenied { .. }) if outcome.change == Change::Awaited => {
+            let warning = format!("the table's version record and retention were not written: {error}");
+            outcome.warnings.push(warning);
+            Ok(outcome)
+        }
+        written => written.map(|()| outcome),
+    }
+}
+
 /// Changes everything but the code of functions. A stack that is not there has none to keep, and gets what was declared.
 async fn keep_code(stack: Stack) -> std::result::Result<Outcome, stack::Error> {
     // Archives that are none stand above a directory that the options name.
     match stack.clone().code(Code::bundled([])).ensure().await {
         Err(stack::Error::CodeMissing { deployed: false, .. }) => stack.ensure().await,
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn outcome(change: &str) -> Outcome {
+        let outcome = serde_json::json!({
+            "change": change, "stack_id": "", "outputs": {}, "audit_retention_days": 90, "version": "0.1.0", "warnings": []
+        });
+        serde_json::from_value(outcome).unwrap()
+    }
+
+    fn denied() -> Error {
+        Error::PermissionDenied {
+            operation: "PutItem",
+            table: "demo".to_owned(),
+            message: "no".to_owned(),
+        }
+    }
+
+    #[test]
+    fn waiting_for_the_deployment_of_another_process_ends_well_without_the_right_to_write() {
+        let awaited = with_records(outcome("awaited"), Err(denied())).unwrap();
+        assert!(awaited.warnings[0].contains("not written"), "{awaited:?}");
+        assert!(
+            with_records(outcome("awaited"), Ok(()))
+                .unwrap()
+                .warnings
+                .is_empty()
+        );
+        // Nobody else writes the records of a stack that this process has changed.
+        assert!(with_records(outcome("created"), Err(denied())).is_err());
     }
 }

@@ -8,5 +8,7 @@ pub const RETRY: &str = "zae-limiter deploy --retry-rolled-back";
 pub const CONTINUE_ROLLBACK: &str = "zae-limiter deploy --continue-rollback";
 /// Continues a rollback without a resource; a logical id follows.
 pub const SKIP: &str = "zae-limiter deploy --continue-rollback --skip";
+/// Deletes a stack and keeps its table.
+pub const DELETE: &str = "zae-limiter delete";
 /// Deletes a stack without a resource; a logical id follows.
 pub const RETAIN: &str = "zae-limiter delete --retain";

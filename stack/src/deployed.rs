@@ -23,6 +23,8 @@ pub(crate) struct Described {
     pub(crate) outputs: BTreeMap<String, String>,
     pub(crate) created: String,
     pub(crate) updated: Option<String>,
+    /// Whether it has termination protection.
+    pub(crate) protected: bool,
 }
 
 impl Described {
@@ -58,6 +60,7 @@ impl Described {
                 .collect(),
             created: stack.creation_time().map(timestamp).unwrap_or_default(),
             updated: stack.last_updated_time().map(timestamp),
+            protected: stack.enable_termination_protection() == Some(true),
         }
     }
 
@@ -144,6 +147,20 @@ impl Deployed {
         }
     }
 
+    /// Why another tool seems to deploy this stack; `None` if this project does.
+    pub(crate) fn managed_elsewhere(&self) -> Option<String> {
+        let stack = &self.stack;
+        if !stack.parameters.is_empty() {
+            let names: Vec<_> = stack.parameters.keys().map(String::as_str).collect();
+            return Some(format!("it has parameters ({})", names.join(", ")));
+        }
+        match stack.tags.get("ManagedBy") {
+            Some(by) if by == "zae-limiter" => None,
+            Some(by) => Some(format!("its tag ManagedBy is {by:?}")),
+            None => Some("it has no tag ManagedBy".to_owned()),
+        }
+    }
+
     /// The deployed location of a function's code.
     pub(crate) fn code_of(&self, function: LambdaFunction) -> Option<Value> {
         let resource = self.template.as_ref()?.resource(&function.ids().function)?;
@@ -174,6 +191,7 @@ mod tests {
             outputs: BTreeMap::new(),
             created: "2026-01-01T00:00:00Z".into(),
             updated: None,
+            protected: false,
         }
     }
 

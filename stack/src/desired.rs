@@ -12,6 +12,7 @@ use crate::cloud::stacks::fits_a_request;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
 use crate::fingerprint::Fingerprint;
+use crate::kept;
 
 type Change = dyn Fn(&mut Model) -> Result<(), zae_limiter_template::Error> + Send + Sync;
 
@@ -31,7 +32,11 @@ pub(crate) struct Desired {
     pub(crate) template: Template,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) fingerprint: Fingerprint,
+    /// Options without effect on the deployed stack.
+    pub(crate) notes: Vec<String>,
 }
+
+const PROTECTION: &str = "/Resources/RateLimitsTable/Properties/DeletionProtectionEnabled";
 
 impl Desired {
     pub(crate) fn new(template: &Template, tags: &BTreeMap<String, String>) -> Result<Self, Error> {
@@ -61,7 +66,37 @@ impl Desired {
             .into_iter()
             .map(|tag| (tag.key, tag.value))
             .collect();
-        Self::new(&model.render()?, &tags)
+        let template = model.render()?;
+        let Some(deployed) = deployed else {
+            return Self::new(&template, &tags);
+        };
+        let same_code = loaded.without_archive(options);
+        let (template, notes) = kept::template(&template, deployed, &same_code);
+        let tags = kept::tags(tags, deployed, &same_code);
+        Ok(Self {
+            notes,
+            ..Self::new(&template, &tags)?
+        })
+    }
+
+    /// Whether the table has deletion protection.
+    pub(crate) fn protects_table(&self) -> bool {
+        self.template.to_value().pointer(PROTECTION) == Some(&true.into())
+    }
+
+    /// The same without deletion protection of the table, which would keep a failed creation from rolling back; `None` if it
+    /// has none.
+    pub(crate) fn unprotected(&self) -> Option<Self> {
+        let mut value = self.template.to_value().clone();
+        *value
+            .pointer_mut(PROTECTION)
+            .filter(|protection| **protection == true)? = false.into();
+        let unprotected = Self::deployed(&Template::from_value(value), &self.tags);
+        // The token of the creation is that of the whole deployment.
+        Some(Self {
+            fingerprint: self.fingerprint.clone(),
+            ..unprotected
+        })
     }
 
     /// The state that is deployed, for a stack that is left as it is.
@@ -70,12 +105,13 @@ impl Desired {
             template: template.clone(),
             tags: tags.clone(),
             fingerprint: Fingerprint::of(&template.what_deploys(), tags),
+            notes: vec![],
         }
     }
 
     /// Whether the stack matches.
     pub(crate) fn matches(&self, deployed: &Deployed) -> bool {
         let same = |template: &Template| template.deploys_the_same_as(&self.template);
-        deployed.template.as_ref().is_some_and(same) && deployed.stack.tags == self.tags
+        deployed.template.as_ref().is_some_and(same) && kept::settable(&deployed.stack.tags) == self.tags
     }
 }

@@ -44,7 +44,11 @@ impl Stack {
 
     /// [`discover`](Stack::discover) with these clients.
     pub async fn discover_with(clients: Clients) -> Result<Vec<Discovered>, Error> {
-        let stacks = Cloud { clients }.describe_all().await?;
+        let cloud = Cloud {
+            clients,
+            service_role: None,
+        };
+        let stacks = cloud.describe_all().await?;
         let ours = stacks
             .iter()
             .filter(|stack| tagged(&stack.tags) || stack.name.starts_with(PEER_PREFIX));

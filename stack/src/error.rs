@@ -6,6 +6,7 @@ use std::time::Duration;
 use zae_limiter_template::LambdaFunction;
 
 use crate::cause::Cause;
+use crate::cloud::failure::is_throttling;
 use crate::guard::Refusal;
 use crate::owner::Owner;
 use crate::preflight::Finding;
@@ -211,9 +212,9 @@ pub enum Error {
         reason: String,
     },
 
-    /// A resource cannot be purged; nothing was deleted.
+    /// Something would make the deletion fail; nothing was deleted.
     #[error("refused, nothing was deleted: {}", list(obstacles, "; "))]
-    NotPurgeable {
+    NotDeletable {
         /// Each resource, why it cannot be deleted, and what to do.
         obstacles: Vec<String>,
     },
@@ -228,6 +229,27 @@ pub enum Error {
         left: Vec<String>,
         /// The first failure.
         source: Box<Error>,
+    },
+
+    /// Another tool deploys this stack.
+    #[error(
+        "stack {stack:?} was not changed: another tool seems to deploy it, because {reason}; change it with that tool, or take it \
+         over (`--adopt`)"
+    )]
+    ManagedElsewhere {
+        /// The stack.
+        stack: String,
+        /// What shows it.
+        reason: String,
+    },
+
+    /// The stack does not match, in [`Mode::RequireExact`](crate::Mode::RequireExact).
+    #[error("stack {stack:?} differs: {}", list(differences, "; "))]
+    Differs {
+        /// The stack.
+        stack: String,
+        /// Each difference.
+        differences: Vec<String>,
     },
 
     /// An operation failed.
@@ -287,6 +309,13 @@ pub enum Error {
         /// The time limit.
         after: Duration,
     },
+}
+
+impl Error {
+    /// Whether AWS throttled the call: it succeeds later.
+    pub(crate) fn is_throttling(&self) -> bool {
+        matches!(self, Self::Call { code, .. } if is_throttling(code))
+    }
 }
 
 fn list(items: &[impl ToString], separator: &str) -> String {

@@ -15,8 +15,10 @@ pub(crate) enum Situation {
     Review,
     /// Its creation failed.
     CreateFailed,
-    /// An update or import failed, and so did its rollback.
+    /// An update failed, and so did its rollback.
     RollbackFailed,
+    /// An import failed, and so did its rollback.
+    ImportRollbackFailed,
     /// An update failed and was not rolled back.
     UpdateFailed,
     /// Its deletion failed.
@@ -35,12 +37,18 @@ impl Situation {
             "UPDATE_ROLLBACK_COMPLETE" | "IMPORT_ROLLBACK_COMPLETE" => Self::RolledBack,
             "REVIEW_IN_PROGRESS" => Self::Review,
             "CREATE_FAILED" | "ROLLBACK_COMPLETE" | "ROLLBACK_FAILED" => Self::CreateFailed,
-            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Self::RollbackFailed,
+            "UPDATE_ROLLBACK_FAILED" => Self::RollbackFailed,
+            "IMPORT_ROLLBACK_FAILED" => Self::ImportRollbackFailed,
             "DELETE_FAILED" => Self::DeleteFailed,
             "DELETE_COMPLETE" => Self::Gone,
             busy if busy.ends_with("_IN_PROGRESS") => Self::Busy,
             _ => Self::UpdateFailed,
         }
+    }
+
+    /// Whether the stack's resources exist and serve.
+    pub(crate) fn serves(self) -> bool {
+        !matches!(self, Self::Review | Self::CreateFailed | Self::Gone)
     }
 
     /// Whether an operation that ended like this succeeded.
@@ -70,7 +78,8 @@ mod tests {
             | "DELETE_IN_PROGRESS" => Situation::Busy,
             "REVIEW_IN_PROGRESS" => Situation::Review,
             "ROLLBACK_COMPLETE" | "CREATE_FAILED" | "ROLLBACK_FAILED" => Situation::CreateFailed,
-            "UPDATE_ROLLBACK_FAILED" | "IMPORT_ROLLBACK_FAILED" => Situation::RollbackFailed,
+            "UPDATE_ROLLBACK_FAILED" => Situation::RollbackFailed,
+            "IMPORT_ROLLBACK_FAILED" => Situation::ImportRollbackFailed,
             "UPDATE_FAILED" => Situation::UpdateFailed,
             "DELETE_FAILED" => Situation::DeleteFailed,
             "DELETE_COMPLETE" => Situation::Gone,

@@ -14,7 +14,7 @@ use crate::code::{Code, Loaded};
 use crate::deployed::Deployed;
 use crate::desired::{Customize, Desired};
 use crate::events::{Event, Observer};
-use crate::{Clients, Error};
+use crate::{Clients, Error, Mode};
 
 /// Default time limit of an operation. Most take a few minutes.
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -26,6 +26,7 @@ pub(crate) struct Permissions {
     pub(crate) downgrade: bool,
     pub(crate) retry: bool,
     pub(crate) recreate: bool,
+    pub(crate) adopt: bool,
 }
 
 /// A stack and its desired state.
@@ -50,6 +51,10 @@ pub struct Stack {
     pub(crate) cloud: Cloud,
     pub(crate) code: Code,
     pub(crate) observer: Arc<dyn Observer>,
+    /// Whether the caller has set an observer. Without one, events are not read while waiting.
+    pub(crate) observed: bool,
+    pub(crate) mode: Mode,
+    pub(crate) revert_drift: bool,
     pub(crate) customize: Option<Customize>,
     pub(crate) permissions: Permissions,
     pub(crate) timeout: Duration,
@@ -66,16 +71,23 @@ impl Stack {
         Self {
             name,
             options,
-            cloud: Cloud { clients },
+            cloud: Cloud {
+                clients,
+                service_role: None,
+            },
             code: Code::default(),
             observer: Arc::new(|_: &Event| {}),
+            observed: false,
             customize: None,
             permissions: Permissions {
                 lose: BTreeSet::new(),
                 downgrade: false,
                 retry: false,
                 recreate: false,
+                adopt: false,
             },
+            mode: Mode::default(),
+            revert_drift: false,
             timeout: TIMEOUT,
         }
     }
@@ -91,6 +103,7 @@ impl Stack {
     #[must_use]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Arc::new(observer);
+        self.observed = true;
         self
     }
 
@@ -130,6 +143,35 @@ impl Stack {
     #[must_use]
     pub fn recreate_failed(mut self, recreate: bool) -> Self {
         self.permissions.recreate = recreate;
+        self
+    }
+
+    /// Allows changing a stack that another tool deploys: one with parameters, or without the tag `ManagedBy=zae-limiter`.
+    #[must_use]
+    pub fn adopt(mut self, adopt: bool) -> Self {
+        self.permissions.adopt = adopt;
+        self
+    }
+
+    /// Sets what [`ensure`](Stack::ensure) may do; the default is [`Mode::Apply`].
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets the role that CloudFormation assumes for its operations on the stack (`RoleARN`). The caller needs
+    /// `iam:PassRole` on it.
+    #[must_use]
+    pub fn service_role(mut self, arn: impl Into<String>) -> Self {
+        self.cloud.service_role = Some(arn.into());
+        self
+    }
+
+    /// Makes change sets that also undo drift (`DeploymentMode: REVERT_DRIFT`), even if the template has not changed.
+    #[must_use]
+    pub fn revert_drift(mut self, revert: bool) -> Self {
+        self.revert_drift = revert;
         self
     }
 

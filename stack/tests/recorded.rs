@@ -16,14 +16,24 @@ mod errors;
 mod failed_states;
 #[path = "recorded/imports.rs"]
 mod imports;
+#[path = "recorded/kept.rs"]
+mod kept;
+#[path = "recorded/modes.rs"]
+mod modes;
+#[path = "recorded/obstacles.rs"]
+mod obstacles;
 #[path = "recorded/options.rs"]
 mod options;
 #[path = "recorded/pages.rs"]
 mod pages;
 #[path = "recorded/permissions.rs"]
 mod permissions;
+#[path = "recorded/polling.rs"]
+mod polling;
 #[path = "recorded/preflight.rs"]
 mod preflight;
+#[path = "recorded/protection.rs"]
+mod protection;
 #[path = "recorded/purges.rs"]
 mod purges;
 #[path = "recorded/retries.rs"]

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
+use zae_limiter::stack::StreamReader;
 use zae_limiter::{CLIENT_VERSION, Compatibility, VersionRecord};
 
 use crate::command_output::{CommandOutput, Text};
@@ -11,10 +12,13 @@ use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 0 if they are compatible and with 1 if not.
+#[command(
+    after_help = "Also lists the functions that read the table's stream, if the stack can be read.
+Exits with 0 if the command and the table are compatible and no foreign function reads the stream, and with 1 if not.
 
 Example:
-  zae-limiter -n my-app check")]
+  zae-limiter -n my-app check"
+)]
 pub(crate) struct Arguments {}
 
 #[derive(Debug, Serialize)]
@@ -26,10 +30,29 @@ struct CompatibilityReport {
     schema_version: Option<String>,
     client_min_version: Option<String>,
     problem: Option<String>,
+    /// The functions that read the table's stream, if they could be listed.
+    stream_readers: Option<Vec<StreamReader>>,
 }
 
 impl Text for CompatibilityReport {
     fn text(&self, view: &View) -> String {
+        let mut lines = vec![self.compatibility(view)];
+        for reader in self.stream_readers.iter().flatten() {
+            let function = &reader.function_arn;
+            let state = &reader.state;
+            lines.push(if reader.own {
+                format!("stream reader: {function} ({state})")
+            } else {
+                let foreign = view.paint.bad("foreign stream reader:");
+                format!("{foreign} {function} ({state}, mapping {})", reader.mapping)
+            });
+        }
+        lines.join("\n")
+    }
+}
+
+impl CompatibilityReport {
+    fn compatibility(&self, view: &View) -> String {
         let name = &self.name;
         match &self.problem {
             None => view.paint.good(&format!("table {name} is compatible")),
@@ -70,6 +93,13 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
         schema_version: record.as_ref().map(|record| record.schema_version.clone()),
         client_min_version: record.map(|record| record.client_min_version),
         problem,
+        stream_readers: super::stack::stream_readers(context).await,
     };
-    Ok(CommandOutput::new(report).with_exit(if compatible { Exit::Success } else { Exit::Error }))
+    let alone = report.stream_readers.iter().flatten().all(|reader| reader.own);
+    let exit = if compatible && alone {
+        Exit::Success
+    } else {
+        Exit::Error
+    };
+    Ok(CommandOutput::new(report).with_exit(exit))
 }

@@ -1,6 +1,8 @@
 //! Change sets.
 
-use aws_sdk_cloudformation::types::{Capability, ChangeSetType, ResourceChange};
+use aws_sdk_cloudformation::types::{
+    Capability, ChangeSetType, DeploymentMode, OperationEvent, ResourceChange, ValidationStatus,
+};
 
 use super::Cloud;
 use super::failure::Failure;
@@ -26,6 +28,11 @@ impl ChangeSet {
         matches!(self.status.as_str(), "CREATE_PENDING" | "CREATE_IN_PROGRESS")
     }
 
+    /// CloudFormation refused it in early validation and gives the reason only in its events.
+    pub(crate) fn failed_validation(&self) -> bool {
+        self.status == "FAILED" && self.reason.contains("EarlyValidation")
+    }
+
     /// CloudFormation sees no changes.
     pub(crate) fn empty(&self) -> bool {
         self.status == "FAILED"
@@ -41,6 +48,8 @@ pub(crate) enum Purpose {
     Create,
     /// An update.
     Update,
+    /// An update that also undoes drift.
+    RevertDrift,
 }
 
 impl Cloud {
@@ -53,7 +62,7 @@ impl Cloud {
     ) -> Result<String, Failure> {
         let kind = match purpose {
             Purpose::Create => ChangeSetType::Create,
-            Purpose::Update => ChangeSetType::Update,
+            Purpose::Update | Purpose::RevertDrift => ChangeSetType::Update,
         };
         let name = desired.fingerprint.change_set_name();
         let call = self
@@ -68,6 +77,9 @@ impl Cloud {
         let call = call
             .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
+        let call = call.set_role_arn(self.service_role.clone());
+        let reverts = purpose == Purpose::RevertDrift;
+        let call = call.set_deployment_mode(reverts.then_some(DeploymentMode::RevertDrift));
         let import = (purpose == Purpose::Create).then_some(true);
         let made = call.set_import_existing_resources(import).send().await;
         let made = made.map_err(|error| Failure::of("cloudformation:CreateChangeSet", stack, &error))?;
@@ -104,6 +116,29 @@ impl Cloud {
                     reason: page.status_reason.unwrap_or_default(),
                     changes,
                 });
+            }
+        }
+    }
+
+    /// What CloudFormation's validation of a change set found, one text per problem.
+    pub(crate) async fn validation_failures(&self, stack: &str, arn: &str) -> Result<Vec<String>, Failure> {
+        let (mut found, mut token) = (Vec::new(), None);
+        loop {
+            let call = self.clients.cloudformation.describe_events();
+            let call = call.stack_name(stack).change_set_name(arn);
+            let page = call.set_next_token(token).send().await;
+            let page = page.map_err(|error| Failure::of("cloudformation:DescribeEvents", arn, &error))?;
+            let failed =
+                |event: &&OperationEvent| event.validation_status() == Some(&ValidationStatus::Failed);
+            found.extend(
+                page.operation_events()
+                    .iter()
+                    .filter(failed)
+                    .map(validation_failure),
+            );
+            token = page.next_token;
+            if token.is_none() {
+                return Ok(found);
             }
         }
     }
@@ -156,6 +191,13 @@ impl Cloud {
             );
         }
     }
+}
+
+fn validation_failure(event: &OperationEvent) -> String {
+    let id = event.logical_resource_id().unwrap_or("the template");
+    let reason = event.validation_status_reason().unwrap_or("validation failed");
+    let path = event.validation_path().map(|path| format!(" (at {path})"));
+    format!("{id}: {reason}{}", path.unwrap_or_default())
 }
 
 /// Whether the change set does not exist any more.

@@ -16,6 +16,20 @@ const DENIED: [&str; 6] = [
     "UnauthorizedOperation",
 ];
 
+/// Whether an error code means that the caller makes too many requests.
+pub(crate) fn is_throttling(code: &str) -> bool {
+    let codes = [
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottled",
+        "RequestLimitExceeded",
+        "TooManyRequestsException",
+        "SlowDown",
+    ];
+    codes.contains(&code)
+}
+
 /// The action, its resource, and the error.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -93,6 +107,11 @@ impl Failure {
 
     pub(crate) fn nothing_to_update(&self) -> bool {
         self.says("No updates are to be performed")
+    }
+
+    /// The service asks to slow down.
+    pub(crate) fn throttled(&self) -> bool {
+        self.code.as_deref().is_some_and(is_throttling)
     }
 
     pub(crate) fn denied(&self) -> bool {

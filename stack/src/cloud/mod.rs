@@ -4,6 +4,8 @@ pub(crate) mod artifacts;
 pub(crate) mod change_set;
 pub(crate) mod drift;
 pub(crate) mod failure;
+mod iam;
+pub(crate) mod mappings;
 pub(crate) mod purge;
 mod stack_events;
 pub(crate) mod stacks;
@@ -18,6 +20,8 @@ use failure::Failure;
 #[derive(Debug, Clone)]
 pub(crate) struct Cloud {
     pub(crate) clients: Clients,
+    /// The role that CloudFormation assumes for operations on stacks.
+    pub(crate) service_role: Option<String>,
 }
 
 impl Cloud {

@@ -43,6 +43,15 @@ impl Cloud {
         }
     }
 
+    /// Whether a bucket has objects, old versions included.
+    pub(crate) async fn has_objects(&self, bucket: &str) -> Result<bool, Failure> {
+        let call = self.clients.s3.list_object_versions().bucket(bucket).max_keys(1);
+        match call.send().await {
+            Ok(page) => Ok(!page.versions().is_empty() || !page.delete_markers().is_empty()),
+            Err(error) => Err(Failure::of("s3:ListBucketVersions", bucket, &error)),
+        }
+    }
+
     /// Deletes every version of every object and returns how many there were.
     pub(crate) async fn empty_bucket(&self, bucket: &str, owner: &str) -> Result<u64, Failure> {
         let mut deleted = 0;

@@ -1,14 +1,20 @@
 //! Stacks: describe, create, update, delete.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
-use aws_sdk_cloudformation::types::{Capability, ResourceStatus, StackResource, Tag, TemplateStage};
+use aws_sdk_cloudformation::types::{
+    Capability, ResourceStatus, StackResource, StackStatus, Tag, TemplateStage,
+};
 use zae_limiter_template::Template;
 
 use super::Cloud;
 use super::failure::Failure;
 use crate::deployed::Described;
 use crate::desired::Desired;
+
+/// At most this many pages of deleted stacks, newest first.
+const DELETION_PAGES: usize = 5;
 
 impl Cloud {
     /// The stack of this name or ARN. A deleted stack is found by ARN only.
@@ -76,6 +82,7 @@ impl Cloud {
         token: &str,
     ) -> Result<String, Failure> {
         let call = self.clients.cloudformation.create_stack().stack_name(name);
+        let call = call.set_role_arn(self.service_role.clone());
         let call = call
             .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
@@ -97,6 +104,7 @@ impl Cloud {
         token: &str,
     ) -> Result<(), Failure> {
         let call = self.clients.cloudformation.update_stack().stack_name(stack);
+        let call = call.set_role_arn(self.service_role.clone());
         let call = call
             .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
@@ -117,6 +125,7 @@ impl Cloud {
             .cloudformation
             .delete_stack()
             .stack_name(stack)
+            .set_role_arn(self.service_role.clone())
             .set_retain_resources(retain);
         call.send()
             .await
@@ -132,11 +141,46 @@ impl Cloud {
             .cloudformation
             .continue_update_rollback()
             .stack_name(stack)
+            .set_role_arn(self.service_role.clone())
             .set_resources_to_skip(skip);
         call.send()
             .await
             .map_err(|error| Failure::of("cloudformation:ContinueUpdateRollback", stack, &error))?;
         Ok(())
+    }
+
+    /// Rolls back an update that stopped halfway.
+    pub(crate) async fn roll_back(&self, stack: &str) -> Result<(), Failure> {
+        let call = self.clients.cloudformation.rollback_stack().stack_name(stack);
+        call.set_role_arn(self.service_role.clone())
+            .send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:RollbackStack", stack, &error))?;
+        Ok(())
+    }
+
+    /// When the last stack of this name was deleted, if that is among the newest deletions.
+    pub(crate) async fn last_deletion(&self, name: &str) -> Result<Option<SystemTime>, Failure> {
+        let mut token = None;
+        for _ in 0..DELETION_PAGES {
+            let call = self.clients.cloudformation.list_stacks();
+            let call = call.stack_status_filter(StackStatus::DeleteComplete);
+            let page = call.set_next_token(token).send().await;
+            let page = page.map_err(|error| Failure::of("cloudformation:ListStacks", name, &error))?;
+            let of_name = page
+                .stack_summaries()
+                .iter()
+                .filter(|stack| stack.stack_name() == Some(name));
+            let times = of_name.filter_map(|stack| SystemTime::try_from(*stack.deletion_time()?).ok());
+            if let Some(newest) = times.max() {
+                return Ok(Some(newest));
+            }
+            token = page.next_token;
+            if token.is_none() {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// Physical ids by logical id, of existing resources.

@@ -6,6 +6,16 @@ use super::Cloud;
 use super::failure::Failure;
 
 impl Cloud {
+    /// Turns deletion protection on or off.
+    pub(crate) async fn set_protection(&self, name: &str, protected: bool) -> Result<(), Failure> {
+        let call = self.clients.dynamodb.update_table().table_name(name);
+        call.deletion_protection_enabled(protected)
+            .send()
+            .await
+            .map_err(|error| Failure::of("dynamodb:UpdateTable", name, &error))?;
+        Ok(())
+    }
+
     /// The table of this name; `None` if it does not exist.
     pub(crate) async fn table(&self, name: &str) -> Result<Option<TableDescription>, Failure> {
         match self

@@ -116,6 +116,18 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
+    /// The functions that keep their deployed code.
+    pub(crate) fn without_archive(&self, options: &StackOptions) -> Vec<LambdaFunction> {
+        let brought = |function: &LambdaFunction| {
+            self.named.get(*function).is_some() || self.archives.contains_key(function)
+        };
+        options
+            .functions()
+            .into_iter()
+            .filter(|function| !brought(function))
+            .collect()
+    }
+
     /// The location of each function's code: its archive, or the deployed location.
     pub(crate) fn locations(
         &self,

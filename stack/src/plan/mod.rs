@@ -137,7 +137,7 @@ impl Plan {
             outputs: compare::outputs(before, &desired.template, stack),
             refusals: vec![],
             findings: vec![],
-            warnings: vec![],
+            warnings: desired.notes.clone(),
             found: None,
             base: deployed.map(Base::of),
             change_set: None,
@@ -203,6 +203,30 @@ impl Plan {
             let reason = "its template or tags were changed after it was made".to_owned();
             Err(Error::PlanUnreadable { reason })
         }
+    }
+
+    /// Refuses the plan because another tool deploys the stack.
+    pub(crate) fn refuse_elsewhere(&mut self, reason: &str) {
+        self.refusals.push(Refusal {
+            what: self.stack.clone(),
+            reason: format!(
+                "seems to be deployed by another tool, because {reason}; change it with that tool, or take it over (`--adopt`)"
+            ),
+            can_be_allowed: false,
+        });
+    }
+
+    /// Refuses the plan because another deployment of this release declares other options.
+    pub(crate) fn refuse_other_options(&mut self, options: &[String]) {
+        self.refusals.push(Refusal {
+            what: self.stack.clone(),
+            reason: format!(
+                "was deployed with other options ({}); declare the same options in every service, or deploy these explicitly \
+                 (`zae-limiter deploy`, or Mode::Apply)",
+                options.join("; ")
+            ),
+            can_be_allowed: false,
+        });
     }
 
     /// Refuses the plan because the same change was rolled back before.

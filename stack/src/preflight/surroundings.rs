@@ -5,9 +5,7 @@ use zae_limiter_template::{CodeBucket, LambdaFunction};
 use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
 use crate::plan::{Kind, ResourceChange};
-
-/// Readers of a stream before DynamoDB throttles them.
-const MAX_READERS: usize = 2;
+use crate::readers::function_names;
 
 impl Preflight<'_> {
     /// The topic of the alarms.
@@ -95,38 +93,21 @@ impl Preflight<'_> {
         let Some(stream) = taken_in.or(deployed.map(String::as_str)).filter(|_| new > 0) else {
             return Ok(vec![]);
         };
-        let (mut readers, mut marker) = (Vec::new(), None);
-        loop {
-            let call = self
-                .cloud
-                .clients
-                .lambda
-                .list_event_source_mappings()
-                .event_source_arn(stream)
-                .set_marker(marker);
-            let page = call
-                .send()
-                .await
-                .map_err(|error| Failure::of("lambda:ListEventSourceMappings", stream, &error))?;
-            readers.extend(
-                page.event_source_mappings()
-                    .iter()
-                    .filter_map(|mapping| mapping.function_arn().map(str::to_owned)),
-            );
-            marker = page.next_marker;
-            if marker.is_none() {
-                break;
-            }
-        }
-        if readers.len() + new <= MAX_READERS {
+        let own = function_names(self.template);
+        let foreign: Vec<_> = self
+            .cloud
+            .mappings(stream)
+            .await?
+            .into_iter()
+            .filter(|mapping| !own.contains(mapping.function()))
+            .map(|mapping| mapping.function_arn)
+            .collect();
+        if foreign.is_empty() {
             return Ok(vec![]);
         }
-        let problem = format!(
-            "has {} readers already ({}) and takes {MAX_READERS}",
-            readers.len(),
-            readers.join(", ")
-        );
-        let advice = "delete the event source mappings of the others first; usage that they counted stays";
+        let problem = format!("is read by functions of others ({})", foreign.join(", "));
+        let advice = "delete their event source mappings first, because usage would be counted twice and readers throttled; \
+                      usage that they counted stays";
         Ok(vec![Finding::new(format!("stream {stream}"), problem, advice)])
     }
 

@@ -13,7 +13,7 @@ use crate::deployed::{Deployed, Described};
 use crate::events::Event;
 use crate::outcome::{Change, Outcome};
 use crate::plan::{Action, Plan};
-use crate::{Error, Stack};
+use crate::{Error, Mode, Stack};
 
 /// The state of one run of the loop.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Run {
     pub(super) deadline: Deadline,
     pace: Pace,
     /// Another process was changing the stack.
-    awaited: bool,
+    pub(super) awaited: bool,
     /// An operation failed for a reason that goes away by itself, and is being retried.
     pub(super) healed: bool,
 }
@@ -29,11 +29,16 @@ pub(super) struct Run {
 impl Stack {
     /// Brings the stack to what the options say, whatever state it is in, and waits until it is there.
     ///
-    /// If the stack already matches, this makes two calls. Any number of processes may call it at the same time: one makes
+    /// [`Stack::mode`] limits what it may do. If the stack already matches, this makes two calls. Any number of processes may call it at the same time: one makes
     /// the change, the others wait for it.
     pub async fn ensure(&self) -> Result<Outcome, Error> {
         let goal = Goal::options(self.code.load(&self.options).await?);
-        self.converge(&goal).await
+        match self.mode {
+            Mode::Apply => self.converge(&goal).await,
+            Mode::Auto => self.converge_or_observe(&goal).await,
+            Mode::Observe => self.compare(&goal).await,
+            Mode::RequireExact => self.require_exact(&goal).await,
+        }
     }
 
     /// What [`ensure`](Stack::ensure) would do, computed by CloudFormation as a change set, which [`apply`](Stack::apply)
@@ -71,12 +76,16 @@ impl Stack {
             if let Some(found) = draft.plan.found {
                 return Ok(found);
             }
+            let notes = draft.plan.warnings.clone();
             match self.carry_out(draft, goal, &run).await {
                 Ok(Attempt::Done {
                     stack,
                     change,
                     warnings,
-                }) => return Ok(self.outcome(&stack, change, VERSION, warnings)),
+                }) => {
+                    let warnings = [notes, warnings].concat();
+                    return Ok(self.outcome(&stack, change, VERSION, warnings));
+                }
                 Ok(Attempt::Overtaken) if goal.planned().is_some() => {
                     return Err(self.obsolete("another process was faster".to_owned()));
                 }
@@ -87,6 +96,7 @@ impl Stack {
                     run.healed = true;
                     self.rest(&cause).await;
                 }
+                Err(error) if error.is_throttling() && self.in_time(&run.deadline, "").is_ok() => {}
                 Err(error) => return Err(error),
             }
             run.pause(self).await?;
@@ -94,15 +104,24 @@ impl Stack {
     }
 
     /// The first draft that no other process interferes with.
-    async fn next_draft(&self, goal: &Goal<'_>, depth: Depth, run: &mut Run) -> Result<Draft, Error> {
+    pub(super) async fn next_draft(
+        &self,
+        goal: &Goal<'_>,
+        depth: Depth,
+        run: &mut Run,
+    ) -> Result<Draft, Error> {
         loop {
-            if let Some(mut draft) = self.draft(goal, depth, run).await? {
-                if let Some(found) = draft.plan.found.as_mut().filter(|_| run.awaited) {
-                    found.change = Change::Awaited;
+            match self.draft(goal, depth, run).await {
+                Ok(Some(mut draft)) => {
+                    if let Some(found) = draft.plan.found.as_mut().filter(|_| run.awaited) {
+                        found.change = Change::Awaited;
+                    }
+                    return Ok(draft);
                 }
-                return Ok(draft);
+                Ok(None) => run.awaited = true,
+                Err(error) if error.is_throttling() && self.in_time(&run.deadline, "").is_ok() => {}
+                Err(error) => return Err(error),
             }
-            run.awaited = true;
             run.pause(self).await?;
         }
     }
@@ -130,7 +149,7 @@ impl Stack {
         sleep(QUEUE_NAME_BLOCKED).await;
     }
 
-    fn run(&self) -> Run {
+    pub(super) fn run(&self) -> Run {
         Run {
             deadline: self.deadline(),
             pace: Pace::new(),

@@ -86,22 +86,58 @@ impl Stack {
             self.observer.as_ref(),
         )
         .await?;
-        let imports = draft.plan.action == Action::Import;
-        let started = if imports || draft.deployed.is_some() {
-            self.create_by_change_set(draft, imports, &run.deadline).await?
+        if draft.plan.action == Action::Import {
+            return self.create_around_table(draft, run).await;
+        }
+        let initial = draft.desired.unprotected();
+        let desired = initial.as_ref().unwrap_or(&draft.desired);
+        let started = if draft.deployed.is_some() {
+            self.create_by_change_set(draft, desired, false, &run.deadline)
+                .await?
         } else {
-            self.create_from_nothing(&draft.desired).await?
+            self.create_from_nothing(desired).await?
         };
-        let Some(id) = started else {
+        let Some(stack) = self.created(started, run).await? else {
             return Ok(Attempt::Overtaken);
         };
-        let made = self.finished(&id, None, &run.deadline).await?;
-        let change = if imports {
-            Change::Imported
+        let stack = if initial.is_some() {
+            match self.protect_new_stack(draft, &stack, &run.deadline).await? {
+                Attempt::Done { stack, .. } => stack,
+                Attempt::Overtaken => return Ok(Attempt::Overtaken),
+            }
         } else {
-            Change::Created
+            Box::new(stack)
         };
-        self.made(made, change).await
+        Ok(Attempt::Done {
+            stack,
+            change: Change::Created,
+            warnings: vec![],
+        })
+    }
+
+    /// Creates the stack and imports the table, which has deletion protection meanwhile.
+    async fn create_around_table(&self, draft: &Draft, run: &Run) -> Result<Attempt, Error> {
+        self.wait_for_queue_names(&draft.desired, &run.deadline).await?;
+        let unprotected = self.protect_table(&run.deadline).await?;
+        let started = self
+            .create_by_change_set(draft, &draft.desired, true, &run.deadline)
+            .await;
+        if started.is_err() && unprotected {
+            self.unprotect_table(&draft.desired).await;
+        }
+        let Some(stack) = self.created(started?, run).await? else {
+            return Ok(Attempt::Overtaken);
+        };
+        let mut warnings = Vec::new();
+        if unprotected {
+            warnings.extend(self.unprotect_table(&draft.desired).await);
+        }
+        warnings.extend(self.table_drift(&stack.id).await);
+        Ok(Attempt::Done {
+            stack: Box::new(stack),
+            change: Change::Imported,
+            warnings,
+        })
     }
 
     async fn create_from_nothing(&self, desired: &Desired) -> Result<Option<String>, Error> {
@@ -120,10 +156,11 @@ impl Stack {
     async fn create_by_change_set(
         &self,
         draft: &Draft,
+        desired: &Desired,
         imports: bool,
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
-        let started = self.start_change_set(imports, &draft.desired, deadline).await;
+        let started = self.start_change_set(imports, desired, deadline).await;
         if started.is_err() && draft.deployed.is_none() {
             self.drop_shell().await;
         }
@@ -191,24 +228,15 @@ impl Stack {
         }
     }
 
-    /// The end of a creation.
-    async fn made(&self, stack: Option<Described>, change: Change) -> Result<Attempt, Error> {
-        let Some(stack) = stack else {
-            return Ok(Attempt::Overtaken);
+    /// Waits for the end of a creation; `None` if another process creates the stack.
+    async fn created(&self, started: Option<String>, run: &Run) -> Result<Option<Described>, Error> {
+        let Some(id) = started else {
+            return Ok(None);
         };
-        if !stack.situation().succeeded() {
-            return Err(self.failure(&stack).await);
+        match self.finished(&id, None, &run.deadline).await? {
+            Some(stack) if !stack.situation().succeeded() => Err(self.failure(&stack).await),
+            stack => Ok(stack),
         }
-        let warnings = if change == Change::Imported {
-            self.table_drift(&stack.id).await
-        } else {
-            vec![]
-        };
-        Ok(Attempt::Done {
-            stack: Box::new(stack),
-            change,
-            warnings,
-        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Deleting a stack, and reporting what stays.
 
+use std::collections::BTreeMap;
+
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
@@ -63,7 +65,7 @@ impl Stack {
         self.check_owner(&deployed)?;
         Ok(Deleted {
             existed: true,
-            kept: self.kept(&deployed).await?,
+            kept: kept(&deployed, &self.cloud.physical_ids(&deployed.stack.id).await?),
             purged: vec![],
         })
     }
@@ -76,7 +78,8 @@ impl Stack {
 
     /// Deletes the stack as `how` says.
     ///
-    /// A purge is refused before anything is deleted if the table has deletion protection or objects in the archive are
+    /// Refused before anything is deleted if it would fail: if the stack has termination protection, a policy of the stack is
+    /// attached to a role of others, or a bucket that the stack deletes is not empty. A purge is refused before anything is deleted if the table has deletion protection or objects in the archive are
     /// locked. If a purge fails halfway, calling this again deletes the table. The archive bucket has a generated name; the
     /// error states it.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
@@ -93,7 +96,9 @@ impl Stack {
             });
         };
         let stateful = |kept: &Kept| ids::STATEFUL.iter().any(|id| id.as_str() == kept.logical_id);
-        let kept = self.kept(&deployed).await?;
+        let physical = self.cloud.physical_ids(&deployed.stack.id).await?;
+        self.check_deletion(&deployed, &physical, &how.retain).await?;
+        let kept = kept(&deployed, &physical);
         let (doomed, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|kept| how.purge && stateful(kept));
         let account = self.place_of(&deployed).await?.account;
         self.check_purge(&doomed, &account).await?;
@@ -127,23 +132,22 @@ impl Stack {
             self.attach(&deployed.stack, deadline).await?;
         }
     }
+}
 
-    /// The resources that the deployed template retains. After a failed creation: the imported table, if any.
-    async fn kept(&self, deployed: &Deployed) -> Result<Vec<Kept>, Error> {
-        let Some(template) = &deployed.template else {
-            return Ok(vec![]);
-        };
-        let physical = self.cloud.physical_ids(&deployed.stack.id).await?;
-        let kept = template.retained().filter_map(|id| {
-            let physical_id = physical.get(id).filter(|physical| !physical.is_empty())?.clone();
-            Some(Kept {
-                logical_id: id.to_owned(),
-                resource_type: type_of(template, id),
-                physical_id,
-            })
-        });
-        Ok(kept.collect())
-    }
+/// The resources that the deployed template retains. After a failed creation: the imported table, if any.
+fn kept(deployed: &Deployed, physical: &BTreeMap<String, String>) -> Vec<Kept> {
+    let Some(template) = &deployed.template else {
+        return vec![];
+    };
+    let kept = template.retained().filter_map(|id| {
+        let physical_id = physical.get(id).filter(|physical| !physical.is_empty())?.clone();
+        Some(Kept {
+            logical_id: id.to_owned(),
+            resource_type: type_of(template, id),
+            physical_id,
+        })
+    });
+    kept.collect()
 }
 
 fn type_of(template: &Template, id: &str) -> String {

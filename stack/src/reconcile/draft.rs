@@ -150,10 +150,10 @@ impl Stack {
             return Ok(Some(self.nothing(deployed, desired, vec![warning], goal)));
         }
         let desired = goal.desired(self, Some(&deployed))?;
-        if let Some(plan) = goal.planned().filter(|plan| plan.is_empty()) {
-            return Ok(Some(self.nothing(deployed, desired, plan.warnings.clone(), goal)));
-        }
-        if desired.matches(&deployed) {
+        let planned_nothing = goal.planned().is_some_and(Plan::is_empty);
+        let matches = desired.matches(&deployed);
+        let reverts = self.revert_drift && depth != Depth::Templates;
+        if planned_nothing || (matches && !reverts) {
             return Ok(Some(self.nothing(deployed, desired, vec![], goal)));
         }
         if deployed.stack.situation() == Situation::CleaningUp {
@@ -177,7 +177,7 @@ impl Stack {
                 return Ok(None);
             };
             place = Some(checked);
-            // CloudFormation computes change sets that it cannot execute.
+            // CloudFormation computes change sets that it cannot execute, so an impossible change gets none.
             if !plan.is_impossible()
                 && !self
                     .review_change(&mut plan, &deployed, &desired, goal, depth, run)
@@ -185,6 +185,9 @@ impl Stack {
             {
                 return Ok(None);
             }
+        }
+        if matches && plan.change_set.is_none() && !plan.is_refused() {
+            return Ok(Some(self.nothing(deployed, desired, vec![], goal)));
         }
         Ok(Some(Draft {
             plan,
@@ -197,8 +200,8 @@ impl Stack {
     fn nothing(&self, deployed: Deployed, desired: Desired, warnings: Vec<String>, goal: &Goal<'_>) -> Draft {
         let name = self.name.as_str();
         let mut plan = Plan::new(name, Action::Nothing, Some(&deployed), &desired, &goal.loaded);
-        plan.found = Some(self.unchanged(&deployed, warnings.clone()));
-        plan.warnings = warnings;
+        plan.warnings.extend(warnings);
+        plan.found = Some(self.unchanged(&deployed, plan.warnings.clone()));
         Draft {
             plan,
             desired,

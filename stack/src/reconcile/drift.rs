@@ -61,9 +61,7 @@ pub struct Drift {
 impl Stack {
     /// Detects drift and waits for the result.
     pub async fn drift(&self) -> Result<Drift, Error> {
-        let deployed = self.observe().await?.ok_or_else(|| Error::NoSuchStack {
-            stack: self.name.to_string(),
-        })?;
+        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
         let (id, deadline, mut pace) = (&deployed.stack.id, self.deadline(), Pace::new());
         let detection = self.cloud.detect_drift(id).await?;

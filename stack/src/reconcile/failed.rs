@@ -1,6 +1,6 @@
 //! The error for an operation that failed.
 
-use crate::advised::{CONTINUE_ROLLBACK, RECREATE, RETAIN, RETRY, SKIP};
+use crate::advised::{CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP};
 use crate::cause::Cause;
 use crate::deployed::Described;
 use crate::events::ResourceEvent;
@@ -39,18 +39,24 @@ fn advice(situation: Situation, operation: &[ResourceEvent]) -> String {
             format!("`{RECREATE}` deletes the failed stack and creates it again")
         }
         Situation::RolledBack => {
-            format!("the stack is as it was before; change the options, or retry the same change with `{RETRY}`")
+            format!(
+                "the stack is as it was before; change the options, or retry the same change with `{RETRY}`"
+            )
         }
         Situation::RollbackFailed => format!(
             "the rollback failed too, on {stuck}; repair that and continue with `{CONTINUE_ROLLBACK}` \
              (ContinueUpdateRollback), or skip what cannot be repaired with `{SKIP} ID`"
         ),
-        Situation::UpdateFailed => {
-            "the update stopped halfway; roll it back (RollbackStack, or ContinueUpdateRollback) and deploy again".to_owned()
-        }
-        Situation::DeleteFailed => format!(
-            "repair {stuck} and delete again, or delete the stack without it (`{RETAIN} {stuck}`)"
+        Situation::ImportRollbackFailed => format!(
+            "CloudFormation cannot continue this rollback; delete the stack with `{DELETE}`, which keeps the table, and deploy \
+             again to import it"
         ),
+        Situation::UpdateFailed => format!(
+            "the update stopped halfway; roll it back with `{CONTINUE_ROLLBACK}` (RollbackStack) and deploy again"
+        ),
+        Situation::DeleteFailed => {
+            format!("repair {stuck} and delete again, or delete the stack without it (`{RETAIN} {stuck}`)")
+        }
         _ => String::new(),
     }
 }

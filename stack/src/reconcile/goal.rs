@@ -22,7 +22,8 @@ impl<'a> Goal<'a> {
     }
 
     /// Exactly what a plan says.
-    pub(super) fn plan(plan: &'a Plan, desired: Desired, loaded: Loaded) -> Self {
+    pub(super) fn plan(plan: &'a Plan, mut desired: Desired, loaded: Loaded) -> Self {
+        desired.notes.clone_from(&plan.warnings);
         Self {
             loaded,
             planned: Some((plan, desired)),

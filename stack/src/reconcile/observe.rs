@@ -39,10 +39,7 @@ impl Stack {
     /// Options that do not affect the stack, such as the memory of a function that it does not have, are those of the last
     /// deployment that changed something. The location of the functions' archives is not stored.
     pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
-        let stack = self.name.to_string();
-        let Some(deployed) = self.observe().await? else {
-            return Err(Error::NoSuchStack { stack });
-        };
+        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
         let unknown = |reason: String| Error::OptionsUnknown {
             stack: self.name.to_string(),

@@ -47,7 +47,7 @@ impl Stack {
         if obstacles.is_empty() {
             Ok(())
         } else {
-            Err(Error::NotPurgeable { obstacles })
+            Err(Error::NotDeletable { obstacles })
         }
     }
 

@@ -53,13 +53,29 @@ impl Stack {
             let changes = exact::resources(&change_set.changes, before, &desired.template);
             return Ok(Reviewed::Changes { change_set, changes });
         }
+        let reason = if change_set.failed_validation() {
+            self.validation_reason(stack, &change_set).await
+        } else {
+            change_set.reason.clone()
+        };
         self.cloud.discard(stack, &arn).await;
         if change_set.empty() {
             Ok(Reviewed::Nothing)
         } else {
-            Err(Error::ChangeSet {
-                reason: change_set.reason,
-            })
+            Err(Error::ChangeSet { reason })
+        }
+    }
+
+    /// The real reason of a failed early validation, from the change set's events.
+    async fn validation_reason(&self, stack: &str, change_set: &ChangeSet) -> String {
+        match self.cloud.validation_failures(stack, &change_set.arn).await {
+            Ok(found) if !found.is_empty() => found.join("; "),
+            Ok(_) => change_set.reason.clone(),
+            Err(failure) => format!(
+                "{} (its events cannot be read: {})",
+                change_set.reason,
+                failure.message()
+            ),
         }
     }
 }

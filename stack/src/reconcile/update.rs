@@ -15,11 +15,12 @@ use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::guard::{self, Refusal};
+use crate::mode::other_options;
 use crate::outcome::Change;
 use crate::plan::{Basis, Plan, ResourceChange, exact};
 use crate::preflight::Preflight;
 use crate::situation::Situation;
-use crate::{Error, Stack};
+use crate::{Error, Mode, Stack};
 
 impl Stack {
     pub(super) async fn place_of(&self, deployed: &Deployed) -> Result<Place, Error> {
@@ -38,6 +39,13 @@ impl Stack {
         depth: Depth,
         run: &Run,
     ) -> Result<Option<Place>, Error> {
+        if let Some(reason) = deployed.managed_elsewhere().filter(|_| !self.permissions.adopt) {
+            if depth == Depth::Execute {
+                let stack = self.name.to_string();
+                return Err(Error::ManagedElsewhere { stack, reason });
+            }
+            plan.refuse_elsewhere(&reason);
+        }
         let retries = self.permissions.retry || run.healed;
         if deployed.stack.situation() == Situation::RolledBack
             && !retries
@@ -88,8 +96,12 @@ impl Stack {
         let stored = goal.planned().and_then(|plan| plan.change_set.as_ref());
         let reviewed = match stored {
             None => {
-                self.review(id, Purpose::Update, before, desired, &run.deadline)
-                    .await?
+                let purpose = if self.revert_drift {
+                    Purpose::RevertDrift
+                } else {
+                    Purpose::Update
+                };
+                self.review(id, purpose, before, desired, &run.deadline).await?
             }
             Some(arn) => match self.cloud.change_set(id, arn).await {
                 Ok(change_set) => Reviewed::Changes {
@@ -111,6 +123,11 @@ impl Stack {
                 plan.change_set = Some(change_set.arn);
                 plan.changes = changes;
             }
+        }
+        // Only after the change set: a process that may not deploy observes instead.
+        let others = other_options(before, &desired.template);
+        if self.mode == Mode::Auto && !others.is_empty() {
+            plan.refuse_other_options(&others);
         }
         if plan.is_refused() && stored.is_none() {
             self.discard(plan).await;
@@ -184,11 +201,11 @@ impl Stack {
                 return Err(failure.into());
             }
         }
-        self.updated(deployed, &run.deadline).await
+        self.updated(&deployed.stack, &run.deadline).await
     }
 
-    async fn updated(&self, deployed: &Deployed, deadline: &Deadline) -> Result<Attempt, Error> {
-        let before = &deployed.stack;
+    /// Waits for the end of an update.
+    pub(super) async fn updated(&self, before: &Described, deadline: &Deadline) -> Result<Attempt, Error> {
         let Some(stack) = self.finished(&before.id, Some(before), deadline).await? else {
             return Ok(Attempt::Overtaken);
         };

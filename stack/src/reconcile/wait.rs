@@ -12,8 +12,11 @@ use crate::events::Event;
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
-/// Shortest and longest time between two polls.
+/// Shortest and longest time between two polls of our own operation.
 const PACE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// The same while waiting for the operation of another process. Many processes may wait at once.
+const ATTACHED_PACE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
 
 /// An operation that was started shows in the stack's status within this time.
 const LATENESS: Duration = Duration::from_secs(30);
@@ -27,16 +30,23 @@ pub(super) struct Deadline {
 
 /// Growing pauses between polls, with jitter so that many processes do not poll in step.
 #[derive(Debug)]
-pub(super) struct Pace(Duration);
+pub(super) struct Pace {
+    next: Duration,
+    longest: Duration,
+}
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Self(PACE.0)
+        Self::between(PACE)
+    }
+
+    fn between((next, longest): (Duration, Duration)) -> Self {
+        Self { next, longest }
     }
 
     pub(super) async fn pause(&mut self) {
-        sleep(self.0.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
-        self.0 = self.0.mul_f64(1.5).min(PACE.1);
+        sleep(self.next.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+        self.next = self.next.mul_f64(1.5).min(self.longest);
     }
 }
 
@@ -64,15 +74,29 @@ impl Stack {
         self.tell(&Event::Awaiting {
             status: stack.status.clone(),
         });
-        let (mut pace, mut watch) = (Pace::new(), Watch::default());
+        let (mut pace, mut watch) = (Pace::between(ATTACHED_PACE), Watch::default());
         loop {
-            let Some(stack) = self.cloud.describe(&stack.id).await? else {
+            pace.pause().await;
+            let Some(stack) = self.poll(&stack.id, deadline).await? else {
                 return Ok(());
             };
             watch.tell(self, &stack.id).await;
             match stack.situation() {
                 Situation::Busy | Situation::CleaningUp => self.in_time(deadline, &stack.status)?,
                 _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The stack. Throttling is not an error while there is time left.
+    async fn poll(&self, id: &str, deadline: &Deadline) -> Result<Option<Described>, Error> {
+        let mut pace = Pace::between(ATTACHED_PACE);
+        loop {
+            match self.cloud.describe(id).await {
+                Err(failure) if failure.throttled() => {
+                    self.in_time(deadline, "unknown status (throttled)")?
+                }
+                described => return Ok(described?),
             }
             pace.pause().await;
         }
@@ -89,7 +113,7 @@ impl Stack {
         let (mut pace, mut watch) = (Pace::new(), Watch::default());
         let shown_by = Instant::now() + LATENESS;
         loop {
-            let Some(stack) = self.cloud.describe(id).await? else {
+            let Some(stack) = self.poll(id, deadline).await? else {
                 return Ok(None);
             };
             // The operation may not show yet; the result of the last one must not be taken for its result.
@@ -139,14 +163,17 @@ impl Stack {
         let mut pace = Pace::new();
         loop {
             let change_set = match self.cloud.change_set(stack, arn).await {
-                Ok(change_set) => change_set,
+                Ok(change_set) => Some(change_set),
                 Err(failure) if gone(&failure) => return Ok(None),
+                Err(failure) if failure.throttled() => None,
                 Err(failure) => return Err(failure.into()),
             };
-            if !change_set.pending() {
-                return Ok(Some(change_set));
-            }
-            self.in_time(deadline, &change_set.status)?;
+            let status = match change_set {
+                Some(change_set) if !change_set.pending() => return Ok(Some(change_set)),
+                Some(change_set) => change_set.status,
+                None => "unknown status (throttled)".to_owned(),
+            };
+            self.in_time(deadline, &status)?;
             pace.pause().await;
         }
     }
@@ -160,9 +187,10 @@ struct Watch {
 }
 
 impl Watch {
-    /// Reports new events. Without the permission to read events, waiting goes on without them.
+    /// Reports new events, if the caller has an observer. Without the permission to read events, waiting goes on without
+    /// them.
     async fn tell(&mut self, stack: &Stack, id: &str) {
-        if self.blind {
+        if self.blind || !stack.observed {
             return;
         }
         match stack.cloud.newest_operation(id).await {
@@ -173,6 +201,7 @@ impl Watch {
                     }
                 }
             }
+            Err(failure) if failure.throttled() => {}
             Err(failure) => {
                 self.blind = true;
                 let reason = failure.message().to_owned();

@@ -1,7 +1,7 @@
 //! Stacks that others deploy from the exported template.
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, Tag};
-use zae_limiter_stack::{Change, Stack, StackOptions};
+use zae_limiter_stack::{Change, Error, Stack, StackOptions};
 use zae_limiter_template::{export, stack_tags};
 
 use super::support::calls::Calls;
@@ -71,17 +71,28 @@ async fn a_stack_of_the_exported_template_is_as_it_should_be() {
     let options = options.to_builder().lambda_memory(512).build().unwrap();
     let app = Stack::with_clients(support::name("exported"), options, ministack::clients());
     let plan = app.plan().await.unwrap();
+    assert!(
+        plan.refusals[0]
+            .reason
+            .contains("it has parameters (AggregatorCodeKey"),
+        "{plan}"
+    );
+    let left = app.ensure().await.unwrap_err();
+    assert!(matches!(left, Error::ManagedElsewhere { .. }), "{left}");
+
+    let app = app.adopt(true);
+    let plan = app.plan().await.unwrap();
     assert!(!plan.is_refused(), "{plan}");
     assert_eq!(app.ensure().await.unwrap().change, Change::Updated);
     assert!(has_item("exported").await);
 }
 
 #[tokio::test]
-async fn a_stack_of_the_exported_template_without_tags_gets_them_and_keeps_its_data() {
+async fn a_stack_of_the_exported_template_without_tags_is_adopted_and_keeps_its_data() {
     let options = StackOptions::default();
     deploy("untagged", &options, false).await;
     put_item("untagged").await;
-    let app = Stack::with_clients(support::name("untagged"), options, ministack::clients());
+    let app = Stack::with_clients(support::name("untagged"), options, ministack::clients()).adopt(true);
     assert_eq!(app.ensure().await.unwrap().change, Change::Updated);
     assert!(has_item("untagged").await);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);

@@ -218,6 +218,128 @@ async fn a_change_set_that_cannot_be_made_is_an_error_with_its_reason() {
     assert_eq!(count(&calls, "DeleteChangeSet"), 1);
 }
 
+/// CloudFormation gives the reason of an early validation only in the events of the change set.
+#[tokio::test(start_paused = true)]
+async fn a_change_set_that_fails_early_validation_is_an_error_with_the_real_reason() {
+    use aws_sdk_cloudformation::operation::describe_events::{DescribeEventsError, DescribeEventsOutput};
+    use aws_sdk_cloudformation::types::{OperationEvent, ValidationStatus};
+    let said = "[AWS::EarlyValidation::ResourceExistenceCheck] failed; use DescribeEvents for details";
+    let told = mock!(Cfn::describe_events)
+        .match_requests(|input| input.change_set_name() == Some(CHANGE_SET))
+        .then_output(|| {
+            let event = |status, reason: &str| {
+                let event = OperationEvent::builder().validation_status(status);
+                event
+                    .logical_resource_id("AggregatorRole")
+                    .validation_status_reason(reason)
+                    .validation_path("/Resources/AggregatorRole/Properties/RoleName")
+                    .build()
+            };
+            let events = DescribeEventsOutput::builder();
+            events
+                .operation_events(event(ValidationStatus::Skipped, "skipped"))
+                .operation_events(event(ValidationStatus::Failed, "role demo-aggr already exists"))
+                .build()
+        });
+    let mut rules = failed(said);
+    rules.push(told);
+    let (stack_, calls) = stack(&changed(), &tape(UPDATED, rules));
+    let error = stack_.ensure().await.unwrap_err().to_string();
+    assert!(
+        error.contains("AggregatorRole: role demo-aggr already exists") && error.contains("RoleName"),
+        "{error}"
+    );
+    assert!(!error.contains("skipped"), "{error}");
+    assert_eq!(count(&calls, "DeleteChangeSet"), 1);
+
+    let mut rules = failed(said);
+    rules.push(
+        mock!(Cfn::describe_events)
+            .then_error(|| DescribeEventsError::generic(refusal("AccessDenied", "not for you"))),
+    );
+    let error = stack(&changed(), &tape(UPDATED, rules))
+        .0
+        .ensure()
+        .await
+        .unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("EarlyValidation") && error.contains("not for you"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn reverting_drift_is_asked_for_and_an_equal_stack_without_drift_is_left_alone() {
+    use aws_sdk_cloudformation::types::DeploymentMode;
+    let asked = || {
+        mock!(Cfn::create_change_set)
+            .match_requests(|input| input.deployment_mode() == Some(&DeploymentMode::RevertDrift))
+            .then_output(|| {
+                aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput::builder()
+                    .id(CHANGE_SET)
+                    .stack_id(ID)
+                    .build()
+            })
+    };
+    let drifted = change(
+        "RateLimitsTable",
+        ChangeAction::Modify,
+        Some(Replacement::False),
+        None,
+    );
+    let mut rules = change_set(vec![drifted]);
+    rules[0] = asked();
+    let (reverts, calls) = stack(&bare(), &tape(UPDATED, rules));
+    assert_eq!(
+        reverts.revert_drift(true).ensure().await.unwrap().change,
+        Change::Updated
+    );
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
+
+    let mut rules = failed("The submitted information didn't contain changes.");
+    rules[0] = asked();
+    let (in_sync, calls) = stack(&bare(), &tape(UPDATED, rules));
+    assert_eq!(
+        in_sync.revert_drift(true).ensure().await.unwrap().change,
+        Change::None
+    );
+    assert_eq!(count(&calls, "UpdateStack"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_role_is_passed_to_every_operation() {
+    const ROLE: &str = "arn:aws:iam::123456789012:role/deployer";
+    let mut rules = change_set(vec![]);
+    rules[0] = mock!(Cfn::create_change_set)
+        .match_requests(|input| input.role_arn() == Some(ROLE))
+        .then_output(|| {
+            aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput::builder()
+                .id(CHANGE_SET)
+                .stack_id(ID)
+                .build()
+        });
+    let (updates, _) = stack(&changed(), &tape(UPDATED, rules));
+    assert_eq!(
+        updates.service_role(ROLE).ensure().await.unwrap().change,
+        Change::Updated
+    );
+
+    let create = mock!(Cfn::create_stack)
+        .match_requests(|input| input.role_arn() == Some(ROLE))
+        .then_output(|| {
+            aws_sdk_cloudformation::operation::create_stack::CreateStackOutput::builder()
+                .stack_id(ID)
+                .build()
+        });
+    let tape = Tape::of([looks(&["", "CREATE_COMPLETE"], tags(&bare())), create]).with_free_site();
+    let (creates, _) = stack(&bare(), &tape);
+    assert_eq!(
+        creates.service_role(ROLE).ensure().await.unwrap().change,
+        Change::Created
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_change_that_somebody_overtakes_is_compared_again() {
     for (code, message) in [

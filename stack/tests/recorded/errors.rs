@@ -33,8 +33,14 @@ async fn throttled_calls_are_sent_again() {
     assert_eq!(patient.ensure().await.unwrap().change, Change::None);
     assert_eq!(count(&calls, "DescribeStacks"), 6);
 
-    let (stack, _) = stack(&bare(), &Tape::of([throttled(20)]));
-    let error = stack.ensure().await.unwrap_err();
+    // More often than the SDK retries.
+    let (throttled_long, calls) = stack(&bare(), &Tape::of([throttled(20), template(&body(&bare()))]));
+    assert_eq!(throttled_long.ensure().await.unwrap().change, Change::None);
+    assert_eq!(count(&calls, "DescribeStacks"), 21);
+
+    let (out_of_time, _) = stack(&bare(), &Tape::of([throttled(1000)]));
+    let out_of_time = out_of_time.within(std::time::Duration::from_secs(90));
+    let error = out_of_time.ensure().await.unwrap_err();
     assert!(
         matches!(&error, Error::Call { code, .. } if code == "Throttling"),
         "{error}"

@@ -89,7 +89,7 @@ async fn a_stack_that_is_stuck_is_left_alone_and_named() {
     ];
     let cases: [(&'static [_], &str); 3] = [
         (&["UPDATE_ROLLBACK_FAILED"], "ContinueUpdateRollback"),
-        (&["IMPORT_ROLLBACK_FAILED"], "ContinueUpdateRollback"),
+        (&["IMPORT_ROLLBACK_FAILED"], "`zae-limiter delete`"),
         (&["UPDATE_FAILED"], "RollbackStack"),
     ];
     for (statuses, advised) in cases {

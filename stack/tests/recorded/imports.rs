@@ -3,6 +3,7 @@
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::types::{ChangeAction, ResourceChange};
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+use aws_sdk_dynamodb::operation::update_table::UpdateTableOutput;
 use aws_sdk_dynamodb::types as ddb;
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error};
@@ -51,6 +52,10 @@ fn found_table() -> Rule {
         .then_output(|| DescribeTableOutput::builder().table(table()).build())
 }
 
+fn protection() -> Rule {
+    mock!(aws_sdk_dynamodb::Client::update_table).then_output(|| UpdateTableOutput::builder().build())
+}
+
 pub(crate) fn owned_by(stack: Option<&'static str>) -> Rule {
     use aws_sdk_cloudformation::operation::describe_stack_resources::{
         DescribeStackResourcesError, DescribeStackResourcesOutput,
@@ -74,7 +79,7 @@ pub(crate) fn owned_by(stack: Option<&'static str>) -> Rule {
     })
 }
 
-fn around_a_table(
+pub(crate) fn around_a_table(
     statuses: &'static [&'static str],
     change: ResourceChange,
     owner: Option<&'static str>,
@@ -87,7 +92,7 @@ fn around_a_table(
         owned_by(owner),
         deletion(),
     ]);
-    tape.dynamodb.push(found_table());
+    tape.dynamodb.extend([found_table(), protection()]);
     tape.sts.push(caller());
     tape.with_free_names()
 }

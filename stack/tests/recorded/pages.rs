@@ -200,7 +200,7 @@ async fn h13_readers_of_the_stream_are_counted_on_every_page() {
     let options = bare().to_builder().enable_aggregator(true).build().unwrap();
     let error = stack(&options, &tape).0.code(code()).ensure().await.unwrap_err();
     assert!(
-        error.to_string().contains("2 readers already (one, two)"),
+        error.to_string().contains("functions of others (one, two)"),
         "{error}"
     );
 }

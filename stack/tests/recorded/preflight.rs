@@ -214,7 +214,12 @@ async fn m14_an_export_that_others_import_is_not_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn h13_a_third_reader_of_the_stream_is_refused() {
+async fn h13_a_foreign_reader_of_the_stream_is_refused_however_many_readers_there_are() {
+    refused_with_readers(&["peer-aggregator"]).await;
+    refused_with_readers(&["peer-aggregator", "audit"]).await;
+}
+
+async fn refused_with_readers(names: &'static [&'static str]) {
     let theirs = mock!(aws_sdk_lambda::Client::list_event_source_mappings).then_output(|| {
         let reader = |name: &str| {
             let arn = format!("arn:aws:lambda:us-east-1:123456789012:function:{name}");
@@ -222,8 +227,10 @@ async fn h13_a_third_reader_of_the_stream_is_refused() {
                 .function_arn(arn)
                 .build()
         };
-        let found = ListEventSourceMappingsOutput::builder().event_source_mappings(reader("peer-aggregator"));
-        found.event_source_mappings(reader("audit")).build()
+        let readers = names.iter().map(|name| reader(name)).collect();
+        ListEventSourceMappingsOutput::builder()
+            .set_event_source_mappings(Some(readers))
+            .build()
     });
     let described = || {
         let output = aws_sdk_cloudformation::types::Output::builder()

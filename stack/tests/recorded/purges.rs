@@ -126,7 +126,7 @@ async fn what_cannot_be_purged_is_said_before_anything_is_deleted() {
         .push(mock!(S3::list_object_versions).then_output(|| page(1)));
     let (stack, calls) = stack(&options, &tape);
     let error = stack.delete_with(&purge()).await.unwrap_err();
-    let Error::NotPurgeable { obstacles } = &error else {
+    let Error::NotDeletable { obstacles } = &error else {
         panic!("{error}")
     };
     assert_eq!(obstacles.len(), 2, "{error}");

@@ -7,6 +7,7 @@ use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;
 use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
 use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
+use aws_sdk_cloudformation::operation::rollback_stack::RollbackStackOutput;
 use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
 use aws_smithy_mocks::{Rule, mock};
@@ -230,6 +231,26 @@ async fn a_failed_rollback_is_continued_with_what_is_skipped_named() {
         .unwrap();
     assert_eq!(status.status, "UPDATE_ROLLBACK_COMPLETE");
 
+    let roll_back = mock!(Cfn::rollback_stack).then_output(|| RollbackStackOutput::builder().build());
+    let statuses: &[_] = &[
+        "UPDATE_FAILED",
+        "UPDATE_ROLLBACK_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE",
+    ];
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        roll_back,
+    ];
+    let (halfway, calls) = stack(&bare(), &Tape::of(rules));
+    let status = halfway.continue_rollback(&[]).await.unwrap();
+    assert_eq!(status.status, "UPDATE_ROLLBACK_COMPLETE");
+    assert_eq!(
+        count(&calls, "ContinueUpdateRollback"),
+        0,
+        "AWS accepts it after UPDATE_ROLLBACK_FAILED only"
+    );
+
     let well = Tape::of([
         looks(&["UPDATE_COMPLETE"], tags(&bare())),
         template(&body(&bare())),
@@ -335,7 +356,7 @@ async fn m2_a_failure_that_time_does_not_heal_is_not_cleared_away() {
         events,
     ];
     let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
-    let error = stack.ensure().await.unwrap_err();
+    let error = stack.observer(Diary::default()).ensure().await.unwrap_err();
     assert!(error.to_string().contains("quota"), "{error}");
     assert_eq!(count(&calls, "DeleteStack"), 0);
 }

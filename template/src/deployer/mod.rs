@@ -88,6 +88,7 @@ fn stack_actions() -> Vec<Action> {
             "DeleteChangeSet",
             "DeleteStack",
             "DescribeChangeSet",
+            "DescribeEvents",
             "DescribeStackEvents",
             "DescribeStackResourceDrifts",
             "DescribeStackResources",
@@ -97,6 +98,7 @@ fn stack_actions() -> Vec<Action> {
             "ExecuteChangeSet",
             "GetTemplate",
             "ListChangeSets",
+            "RollbackStack",
             "TagResource",
             "UpdateStack",
         ],
@@ -108,6 +110,7 @@ fn discover_actions() -> Vec<Action> {
         "DescribeStackDriftDetectionStatus",
         "DescribeStacks",
         "ListImports",
+        "ListStacks",
     ];
     let mut all = actions("cloudformation", &looks);
     all.extend(actions("lambda", &["ListEventSourceMappings"]));
@@ -122,7 +125,11 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
         place.account_arn("iam", "policy/*"),
     ];
     [
-        Statement::allow("GivenIam", actions("iam", &["GetPolicy", "GetRole"]), iam),
+        Statement::allow(
+            "GivenIam",
+            actions("iam", &["GetPolicy", "GetRole", "ListEntitiesForPolicy"]),
+            iam,
+        ),
         Statement::allow(
             "GivenTopic",
             actions("sns", &["GetTopicAttributes"]),
@@ -130,7 +137,7 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
         ),
         Statement::allow(
             "LeftTable",
-            actions("dynamodb", &["DescribeTable"]),
+            actions("dynamodb", &["DescribeTable", "UpdateTable"]),
             vec![table(name, place)],
         ),
         Statement::allow(

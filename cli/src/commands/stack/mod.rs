@@ -14,7 +14,7 @@ pub(crate) mod template;
 pub(crate) mod upgrade;
 mod watch;
 
-use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions};
+use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions, StreamReader};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -24,6 +24,12 @@ async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
     let aws = context.location.aws().await?;
     let code = code(&options);
     Ok(Stack::new(context.name()?, options, &aws).code(code))
+}
+
+/// The functions that read the stream of the context's table. Nothing if the stack cannot be read: not every table has one.
+pub(crate) async fn stream_readers(context: &Context) -> Option<Vec<StreamReader>> {
+    let stack = stack(context, StackOptions::default()).await.ok()?;
+    stack.stream_readers().await.ok()
 }
 
 /// Archives that are part of this command, or that a build has left here, unless the options say where they are.

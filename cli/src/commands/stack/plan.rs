@@ -41,9 +41,10 @@ pub(crate) struct Arguments {
     allowed: Allowed,
 }
 
-/// What one may do beyond the ordinary.
+/// What the caller allows explicitly.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Permissions")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Allowed {
     /// Something that holds data and may be lost, such as AuditArchiveBucket or RateLimitsTable/GSI3 (repeatable)
     #[arg(long, value_name = "NAME")]
@@ -57,15 +58,30 @@ pub(super) struct Allowed {
     /// Delete a stack whose creation failed, and create it again
     #[arg(long)]
     recreate_failed: bool,
+    /// Take over a stack that another tool deploys: one with parameters, or without the tag ManagedBy=zae-limiter
+    #[arg(long)]
+    adopt: bool,
+    /// Undo drift as well, even if the template has not changed (REVERT_DRIFT)
+    #[arg(long)]
+    revert_drift: bool,
+    /// The role that CloudFormation assumes for the operation (RoleARN)
+    #[arg(long, value_name = "ARN")]
+    service_role: Option<String>,
 }
 
 impl Allowed {
     pub(super) fn on(&self, stack: zae_limiter::stack::Stack) -> zae_limiter::stack::Stack {
-        stack
+        let stack = stack
             .allow_loss(self.allow_loss.iter().cloned())
             .allow_downgrade(self.allow_downgrade)
             .retry_rolled_back(self.retry_rolled_back)
             .recreate_failed(self.recreate_failed)
+            .adopt(self.adopt)
+            .revert_drift(self.revert_drift);
+        match &self.service_role {
+            Some(role) => stack.service_role(role),
+            None => stack,
+        }
     }
 }
 

@@ -1,0 +1,96 @@
+//! Comparing the stack without changing it.
+
+use zae_limiter_template::VERSION;
+
+use super::draft::Depth;
+use super::goal::Goal;
+use crate::mode::differences;
+use crate::outcome::{Change, Outcome};
+use crate::plan::Action;
+use crate::{Error, Stack};
+
+impl Stack {
+    /// Deploys if this process may, and otherwise observes.
+    pub(super) async fn converge_or_observe(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
+        let why = match self.converge(goal).await {
+            Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => error.to_string(),
+            done => return done,
+        };
+        let observed = match self.compare(goal).await {
+            // Without the permission to read the stack, the table may still serve.
+            Err(Error::Denied { .. }) => self.unread(),
+            observed => observed?,
+        };
+        let warnings = std::iter::once(format!("the stack was only observed: {why}"));
+        Ok(Outcome {
+            warnings: warnings.chain(observed.warnings).collect(),
+            ..observed
+        })
+    }
+
+    /// The stack as it is, with each difference as a warning. Waits for a running operation first.
+    pub(super) async fn compare(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
+        let mut run = self.run();
+        let draft = match self.next_draft(goal, Depth::Templates, &mut run).await {
+            Ok(draft) => draft,
+            // An existing stack serves although its last operation failed, or although a declared function is missing.
+            Err(error @ (Error::Failed { .. } | Error::CodeMissing { deployed: true, .. })) => {
+                return self.serving_despite(error).await;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(found) = draft.plan.found {
+            return Ok(found);
+        }
+        match draft.deployed {
+            Some(deployed) if draft.plan.action == Action::Update => {
+                let warnings = draft.plan.warnings.iter().cloned();
+                let warnings = warnings.chain(differences(&draft.plan, &deployed)).collect();
+                let mut outcome = self.unchanged(&deployed, warnings);
+                if run.awaited {
+                    outcome.change = Change::Awaited;
+                }
+                Ok(outcome)
+            }
+            _ => Err(self.missing()),
+        }
+    }
+
+    /// The same, with differences as an error.
+    pub(super) async fn require_exact(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
+        let outcome = self.compare(goal).await?;
+        if outcome.warnings.is_empty() {
+            return Ok(outcome);
+        }
+        Err(Error::Differs {
+            stack: self.name.to_string(),
+            differences: outcome.warnings,
+        })
+    }
+
+    async fn serving_despite(&self, error: Error) -> Result<Outcome, Error> {
+        match self.observe().await? {
+            Some(deployed) if deployed.stack.situation().serves() => {
+                Ok(self.unchanged(&deployed, vec![error.to_string()]))
+            }
+            _ => Err(error),
+        }
+    }
+
+    pub(crate) fn missing(&self) -> Error {
+        Error::NoSuchStack {
+            stack: self.name.to_string(),
+        }
+    }
+
+    fn unread(&self) -> Outcome {
+        Outcome {
+            change: Change::None,
+            stack_id: String::new(),
+            outputs: std::collections::BTreeMap::new(),
+            audit_retention_days: self.options.audit_retention_days(),
+            version: VERSION.to_owned(),
+            warnings: vec![],
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What would make a deletion fail is named before anything is deleted.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput;
+use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
+use aws_sdk_cloudformation::types::StackResource;
+use aws_sdk_iam::operation::list_entities_for_policy::{
+    ListEntitiesForPolicyError, ListEntitiesForPolicyOutput,
+};
+use aws_sdk_iam::types::{PolicyRole, PolicyUser};
+use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
+use aws_sdk_s3::types::ObjectVersion;
+use aws_smithy_mocks::{Rule, mock};
+use serde_json::json;
+use zae_limiter_stack::{Deletion, Error, Event};
+
+use super::support::{Diary, bare};
+use super::tape::{Tape, deletion, described, history, looks, refusal, template};
+use super::{NAME, body, count, stack, tags};
+
+const POLICY: &str = "arn:aws:iam::123456789012:policy/demo-acq";
+
+fn resources() -> Rule {
+    mock!(Cfn::describe_stack_resources).then_output(|| {
+        let resource = |id: &str, physical: &str| {
+            StackResource::builder()
+                .logical_resource_id(id)
+                .physical_resource_id(physical)
+                .build()
+        };
+        DescribeStackResourcesOutput::builder()
+            .stack_resources(resource("AcquireOnlyPolicy", POLICY))
+            .stack_resources(resource("AppRole", "demo-app"))
+            .stack_resources(resource("Exports", "demo-exports"))
+            .build()
+    })
+}
+
+fn attached(user: Option<&'static str>, roles: &'static [&'static str]) -> Rule {
+    mock!(aws_sdk_iam::Client::list_entities_for_policy)
+        .match_requests(|input| input.policy_arn() == Some(POLICY))
+        .then_output(move || {
+            let roles = roles
+                .iter()
+                .map(|name| PolicyRole::builder().role_name(*name).build());
+            let users = user.map(|name| PolicyUser::builder().user_name(name).build());
+            ListEntitiesForPolicyOutput::builder()
+                .set_policy_roles(Some(roles.collect()))
+                .set_policy_users(Some(users.into_iter().collect()))
+                .build()
+        })
+}
+
+/// A stack with a bucket that it would delete.
+fn tape(iam: Rule, objects: usize) -> Tape {
+    let mut deployed = body(&bare());
+    deployed["Resources"]["Exports"] = json!({ "Type": "AWS::S3::Bucket" });
+    let statuses: &[_] = &["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"];
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&deployed),
+        resources(),
+        deletion(),
+    ];
+    let mut tape = Tape::of(rules);
+    tape.cloudformation
+        .push(history(&[(NAME, "", "DELETE_IN_PROGRESS", "")], "x"));
+    tape.iam.push(iam);
+    tape.s3.push(
+        mock!(aws_sdk_s3::Client::list_object_versions).then_output(move || {
+            let versions = (0..objects).map(|_| ObjectVersion::builder().key("x").build());
+            ListObjectVersionsOutput::builder()
+                .set_versions(Some(versions.collect()))
+                .build()
+        }),
+    );
+    tape
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_of_applications_and_full_buckets_are_named_before_anything_is_deleted() {
+    let (blocked, calls) = stack(&bare(), &tape(attached(Some("ci"), &["checkout", "demo-app"]), 1));
+    let error = blocked.delete().await.unwrap_err();
+    let Error::NotDeletable { obstacles } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(obstacles.len(), 2, "{error}");
+    assert!(
+        obstacles[0].contains("attached to role checkout, user ci"),
+        "the stack's own role goes with it: {error}"
+    );
+    assert!(
+        obstacles[1].contains("bucket demo-exports is not empty"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "DeleteStack"), 0);
+
+    let (free, _) = stack(&bare(), &tape(attached(None, &["demo-app"]), 0));
+    assert!(free.delete().await.unwrap().existed);
+
+    let (retained, _) = stack(&bare(), &tape(attached(None, &["checkout"]), 1));
+    let retain = ["AcquireOnlyPolicy", "Exports"].map(str::to_owned).into();
+    let how = Deletion { retain, purge: false };
+    assert!(retained.delete_with(&how).await.unwrap().existed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_that_is_not_permitted_does_not_stop_a_deletion() {
+    let denied = mock!(aws_sdk_iam::Client::list_entities_for_policy)
+        .then_error(|| ListEntitiesForPolicyError::generic(refusal("AccessDenied", "no")));
+    let diary = Diary::default();
+    let (deletes, _) = stack(&bare(), &tape(denied, 0));
+    assert!(deletes.observer(diary.clone()).delete().await.unwrap().existed);
+    let skipped = diary
+        .events()
+        .iter()
+        .any(|event| matches!(event, Event::NotChecked { what, .. } if what.contains("AcquireOnlyPolicy")));
+    assert!(skipped, "{:?}", diary.events());
+}
+
+#[tokio::test(start_paused = true)]
+async fn termination_protection_is_named() {
+    let all = tags(&bare());
+    let looked = mock!(Cfn::describe_stacks).then_output(move || {
+        let mut stack = described("CREATE_COMPLETE", &all);
+        stack.enable_termination_protection = Some(true);
+        DescribeStacksOutput::builder().stacks(stack).build()
+    });
+    let mut tape = tape(attached(None, &[]), 0);
+    tape.cloudformation.insert(0, looked);
+    let (protected, calls) = stack(&bare(), &tape);
+    let error = protected.delete().await.unwrap_err();
+    assert!(error.to_string().contains("termination protection"), "{error}");
+    assert_eq!(count(&calls, "DeleteStack"), 0);
+}

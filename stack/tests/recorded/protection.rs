@@ -1,0 +1,174 @@
+//! Deletion protection of the table, and the names of deleted queues, while a stack is created.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
+use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftOutput;
+use aws_sdk_cloudformation::operation::execute_change_set::{ExecuteChangeSetError, ExecuteChangeSetOutput};
+use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
+use aws_sdk_cloudformation::operation::list_stacks::{ListStacksError, ListStacksOutput};
+use aws_sdk_cloudformation::operation::update_stack::UpdateStackOutput;
+use aws_sdk_cloudformation::types::{ChangeAction, StackStatus, StackSummary};
+use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
+use aws_sdk_dynamodb::Client as DynamoDb;
+use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+use aws_sdk_dynamodb::operation::update_table::UpdateTableOutput;
+use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
+use aws_smithy_mocks::{Rule, mock};
+use aws_smithy_types::DateTime;
+use zae_limiter_stack::{Change, Event, StackOptions};
+
+use super::change_sets::change;
+use super::imports::{around_a_table, table};
+use super::support::{Diary, bare};
+use super::tape::{Tape, looks, refusal};
+use super::{ID, NAME, changed, count, stack, tags};
+
+fn protects(body: Option<&str>) -> bool {
+    let template: serde_json::Value = serde_json::from_str(body.unwrap()).unwrap();
+    let protection = "/Resources/RateLimitsTable/Properties/DeletionProtectionEnabled";
+    template.pointer(protection) == Some(&true.into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_protected_table_is_created_unprotected_so_that_the_creation_can_roll_back() {
+    let unprotected = mock!(Cfn::create_stack)
+        .match_requests(|input| !protects(input.template_body()))
+        .then_output(|| CreateStackOutput::builder().stack_id(ID).build());
+    let protected = mock!(Cfn::update_stack)
+        .match_requests(|input| protects(input.template_body()))
+        .then_output(|| UpdateStackOutput::builder().stack_id(ID).build());
+    let statuses: &[_] = &["", "CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
+    let tape = Tape::of([looks(statuses, tags(&bare())), unprotected, protected]).with_free_site();
+    let (created, calls) = stack(&changed(), &tape);
+    assert_eq!(created.ensure().await.unwrap().change, Change::Created);
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "UpdateStack")),
+        (1, 1)
+    );
+}
+
+/// An import whose calls that matter are noted in order.
+fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
+    let imported = change("RateLimitsTable", ChangeAction::Import, None, None);
+    let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
+    let mut tape = around_a_table(statuses, imported, None);
+    let (seen, executed) = (Arc::clone(log), Arc::clone(log));
+    tape.dynamodb = vec![
+        mock!(DynamoDb::describe_table).then_output(move || {
+            let mut table = table();
+            table.deletion_protection_enabled = Some(protected);
+            DescribeTableOutput::builder().table(table).build()
+        }),
+        mock!(DynamoDb::update_table).then_compute_output(move |input| {
+            let on = input.deletion_protection_enabled().unwrap();
+            seen.lock().unwrap().push(format!("protection {on}"));
+            UpdateTableOutput::builder().build()
+        }),
+    ];
+    tape.cloudformation.insert(
+        0,
+        mock!(Cfn::execute_change_set).then_compute_output(move |_| {
+            executed.lock().unwrap().push("import".to_owned());
+            ExecuteChangeSetOutput::builder().build()
+        }),
+    );
+    tape.cloudformation.push(
+        mock!(Cfn::detect_stack_resource_drift)
+            .then_output(|| DetectStackResourceDriftOutput::builder().build()),
+    );
+    tape
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_is_protected_before_its_import_and_unprotected_after_only_if_asked() {
+    let cases: [(StackOptions, bool, &[&str]); 3] = [
+        (bare(), false, &["protection true", "import", "protection false"]),
+        (changed(), false, &["protection true", "import"]),
+        (bare(), true, &["import"]),
+    ];
+    for (options, protected, expected) in cases {
+        let log = Arc::default();
+        let (importing, _) = stack(&options, &import(&log, protected));
+        assert_eq!(importing.ensure().await.unwrap().change, Change::Imported);
+        assert_eq!(*log.lock().unwrap(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_that_cannot_start_leaves_the_protection_as_it_was() {
+    let log = Arc::default();
+    let mut tape = import(&log, false);
+    tape.cloudformation[0] = mock!(Cfn::execute_change_set)
+        .then_error(|| ExecuteChangeSetError::generic(refusal("AccessDenied", "no")));
+    tape.cloudformation
+        .push(mock!(Cfn::list_change_sets).then_output(|| ListChangeSetsOutput::builder().build()));
+    stack(&bare(), &tape).0.ensure().await.unwrap_err();
+    assert_eq!(*log.lock().unwrap(), ["protection true", "protection false"]);
+}
+
+fn deleted(name: &'static str, seconds_ago: u64) -> Rule {
+    mock!(Cfn::list_stacks)
+        .match_requests(|input| input.stack_status_filter() == [StackStatus::DeleteComplete])
+        .then_output(move || {
+            let time = SystemTime::now() - Duration::from_secs(seconds_ago);
+            let summary = StackSummary::builder()
+                .stack_name(name)
+                .deletion_time(DateTime::from(time));
+            let summary = summary
+                .creation_time(DateTime::from_secs(0))
+                .stack_status(StackStatus::DeleteComplete);
+            ListStacksOutput::builder()
+                .stack_summaries(summary.build())
+                .build()
+        })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_waits_until_sqs_frees_the_names_of_deleted_queues() {
+    let denied =
+        mock!(Cfn::list_stacks).then_error(|| ListStacksError::generic(refusal("AccessDenied", "no")));
+    let cases = [
+        (deleted(NAME, 20), true),
+        (deleted(NAME, 61), false),
+        (deleted("other", 20), false),
+        (denied, false),
+    ];
+    for (last, waits) in cases {
+        let mut tape = import(&Arc::default(), true);
+        tape.cloudformation.push(last);
+        tape.logs.push(
+            mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+                .then_output(|| DescribeLogGroupsOutput::builder().build()),
+        );
+        tape.lambda.push(
+            mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+                .then_output(|| ListEventSourceMappingsOutput::builder().build()),
+        );
+        let options = bare().to_builder().enable_aggregator(true).enable_alarms(false);
+        let options = options
+            .code_bucket("ours")
+            .aggregator_code_key("a.zip")
+            .build()
+            .unwrap();
+        tape.s3.push(
+            mock!(aws_sdk_s3::Client::head_object)
+                .then_output(|| aws_sdk_s3::operation::head_object::HeadObjectOutput::builder().build()),
+        );
+        let diary = Diary::default();
+        let (importing, _) = stack(&options, &tape);
+        let started = tokio::time::Instant::now();
+        let outcome = importing.observer(diary.clone()).ensure().await.unwrap();
+        assert_eq!(outcome.change, Change::Imported);
+        let waited = diary
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::TryingAgain { .. }));
+        assert_eq!(
+            (waited, started.elapsed() >= Duration::from_secs(39)),
+            (waits, waits)
+        );
+    }
+}
