@@ -21,6 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// What the caller allows explicitly.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a permission of its own")]
 pub(crate) struct Permissions {
     pub(crate) lose: BTreeSet<String>,
     pub(crate) downgrade: bool,

@@ -94,7 +94,7 @@ impl Stack {
         loop {
             match self.cloud.describe(id).await {
                 Err(failure) if failure.throttled() => {
-                    self.in_time(deadline, "unknown status (throttled)")?
+                    self.in_time(deadline, "unknown status (throttled)")?;
                 }
                 described => return Ok(described?),
             }
