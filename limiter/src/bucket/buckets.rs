@@ -97,8 +97,11 @@ impl Buckets {
         if let Some(queue) = map.get(key) {
             return Ok(queue);
         }
-        let (client, memory) = (self.shared.client, self.shared.settings.memory);
-        let queue = Arc::new(BucketQueue::new(self.shared.clone(), key.clone(), client, memory));
+        let queue = Arc::new(BucketQueue::new(
+            self.shared.clone(),
+            key.clone(),
+            self.shared.client,
+        ));
         if !map.add(key.clone(), queue.clone(), BucketQueue::is_idle) {
             return Err(overloaded(key, "buckets in use", CAPACITY.max));
         }

@@ -1,7 +1,6 @@
 //! The queue of one bucket.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
@@ -39,9 +38,12 @@ struct Locked {
 }
 
 impl BucketQueue {
-    pub(crate) fn new(shared: Arc<Shared>, key: BucketKey, client: ClientId, memory: Duration) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, key: BucketKey, client: ClientId) -> Self {
+        let settings = &shared.settings;
+        // A little less than the caller waits, so that the answer says why.
+        let patience = settings.time_budget / 10 * 9;
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
-        let mut state = BucketState::new(key.clone(), client, memory);
+        let mut state = BucketState::new(key.clone(), client, settings.memory, patience);
         #[cfg(test)]
         {
             state.mutation = shared.settings.mutation;

@@ -54,8 +54,6 @@ pub(crate) enum RequestKind {
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) work: RequestKind,
-    /// How many writes that carried it were refused.
-    pub(crate) tries: u32,
     /// When it came, on the clock's time scale.
     pub(crate) since: Duration,
     /// A write that carried it had no answer, and none can come any more: it may have happened.

@@ -12,8 +12,6 @@ use crate::config::cache::BucketImage;
 use crate::store::WriteOutcome;
 use crate::{Error, Result};
 
-/// From the third refusal in a row on, attempts are spread over this time.
-const CONTENTION_PAUSE: Duration = Duration::from_millis(20);
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(1);
 /// A write without an answer is sent again so many times before its callers are told.
@@ -24,7 +22,6 @@ pub(crate) fn run(queue: Arc<BucketQueue>) -> impl Future<Output = ()> + Send + 
     // Made before the first poll: a task that a runtime drops unpolled must give up the queue too.
     let mut worker = Worker {
         queue,
-        refusals: 0,
         outages: 0,
         idle: false,
     };
@@ -37,8 +34,6 @@ pub(crate) fn run(queue: Arc<BucketQueue>) -> impl Future<Output = ()> + Send + 
 
 struct Worker {
     queue: Arc<BucketQueue>,
-    /// Refused writes in a row.
-    refusals: u32,
     /// Calls without a usable answer in a row.
     outages: u32,
     idle: bool,
@@ -116,7 +111,7 @@ impl Worker {
             let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
             let (reason, again) = match outcome {
                 WriteOutcome::Done(attributes) => return self.done(&attributes),
-                WriteOutcome::Refused(attributes) => return self.refused(attributes.as_ref()).await,
+                WriteOutcome::Refused(attributes) => return self.refused(attributes.as_ref()),
                 WriteOutcome::Failed(error) => return self.finish(|state| state.failed(&error)),
                 WriteOutcome::Lost(reason) => {
                     lost += 1;
@@ -148,7 +143,6 @@ impl Worker {
 
     fn done(&mut self, attributes: &Attributes) {
         self.answered();
-        self.refusals = 0;
         match attributes.decode() {
             Ok(decoded) => {
                 let moment = self.queue.shared().moment();
@@ -163,9 +157,8 @@ impl Worker {
         }
     }
 
-    async fn refused(&mut self, attributes: Option<&Attributes>) {
+    fn refused(&mut self, attributes: Option<&Attributes>) {
         self.answered();
-        self.refusals += 1;
         match attributes.map(Attributes::decode).transpose() {
             Ok(decoded) => {
                 let moment = self.queue.shared().moment();
@@ -175,9 +168,6 @@ impl Worker {
                 self.finish(|state| state.refused(decoded, moment));
             }
             Err(malformed) => self.finish(|state| state.failed(&malformed.into())),
-        }
-        if self.refusals >= 3 {
-            tokio::time::sleep(self.queue.shared().entropy.up_to(CONTENTION_PAUSE)).await;
         }
     }
 

@@ -185,13 +185,20 @@ impl Account {
 
             // A touch that sets a level rounds down by less than a millitoken, one that credits may keep a remainder
             // on top, and new parameters drop a remainder.
-            let (up, down) = (1 + exact.latent.max(exact.slack), 2 + exact.slack);
+            // A full limit of a shared bucket is left below its burst by the margin.
+            let set_full = has_full_row(write, name);
+            let margin = if set_full {
+                limit.token_bucket.params.margin()
+            } else {
+                0
+            };
+            let (up, down) = (1 + exact.latent.max(exact.slack), 2 + exact.slack + margin);
             if difference < -down || difference > up {
                 found.push(format!(
                     "{name}: stored level {stored}, exact level {right} ({difference})"
                 ));
             }
-            let rounds = write.kind == WriteKind::Reconfigure || has_full_touch(write, name);
+            let rounds = write.kind == WriteKind::Reconfigure || set_full;
             if (0..=up).contains(&difference) || (rounds && (-down..=0).contains(&difference)) {
                 exact.token_bucket.tokens = stored;
             }
@@ -216,10 +223,9 @@ impl Account {
     }
 }
 
-fn has_full_touch(write: &BucketWrite, name: &LimitName) -> bool {
-    write.kind == WriteKind::Touch
-        && write
-            .rows
-            .iter()
-            .any(|row| row.limit == *name && matches!(row.form, RowForm::Full { .. }))
+fn has_full_row(write: &BucketWrite, name: &LimitName) -> bool {
+    write
+        .rows
+        .iter()
+        .any(|row| row.limit == *name && matches!(row.form, RowForm::Full { .. }))
 }

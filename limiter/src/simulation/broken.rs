@@ -1,7 +1,8 @@
 //! Writes as they would be without one of the protocol's rules.
 
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RowForm, Scalar, Statement, WriteKind,
+    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, Row, RowForm, Scalar, Statement,
+    WriteKind,
 };
 
 use super::Mutation;
@@ -41,6 +42,7 @@ pub(super) fn broken(
             cut_refill(&mut statement, write, seen);
         }
         Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
+        Some(Mutation::MarginAboveBurst) => raise_full_limits(&mut statement, write, before),
         _ => {}
     }
     statement
@@ -63,6 +65,30 @@ fn cut_refill(statement: &mut Statement, write: &BucketWrite, seen: &Attributes)
         for action in &mut statement.actions {
             if matches!(action, Action::Set(attr, _) | Action::Add(attr, _) if *attr == tokens) {
                 *action = Action::Add(tokens.clone(), added);
+            }
+        }
+    }
+}
+
+/// Sets full limits above their burst by what they should be below it.
+fn raise_full_limits(statement: &mut Statement, write: &BucketWrite, before: &Attributes) {
+    let Ok(Decoded::Bucket(image)) = before.decode() else {
+        return;
+    };
+    let full = |row: &&Row| matches!(row.form, RowForm::Full { .. });
+    for row in write.rows.iter().filter(full) {
+        let Some(limit) = image.limits.get(&row.limit) else {
+            continue;
+        };
+        let (tokens, margin) = (
+            Attr::Limit(row.limit.clone(), Field::Tokens),
+            limit.token_bucket.params.margin(),
+        );
+        for action in &mut statement.actions {
+            if let Action::Set(attr, Scalar::Number(level)) = action
+                && *attr == tokens
+            {
+                *level += 2 * margin;
             }
         }
     }

@@ -38,10 +38,15 @@ pub(crate) enum Mutation {
     CreditsWithoutClamp,
     /// A conflict with a transaction counts as "limit exceeded".
     ConflictsAreRefusals,
+    /// A full limit of a shared bucket is left above its burst by the margin instead of below it.
+    MarginAboveBurst,
+    /// A full limit of a shared bucket is set exactly, as if nobody else wrote it.
+    NoMargin,
 }
 
 impl Mutation {
-    pub(crate) const ALL: [Self; 7] = [
+    /// Those that the exact bucket notices; the others cost time instead of tokens.
+    pub(crate) const INEXACT: [Self; 8] = [
         Self::TouchWithoutCeiling,
         Self::LastWriterInsteadOfSlots,
         Self::RefillAgainstStaleLevel,
@@ -49,5 +54,6 @@ impl Mutation {
         Self::ParametersFromCache,
         Self::CreditsWithoutClamp,
         Self::ConflictsAreRefusals,
+        Self::MarginAboveBurst,
     ];
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Batch, BucketConfig, Demand, Image, Params, Pending, RetryAfter, TokenBucket};
+use super::{Batch, BucketConfig, Demand, Image, Params, Pending, RetryAfter, Sharing, TokenBucket};
 use crate::{LimitName, Timestamp};
 
 /// How a limit stands between the item and the config.
@@ -87,6 +87,7 @@ pub struct Evaluation<'a> {
     pub(super) config: &'a BucketConfig,
     pub(super) now: Timestamp,
     pub(super) elapsed: i128,
+    pub(super) sharing: Sharing,
     limits: BTreeMap<LimitName, LimitState>,
 }
 
@@ -102,6 +103,7 @@ impl<'a> Evaluation<'a> {
             config,
             now,
             elapsed: 0,
+            sharing: Sharing::Alone,
             limits: limits.collect(),
         }
     }
@@ -143,6 +145,7 @@ impl<'a> Evaluation<'a> {
             config,
             now,
             elapsed,
+            sharing: Sharing::Alone,
             limits: limits.collect(),
         }
     }
@@ -176,8 +179,15 @@ impl<'a> Evaluation<'a> {
             config,
             now,
             elapsed,
+            sharing: Sharing::Alone,
             limits,
         }
+    }
+
+    /// The same for a bucket that others may write too.
+    #[must_use]
+    pub fn with_sharing(self, sharing: Sharing) -> Self {
+        Self { sharing, ..self }
     }
 
     /// The one reading of the clock, not before the last refill.

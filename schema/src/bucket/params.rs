@@ -2,6 +2,11 @@
 
 use crate::Limit;
 
+/// The margin of a shared bucket is what comes back in this time,
+const MARGIN_MILLIS: i128 = 200;
+/// and at most this part of the burst.
+const MARGIN_PART: i128 = 50;
+
 /// The parameters of one limit on a bucket, in millitokens and milliseconds. All are above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Params {
@@ -55,6 +60,14 @@ impl Params {
     /// True if both refill at the same rate, written the same way.
     pub const fn same_rate(&self, other: &Self) -> bool {
         self.amount == other.amount && self.period == other.period
+    }
+
+    /// By how much a full limit of a shared bucket is left below its burst: what 200 ms bring back, at most a fiftieth
+    /// of the burst.
+    pub const fn margin(&self) -> i128 {
+        let refill = self.amount * MARGIN_MILLIS / self.period;
+        let most = self.burst / MARGIN_PART;
+        if refill < most { refill } else { most }
     }
 
     /// How long an empty bucket takes to fill, in milliseconds, rounded up.

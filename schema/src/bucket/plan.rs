@@ -3,7 +3,8 @@
 use super::evaluation::Basis;
 use super::{
     Batch, BucketKey, BucketWrite, ClientId, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation,
-    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Slot, WriteKind,
+    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Sharing, Slot,
+    WriteKind,
 };
 use crate::{LimitName, Timestamp};
 
@@ -136,8 +137,11 @@ impl Evaluation<'_> {
             return None;
         }
         let ceiling = burst - pending.bound - credit;
-        if token_bucket.tokens <= ceiling {
-            let floor = (debit > 0).then_some(debit + adjust - credit);
+        let floor = (debit > 0).then_some(debit + adjust - credit);
+        // An old image of a shared bucket says little about now: the condition proves on the server that the limit is
+        // not full, and a wrong guess brings a fresh image.
+        let guess = self.sharing == Sharing::SharedAndStale && floor.is_none_or(|floor| floor <= ceiling);
+        if token_bucket.tokens <= ceiling || guess {
             return Some(RowForm::Open {
                 floor,
                 ceiling,
@@ -145,12 +149,14 @@ impl Evaluation<'_> {
                 remainder: Remainder::Keep,
             });
         }
-        // Setting a level for a moment that does not move rounds down where the refill is not whole; settling does not.
-        let rounds = pending.ceiling != pending.whole;
-        if may_settle && (rounds || burst - pending.bound - debit - adjust < 0) {
+        // Setting a level for a moment that does not move rounds down where the refill is not whole; a refill does not.
+        // On a shared bucket that millitoken is worth it: while the moment stands, every other client's image is usable.
+        let rounds = pending.ceiling != pending.whole && !self.sharing.is_shared();
+        let margin = self.margin(limit_state, demand);
+        if may_settle && (rounds || burst - pending.bound - debit - adjust - margin < 0) {
             return None;
         }
-        let set = burst - pending.ceiling - debit - adjust;
+        let set = burst - pending.ceiling - debit - adjust - margin;
         Some(RowForm::Full {
             floor: burst - pending.whole - credit,
             set,
@@ -207,7 +213,7 @@ impl Evaluation<'_> {
             },
             Presence::Kept | Presence::Leaving => RowForm::Full {
                 floor: burst - pending.whole - credit,
-                set: burst - debit - adjust,
+                set: burst - debit - adjust - self.margin(limit_state, demand),
                 remainder: Remainder::Becomes(0),
             },
         };
@@ -215,6 +221,15 @@ impl Evaluation<'_> {
             params,
             ..row(name, form, demand)
         }
+    }
+
+    /// By how much a full limit is left below its burst on a bucket that others write too. It never makes debt.
+    fn margin(&self, limit_state: &LimitState, demand: Demand) -> i128 {
+        if !self.sharing.is_shared() || !demand.moves_tokens() {
+            return 0;
+        }
+        let left = limit_state.burst - demand.debit - demand.adjust;
+        limit_state.token_bucket.params.margin().min(left.max(0))
     }
 
     /// If every row is full, how long ago the last refill may be for that to hold whatever happened before it.

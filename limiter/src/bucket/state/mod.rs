@@ -16,9 +16,6 @@ use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientId,
 use super::request::{Deltas, Outcome, Request};
 use crate::Error;
 
-/// After so many refused writes a call is told that the bucket is contended.
-pub(crate) const MOST_TRIES: u32 = 8;
-
 /// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
 const MOST_UNRESOLVED: usize = 1_000;
 
@@ -154,12 +151,16 @@ pub(crate) struct BucketState {
     resting: bool,
     /// How long an image that is proven may refuse.
     memory: Duration,
+    /// How long a call is tried before it is told that the bucket is contended.
+    patience: Duration,
+    /// When a write was last refused though its image was current as far as we knew: somebody else writes too.
+    refused_at: Option<Duration>,
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
 }
 
 impl BucketState {
-    pub(crate) fn new(key: BucketKey, client: ClientId, memory: Duration) -> Self {
+    pub(crate) fn new(key: BucketKey, client: ClientId, memory: Duration, patience: Duration) -> Self {
         Self {
             key,
             client,
@@ -176,6 +177,8 @@ impl BucketState {
             next_request: 0,
             resting: false,
             memory,
+            patience,
+            refused_at: None,
             #[cfg(test)]
             mutation: None,
         }
@@ -211,7 +214,6 @@ impl BucketState {
         self.queue.push_back(Request {
             id: self.next_request,
             work,
-            tries: 0,
             since: elapsed,
             in_doubt: false,
         });

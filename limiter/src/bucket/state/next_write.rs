@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing};
 
 use super::super::request::{Outcome, Request, RequestKind};
 use super::{BucketState, Completion, FIRST_LOOK, LATE_DELIVERY, Moment, SentWrite, Sighting, Step};
@@ -12,7 +12,13 @@ use crate::status::LimitStatus;
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const READ_A_MOMENT_AGO: Duration = Duration::from_secs(1);
 
-/// At most so many calls are folded into one write, so that no answer waits for a huge one.
+/// A bucket counts as shared for this long after somebody else wrote it.
+const SHARED_FOR: Duration = Duration::from_secs(10);
+
+/// On a shared bucket an image older than this says little about the present.
+const STALE_AFTER: Duration = Duration::from_millis(20);
+
+/// At most this many calls go into one write, so that no answer waits for a huge one.
 const MOST_FOLDED: usize = 1_000;
 
 /// What came of folding.
@@ -82,7 +88,10 @@ impl BucketState {
         }
         let evaluation = match (rewrites, agrees) {
             (true, _) => Evaluation::parameters(image, &config, moment.now),
-            (false, true) => Evaluation::live(image, &config, moment.now),
+            (false, true) => {
+                let sharing = self.sharing(image, sighting, moment);
+                Evaluation::live(image, &config, moment.now).with_sharing(sharing)
+            }
             // A limit that these config do not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, moment.now),
         };
@@ -101,6 +110,31 @@ impl BucketState {
         match self.send(&evaluation, &folded.batch, folded.taken, moment) {
             Some(step) => (step, folded.completions),
             None => (Step::Read, folded.completions),
+        }
+    }
+
+    /// Whether others write this bucket too: they did shortly before it was last seen, or a write of ours was refused.
+    fn sharing(&self, image: &Image, sighting: Sighting, moment: Moment) -> Sharing {
+        #[cfg(test)]
+        if self.mutation == Some(crate::simulation::Mutation::NoMargin) {
+            return Sharing::Alone;
+        }
+        let age = moment.elapsed.saturating_sub(sighting.at);
+        let millis = |time: Duration| i128::try_from(time.as_millis()).unwrap_or(i128::MAX);
+        let recent = i128::from(moment.now.millis()) - millis(age) - millis(SHARED_FOR);
+        let others = image
+            .slots
+            .iter()
+            .any(|(client, number)| *client != self.client && *number >= recent);
+        let refused = self
+            .refused_at
+            .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
+        if !others && !refused {
+            Sharing::Alone
+        } else if age > STALE_AFTER {
+            Sharing::SharedAndStale
+        } else {
+            Sharing::Shared
         }
     }
 

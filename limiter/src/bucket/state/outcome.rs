@@ -9,8 +9,7 @@ use zae_limiter_schema::bucket::{Decoded, Image, WriteKind};
 use super::super::request::{Outcome, Request, RequestKind};
 use super::slots::Trace;
 use super::{
-    BucketState, Completion, Entry, LastSeen, MOST_TRIES, MOST_UNRESOLVED, Moment, SentWrite, Sighting,
-    Unresolved,
+    BucketState, Completion, Entry, LastSeen, MOST_UNRESOLVED, Moment, SentWrite, Sighting, Unresolved,
 };
 use crate::Error;
 
@@ -30,11 +29,12 @@ impl BucketState {
             return Vec::new();
         };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
+        self.refused_at = Some(moment.elapsed);
         let LastSeen::Live(image, _) = self.known.clone() else {
             if current.lost.is_some() {
                 self.remember(&current);
             }
-            let completions = self.requeue(current);
+            let completions = self.requeue(current, moment.elapsed);
             self.nothing_there();
             return completions;
         };
@@ -43,7 +43,7 @@ impl BucketState {
         match self.trace(&image, lost, moment) {
             Trace::Happened(happened) if happened == number => self.confirm(current),
             Trace::Happened(happened) => {
-                let mut completions = self.requeue(current);
+                let mut completions = self.requeue(current, moment.elapsed);
                 completions.extend(self.happened(happened));
                 completions
             }
@@ -51,13 +51,13 @@ impl BucketState {
                 if current.lost.is_some() {
                     self.remember(&current);
                 }
-                self.requeue(current)
+                self.requeue(current, moment.elapsed)
             }
             Trace::Untraceable => {
                 if current.lost.is_some() {
                     self.remember(&current);
                 }
-                let mut completions = self.requeue(current);
+                let mut completions = self.requeue(current, moment.elapsed);
                 completions.extend(self.drop_untraceable());
                 completions
             }
@@ -106,7 +106,7 @@ impl BucketState {
         };
         current.lost = Some(elapsed);
         self.remember(&current);
-        self.requeue(current)
+        self.requeue(current, elapsed)
     }
 
     /// Breaks a rule on purpose: calls are refused because of a conflict.
@@ -319,12 +319,11 @@ impl BucketState {
     }
 
     /// Puts the calls back at the head of the queue, in order.
-    fn requeue(&mut self, current: SentWrite) -> Vec<Completion> {
+    fn requeue(&mut self, current: SentWrite, elapsed: Duration) -> Vec<Completion> {
         let mut completions = Vec::new();
         for mut request in current.requests.into_iter().rev() {
-            request.tries += 1;
             request.looked();
-            if request.is_acquire() && request.tries >= MOST_TRIES {
+            if request.is_acquire() && elapsed.saturating_sub(request.since) >= self.patience {
                 let error = contention(&self.key.entity, "too many others write the same bucket");
                 completions.push(fail(request, error));
             } else {

@@ -45,7 +45,7 @@ impl Bench {
             resource: parsed(Resource::parse("m")),
         };
         Self {
-            state: BucketState::new(key, ClientId::from_random(1), memory),
+            state: BucketState::new(key, ClientId::from_random(1), memory, Duration::from_millis(900)),
             item: None,
             elapsed: 0,
             config: Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never)),
@@ -188,7 +188,12 @@ impl Bench {
     pub(super) fn elsewhere(&mut self, tokens: i128) {
         let key = self.state.key.clone();
         let mut other = Self {
-            state: BucketState::new(key, ClientId::from_random(77), Duration::from_secs(3600)),
+            state: BucketState::new(
+                key,
+                ClientId::from_random(77),
+                Duration::from_secs(3600),
+                Duration::from_millis(900),
+            ),
             item: self.item.clone(),
             elapsed: self.elapsed,
             config: self.config.clone(),
