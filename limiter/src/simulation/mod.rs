@@ -13,6 +13,7 @@ mod broken;
 mod clock;
 mod expiry;
 mod faults;
+mod fleet;
 mod intervals;
 mod oracle;
 mod peer;

@@ -86,6 +86,23 @@ struct Limiter {
     callers: JoinSet<()>,
 }
 
+/// The buckets of a limiter that reaches the table through this port.
+pub(super) fn connect(port: &Arc<Port>, clock: SimClock, settings: Settings, seed: u64) -> Arc<Buckets> {
+    let clock: Arc<dyn crate::Clock> = Arc::new(clock);
+    let defaults = Defaults {
+        limits: LimitSet::default(),
+        on_unavailable: OnUnavailable::Block,
+    };
+    let kept = CacheLimits {
+        ttl: Duration::from_secs(10),
+        entries: 100,
+    };
+    let cache = Arc::new(ConfigCache::new(port.clone(), clock.clone(), defaults, kept));
+    let entropy = Arc::new(Entropy::seeded(seed));
+    let table = "simulated".to_owned();
+    Arc::new(Buckets::new(port.clone(), cache, clock, entropy, settings, table))
+}
+
 struct Run {
     scenario: Scenario,
     world: Shared,
@@ -108,16 +125,6 @@ impl Run {
             0 => 0,
             most => self.random.i64(-most..=most),
         };
-        let clock: Arc<dyn crate::Clock> = Arc::new(SimClock { skew, ..self.clock });
-        let defaults = Defaults {
-            limits: LimitSet::default(),
-            on_unavailable: OnUnavailable::Block,
-        };
-        let kept = CacheLimits {
-            ttl: Duration::from_secs(10),
-            entries: 100,
-        };
-        let cache = Arc::new(ConfigCache::new(port.clone(), clock.clone(), defaults, kept));
         let settings = Settings {
             time_budget: Duration::from_millis(200),
             settle_budget: Duration::from_secs(600),
@@ -125,16 +132,7 @@ impl Run {
             ttl_multiplier: self.scenario.ttl_multiplier,
             ..Settings::default()
         };
-        let entropy = Arc::new(Entropy::seeded(seed));
-        let buckets = Buckets::new(
-            port.clone(),
-            cache,
-            clock,
-            entropy,
-            settings,
-            "simulated".to_owned(),
-        );
-        let buckets = Arc::new(buckets);
+        let buckets = connect(&port, SimClock { skew, ..self.clock }, settings, seed);
         let mut callers = JoinSet::new();
         for index in 0..self.scenario.callers_per_limiter {
             let caller = Caller {

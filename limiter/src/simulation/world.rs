@@ -40,6 +40,8 @@ pub(super) struct World {
     configs: Vec<(i64, LimitSet)>,
     pub(super) parents: BTreeMap<EntityId, EntityId>,
     random: fastrand::Rng,
+    /// Bucket writes that arrived, refused ones included.
+    pub(super) attempts: u64,
     /// Faults are over: whatever is left is written now.
     pub(super) calm: bool,
     /// The last write of anybody on an item, for the rule that is broken.
@@ -65,6 +67,7 @@ impl World {
             clock,
             configs: vec![(clock.millis(), limits)],
             parents: BTreeMap::new(),
+            attempts: 0,
             calm: false,
             last_writer: BTreeMap::new(),
             trace: DefaultHasher::new(),
@@ -136,6 +139,7 @@ impl World {
     /// A write arrives: it is applied whole or refused with the item.
     fn arrive(&mut self, write: &BucketWrite, seen: &Attributes) -> WriteOutcome {
         let at = self.clock.millis();
+        self.attempts += 1;
         let before = self.items.get(&write.key).cloned().unwrap_or_default();
         let statement = broken(self.scenario.mutation, write, &before, seen);
         (at, write.slot.number, write.key.entity.as_str()).hash(&mut self.trace);

@@ -1,0 +1,317 @@
+//! Many processes that share one bucket: what an admission costs, and that no call fails while the table answers.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use zae_limiter_schema::bucket::{Params, TokenBucket};
+use zae_limiter_schema::{Limit, LimitSet};
+
+use super::Mutation;
+use super::clock::SimClock;
+use super::faults::Scenario;
+use super::run::connect;
+use super::traffic::RESOURCE;
+use super::world::{Port, Shared, World, lock};
+use crate::Error;
+use crate::acquire::Acquire;
+use crate::bucket::Buckets;
+use crate::builder::Settings;
+
+/// A load: how many processes, and what they ask for.
+#[derive(Debug, Clone, Copy)]
+struct Fleet {
+    name: &'static str,
+    processes: u64,
+    /// Of all processes together.
+    calls_per_second: u64,
+    /// Burst and refill a minute of `rpm`, of which each call takes one.
+    rpm: (u64, u64),
+    /// Burst and refill a minute of `tpm`, of which each call takes 100 to 900.
+    tpm: Option<(u64, u64)>,
+    /// The most writes for 100 admissions.
+    most_writes: u64,
+}
+
+const FLEETS: [Fleet; 8] = [
+    Fleet::one_limit("8 processes, 40/s, one limit at 40 %", 8, 40, (1_000, 6_000)),
+    Fleet::one_limit(
+        "20 processes, 200/s, one limit at 60 %",
+        20,
+        200,
+        (20_000, 20_000),
+    ),
+    Fleet::one_limit(
+        "50 processes, 200/s, one limit at 60 %",
+        50,
+        200,
+        (20_000, 20_000),
+    ),
+    Fleet::one_limit(
+        "100 processes, 200/s, one limit at 60 %",
+        100,
+        200,
+        (20_000, 20_000),
+    ),
+    Fleet::one_limit(
+        "1,000 processes, 200/s, one limit at 60 %",
+        1_000,
+        200,
+        (20_000, 20_000),
+    ),
+    Fleet {
+        tpm: Some((10_000_000, 10_000_000)),
+        ..Fleet::one_limit(
+            "100 processes, 200/s, rpm 20 %, tpm 60 %",
+            100,
+            200,
+            (60_000, 60_000),
+        )
+    },
+    Fleet {
+        tpm: Some((6_600_000, 6_660_000)),
+        ..Fleet::one_limit("50 processes, 200/s, both at 90 %", 50, 200, (13_300, 13_320))
+    },
+    Fleet {
+        tpm: Some((200_000, 4_000_000)),
+        most_writes: 240,
+        ..Fleet::one_limit(
+            "100 processes, 200/s, rpm 60 %, tpm saturated",
+            100,
+            200,
+            (20_000, 19_980),
+        )
+    },
+];
+
+impl Fleet {
+    const fn one_limit(name: &'static str, processes: u64, calls_per_second: u64, rpm: (u64, u64)) -> Self {
+        Self {
+            name,
+            processes,
+            calls_per_second,
+            rpm,
+            tpm: None,
+            most_writes: 110,
+        }
+    }
+
+    fn limits(&self) -> LimitSet {
+        let limit = |name: &str, (burst, amount)| Limit::custom(name, burst, burst, amount, 60);
+        let limits = [
+            Some(limit("rpm", self.rpm)),
+            self.tpm.map(|tpm| limit("tpm", tpm)),
+        ];
+        LimitSet::new(limits.into_iter().flatten().flatten()).unwrap_or_default()
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Default)]
+struct Outcome {
+    admitted: u64,
+    refused: u64,
+    unavailable: u64,
+    writes: u64,
+    /// Tokens admitted of the last limit, and those of an exact bucket that got the same calls.
+    tokens: u64,
+    exact: u64,
+    violations: Vec<String>,
+}
+
+impl Outcome {
+    fn writes_per_100(&self) -> u64 {
+        (self.writes * 100).checked_div(self.admitted).unwrap_or(0)
+    }
+
+    /// Thousandths of what an exact bucket would have admitted.
+    fn admitted_per_mille(&self) -> u64 {
+        (self.tokens * 1_000).checked_div(self.exact).unwrap_or(1_000)
+    }
+}
+
+/// An exact bucket of every limit that gets the same calls at the same moments, and the sum of what it admitted.
+#[derive(Debug)]
+struct Reference {
+    buckets: Vec<TokenBucket>,
+    at: i64,
+}
+
+impl Reference {
+    fn new(limits: &LimitSet, at: i64) -> Self {
+        let buckets = limits.iter().map(|limit| TokenBucket::full(Params::from(limit)));
+        Self {
+            buckets: buckets.collect(),
+            at,
+        }
+    }
+
+    fn admits(&mut self, amounts: &[u64], at: i64) -> bool {
+        let elapsed = i128::from(at - self.at);
+        self.at = at;
+        let debits = || amounts.iter().map(|tokens| i128::from(*tokens) * 1000);
+        for bucket in &mut self.buckets {
+            *bucket = bucket.refilled(elapsed);
+        }
+        let fits = self
+            .buckets
+            .iter()
+            .zip(debits())
+            .all(|(bucket, debit)| bucket.tokens >= debit);
+        for (bucket, debit) in self.buckets.iter_mut().zip(debits()).filter(|_| fits) {
+            *bucket = bucket.force_take(0, debit);
+        }
+        fits
+    }
+}
+
+struct Process {
+    fleet: Fleet,
+    world: Shared,
+    buckets: Arc<Buckets>,
+    outcome: Arc<Mutex<Outcome>>,
+    reference: Arc<Mutex<Reference>>,
+    random: fastrand::Rng,
+}
+
+impl Process {
+    /// Calls at random moments, each on its own, until the end.
+    async fn run(mut self, end: Instant) {
+        let mut calls = JoinSet::new();
+        loop {
+            let mean = 1_000.0 * self.fleet.processes as f64 / self.fleet.calls_per_second as f64;
+            let pause = -mean * (1.0 - self.random.f64()).ln();
+            sleep(Duration::from_secs_f64(pause / 1_000.0)).await;
+            if Instant::now() >= end {
+                break;
+            }
+            let tokens = self.fleet.tpm.map(|_| self.random.u64(100..=900));
+            calls.spawn(self.call(tokens));
+        }
+        calls.join_all().await;
+    }
+
+    fn call(&self, tokens: Option<u64>) -> impl Future<Output = ()> + Send + 'static {
+        let mut acquire = Acquire::new(self.buckets.clone(), "shared".to_owned(), RESOURCE.to_owned());
+        acquire = acquire.consume("rpm", 1);
+        if let Some(tokens) = tokens {
+            acquire = acquire.consume("tpm", tokens);
+        }
+        let amounts: Vec<u64> = std::iter::once(1).chain(tokens).collect();
+        let counted = tokens.unwrap_or(1);
+        let at = lock(&self.world).clock.millis();
+        let exact = self
+            .reference
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .admits(&amounts, at);
+        let outcome = self.outcome.clone();
+        async move {
+            let result = match acquire.await {
+                Ok(lease) => lease.commit().await.map(|()| true),
+                Err(error) => Err(error),
+            };
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            outcome.exact += if exact { counted } else { 0 };
+            match result {
+                Ok(_) => {
+                    outcome.admitted += 1;
+                    outcome.tokens += counted;
+                }
+                Err(Error::RateLimitExceeded(_)) => outcome.refused += 1,
+                Err(_) => outcome.unavailable += 1,
+            }
+        }
+    }
+}
+
+fn simulate(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(run(fleet, seconds, mutation)),
+        Err(error) => panic!("no runtime: {error}"),
+    }
+}
+
+async fn run(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome {
+    let clock = SimClock {
+        start: Instant::now(),
+        skew: 0,
+    };
+    let world = Arc::new(Mutex::new(World::new(Scenario::calm(1), clock, fleet.limits())));
+    let outcome = Arc::new(Mutex::new(Outcome::default()));
+    let reference = Arc::new(Mutex::new(Reference::new(&fleet.limits(), clock.millis())));
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut processes = JoinSet::new();
+    for seed in 0..fleet.processes {
+        let port = Arc::new(Port {
+            world: world.clone(),
+            alive: AtomicBool::new(true),
+        });
+        let settings = Settings {
+            mutation,
+            ..Settings::default()
+        };
+        let process = Process {
+            fleet,
+            world: world.clone(),
+            buckets: connect(&port, clock, settings, seed),
+            outcome: outcome.clone(),
+            reference: reference.clone(),
+            random: fastrand::Rng::with_seed(seed.wrapping_mul(7_919)),
+        };
+        processes.spawn(process.run(end));
+    }
+    processes.join_all().await;
+    let mut world = lock(&world);
+    world.oracle.finish();
+    let mut outcome = std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner));
+    outcome.writes = world.attempts;
+    outcome.violations = world
+        .oracle
+        .violations
+        .iter()
+        .map(|violation| violation.what.clone())
+        .collect();
+    outcome
+}
+
+fn is_long() -> bool {
+    std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long")
+}
+
+#[test]
+fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_call() {
+    let seconds = if is_long() { 20 } else { 5 };
+    eprintln!(
+        "| processes and load | writes per admission | unavailable | of an exact bucket |\n|---|---|---|---|"
+    );
+    for fleet in FLEETS {
+        let outcome = simulate(fleet, seconds, None);
+        let (writes, share) = (outcome.writes_per_100(), outcome.admitted_per_mille());
+        eprintln!(
+            "| {} | {}.{:02} | {} | {}.{} % |",
+            fleet.name,
+            writes / 100,
+            writes % 100,
+            outcome.unavailable,
+            share / 10,
+            share % 10
+        );
+        assert_eq!(outcome.violations, Vec::<String>::new(), "{}", fleet.name);
+        assert_eq!(outcome.unavailable, 0, "{}: {outcome:?}", fleet.name);
+        assert!(writes <= fleet.most_writes, "{}: {outcome:?}", fleet.name);
+        assert!(share >= 990, "{}: {outcome:?}", fleet.name);
+    }
+}
+
+#[test]
+fn without_the_margin_shared_buckets_cost_more() {
+    let outcome = simulate(FLEETS[1], 5, Some(Mutation::NoMargin));
+    assert!(outcome.writes_per_100() > FLEETS[1].most_writes, "{outcome:?}");
+}
