@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
-use super::wait::Deadline;
-use crate::deployed::Deployed;
+use super::wait::{Deadline, Pace};
+use crate::deployed::{Deployed, Described};
 use crate::events::Event;
 use crate::situation::Situation;
 use crate::{Error, Stack};
@@ -40,6 +40,13 @@ pub struct Deleted {
     pub kept: Vec<Kept>,
     /// Resources that were deleted with their data.
     pub purged: Vec<Kept>,
+}
+
+/// A deletion that was started.
+struct Started {
+    before: Described,
+    doomed: Vec<Kept>,
+    kept: Vec<Kept>,
 }
 
 impl Deleted {
@@ -83,37 +90,66 @@ impl Stack {
     /// locked. If a purge fails halfway, calling this again deletes the table. The archive bucket has a generated name; the
     /// error states it.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
-        let deadline = self.deadline();
-        let Some(deployed) = self.idle(&deadline).await? else {
-            let left = if how.purge { self.orphan().await? } else { None };
-            let left: Vec<_> = left.into_iter().collect();
-            // Only buckets need the account.
-            self.check_purge(&left, "").await?;
-            self.purge(&left, "", &deadline).await?;
-            return Ok(Deleted {
-                purged: left,
-                ..Deleted::default()
-            });
+        let (deadline, mut pace) = (self.deadline(), Pace::new());
+        let started = loop {
+            match self.start_deletion(how, &deadline).await {
+                Err(error) if error.is_throttling() && self.in_time(&deadline, "").is_ok() => {
+                    pace.pause().await;
+                }
+                started => break started?,
+            }
+        };
+        let Some(Started { before, doomed, kept }) = started else {
+            return self.purge_orphan(how, &deadline).await;
+        };
+        self.tell(&Event::Started { operation: "delete" });
+        if let Some(stack) = self.finished(&before.id, Some(&before), &deadline).await? {
+            return Err(self.failure(&stack).await);
+        }
+        self.purge(&doomed, &self.account_of(&before).await?, &deadline)
+            .await?;
+        Ok(Deleted {
+            existed: true,
+            kept,
+            purged: doomed,
+        })
+    }
+
+    /// Checks and starts the deletion of the stack; `None` if it does not exist.
+    async fn start_deletion(&self, how: &Deletion, deadline: &Deadline) -> Result<Option<Started>, Error> {
+        let Some(deployed) = self.idle(deadline).await? else {
+            return Ok(None);
         };
         let stateful = |kept: &Kept| ids::STATEFUL.iter().any(|id| id.as_str() == kept.logical_id);
         let physical = self.cloud.physical_ids(&deployed.stack.id).await?;
         self.check_deletion(&deployed, &physical, &how.retain).await?;
         let kept = kept(&deployed, &physical);
         let (doomed, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|kept| how.purge && stateful(kept));
-        let account = self.place_of(&deployed).await?.account;
-        self.check_purge(&doomed, &account).await?;
-        self.cloud.delete_stack(&deployed.stack.id, &how.retain).await?;
-        self.tell(&Event::Started { operation: "delete" });
-        let before = &deployed.stack;
-        if let Some(stack) = self.finished(&before.id, Some(before), &deadline).await? {
-            return Err(self.failure(&stack).await);
-        }
-        self.purge(&doomed, &account, &deadline).await?;
+        let before = deployed.stack;
+        self.check_purge(&doomed, &self.account_of(&before).await?)
+            .await?;
+        self.cloud.delete_stack(&before.id, &how.retain).await?;
+        Ok(Some(Started { before, doomed, kept }))
+    }
+
+    /// Purges what the last stack of this name left, if that is asked for.
+    async fn purge_orphan(&self, how: &Deletion, deadline: &Deadline) -> Result<Deleted, Error> {
+        let left = if how.purge { self.orphan().await? } else { None };
+        let left: Vec<_> = left.into_iter().collect();
+        // Only buckets need the account.
+        self.check_purge(&left, "").await?;
+        self.purge(&left, "", deadline).await?;
         Ok(Deleted {
-            existed: true,
-            kept,
-            purged: doomed,
+            purged: left,
+            ..Deleted::default()
         })
+    }
+
+    async fn account_of(&self, stack: &Described) -> Result<String, Error> {
+        match stack.place() {
+            Some(place) => Ok(place.account),
+            None => Ok(self.cloud.caller().await?.account),
+        }
     }
 
     /// The stack once no operation is running; `None` if it does not exist.

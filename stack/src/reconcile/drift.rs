@@ -66,11 +66,13 @@ impl Stack {
         let (id, deadline, mut pace) = (&deployed.stack.id, self.deadline(), Pace::new());
         let detection = self.cloud.detect_drift(id).await?;
         let detected = loop {
-            let detected = self.cloud.detection(&detection).await?;
-            if detected.status != "DETECTION_IN_PROGRESS" {
-                break detected;
-            }
-            self.in_time(&deadline, &detected.status)?;
+            let status = match self.cloud.detection(&detection).await {
+                Ok(detected) if detected.status != "DETECTION_IN_PROGRESS" => break detected,
+                Ok(detected) => detected.status,
+                Err(failure) if failure.throttled() => "DETECTION_IN_PROGRESS".to_owned(),
+                Err(failure) => return Err(failure.into()),
+            };
+            self.in_time(&deadline, &status)?;
             pace.pause().await;
         };
         let resources = self.cloud.resource_drifts(id).await?;

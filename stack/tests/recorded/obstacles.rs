@@ -1,7 +1,9 @@
 //! What would make a deletion fail is named before anything is deleted.
 
 use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput;
+use aws_sdk_cloudformation::operation::describe_stack_resources::{
+    DescribeStackResourcesError, DescribeStackResourcesOutput,
+};
 use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
 use aws_sdk_cloudformation::types::StackResource;
 use aws_sdk_iam::operation::list_entities_for_policy::{
@@ -116,6 +118,33 @@ async fn a_check_that_is_not_permitted_does_not_stop_a_deletion() {
         .iter()
         .any(|event| matches!(event, Event::NotChecked { what, .. } if what.contains("AcquireOnlyPolicy")));
     assert!(skipped, "{:?}", diary.events());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_throttled_deletion_is_started_once_aws_answers() {
+    let throttled = mock!(Cfn::describe_stack_resources)
+        .sequence()
+        .error(|| DescribeStackResourcesError::generic(refusal("Throttling", "Rate exceeded")))
+        .times(9)
+        .output(|| DescribeStackResourcesOutput::builder().build())
+        .build();
+    let mut tape = tape(attached(None, &[]), 0);
+    tape.cloudformation.insert(0, throttled);
+    tape.cloudformation.insert(
+        0,
+        looks(
+            &[
+                "CREATE_COMPLETE",
+                "CREATE_COMPLETE",
+                "CREATE_COMPLETE",
+                "DELETE_COMPLETE",
+            ],
+            tags(&bare()),
+        ),
+    );
+    let (deletes, calls) = stack(&bare(), &tape);
+    assert!(deletes.delete().await.unwrap().existed);
+    assert_eq!(count(&calls, "DeleteStack"), 1);
 }
 
 #[tokio::test(start_paused = true)]
