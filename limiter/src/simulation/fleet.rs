@@ -181,9 +181,10 @@ impl Process {
     async fn run(mut self, end: Instant) {
         let mut calls = JoinSet::new();
         loop {
-            let mean = 1_000.0 * self.fleet.processes as f64 / self.fleet.calls_per_second as f64;
+            #[allow(clippy::cast_precision_loss, reason = "a fleet has few processes and calls")]
+            let mean = self.fleet.processes as f64 / self.fleet.calls_per_second as f64;
             let pause = -mean * (1.0 - self.random.f64()).ln();
-            sleep(Duration::from_secs_f64(pause / 1_000.0)).await;
+            sleep(Duration::from_secs_f64(pause)).await;
             if Instant::now() >= end {
                 break;
             }
