@@ -9,14 +9,13 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
+use zae_limiter_dynamo::{CapacityMeter, Entropy};
 use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
 
 use crate::admin::{Repository, Setup, check_limit_count};
 use crate::config::cache::CacheLimits;
 use crate::config::resolution::Defaults;
-use crate::dynamo::CapacityMeter;
-use crate::dynamo::entropy::Entropy;
 use crate::store::connect::{AwsSettings, Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 

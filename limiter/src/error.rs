@@ -246,17 +246,6 @@ impl Error {
         }
     }
 
-    #[cfg_attr(
-        not(feature = "embedded"),
-        expect(dead_code, reason = "only the embedded store has these failures")
-    )]
-    pub(crate) fn store(place: &str, reason: String) -> Self {
-        Self::Store {
-            place: place.to_owned(),
-            reason,
-        }
-    }
-
     /// True if the table could not be used at this moment: it could not be reached, did not answer, was too busy,
     /// others kept changing the same thing, or its file is held. Wrong names, missing tables and denied permissions are not that, and never pass for it.
     pub fn is_unavailable(&self) -> bool {
@@ -267,10 +256,45 @@ impl Error {
     }
 }
 
-#[cfg(feature = "embedded")]
-impl From<crate::embedded::FileHeld> for Error {
-    fn from(held: crate::embedded::FileHeld) -> Self {
-        Self::FileHeld { path: held.path }
+impl From<zae_limiter_dynamo::Error> for Error {
+    fn from(error: zae_limiter_dynamo::Error) -> Self {
+        use zae_limiter_dynamo::{CallError, Error as Failed};
+
+        match error {
+            Failed::Call {
+                operation,
+                table,
+                place,
+                within,
+                cause,
+            } => match cause {
+                CallError::Denied(message) => Self::PermissionDenied {
+                    operation,
+                    table,
+                    message,
+                },
+                CallError::TableMissing => Self::TableMissing { table, place },
+                CallError::FileHeld(path) => Self::FileHeld { path },
+                transient if transient.is_transient() => Self::Unavailable {
+                    operation,
+                    table,
+                    reason: transient.to_string(),
+                    within,
+                },
+                refused => Self::Refused {
+                    operation,
+                    table,
+                    message: refused.to_string(),
+                },
+            },
+            Failed::FileHeld { path } => Self::FileHeld { path },
+            Failed::Malformed(malformed) => Self::Malformed(malformed),
+            Failed::Store { place, reason } => Self::Store { place, reason },
+            other => Self::Store {
+                place: "the table".to_owned(),
+                reason: other.to_string(),
+            },
+        }
     }
 }
 
@@ -283,4 +307,53 @@ pub(crate) fn unknown_limit(limit: &LimitName, config: &BucketConfig, key: &Buck
         known.join(", ")
     );
     Error::invalid("limit", limit.as_str(), rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use zae_limiter_dynamo::CallError;
+
+    use super::*;
+
+    fn from_call(cause: CallError) -> Error {
+        Error::from(zae_limiter_dynamo::Error::Call {
+            operation: "GetItem",
+            table: "limiter".to_owned(),
+            place: "eu-west-1".to_owned(),
+            within: Duration::from_secs(1),
+            cause,
+        })
+    }
+
+    #[test]
+    fn denials_missing_tables_and_bad_requests_are_never_unavailability() {
+        let text = || "text".to_owned();
+        for cause in [
+            CallError::Denied(text()),
+            CallError::TableMissing,
+            CallError::Invalid(text()),
+            CallError::Refused(text()),
+            CallError::Canceled(text()),
+            CallError::ConditionFailed,
+        ] {
+            let error = from_call(cause);
+            assert!(!error.is_unavailable(), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_was_retried_in_vain_is_unavailability() {
+        for cause in [
+            CallError::Conflict("text".to_owned()),
+            CallError::Throttled("text".to_owned()),
+            CallError::Unavailable("text".to_owned()),
+            CallError::FileHeld("limiter.db".into()),
+        ] {
+            let error = from_call(cause);
+            assert!(error.is_unavailable(), "{error}");
+        }
+        let path = PathBuf::from("limiter.db");
+        let held = Error::from(zae_limiter_dynamo::Error::FileHeld { path });
+        assert!(held.is_unavailable(), "{held}");
+    }
 }

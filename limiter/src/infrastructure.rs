@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use zae_limiter_dynamo::CallError;
 use zae_limiter_schema::{ConfigRecord, keys};
 use zae_limiter_stack::{self as stack, Change, Code, Event, Mode, Outcome, Stack, StackOptions};
 
@@ -168,7 +169,7 @@ impl RateLimiter {
     async fn may_update_functions(&self) -> Result<bool> {
         let key = keys::config(&ConfigLevel::System);
         let item = match self.repository().table().get(&key, true).await {
-            Err(Error::TableMissing { .. }) => None,
+            Err(error) if error.cause() == Some(&CallError::TableMissing) => None,
             item => item?,
         };
         let config = item.map(|item| ConfigRecord::readable(ConfigLevel::System, &item));

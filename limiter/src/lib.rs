@@ -8,9 +8,6 @@ mod bucket;
 mod builder;
 mod clock;
 mod config;
-mod dynamo;
-#[cfg(feature = "embedded")]
-mod embedded;
 mod error;
 #[cfg(feature = "stack")]
 mod infrastructure;
@@ -35,9 +32,6 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::MAX_PARENTS;
 pub use config::cache::CacheStats;
 pub use config::resolution::{Resolved, Source};
-pub use dynamo::{CapacityMeter, ConsumedCapacity};
-#[cfg(feature = "embedded")]
-pub use embedded::EmbeddedStore;
 pub use error::{Error, Result};
 #[cfg(feature = "stack")]
 pub use infrastructure::StackSetup;
@@ -67,6 +61,9 @@ pub use zae_limiter_report as report;
 #[cfg(feature = "stack")]
 pub use zae_limiter_stack as stack;
 
+pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
+#[cfg(feature = "embedded")]
+pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
 pub use zae_limiter_schema::bucket::RetryAfter;
 pub use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, EntityRecord,

@@ -134,13 +134,8 @@ pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb:
     let Some(file) = &location.embedded else {
         return Ok(aws_sdk_dynamodb::Client::new(&location.aws().await?));
     };
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::v2026_01_12())
-        .region(Region::from_static(LOCAL_REGION))
-        .endpoint_url("http://embedded.invalid")
-        .credentials_provider(Credentials::from_keys("embedded", "embedded", None))
-        .http_client(EmbeddedStore::file(with_existing_directory(file)?).await?)
-        .build();
+    let store = EmbeddedStore::file(with_existing_directory(file)?).await;
+    let config = store.map_err(zae_limiter::Error::from)?.sdk_config().build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
 }
 

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use zae_limiter_dynamo::{Query, Sort};
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, Limit, Timestamp, Ulid,
 };
 
 use super::paging::Rows;
-use crate::dynamo::{Query, Sort};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 

@@ -159,7 +159,7 @@ impl Repository {
         let mut found = if wanted.is_empty() {
             HashMap::new()
         } else {
-            table.batch_get(wanted, true, table.budget()).await?
+            table.batch_get(wanted, true).await?
         };
         let now = self.now();
         let levels = chain.into_iter().map(|(entity, lookup)| {

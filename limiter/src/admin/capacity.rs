@@ -1,10 +1,10 @@
 //! How much of a resource is in use, over all entities.
 
+use zae_limiter_dynamo::{Query, Sort, key_of};
 use zae_limiter_schema::bucket::{Attributes, Decoded, Image};
 use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{EntityId, EntityRecord, Item, LimitName, Malformed, Resource, whole_tokens};
 
-use crate::dynamo::{Query, Sort, key_of};
 use crate::{Repository, Result};
 
 /// One limit of a resource, over all entities that have a bucket for it.
@@ -141,7 +141,7 @@ impl Repository {
             .filter(|_| scope == CapacityScope::RootsOnly)
             .map(|(id, _)| keys::entity_meta(id));
         let wanted = buckets.iter().cloned().chain(meta);
-        let mut found = table.batch_get(wanted, false, table.budget()).await?;
+        let mut found = table.batch_get(wanted, false).await?;
         let mut read = vec![];
         for (entity, key) in named {
             let meta = found

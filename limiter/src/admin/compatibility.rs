@@ -1,8 +1,8 @@
 //! Whether a table and this client fit together.
 
+use zae_limiter_dynamo::Table;
 use zae_limiter_schema::{ConfigRecord, Version, VersionRecord};
 
-use crate::dynamo::Table;
 use crate::{Error, Result};
 
 /// This crate's version.

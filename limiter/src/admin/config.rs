@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use zae_limiter_dynamo::{Transacted, Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitSet, OnUnavailable,
@@ -15,7 +16,6 @@ use super::change::ConfigChange;
 use super::limit_count::MAX_LIMITS;
 use super::registry;
 use crate::config::cache::PolicyAfter;
-use crate::dynamo::{Transacted, Transaction, Update};
 use crate::{Error, Repository, Result};
 
 /// How often a change is tried again because somebody else changed the same level meanwhile.
@@ -96,7 +96,7 @@ impl Repository {
                 _ => {}
             }
             transaction.put_new(event.to_item());
-            let committed = transaction.commit().await;
+            let committed = transaction.commit().await.map_err(Error::from);
             this.note_write(level, &committed, record.on_unavailable);
             if let Transacted::Done = committed? {
                 return Ok(record);
@@ -165,7 +165,7 @@ impl Repository {
                 }
             }
             transaction.put_new(event.to_item());
-            let committed = transaction.commit().await;
+            let committed = transaction.commit().await.map_err(Error::from);
             this.note_write(level, &committed, None);
             if let Transacted::Done = committed? {
                 this.drop_empty_counts(level.resource_key()).await;
@@ -192,7 +192,7 @@ impl Repository {
     /// Waits before the next attempt; an error if no time is left for one.
     pub(super) async fn after_lost_race(&self, what: &impl fmt::Display, attempt: u32) -> Result<()> {
         let table = self.table();
-        if table.budget().pause(&table, attempt).await {
+        if table.budget().pause(&table.entropy, attempt).await {
             Ok(())
         } else {
             Err(self.contention(what, attempt))

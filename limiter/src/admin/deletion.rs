@@ -1,6 +1,7 @@
 //! Deleting an entity: its records first, then the entity itself with its registry counts and audit event in one
 //! transaction. Stopped half-way, it can be run again.
 
+use zae_limiter_dynamo::{MAX_WRITES, Query, Sort, Transacted, Transaction, key_of};
 use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord};
 
@@ -8,11 +9,10 @@ use super::audit::Details;
 use super::config::MOST_ATTEMPTS;
 use super::entities::children_of;
 use super::registry;
-use crate::dynamo::{MOST_WRITES, Query, Sort, Transacted, Transaction, key_of};
 use crate::{Error, Repository, Result};
 
 /// How many configurations one transaction deletes; the rest of its room is for registry, entity and event.
-const CONFIGS_AT_ONCE: usize = MOST_WRITES - 10;
+const CONFIGS_AT_ONCE: usize = MAX_WRITES - 10;
 
 /// What an entity's partition holds.
 #[derive(Debug, Default)]

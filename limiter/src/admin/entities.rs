@@ -1,5 +1,6 @@
 //! Entities: created, found, changed.
 
+use zae_limiter_dynamo::{Query, Reason, Sort, Transacted, Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord, Item};
 
@@ -8,7 +9,6 @@ use super::config::MOST_ATTEMPTS;
 use super::entity_form::{EntityChange, NewEntity};
 use super::paging::Rows;
 use super::parents::{Above, check_parents};
-use crate::dynamo::{Query, Reason, Sort, Transacted, Transaction, Update};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
@@ -205,11 +205,15 @@ impl Repository {
     }
 
     /// Forgets what is kept about an entity that was written, or may have been: an error leaves that open.
-    fn noted(&self, entity: &EntityId, outcome: Result<Transacted>) -> Result<Transacted> {
+    fn noted(
+        &self,
+        entity: &EntityId,
+        outcome: zae_limiter_dynamo::Result<Transacted>,
+    ) -> Result<Transacted> {
         if !matches!(outcome, Ok(Transacted::Refused(_))) {
             self.inner.cache.invalidate_entity(entity);
         }
-        outcome
+        Ok(outcome?)
     }
 }
 
@@ -231,7 +235,7 @@ fn write(present: &EntityRecord, record: &EntityRecord) -> Update {
     let mut update = Update::of(keys::entity_meta(&record.id)).when_exists(attribute::PK);
     update = match parent {
         Some(AttributeValue::S(parent)) => update.when_still("parent_id", Some(AttributeValue::S(parent))),
-        _ => update.when(|p| crate::dynamo::is_none(p, "parent_id")),
+        _ => update.when(|p| zae_limiter_dynamo::is_none(p, "parent_id")),
     };
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
     names.sort();

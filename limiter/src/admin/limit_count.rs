@@ -27,7 +27,7 @@ mod tests {
     use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Timestamp};
 
     use super::*;
-    use crate::dynamo::expression::compile;
+    use zae_limiter_dynamo::Update;
 
     /// DynamoDB's bounds of an expression: its length, and its operators and functions.
     const MOST_BYTES: usize = 4096;
@@ -129,9 +129,9 @@ mod tests {
                 .write(key(), &batch(second), own(), incarnation())
                 .unwrap();
             for (what, write) in [("create", create), ("live", live), ("parameters", changed)] {
-                let compiled = compile(&write.statement());
-                let condition = compiled.condition.unwrap_or_default();
-                assert_fits(&format!("the update of {what}"), &compiled.update);
+                let parts = Update::from(&write).into_parts();
+                let condition = parts.condition.unwrap_or_default();
+                assert_fits(&format!("the update of {what}"), &parts.update);
                 assert_fits(&format!("the condition of {what}"), &condition);
             }
         }

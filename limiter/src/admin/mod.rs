@@ -36,13 +36,11 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+use zae_limiter_dynamo::{Entropy, ServerTime, Table};
 use zae_limiter_schema::{EntityId, Principal, Resource, StackName, Timestamp};
 
 use crate::config::cache::{CacheLimits, CacheStats, ConfigCache};
 use crate::config::resolution::{Defaults, Resolved};
-use crate::dynamo::Table;
-use crate::dynamo::entropy::Entropy;
-use crate::dynamo::server_time::ServerTime;
 use crate::store::connect::Connected;
 use crate::store::{Store, TableStore};
 use crate::{Clock, Result};
@@ -96,7 +94,8 @@ pub(crate) struct Setup {
 impl Repository {
     pub(crate) fn new(setup: Setup) -> Self {
         let embedded = setup.connected.aws.is_none();
-        let dates = ServerTime::new(setup.clock.clone());
+        let clock = setup.clock.clone();
+        let dates = ServerTime::new(move || clock.now());
         let table = Table {
             // Every answer shows the server's time, so that a wrong clock is known before it decides anything. An
             // embedded store has no time of its own.

@@ -2,10 +2,10 @@
 
 use std::future::Future;
 
+use zae_limiter_dynamo::{Query, RawPage, SdkItem, Table, key_of, to_sdk_key};
 use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
 
-use crate::dynamo::{Query, RawPage, SdkItem, Table, key_of, to_sdk_key};
 use crate::page::{Cursor, Page, PageRequest};
 use crate::{Repository, Result};
 
@@ -139,7 +139,7 @@ async fn into_rows(table: &Table, query: &Query, rows: Rows<'_>, page: RawPage) 
     };
     let placed: Vec<Row> = placed.filter(|row| interests(&row.cursor.key)).collect();
     let keys = placed.iter().map(|row| row.cursor.key.clone());
-    let mut found = table.batch_get(keys, false, table.budget()).await?;
+    let mut found = table.batch_get(keys, false).await?;
     // An item that was deleted since the index was read is not there any more.
     Ok(placed
         .into_iter()

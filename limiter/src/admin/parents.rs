@@ -1,12 +1,12 @@
 //! The chain of parents above an entity: it exists, it ends, and it is not too long.
 
 use tokio::task::JoinSet;
+use zae_limiter_dynamo::{Transaction, is_none};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord};
 
 use super::entities::children_of;
 use crate::config::MAX_PARENTS;
-use crate::dynamo::{Transaction, is_none};
 use crate::{Error, Repository, Result};
 
 /// How many entities' children are asked for at the same time.

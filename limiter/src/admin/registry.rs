@@ -1,10 +1,10 @@
 //! The two registries: which resources have configuration. Each write is part of the transaction that makes it true.
 
+use zae_limiter_dynamo::{Query, Sort, Update};
 use zae_limiter_schema::keys;
 use zae_limiter_schema::{AttributeValue, EntityConfigRegistry, EntityId, Item, Resource, ResourceRegistry};
 
 use super::paging::Rows;
-use crate::dynamo::{Query, Sort, Update};
 use crate::page::{Page, PageRequest};
 use crate::{Repository, Result};
 
@@ -64,7 +64,7 @@ impl Repository {
 
 /// The Python peer accepts ids that we do not.
 fn entity_of_partition(item: &Item) -> Option<EntityId> {
-    let key = crate::dynamo::key_of(item)?.pk;
+    let key = zae_limiter_dynamo::key_of(item)?.pk;
     let id = EntityId::parse(key.strip_prefix(keys::prefix::ENTITY).unwrap_or(&key));
     id.inspect_err(|error| tracing::warn!(%error, "an entity is passed over"))
         .ok()

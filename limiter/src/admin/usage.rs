@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter_dynamo::{Filter, Query, Sort};
 use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{
     AttributeValue, EntityId, LimitName, Resource, Timestamp, UsageSnapshot, WindowKind, usage_attribute,
 };
 
 use super::paging::Rows;
-use crate::dynamo::{Filter, Query, Sort};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 

@@ -1,5 +1,6 @@
 //! The table's version record.
 
+use zae_limiter_dynamo::{Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
     AuditAction, AuditSubject, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord,
@@ -9,7 +10,6 @@ use super::audit;
 use super::config::{MOST_ATTEMPTS, write as config_write};
 use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
 use crate::admin::migrations::Look;
-use crate::dynamo::{Transaction, Update};
 use crate::{Repository, Result};
 
 const RETENTION: &str = "audit_retention_days";
@@ -126,9 +126,7 @@ impl Repository {
     async fn check_version(&self) -> Result<()> {
         let table = self.table();
         let (version, system) = (keys::version(), keys::config(&ConfigLevel::System));
-        let found = table
-            .batch_get([version.clone(), system.clone()], true, table.budget())
-            .await?;
+        let found = table.batch_get([version.clone(), system.clone()], true).await?;
         let record = found.get(&version).map(VersionRecord::from_item).transpose()?;
         let stored = found.get(&system);
         // What cannot be read of it is repaired by a change, which must come past here.

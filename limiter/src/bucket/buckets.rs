@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, WRITE_UNIT_BYTES, estimated_bytes};
 
 use super::bounded_map::{BoundedMap, Capacity};
@@ -15,7 +16,6 @@ use super::shared::Shared;
 use super::stats::{Counters, LimiterStats, Shutdown};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
-use crate::dynamo::entropy::Entropy;
 use crate::store::Store;
 use crate::{Clock, Error, Result};
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, Decoded, Image, TtlRule};
 use zae_limiter_schema::{LimitName, LimitSet};
 
@@ -16,7 +17,6 @@ use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
 use crate::config::resolution::{Resolved, Source};
-use crate::dynamo::entropy::Entropy;
 use crate::store::Store;
 use crate::{Clock, Error};
 

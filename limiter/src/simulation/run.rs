@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
+use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable, Resource};
 
@@ -22,7 +23,6 @@ use crate::bucket::Buckets;
 use crate::builder::Settings;
 use crate::config::cache::{CacheLimits, ConfigCache};
 use crate::config::resolution::Defaults;
-use crate::dynamo::entropy::Entropy;
 
 /// What a run came to.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-
-use crate::dynamo::CapacityMeter;
+use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
-use crate::embedded::EmbeddedStore;
+use zae_limiter_dynamo::EmbeddedStore;
+
 use crate::{Error, Result};
 
 /// Where the table is.
@@ -70,11 +70,11 @@ impl Connection {
         match self {
             Self::Aws(settings) => settings.connect(meter).await,
             #[cfg(feature = "embedded")]
-            Self::Memory => Ok(embedded(EmbeddedStore::memory()?, meter)),
+            Self::Memory => Ok(embedded(&EmbeddedStore::memory()?, meter)),
             #[cfg(feature = "embedded")]
-            Self::File(path) => Ok(embedded(EmbeddedStore::file(path).await?, meter)),
+            Self::File(path) => Ok(embedded(&EmbeddedStore::file(path).await?, meter)),
             #[cfg(feature = "embedded")]
-            Self::Store(store) => Ok(embedded(store, meter)),
+            Self::Store(store) => Ok(embedded(&store, meter)),
         }
     }
 
@@ -175,24 +175,11 @@ fn connect_timeout(chosen: Option<Duration>) -> TimeoutConfig {
         .build()
 }
 
-/// Nobody checks signatures in the process, so nothing is signed.
 #[cfg(feature = "embedded")]
-fn embedded(store: EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
-    use aws_smithy_runtime_api::client::auth::AuthSchemeId;
-
-    let place = store.place();
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::v2026_01_12())
-        .region(Region::new("embedded"))
-        .endpoint_url("http://embedded.invalid")
-        .allow_no_auth()
-        .auth_scheme_preference([AuthSchemeId::from("noAuth")])
-        .retry_config(RetryConfig::disabled())
-        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .http_client(store);
+fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
     Connected {
-        client: client(config, meter),
+        client: client(store.sdk_config(), meter),
         aws: None,
-        place,
+        place: store.place(),
     }
 }

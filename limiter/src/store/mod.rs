@@ -1,6 +1,5 @@
-//! What admission needs of a store, whatever it is: the table, the table in the process, or a simulation.
+//! What an acquire needs of a store: the table, an embedded store, or a simulation.
 
-mod bucket_calls;
 pub(crate) mod connect;
 mod table_store;
 

@@ -1,4 +1,4 @@
-//! The table as a store of admission.
+//! The table as the store of acquires.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Resource, VersionRecord};
@@ -13,14 +14,11 @@ use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item
 use super::{Capabilities, ConfigSource, LoadedConfig, Pending, Store, WriteOutcome};
 use crate::Result;
 use crate::admin::compatibility;
-use crate::dynamo::server_time::ServerTime;
-use crate::dynamo::{Budget, Table};
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
 pub(crate) struct TableStore {
-    pub(crate) table: Table,
-    pub(super) time_budget: Duration,
+    table: Table,
     embedded: bool,
     version_checked: AtomicBool,
     dates: ServerTime,
@@ -29,8 +27,12 @@ pub(crate) struct TableStore {
 impl TableStore {
     pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool, dates: ServerTime) -> Self {
         Self {
-            table,
-            time_budget,
+            table: Table {
+                budget: time_budget,
+                // Half the budget for one attempt leaves room for one retry.
+                attempt: time_budget / 2,
+                ..table
+            },
             embedded,
             version_checked: AtomicBool::new(false),
             dates,
@@ -51,9 +53,7 @@ impl TableStore {
             .chain([&meta, &bucket])
             .chain((!checked).then_some(&version))
             .cloned();
-        // Half the budget for one attempt leaves room for one retry.
-        let budget = Budget::starting_now(self.time_budget, self.time_budget / 2);
-        let mut found = self.table.batch_get(wanted, consistent, budget).await?;
+        let mut found = self.table.batch_get(wanted, consistent).await?;
 
         let [entity_level, entity_default, resource_level, system] = levels;
         let mut config = |key: &Key| {
@@ -93,6 +93,25 @@ impl TableStore {
     }
 }
 
+/// Whether a write is sent again is for the bucket's queue to decide.
+fn outcome(sent: zae_limiter_dynamo::Result<Updated>) -> WriteOutcome {
+    let error = match sent {
+        Ok(Updated::Done(item)) => return WriteOutcome::Done(Attributes::from_item(&item)),
+        Ok(Updated::ConditionFailed(item)) => {
+            return WriteOutcome::Refused(item.as_ref().map(Attributes::from_item));
+        }
+        Err(error) => error,
+    };
+    match error.cause() {
+        Some(cause @ (CallError::Throttled(_) | CallError::FileHeld(_))) => {
+            WriteOutcome::Throttled(cause.to_string())
+        }
+        Some(CallError::Conflict(reason)) => WriteOutcome::Conflict(reason.clone()),
+        Some(CallError::Unavailable(reason)) => WriteOutcome::Lost(reason.clone()),
+        _ => WriteOutcome::Failed(error.into()),
+    }
+}
+
 impl ConfigSource for TableStore {
     fn load_config<'a>(
         &'a self,
@@ -112,18 +131,24 @@ impl Store for TableStore {
     }
 
     fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
-        Box::pin(self.read(key, consistent))
+        Box::pin(async move {
+            let item = self.table.get(&key.key(), consistent).await?;
+            Ok(item.as_ref().map(Attributes::from_item))
+        })
     }
 
     fn write_bucket<'a>(
         &'a self,
         write: &'a BucketWrite,
     ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
-        Box::pin(self.write(write))
+        Box::pin(async move { outcome(self.table.update_once(Update::from(write)).await) })
     }
 
     fn ping(&self) -> Pending<'_, ()> {
-        Box::pin(self.ask())
+        Box::pin(async {
+            self.table.get(&keys::version(), false).await?;
+            Ok(())
+        })
     }
 
     fn clock_offset(&self) -> i64 {

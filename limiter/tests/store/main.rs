@@ -16,6 +16,8 @@ mod faults;
 mod foreign;
 mod infrastructure;
 mod lists;
+mod locked_file;
+mod metering;
 mod migrations;
 mod peer;
 mod races;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter_dynamo::{Placeholders, Transacted, Transaction};
 use zae_limiter_schema::bucket::{Attr, Attributes, Field, Params, Scalar, TokenBucket};
 use zae_limiter_schema::keys::{self, Key, attribute, prefix};
 use zae_limiter_schema::{
@@ -11,7 +12,6 @@ use zae_limiter_schema::{
 use super::legacy::{Legacy, Seen};
 use super::{Counts, Migration};
 use crate::admin::check_limit_count;
-use crate::dynamo::{Placeholders, Transacted, Transaction};
 use crate::store::Pending;
 use crate::{Repository, Result};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter_dynamo::{Transacted, Transaction};
 use zae_limiter_schema::keys::{self, Key, attribute, prefix};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, LimitSet, Resource, Version,
@@ -10,7 +11,6 @@ use zae_limiter_schema::{
 use super::legacy::Legacy;
 use super::{Counts, Migration};
 use crate::admin::{check_limit_count, config_write, count_entity_configs, enter_resource};
-use crate::dynamo::{Transacted, Transaction};
 use crate::store::Pending;
 use crate::{Error, Repository, Result};
 

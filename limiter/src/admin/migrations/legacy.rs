@@ -1,9 +1,8 @@
 //! Reading items of older formats: attributes at the top, or in a map named `data`.
 
+use zae_limiter_dynamo::{Placeholders, key_of};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item};
-
-use crate::dynamo::{Placeholders, key_of};
 
 /// The map that held all attributes but the keys in the oldest items.
 const NESTED: &str = "data";

@@ -9,9 +9,9 @@ mod legacy;
 
 use std::fmt;
 
+use zae_limiter_dynamo::{CallError, key_of};
 use zae_limiter_schema::{Item, Version};
 
-use crate::dynamo::key_of;
 use crate::store::Pending;
 use crate::{Error, Repository, Result};
 
@@ -133,7 +133,9 @@ impl Repository {
             let mut start = None;
             for page in 1.. {
                 let found = match table.scan_prefix_page(migration.prefix(), start).await {
-                    Err(Error::PermissionDenied { .. }) => return Ok(Look::Unsure),
+                    Err(error) if matches!(error.cause(), Some(CallError::Denied(_))) => {
+                        return Ok(Look::Unsure);
+                    }
                     found => found?,
                 };
                 let mut keys = found.items.iter().filter_map(key_of);

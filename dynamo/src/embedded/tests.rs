@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
-use crate::RateLimiter;
+use crate::CallError;
 
 fn scratch(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -46,59 +46,17 @@ async fn a_locked_file_is_reported_as_held_by_another_process() {
         matches!(&error, Error::FileHeld { path: held } if *held == path),
         "{error}"
     );
-    assert!(error.is_unavailable());
     other.execute_batch("ROLLBACK").unwrap();
     EmbeddedStore::file(&path).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_file_that_is_locked_later_is_named_within_the_time_budget() {
-    let (_folder, path) = scratch("limiter.db");
-    let limiter = RateLimiter::embedded_at(&path)
-        .admin_time_budget(std::time::Duration::from_secs(2))
-        .await
-        .unwrap();
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let error = limiter
-        .create_entity(crate::NewEntity::new("user-1"))
-        .await
-        .unwrap_err();
-    assert!(
-        error.is_unavailable() && error.to_string().contains("another process holds"),
-        "{error}"
-    );
-    other.execute_batch("ROLLBACK").unwrap();
-    limiter
-        .create_entity(crate::NewEntity::new("user-2"))
-        .await
-        .unwrap();
-}
-
-#[tokio::test]
-async fn several_openers_of_a_new_file_all_get_the_table() {
-    let (_folder, path) = scratch("limiter.db");
-    let openers: Vec<_> = (0..4)
-        .map(|_| {
-            let path = path.clone();
-            tokio::spawn(async move { RateLimiter::embedded_at(path).await.map(|_| ()) })
-        })
-        .collect();
-    for opener in openers {
-        opener.await.unwrap().unwrap();
-    }
-}
-
-#[tokio::test]
 async fn an_invalid_request_is_a_validation_error_to_the_sdk() {
-    let limiter = RateLimiter::embedded().await.unwrap();
-    let client = &limiter.repository().inner.table.client;
+    let store = EmbeddedStore::memory().unwrap();
+    let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
     let error = client.describe_table().table_name("x").send().await.unwrap_err();
     assert!(
-        matches!(
-            crate::dynamo::failure::classify(&error),
-            crate::dynamo::failure::Failure::Invalid(_)
-        ),
+        matches!(CallError::from(&error), CallError::Invalid(_)),
         "{error:?}"
     );
     let error = client
@@ -107,8 +65,5 @@ async fn an_invalid_request_is_a_validation_error_to_the_sdk() {
         .send()
         .await
         .unwrap_err();
-    assert_eq!(
-        crate::dynamo::failure::classify(&error),
-        crate::dynamo::failure::Failure::MissingTable
-    );
+    assert_eq!(CallError::from(&error), CallError::TableMissing);
 }

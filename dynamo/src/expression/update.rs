@@ -1,16 +1,30 @@
-//! One conditional write, put together clause by clause.
+//! One conditional write, built clause by clause.
 
 use aws_sdk_dynamodb::types::Update as SdkUpdate;
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use zae_limiter_schema::AttributeValue;
 use zae_limiter_schema::keys::Key;
 
-use super::convert::to_sdk_key;
-use super::placeholders::{Names, Placeholders, Values};
+use super::{Names, Placeholders, Values};
+use crate::to_sdk_key;
 
 /// An UpdateItem of one key.
+///
+/// ```
+/// use zae_limiter_dynamo::Update;
+/// use zae_limiter_schema::AttributeValue;
+/// use zae_limiter_schema::keys;
+///
+/// let parts = Update::of(keys::version())
+///     .set("schema_version", AttributeValue::S("1.0.0".into()))
+///     .when_exists("PK")
+///     .into_parts();
+/// assert_eq!(parts.update, "SET #a0 = :v0");
+/// assert_eq!(parts.condition.as_deref(), Some("attribute_exists(#a1)"));
+/// ```
 #[derive(Debug)]
-pub(crate) struct Update {
+#[must_use = "an update does nothing until it is sent"]
+pub struct Update {
     key: Key,
     placeholders: Placeholders,
     set: Vec<String>,
@@ -22,16 +36,22 @@ pub(crate) struct Update {
 
 /// The texts and maps of an update.
 #[derive(Debug)]
-pub(crate) struct UpdateParts {
-    pub(crate) key: Key,
-    pub(crate) update: String,
-    pub(crate) condition: Option<String>,
-    pub(crate) names: Names,
-    pub(crate) values: Values,
+pub struct UpdateParts {
+    /// The item to write.
+    pub key: Key,
+    /// The update expression.
+    pub update: String,
+    /// The condition expression, if there is a condition.
+    pub condition: Option<String>,
+    /// `#a0` and so on.
+    pub names: Names,
+    /// `:v0` and so on.
+    pub values: Values,
 }
 
 impl Update {
-    pub(crate) fn of(key: Key) -> Self {
+    /// An update that changes nothing yet.
+    pub fn of(key: Key) -> Self {
         Self {
             key,
             placeholders: Placeholders::default(),
@@ -47,54 +67,60 @@ impl Update {
         (self.placeholders.name(attribute), self.placeholders.value(value))
     }
 
-    pub(crate) fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
+    /// Sets an attribute.
+    pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
         let (name, value) = self.pair(attribute, value);
         self.set.push(format!("{name} = {value}"));
         self
     }
 
-    pub(crate) fn remove(mut self, attribute: &str) -> Self {
+    /// Removes an attribute.
+    pub fn remove(mut self, attribute: &str) -> Self {
         let name = self.placeholders.name(attribute);
         self.remove.push(name);
         self
     }
 
     /// Adds to a number or a set.
-    pub(crate) fn add(mut self, attribute: &str, value: AttributeValue) -> Self {
+    pub fn add(mut self, attribute: &str, value: AttributeValue) -> Self {
         let (name, value) = self.pair(attribute, value);
         self.add.push(format!("{name} {value}"));
         self
     }
 
-    /// Takes members out of a set.
-    pub(crate) fn delete(mut self, attribute: &str, members: AttributeValue) -> Self {
+    /// Removes members of a set.
+    pub fn delete(mut self, attribute: &str, members: AttributeValue) -> Self {
         let (name, value) = self.pair(attribute, members);
         self.delete.push(format!("{name} {value}"));
         self
     }
 
-    pub(crate) fn when(mut self, condition: impl FnOnce(&mut Placeholders) -> String) -> Self {
+    /// Adds a condition. All conditions must be true.
+    pub fn when(mut self, condition: impl FnOnce(&mut Placeholders) -> String) -> Self {
         self.conditions.push(condition(&mut self.placeholders));
         self
     }
 
-    pub(crate) fn when_exists(self, attribute: &str) -> Self {
+    /// Only if the item has the attribute.
+    pub fn when_exists(self, attribute: &str) -> Self {
         self.when(|p| format!("attribute_exists({})", p.name(attribute)))
     }
 
-    pub(crate) fn when_absent(self, attribute: &str) -> Self {
+    /// Only if the item does not have the attribute.
+    pub fn when_absent(self, attribute: &str) -> Self {
         self.when(|p| format!("attribute_not_exists({})", p.name(attribute)))
     }
 
-    /// Only while the attribute is what was seen, or still absent.
-    pub(crate) fn when_still(self, attribute: &str, seen: Option<AttributeValue>) -> Self {
+    /// Only if the attribute still has the value that was read, or is still absent.
+    pub fn when_still(self, attribute: &str, seen: Option<AttributeValue>) -> Self {
         match seen {
             Some(value) => self.when(|p| format!("{} = {}", p.name(attribute), p.value(value))),
             None => self.when_absent(attribute),
         }
     }
 
-    pub(crate) fn into_parts(self) -> UpdateParts {
+    /// The texts and maps for a request.
+    pub fn into_parts(self) -> UpdateParts {
         let clause = |word: &str, parts: &[String]| {
             if parts.is_empty() {
                 String::new()
@@ -120,7 +146,7 @@ impl Update {
         }
     }
 
-    pub(super) fn into_sdk(self, table: &str) -> UpdateBuilder {
+    pub(crate) fn into_sdk(self, table: &str) -> UpdateBuilder {
         let parts = self.into_parts();
         SdkUpdate::builder()
             .table_name(table)

@@ -10,9 +10,11 @@ use zae_limiter_schema::{AttributeValue, Item, Malformed};
 
 use crate::Result;
 
-pub(crate) type SdkItem = HashMap<String, SdkValue>;
+/// An item in the SDK's form.
+pub type SdkItem = HashMap<String, SdkValue>;
 
-pub(crate) fn from_sdk_item(item: SdkItem) -> Result<Item> {
+/// An item as the schema reads it.
+pub fn from_sdk_item(item: SdkItem) -> Result<Item> {
     Ok(Item::from(from_sdk_map(item)?))
 }
 
@@ -49,14 +51,16 @@ fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     })
 }
 
-pub(crate) fn to_sdk_item(item: Item) -> SdkItem {
+/// An item as the SDK sends it.
+pub fn to_sdk_item(item: Item) -> SdkItem {
     item.into_inner()
         .into_iter()
         .map(|(name, value)| (name, to_sdk_value(value)))
         .collect()
 }
 
-pub(crate) fn to_sdk_value(value: AttributeValue) -> SdkValue {
+/// A value as the SDK sends it.
+pub fn to_sdk_value(value: AttributeValue) -> SdkValue {
     match value {
         AttributeValue::S(text) => SdkValue::S(text),
         AttributeValue::N(digits) => SdkValue::N(digits),
@@ -75,7 +79,8 @@ pub(crate) fn to_sdk_value(value: AttributeValue) -> SdkValue {
     }
 }
 
-pub(crate) fn to_sdk_key(key: &Key) -> SdkItem {
+/// A key as the SDK sends it.
+pub fn to_sdk_key(key: &Key) -> SdkItem {
     HashMap::from([
         ("PK".to_owned(), SdkValue::S(key.pk.clone())),
         ("SK".to_owned(), SdkValue::S(key.sk.clone())),

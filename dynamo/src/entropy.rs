@@ -1,24 +1,24 @@
-//! Chance, from a source that tests can seed.
+//! Randomness from a source that tests can seed.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The source of every random choice: jitter, ids, tokens. The same seed gives the same choices.
+/// The source of every random choice: jitter, ids and tokens. The same seed gives the same choices.
 #[derive(Debug)]
-pub(crate) struct Entropy {
+pub struct Entropy {
     source: Mutex<fastrand::Rng>,
 }
 
 impl Entropy {
     /// A source seeded by the operating system.
-    pub(crate) fn from_system() -> Self {
+    pub fn from_system() -> Self {
         Self {
             source: Mutex::new(fastrand::Rng::new()),
         }
     }
 
     /// A source whose choices are decided by the seed.
-    pub(crate) fn seeded(seed: u64) -> Self {
+    pub fn seeded(seed: u64) -> Self {
         Self {
             source: Mutex::new(fastrand::Rng::with_seed(seed)),
         }
@@ -29,18 +29,18 @@ impl Entropy {
     }
 
     /// 128 random bits.
-    pub(crate) fn bits(&self) -> u128 {
+    pub fn bits(&self) -> u128 {
         self.with(|source| source.u128(..))
     }
 
     /// A time from zero up to `most`: full jitter.
-    pub(crate) fn up_to(&self, most: Duration) -> Duration {
+    pub fn up_to(&self, most: Duration) -> Duration {
         let most = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
         Duration::from_micros(self.with(|source| source.u64(..=most)))
     }
 
     /// Random lower-case letters and digits, for ids and idempotency tokens.
-    pub(crate) fn text(&self, length: usize) -> String {
+    pub fn text(&self, length: usize) -> String {
         const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
         self.with(|source| {
             (0..length)

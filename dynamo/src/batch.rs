@@ -1,32 +1,30 @@
-//! Reading and deleting many items at once. What DynamoDB leaves unprocessed is asked for again: it is never taken
-//! for "absent" or "done".
+//! Reading and deleting many items at once. Keys that DynamoDB leaves unprocessed are sent again: they never count as
+//! absent or done.
 
 use std::collections::{BTreeSet, HashMap};
 
+use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::types::{DeleteRequest, KeysAndAttributes, WriteRequest};
 use zae_limiter_schema::Item;
 use zae_limiter_schema::keys::Key;
 
-use super::convert::{SdkItem, from_sdk_item, to_sdk_key};
-use super::{Budget, Table, key_of};
-use crate::Result;
-use crate::dynamo::failure::Failure;
+use crate::{Budget, CallError, Error, Result, SdkItem, Table, from_sdk_item, key_of, to_sdk_key};
 
 /// DynamoDB's limits.
-const MOST_READS: usize = 100;
-const MOST_DELETES: usize = 25;
+const MAX_READS: usize = 100;
+const MAX_DELETES: usize = 25;
 
 impl Table {
     /// The items that exist, by key.
-    pub(crate) async fn batch_get(
+    pub async fn batch_get(
         &self,
         keys: impl IntoIterator<Item = Key>,
         consistent: bool,
-        budget: Budget,
     ) -> Result<HashMap<Key, Item>> {
+        let budget = self.budget();
         let keys: Vec<Key> = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
         let mut found = HashMap::with_capacity(keys.len());
-        for chunk in keys.chunks(MOST_READS) {
+        for chunk in keys.chunks(MAX_READS) {
             let mut wanted: Vec<SdkItem> = chunk.iter().map(to_sdk_key).collect();
             let mut attempts = 0;
             while !wanted.is_empty() {
@@ -38,8 +36,8 @@ impl Table {
                 );
                 wanted = unprocessed;
                 attempts += 1;
-                if !wanted.is_empty() && !budget.pause(self, attempts).await {
-                    return Err(self.left_over("BatchGetItem", wanted.len(), budget));
+                if !wanted.is_empty() && !budget.pause(&self.entropy, attempts).await {
+                    return Err(self.left_over("BatchGetItem", wanted.len()));
                 }
             }
         }
@@ -57,7 +55,7 @@ impl Table {
             .set_keys(Some(keys))
             .consistent_read(consistent)
             .build()
-            .map_err(|error| self.malformed_request("BatchGetItem", &error.to_string()))?;
+            .map_err(|error| self.malformed_request("BatchGetItem", &error))?;
         let answer = self
             .send("BatchGetItem", budget, || {
                 self.client
@@ -83,9 +81,9 @@ impl Table {
     }
 
     /// Deletes items that may or may not be there.
-    pub(crate) async fn batch_delete(&self, keys: &[Key]) -> Result<()> {
+    pub async fn batch_delete(&self, keys: &[Key]) -> Result<()> {
         let table = self.name.as_str();
-        for chunk in keys.chunks(MOST_DELETES) {
+        for chunk in keys.chunks(MAX_DELETES) {
             let budget = self.budget();
             let mut wanted = chunk
                 .iter()
@@ -93,8 +91,8 @@ impl Table {
                     let delete = DeleteRequest::builder().set_key(Some(to_sdk_key(key))).build()?;
                     Ok(WriteRequest::builder().delete_request(delete).build())
                 })
-                .collect::<std::result::Result<Vec<_>, aws_sdk_dynamodb::error::BuildError>>()
-                .map_err(|error| self.malformed_request("BatchWriteItem", &error.to_string()))?;
+                .collect::<Result<Vec<_>, BuildError>>()
+                .map_err(|error| self.malformed_request("BatchWriteItem", &error))?;
             let mut attempts = 0;
             while !wanted.is_empty() {
                 let answer = self
@@ -111,24 +109,20 @@ impl Table {
                     .remove(table)
                     .unwrap_or_default();
                 attempts += 1;
-                if !wanted.is_empty() && !budget.pause(self, attempts).await {
-                    return Err(self.left_over("BatchWriteItem", wanted.len(), budget));
+                if !wanted.is_empty() && !budget.pause(&self.entropy, attempts).await {
+                    return Err(self.left_over("BatchWriteItem", wanted.len()));
                 }
             }
         }
         Ok(())
     }
 
-    fn left_over(&self, operation: &'static str, count: usize, budget: Budget) -> crate::Error {
-        Failure::Throttled(format!("{count} keys stayed unprocessed")).into_error(
-            operation,
-            self.name.as_str(),
-            &self.place,
-            budget.total(),
-        )
+    fn left_over(&self, operation: &'static str, count: usize) -> Error {
+        let text = format!("{count} keys stayed unprocessed");
+        self.failed(operation, CallError::Throttled(text))
     }
 
-    pub(crate) fn malformed_request(&self, operation: &'static str, why: &str) -> crate::Error {
-        Failure::Invalid(why.to_owned()).into_error(operation, self.name.as_str(), &self.place, self.budget)
+    pub(crate) fn malformed_request(&self, operation: &'static str, error: &BuildError) -> Error {
+        self.failed(operation, CallError::Invalid(error.to_string()))
     }
 }

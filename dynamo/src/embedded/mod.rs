@@ -1,5 +1,5 @@
-//! The table inside the process: an HTTP client for the AWS SDK that hands each request to a DynamoDB engine
-//! on SQLite instead of the network. Nothing else of this crate knows the difference.
+//! The table inside the process: an HTTP client of the AWS SDK that passes each request to a DynamoDB engine on SQLite
+//! instead of the network. Nothing else in this crate knows the difference.
 
 mod dispatch;
 mod file;
@@ -9,6 +9,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region, StalledStreamProtectionConfig};
+use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -21,7 +24,7 @@ use dynoxide::Database;
 
 use crate::{Error, Result};
 
-/// After how long a call looks whether somebody else holds the file.
+/// How long a call waits before it checks whether another process holds the file.
 const HELD_AFTER: Duration = Duration::from_millis(300);
 
 /// Another process keeps the file locked, and the request was not carried out.
@@ -48,8 +51,10 @@ pub struct EmbeddedStore {
 impl EmbeddedStore {
     /// A store that lives as long as the process.
     pub fn memory() -> Result<Self> {
-        let database = Database::memory()
-            .map_err(|error| Error::store("in-memory store", format!("cannot be opened: {error}")))?;
+        let database = Database::memory().map_err(|error| Error::Store {
+            place: "in-memory store".to_owned(),
+            reason: format!("cannot be opened: {error}"),
+        })?;
         Ok(Self { database, file: None })
     }
 
@@ -66,10 +71,24 @@ impl EmbeddedStore {
     }
 
     /// Where the store is kept, for messages.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         self.file
             .as_ref()
             .map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
+    }
+
+    /// An SDK configuration that sends every request to this store. Nobody would check signatures, so nothing is
+    /// signed.
+    pub fn sdk_config(&self) -> Builder {
+        aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("embedded"))
+            .endpoint_url("http://embedded.invalid")
+            .allow_no_auth()
+            .auth_scheme_preference([AuthSchemeId::from("noAuth")])
+            .retry_config(RetryConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+            .http_client(self.clone())
     }
 
     fn answer(&self, target: &str, body: &[u8]) -> Result<Answer, FileHeld> {

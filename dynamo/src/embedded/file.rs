@@ -1,4 +1,4 @@
-//! Opening a store's file: is it ours, and does somebody else hold it?
+//! Opening a store's file: whether it is ours, and whether another process holds it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dynoxide::Database;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{FileHeld, wording};
+use super::wording;
 use crate::{Error, Result};
 
 /// How long another process may keep the file while we open it.
@@ -18,7 +18,10 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 pub(super) async fn open(path: PathBuf) -> Result<Database> {
     tokio::task::spawn_blocking(move || open_blocking(&path))
         .await
-        .map_err(|error| Error::store("embedded store", format!("cannot be opened: {error}")))?
+        .map_err(|error| Error::Store {
+            place: "embedded store".to_owned(),
+            reason: format!("cannot be opened: {error}"),
+        })?
 }
 
 fn open_blocking(path: &Path) -> Result<Database> {
@@ -98,14 +101,14 @@ pub(super) async fn is_held(path: PathBuf) -> bool {
 }
 
 fn held(path: &Path) -> Error {
-    Error::from(FileHeld {
+    Error::FileHeld {
         path: path.to_owned(),
-    })
+    }
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::store(
-        &path.display().to_string(),
-        format!("cannot be used as an embedded store: {why}; name another file"),
-    )
+    Error::Store {
+        place: path.display().to_string(),
+        reason: format!("cannot be used as an embedded store: {why}; name another file"),
+    }
 }

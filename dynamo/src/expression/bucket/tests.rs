@@ -4,20 +4,17 @@
 mod draw;
 mod words;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
-use zae_limiter_schema::LimitName;
+use aws_sdk_dynamodb::Client;
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketKey, BucketWrite, ClientId, Condition, Field, Scalar, Statement,
-    WriteKind,
+    Action, Attr, Attributes, BucketKey, ClientId, Condition, Field, Scalar, Statement, WriteKind,
 };
+use zae_limiter_schema::{LimitName, StackName};
 
-use super::{Compiled, compile};
-use crate::dynamo::{from_sdk_item, to_sdk_key, to_sdk_value};
-use crate::store::WriteOutcome;
-use crate::{RateLimiter, Repository};
+use crate::{EmbeddedStore, Entropy, Table, Update, Updated, to_sdk_item, to_sdk_key};
 use draw::Draw;
 
 const NOW: i64 = 1_769_860_800_000;
@@ -35,7 +32,7 @@ fn key() -> BucketKey {
 
 /// A table of the engine that holds at most one bucket.
 struct Engine {
-    repository: Repository,
+    table: Table,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -45,16 +42,23 @@ impl Engine {
             .enable_all()
             .build()
             .unwrap();
-        let limiter = runtime.block_on(RateLimiter::embedded().build()).unwrap();
-        Self {
-            repository: limiter.repository().clone(),
-            runtime,
-        }
+        let store = EmbeddedStore::memory().unwrap();
+        let table = Table {
+            client: Client::from_conf(store.sdk_config().build()),
+            name: StackName::parse("limiter").unwrap(),
+            place: store.place(),
+            entropy: Arc::new(Entropy::seeded(1)),
+            budget: Duration::from_secs(10),
+            attempt: Duration::from_secs(3),
+            deadline: None,
+        };
+        runtime.block_on(table.create()).unwrap();
+        Self { table, runtime }
     }
 
     /// Makes the bucket like this, or absent.
     fn put(&self, item: Option<&Attributes>) {
-        let table = &self.repository.inner.table;
+        let table = &self.table;
         let key = to_sdk_key(&key().key());
         self.runtime.block_on(async {
             let Some(item) = item else {
@@ -62,12 +66,7 @@ impl Engine {
                 delete.set_key(Some(key)).send().await.unwrap();
                 return;
             };
-            let mut whole: HashMap<_, _> = item
-                .to_item()
-                .into_inner()
-                .into_iter()
-                .map(|(name, value)| (name, to_sdk_value(value)))
-                .collect();
+            let mut whole = to_sdk_item(item.to_item());
             whole.extend(key);
             let put = table.client.put_item().table_name(table.name.as_str());
             put.set_item(Some(whole)).send().await.unwrap();
@@ -76,38 +75,14 @@ impl Engine {
 
     /// The item after the statement, or nothing and the item that refused it.
     fn apply(&self, statement: &Statement) -> Result<Attributes, Option<Attributes>> {
-        let Compiled {
-            update,
-            condition,
-            names,
-            values,
-        } = compile(statement);
-        let table = &self.repository.inner.table;
-        let request = table
-            .client
-            .update_item()
-            .table_name(table.name.as_str())
-            .set_key(Some(to_sdk_key(&key().key())))
-            .update_expression(update)
-            .set_condition_expression(condition)
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values((!values.is_empty()).then_some(values))
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let read =
-            |item: HashMap<String, AttributeValue>| Attributes::from_item(&from_sdk_item(item).unwrap());
-        match self.runtime.block_on(request.send()) {
-            Ok(answer) => Ok(read(answer.attributes.unwrap())),
-            Err(error) => match error.into_service_error() {
-                UpdateItemError::ConditionalCheckFailedException(failed) => Err(failed.item.map(read)),
-                other => panic!("{other:?}: {statement:?}"),
-            },
-        }
+        self.send(Update::of(key().key()).statement(statement))
     }
 
-    fn write(&self, write: &BucketWrite) -> WriteOutcome {
-        self.runtime
-            .block_on(self.repository.inner.store.write_bucket(write))
+    fn send(&self, update: Update) -> Result<Attributes, Option<Attributes>> {
+        match self.runtime.block_on(self.table.update_once(update)).unwrap() {
+            Updated::Done(item) => Ok(Attributes::from_item(&item)),
+            Updated::ConditionFailed(item) => Err(item.as_ref().map(Attributes::from_item)),
+        }
     }
 }
 
@@ -145,14 +120,14 @@ fn random_writes_do_the_same_on_the_engine_and_in_the_interpreter() {
 
         engine.put(item.as_ref());
         let expected = item.clone().unwrap_or_default().apply(&write.statement());
-        match (expected, engine.write(&write)) {
-            (Ok(expected), WriteOutcome::Done(after)) => {
+        match (expected, engine.send(Update::from(&write))) {
+            (Ok(expected), Ok(after)) => {
                 assert_eq!(after, expected, "seed {seed}: {write:?}");
                 *kinds.entry(format!("{:?}", write.kind)).or_insert(0) += 1;
                 admitted += 1;
             }
-            (Err(_), WriteOutcome::Refused(found)) => {
-                assert_eq!(found, item, "seed {seed}: the refusal carries the item");
+            (Err(_), Err(found)) => {
+                assert_eq!(found, item, "seed {seed}: the answer carries the item");
                 refused += 1;
             }
             (expected, outcome) => panic!("seed {seed}: {expected:?} but {outcome:?}\n{write:?}"),

@@ -1,7 +1,8 @@
 //! Noticing a wrong clock by the time that the server's answers carry.
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::interceptors::BeforeDeserializationInterceptorContextRef;
@@ -9,48 +10,50 @@ use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-
-use crate::Clock;
+use zae_limiter_schema::Timestamp;
 
 /// Smaller differences are left alone: the header has whole seconds, and answers take time.
 const TOLERATED_MILLIS: i64 = 2_000;
 
 /// Reads the `Date` header of each answer and keeps by how much this machine's clock is off.
-#[derive(Debug, Clone)]
-pub(crate) struct ServerTime {
-    clock: Arc<dyn Clock>,
-    seen: Arc<Seen>,
+#[derive(Clone)]
+pub struct ServerTime {
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    offset: Arc<AtomicI64>,
 }
 
-#[derive(Debug, Default)]
-struct Seen {
-    offset: AtomicI64,
-    corrections: AtomicU64,
+impl fmt::Debug for ServerTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTime")
+            .field("offset", &self.offset)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ServerTime {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    /// Compares answers with what `now` says.
+    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self {
-            clock,
-            seen: Arc::new(Seen::default()),
+            now: Arc::new(now),
+            offset: Arc::default(),
         }
     }
 
-    /// The same client, whose answers are looked at.
-    pub(crate) fn watch(&self, client: &Client) -> Client {
+    /// The same client, whose answers are read.
+    pub fn watch(&self, client: &Client) -> Client {
         Client::from_conf(client.config().to_builder().interceptor(self.clone()).build())
     }
 
     /// What must be added to this machine's time, in milliseconds: 0 unless it is off by more than two seconds.
-    pub(crate) fn offset(&self) -> i64 {
-        self.seen.offset.load(Ordering::Relaxed)
+    pub fn offset(&self) -> i64 {
+        self.offset.load(Ordering::Relaxed)
     }
 
     fn observe(&self, date: &str) {
         let Ok(moment) = DateTime::from_str(date, Format::HttpDate) else {
             return;
         };
-        let (server, local) = (moment.secs().saturating_mul(1000), self.clock.now().millis());
+        let (server, local) = (moment.secs().saturating_mul(1000), (self.now)().millis());
         // The header is cut to the second: the server's time lies between it and the next one.
         let behind = server - local;
         let ahead = local - (server + 1000);
@@ -59,9 +62,8 @@ impl ServerTime {
         } else {
             0
         };
-        let before = self.seen.offset.swap(offset, Ordering::Relaxed);
+        let before = self.offset.swap(offset, Ordering::Relaxed);
         if offset != 0 && before == 0 {
-            self.seen.corrections.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 offset_ms = offset,
                 "this machine's clock is wrong; the server's time is used instead"
@@ -91,13 +93,10 @@ impl Intercept for ServerTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ManualClock;
-    use zae_limiter_schema::Timestamp;
 
     fn watch(local: &str) -> ServerTime {
-        ServerTime::new(Arc::new(ManualClock::at(
-            Timestamp::parse(local).unwrap_or_default(),
-        )))
+        let now = Timestamp::parse(local).unwrap_or_default();
+        ServerTime::new(move || now)
     }
 
     #[test]

@@ -7,8 +7,8 @@ use zae_limiter_schema::bucket::{
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
-use super::super::{Compiled, compile};
 use super::{NOW, client, key};
+use crate::{Update, UpdateParts};
 
 fn terms() -> BucketConfig {
     let limits = ["rpm:60", "tpm:600"].map(|text| text.parse::<Limit>().unwrap());
@@ -44,7 +44,7 @@ fn item(terms: &BucketConfig, tokens: [i128; 2]) -> Attributes {
     item
 }
 
-fn compiled(tokens: [i128; 2], debits: [i128; 2]) -> Compiled {
+fn parts(tokens: [i128; 2], debits: [i128; 2]) -> UpdateParts {
     let terms = terms();
     let Ok(Decoded::Bucket(image)) = item(&terms, tokens).decode() else {
         panic!("no bucket")
@@ -71,11 +71,11 @@ fn compiled(tokens: [i128; 2], debits: [i128; 2]) -> Compiled {
     let write = evaluation
         .write(key(), &batch, slot, Incarnation::from_random(1))
         .unwrap();
-    compile(&write.statement())
+    Update::from(&write).into_parts()
 }
 
-fn value(compiled: &Compiled, name: &str) -> String {
-    match &compiled.values[name] {
+fn value(parts: &UpdateParts, name: &str) -> String {
+    match &parts.values.as_ref().unwrap()[name] {
         AttributeValue::N(text) | AttributeValue::S(text) => text.clone(),
         other => panic!("{other:?}"),
     }
@@ -83,18 +83,18 @@ fn value(compiled: &Compiled, name: &str) -> String {
 
 #[test]
 fn a_touch_adds_within_the_range_for_which_it_is_exact() {
-    let compiled = compiled([10_000, 100_000], [1_000, 5_000]);
+    let parts = parts([10_000, 100_000], [1_000, 5_000]);
     assert_eq!(
-        compiled.update,
+        parts.update,
         "SET #a0 = :v0 ADD #a1 :v1, #a2 :v2, #a3 :v3, #a4 :v4, #a5 :v5"
     );
     assert_eq!(
-        compiled.condition.as_deref().unwrap(),
+        parts.condition.as_deref().unwrap(),
         "#a6 = :v6 AND #a0 = :v7 AND #a7 >= :v8 AND #a1 >= :v9 AND #a1 <= :v10 AND #a3 >= :v11 AND #a3 <= :v12 \
          AND (attribute_not_exists(#a8) OR #a8 > :v13)"
     );
     let names: Vec<_> = (0..9)
-        .map(|index| compiled.names[&format!("#a{index}")].as_str())
+        .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
         .collect();
     let expected = [
         "o_me00", "b_rpm_tk", "b_rpm_tc", "b_tpm_tk", "b_tpm_tc", "ev", "cf", "rf", "ttl",
@@ -110,25 +110,25 @@ fn a_touch_adds_within_the_range_for_which_it_is_exact() {
         (":v12", "570000"),
         (":v7", "7"),
     ] {
-        assert_eq!(value(&compiled, name), expected, "{name}");
+        assert_eq!(value(&parts, name), expected, "{name}");
     }
 }
 
 #[test]
 fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
     // The first needs its refill, the second is full.
-    let compiled = compiled([500, 590_000], [2_000, 0]);
+    let parts = parts([500, 590_000], [2_000, 0]);
     assert_eq!(
-        compiled.update,
+        parts.update,
         "SET #a0 = :v0, #a1 = :v1, #a2 = :v2, #a6 = :v5 REMOVE #a4, #a7 ADD #a3 :v3, #a5 :v4, #a8 :v6"
     );
     assert_eq!(
-        compiled.condition.as_deref().unwrap(),
+        parts.condition.as_deref().unwrap(),
         "#a9 = :v7 AND #a0 = :v8 AND #a1 = :v9 AND #a3 >= :v10 AND #a3 <= :v11 AND #a6 >= :v12 \
          AND (attribute_not_exists(#a2) OR #a2 <= :v13)"
     );
     let names: Vec<_> = (0..10)
-        .map(|index| compiled.names[&format!("#a{index}")].as_str())
+        .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
         .collect();
     let expected = [
         "o_me00", "rf", "ttl", "b_rpm_tk", "b_rpm_rr", "b_rpm_tc", "b_tpm_tk", "b_tpm_rr", "ev", "cf",
@@ -143,6 +143,6 @@ fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
         (":v11", "57000"),
         (":v12", "570000"),
     ] {
-        assert_eq!(value(&compiled, name), expected, "{name}");
+        assert_eq!(value(&parts, name), expected, "{name}");
     }
 }

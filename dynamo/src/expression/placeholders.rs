@@ -5,21 +5,23 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use zae_limiter_schema::AttributeValue;
 
-use super::to_sdk_value;
+use crate::to_sdk_value;
 
-pub(crate) type Names = Option<HashMap<String, String>>;
-pub(crate) type Values = Option<HashMap<String, SdkValue>>;
+/// Attributes by placeholder; none if empty.
+pub type Names = Option<HashMap<String, String>>;
+/// Values by placeholder; none if empty.
+pub type Values = Option<HashMap<String, SdkValue>>;
 
 /// Collects what an expression refers to.
 #[derive(Debug, Default)]
-pub(crate) struct Placeholders {
+pub struct Placeholders {
     names: Vec<String>,
     values: Vec<SdkValue>,
 }
 
 impl Placeholders {
     /// The placeholder of an attribute; the same one each time.
-    pub(crate) fn name(&mut self, attribute: &str) -> String {
+    pub fn name(&mut self, attribute: &str) -> String {
         let index = self
             .names
             .iter()
@@ -32,13 +34,21 @@ impl Placeholders {
     }
 
     /// The placeholder of a value.
-    pub(crate) fn value(&mut self, value: AttributeValue) -> String {
+    pub fn value(&mut self, value: AttributeValue) -> String {
         self.values.push(to_sdk_value(value));
         format!(":v{}", self.values.len() - 1)
     }
 
-    /// Both maps, in the form of the SDK: absent when there is nothing in them.
-    pub(crate) fn into_maps(self) -> (Names, Values) {
+    /// An expression with its own names and values.
+    pub fn expression(write: impl FnOnce(&mut Self) -> String) -> (String, Names, Values) {
+        let mut placeholders = Self::default();
+        let text = write(&mut placeholders);
+        let (names, values) = placeholders.into_maps();
+        (text, names, values)
+    }
+
+    /// Both maps, in the form of the SDK.
+    pub fn into_maps(self) -> (Names, Values) {
         fn indexed<T>(sign: &str, all: Vec<T>) -> Option<HashMap<String, T>> {
             let map: HashMap<_, _> = all
                 .into_iter()

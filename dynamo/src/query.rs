@@ -6,29 +6,31 @@ use std::fmt::Write as _;
 use zae_limiter_schema::keys::{GSI1, GSI2, GSI3, Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
 
-use super::convert::{SdkItem, from_sdk_item, to_sdk_item};
-use super::{Placeholders, Table};
-use crate::Result;
+use crate::{Placeholders, Result, SdkItem, Table, from_sdk_item, to_sdk_item};
 
 /// Which part of a partition.
 #[derive(Debug, Clone)]
-pub(crate) enum Sort {
+pub enum Sort {
+    /// All of it.
     All,
+    /// Sort keys with this prefix.
     StartsWith(String),
     /// Both ends included.
     Between(String, String),
 }
 
-/// A condition on items that are read, applied by DynamoDB.
+/// A condition on the items, applied by DynamoDB.
 #[derive(Debug, Clone)]
-pub(crate) enum Filter {
+pub enum Filter {
+    /// The attribute has this value.
     Equals(&'static str, AttributeValue),
+    /// The attribute lies between these values, both included.
     Between(&'static str, AttributeValue, AttributeValue),
 }
 
 /// A range of one partition of the table or of an index.
 #[derive(Debug, Clone)]
-pub(crate) struct Query {
+pub struct Query {
     index: Option<&'static str>,
     partition: String,
     sort: Sort,
@@ -40,13 +42,26 @@ pub(crate) struct Query {
 
 /// One page, and where the next one starts.
 #[derive(Debug)]
-pub(crate) struct RawPage {
-    pub(crate) items: Vec<Item>,
-    pub(crate) next: Option<SdkItem>,
+pub struct RawPage {
+    /// The items.
+    pub items: Vec<Item>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<SdkItem>,
+}
+
+impl RawPage {
+    fn new(items: Option<Vec<SdkItem>>, next: Option<SdkItem>) -> Result<Self> {
+        let items = items.unwrap_or_default().into_iter().map(from_sdk_item);
+        Ok(Self {
+            items: items.collect::<Result<_>>()?,
+            next: next.filter(|key| !key.is_empty()),
+        })
+    }
 }
 
 impl Query {
-    pub(crate) fn table(partition: String, sort: Sort) -> Self {
+    /// A range of the table.
+    pub fn table(partition: String, sort: Sort) -> Self {
         Self {
             index: None,
             partition,
@@ -58,39 +73,49 @@ impl Query {
         }
     }
 
-    pub(crate) fn index(index: &'static str, partition: String, sort: Sort) -> Self {
+    /// A range of an index.
+    pub fn index(index: &'static str, partition: String, sort: Sort) -> Self {
         Self {
             index: Some(index),
             ..Self::table(partition, sort)
         }
     }
 
-    pub(crate) fn filter(mut self, filter: Filter) -> Self {
+    /// Keeps only the items that pass the filter.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
         self
     }
 
-    pub(crate) fn newest_first(mut self) -> Self {
+    /// Reads from the end.
+    #[must_use]
+    pub fn newest_first(mut self) -> Self {
         self.newest_first = true;
         self
     }
 
-    pub(crate) fn consistent(mut self) -> Self {
+    /// Reads what was written last.
+    #[must_use]
+    pub fn consistent(mut self) -> Self {
         self.consistent = true;
         self
     }
 
-    pub(crate) fn keys_only(mut self) -> Self {
+    /// Reads only keys.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
         self
     }
 
-    pub(crate) fn is_filtered(&self) -> bool {
+    /// True if there is a filter.
+    pub fn is_filtered(&self) -> bool {
         !self.filters.is_empty()
     }
 
     /// Partition and sort key of the table or index.
-    pub(crate) fn key_attributes(&self) -> (&'static str, &'static str) {
+    pub fn key_attributes(&self) -> (&'static str, &'static str) {
         match self.index {
             Some(GSI1) => (attribute::GSI1PK, attribute::GSI1SK),
             Some(GSI2) => (attribute::GSI2PK, attribute::GSI2SK),
@@ -100,7 +125,7 @@ impl Query {
     }
 
     /// Where a page starts that follows the item with these keys.
-    pub(crate) fn start_after(&self, key: &Key, in_index: Option<&Key>) -> SdkItem {
+    pub fn start_after(&self, key: &Key, in_index: Option<&Key>) -> SdkItem {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let mut start = HashMap::from([
             (attribute::PK.to_owned(), text(&key.pk)),
@@ -115,7 +140,7 @@ impl Query {
     }
 
     /// True if an item with these keys is in the range.
-    pub(crate) fn holds(&self, key: &Key, in_index: Option<&Key>) -> bool {
+    pub fn holds(&self, key: &Key, in_index: Option<&Key>) -> bool {
         let place = match (self.index, in_index) {
             (None, None) => key,
             (Some(_), Some(in_index)) => in_index,
@@ -131,8 +156,8 @@ impl Query {
 }
 
 impl Table {
-    /// One page, as long as DynamoDB makes it, or at most `most` items before filtering.
-    pub(crate) async fn query_page(
+    /// One page, as long as DynamoDB makes it, or of at most `most` items before filtering.
+    pub async fn query_page(
         &self,
         query: &Query,
         start: Option<SdkItem>,
@@ -191,20 +216,11 @@ impl Table {
                     .send()
             })
             .await?;
-        let items = answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(from_sdk_item)
-            .collect::<Result<_>>()?;
-        Ok(RawPage {
-            items,
-            next: answer.last_evaluated_key.filter(|key| !key.is_empty()),
-        })
+        RawPage::new(answer.items, answer.last_evaluated_key)
     }
 
     /// One page of a scan for items with this sort key.
-    pub(crate) async fn scan_page(&self, sort_key: &str, start: Option<SdkItem>) -> Result<RawPage> {
+    pub async fn scan_page(&self, sort_key: &str, start: Option<SdkItem>) -> Result<RawPage> {
         let text = AttributeValue::S(sort_key.to_owned());
         self.scan(start, |p| {
             format!("{} = {}", p.name(attribute::SK), p.value(text))
@@ -212,8 +228,8 @@ impl Table {
         .await
     }
 
-    /// One page of a scan for items whose sort key starts so.
-    pub(crate) async fn scan_prefix_page(&self, prefix: &str, start: Option<SdkItem>) -> Result<RawPage> {
+    /// One page of a scan for items whose sort key has this prefix.
+    pub async fn scan_prefix_page(&self, prefix: &str, start: Option<SdkItem>) -> Result<RawPage> {
         let text = AttributeValue::S(prefix.to_owned());
         self.scan(start, |p| {
             format!("begins_with({}, {})", p.name(attribute::SK), p.value(text))
@@ -226,9 +242,7 @@ impl Table {
         start: Option<SdkItem>,
         filter: impl FnOnce(&mut Placeholders) -> String,
     ) -> Result<RawPage> {
-        let mut placeholders = Placeholders::default();
-        let filter = filter(&mut placeholders);
-        let (names, values) = placeholders.into_maps();
+        let (filter, names, values) = Placeholders::expression(filter);
         let answer = self
             .send("Scan", self.budget(), || {
                 self.client
@@ -242,20 +256,11 @@ impl Table {
                     .send()
             })
             .await?;
-        let items = answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(from_sdk_item)
-            .collect::<Result<_>>()?;
-        Ok(RawPage {
-            items,
-            next: answer.last_evaluated_key.filter(|key| !key.is_empty()),
-        })
+        RawPage::new(answer.items, answer.last_evaluated_key)
     }
 
     /// Every item of the range.
-    pub(crate) async fn query_all(&self, query: &Query) -> Result<Vec<Item>> {
+    pub async fn query_all(&self, query: &Query) -> Result<Vec<Item>> {
         let mut items = vec![];
         let mut start = None;
         loop {

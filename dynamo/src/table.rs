@@ -1,0 +1,162 @@
+//! One table, and calls for single items.
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use tokio::time::Instant;
+use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::{AttributeValue, Item, StackName};
+
+use crate::{
+    Budget, CallError, Entropy, Error, Result, SdkItem, Update, UpdateParts, from_sdk_item, to_sdk_key,
+};
+
+/// One table, and how long its calls may take.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// The SDK's client. Its own retries must be off.
+    pub client: Client,
+    /// The name of the table, which is the name of its stack.
+    pub name: StackName,
+    /// Region, endpoint or file, for messages.
+    pub place: String,
+    /// Where jitter and idempotency tokens come from.
+    pub entropy: Arc<Entropy>,
+    /// How long a call may take in all, retries included.
+    pub budget: Duration,
+    /// How long one attempt may take.
+    pub attempt: Duration,
+    /// When everything must be over, if the calls are parts of one operation.
+    pub deadline: Option<Instant>,
+}
+
+/// What became of a write that was sent once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Updated {
+    /// It happened; this is the item now.
+    Done(Item),
+    /// Its condition was false; this is the item, if there is one.
+    ConditionFailed(Option<Item>),
+}
+
+impl Table {
+    /// The time that one call has, starting now, or what is left of the operation that it is part of.
+    pub fn budget(&self) -> Budget {
+        match self.deadline {
+            Some(deadline) => Budget::until(deadline, self.attempt),
+            None => Budget::starting_now(self.budget, self.attempt),
+        }
+    }
+
+    /// The item with this key.
+    pub async fn get(&self, key: &Key, consistent: bool) -> Result<Option<Item>> {
+        let answer = self
+            .send("GetItem", self.budget(), || {
+                self.client
+                    .get_item()
+                    .table_name(self.name.as_str())
+                    .set_key(Some(to_sdk_key(key)))
+                    .consistent_read(consistent)
+                    .send()
+            })
+            .await?;
+        answer.item.map(from_sdk_item).transpose()
+    }
+
+    /// Writes one item, with retries. `Ok(false)` means that the condition was false.
+    pub async fn update(&self, update: Update) -> Result<bool> {
+        let request = self.update_request(update.into_parts());
+        let sent = self.send("UpdateItem", self.budget(), || request.clone().send());
+        match sent.await {
+            Ok(_) => Ok(true),
+            Err(error) if error.cause() == Some(&CallError::ConditionFailed) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a write once, without a timeout. For writes that must not be carried out twice.
+    pub async fn update_once(&self, update: Update) -> Result<Updated> {
+        let request = self
+            .update_request(update.into_parts())
+            .return_values(ReturnValue::AllNew)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let item = |item: Option<SdkItem>| {
+            item.filter(|item| !item.is_empty())
+                .map(from_sdk_item)
+                .transpose()
+        };
+        match request.send().await {
+            Ok(answer) => Ok(Updated::Done(item(answer.attributes)?.unwrap_or_default())),
+            Err(error) => match CallError::from(&error) {
+                CallError::ConditionFailed => {
+                    Ok(Updated::ConditionFailed(match error.into_service_error() {
+                        UpdateItemError::ConditionalCheckFailedException(failed) => item(failed.item)?,
+                        _ => None,
+                    }))
+                }
+                cause => Err(self.failed("UpdateItem", cause)),
+            },
+        }
+    }
+
+    fn update_request(&self, parts: UpdateParts) -> UpdateItemFluentBuilder {
+        self.client
+            .update_item()
+            .table_name(self.name.as_str())
+            .set_key(Some(to_sdk_key(&parts.key)))
+            .update_expression(parts.update)
+            .set_condition_expression(parts.condition)
+            .set_expression_attribute_names(parts.names)
+            .set_expression_attribute_values(parts.values)
+    }
+
+    /// Sends the request until it succeeds, cannot succeed, or the budget is used up.
+    pub(crate) async fn send<T, E, Sent>(
+        &self,
+        operation: &'static str,
+        budget: Budget,
+        mut request: impl FnMut() -> Sent,
+    ) -> Result<T>
+    where
+        E: ProvideErrorMetadata + StdError + Send + Sync + 'static,
+        Sent: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    {
+        let call = || {
+            let sent = request();
+            async { sent.await.map_err(|error| CallError::from(&error)) }
+        };
+        let sent = budget.retry(&self.entropy, call).await;
+        sent.map_err(|cause| self.failed(operation, cause))
+    }
+
+    /// The error of an operation on this table.
+    pub(crate) fn failed(&self, operation: &'static str, cause: CallError) -> Error {
+        Error::Call {
+            operation,
+            table: self.name.to_string(),
+            place: self.place.clone(),
+            within: self.budget,
+            cause,
+        }
+    }
+}
+
+/// The key of an item that was read.
+pub fn key_of(item: &Item) -> Option<Key> {
+    let text = |attribute: &str| match item.get(attribute) {
+        Some(AttributeValue::S(text)) => Some(text.clone()),
+        _ => None,
+    };
+    Some(Key {
+        pk: text("PK")?,
+        sk: text("SK")?,
+    })
+}
