@@ -115,6 +115,12 @@ impl Deployed {
         }
     }
 
+    /// A stack of this template, for tests.
+    #[cfg(test)]
+    pub(crate) fn test(body: &str) -> Self {
+        Self::new(tests::described("CREATE_COMPLETE", &[], &[]), body)
+    }
+
     /// An empty stack that waits for its first change set.
     pub(crate) fn in_review(stack: Described, change_sets: Vec<String>) -> Self {
         Self {
@@ -166,6 +172,12 @@ impl Deployed {
         let resource = self.template.as_ref()?.resource(&function.ids().function)?;
         resource.get("Properties")?.get("Code").cloned()
     }
+
+    /// The processor that a function runs on now.
+    pub(crate) fn architecture_of(&self, function: LambdaFunction) -> Option<&str> {
+        let resource = self.template.as_ref()?.resource(&function.ids().function)?;
+        resource["Properties"]["Architectures"][0].as_str()
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    fn described(status: &str, tags: &[(&str, &str)], parameters: &[(&str, &str)]) -> Described {
+    pub(super) fn described(status: &str, tags: &[(&str, &str)], parameters: &[(&str, &str)]) -> Described {
         let map = |pairs: &[(&str, &str)]| {
             pairs
                 .iter()

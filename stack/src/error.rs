@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use zae_limiter_template::LambdaFunction;
+use zae_limiter_template::{Architecture, LambdaFunction};
 
 use crate::cause::Cause;
 use crate::cloud::failure::is_throttling;
@@ -100,6 +100,36 @@ pub enum Error {
     NotAnArchive {
         /// The file.
         origin: String,
+    },
+
+    /// An archive for another processor.
+    #[error(
+        "the archive of the {function} is built for {found}, and the options have lambda_architecture {wanted}; build it with \
+         `make functions ARCH={wanted}`, or set lambda_architecture to {found}"
+    )]
+    WrongArchitecture {
+        /// Whose.
+        function: LambdaFunction,
+        /// What the program in the archive is built for.
+        found: Architecture,
+        /// What the options name.
+        wanted: Architecture,
+    },
+
+    /// The options name another processor and there is no archive for it.
+    #[error(
+        "the {function} of stack {stack:?} runs on {deployed}, the options have lambda_architecture {wanted}, and no archive for \
+         that was given; build it with `make functions ARCH={wanted}`"
+    )]
+    ArchitectureChanged {
+        /// Whose.
+        function: LambdaFunction,
+        /// The stack's name.
+        stack: String,
+        /// What it runs on now.
+        deployed: String,
+        /// What the options name.
+        wanted: Architecture,
     },
 
     /// The bucket for archives belongs to another account, which could change the functions' code.

@@ -7,6 +7,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
+use zae_limiter_template::{Architecture, LambdaFunction};
+
+use super::elf;
 use crate::Error;
 
 /// The first bytes of every non-empty zip archive.
@@ -43,6 +46,22 @@ impl Archive {
             source,
         })?;
         Self::new(bytes, &path.display().to_string())
+    }
+
+    /// Refuses a program that the function's processor cannot run.
+    pub(crate) fn check_architecture(
+        &self,
+        function: LambdaFunction,
+        wanted: Architecture,
+    ) -> Result<(), Error> {
+        match elf::architecture(&self.bytes) {
+            Some(found) if found != wanted => Err(Error::WrongArchitecture {
+                function,
+                found,
+                wanted,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// `{sha256}.zip`.

@@ -1,6 +1,7 @@
 //! Where the functions' code comes from.
 
 mod archive;
+mod elf;
 mod publish;
 
 pub(crate) use archive::Archive;
@@ -74,6 +75,9 @@ impl Code {
                     None => None,
                 },
             };
+            if let Some(archive) = &archive {
+                archive.check_architecture(function, options.lambda_architecture())?;
+            }
             archive.and_then(|archive| archives.insert(function, archive));
         }
         Ok(Loaded { named, archives })
@@ -144,7 +148,10 @@ impl Loaded {
                 bucket: CodeBucket::of(options),
                 key: archive.key(),
             });
-            let location = given.or_else(|| deployed?.code_of(function).map(CodeLocation::Deployed));
+            let location = match given {
+                Some(given) => Some(given),
+                None => kept(stack, function, options, deployed)?,
+            };
             let Some(location) = location else {
                 return Err(Error::CodeMissing {
                     function,
@@ -155,6 +162,30 @@ impl Loaded {
             code = code.with(function, location);
         }
         Ok(code)
+    }
+}
+
+/// The code that a function has now. It stays only if it is for the processor that the options name.
+fn kept(
+    stack: &str,
+    function: LambdaFunction,
+    options: &StackOptions,
+    deployed: Option<&Deployed>,
+) -> Result<Option<CodeLocation>, Error> {
+    let Some((deployed, code)) = deployed.and_then(|deployed| Some((deployed, deployed.code_of(function)?)))
+    else {
+        return Ok(None);
+    };
+    match deployed.architecture_of(function) {
+        Some(built_for) if built_for != options.lambda_architecture().as_str() => {
+            Err(Error::ArchitectureChanged {
+                function,
+                stack: stack.to_owned(),
+                deployed: built_for.to_owned(),
+                wanted: options.lambda_architecture(),
+            })
+        }
+        _ => Ok(Some(CodeLocation::Deployed(code))),
     }
 }
 
@@ -227,5 +258,55 @@ mod tests {
             code.load(&options()).await,
             Err(Error::NotAnArchive { .. })
         ));
+    }
+
+    #[tokio::test]
+    async fn an_archive_for_another_processor_is_refused_before_anything_happens() {
+        let mut program = b"\x7fELF".to_vec();
+        program.resize(18, 0);
+        program.extend(0xb7_u16.to_le_bytes());
+        let mut archive = b"PK\x03\x04".to_vec();
+        archive.resize(26, 0);
+        archive.extend([9, 0, 0, 0]);
+        archive.extend(b"bootstrap");
+        archive.extend(program);
+        let code = Code::bundled([(LambdaFunction::Aggregator, archive)]);
+        let error = code.load(&options()).await.unwrap_err().to_string();
+        assert!(
+            error.contains("arm64") && error.contains("lambda_architecture x86_64"),
+            "{error}"
+        );
+        let arm = options()
+            .to_builder()
+            .lambda_architecture("arm64")
+            .build()
+            .unwrap();
+        assert_eq!(code.load(&arm).await.unwrap().archives.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn another_processor_needs_an_archive_for_it() {
+        let code = FunctionCode::none().with(
+            LambdaFunction::Aggregator,
+            CodeLocation::Object {
+                bucket: CodeBucket::Artifacts,
+                key: "a.zip".to_owned(),
+            },
+        );
+        let name = zae_limiter_template::StackName::parse("demo").unwrap();
+        let template = zae_limiter_template::render(&name, &options(), &code).unwrap();
+        let deployed = Deployed::test(&template.to_json());
+        let loaded = Code::AsDeployed.load(&options()).await.unwrap();
+        assert!(loaded.locations("demo", &options(), Some(&deployed)).is_ok());
+        let arm = options()
+            .to_builder()
+            .lambda_architecture("arm64")
+            .build()
+            .unwrap();
+        let error = loaded
+            .locations("demo", &arm, Some(&deployed))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("make functions ARCH=arm64"), "{error}");
     }
 }
