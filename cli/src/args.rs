@@ -142,6 +142,8 @@ pub(crate) enum Command {
     Delete(stack::delete::Arguments),
     /// Write the CloudFormation template or a Terraform module
     CfnTemplate(Box<stack::template::Arguments>),
+    /// Print an IAM policy for people, pipelines or applications
+    Policy(Box<stack::policy::Arguments>),
     /// Write the deployment package of a Lambda function
     LambdaExport(stack::lambda_export::Arguments),
     /// Show the versions of this command and the table

@@ -1,22 +1,20 @@
-//! What can go wrong between options and a template.
+//! Errors between options and a template.
 
 use crate::check::Finding;
 use crate::model::LogicalId;
 use crate::options::InvalidOptions;
 use crate::resources::LambdaFunction;
 
-/// Why there is no template.
+/// Why no template could be rendered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Some options are not what they must be; all of them are listed.
+    /// Some options are invalid; all of them are listed.
     #[error(transparent)]
     Options(#[from] InvalidOptions),
 
     /// The options file is neither YAML nor JSON of the known fields.
-    #[error(
-        "the options file cannot be read: {source}; see the documentation of StackOptions for its fields"
-    )]
+    #[error("the options file is invalid: {source}; StackOptions documents its fields")]
     OptionsFile {
         /// Where and why.
         source: serde_yaml::Error,
@@ -29,9 +27,9 @@ pub enum Error {
         source: serde_json::Error,
     },
 
-    /// A function is switched on and nobody said where its code is.
+    /// A function is enabled and has no code.
     #[error(
-        "the {function} is part of the stack but its code is not given; give the location of its archive or set {} to false",
+        "the {function} is enabled but has no code; give the location of its archive or set {} to false",
         function.switch()
     )]
     CodeMissing {
@@ -39,28 +37,28 @@ pub enum Error {
         function: LambdaFunction,
     },
 
-    /// Not a logical id.
-    #[error("logical id {id:?}: 1 to 255 letters and digits, nothing else")]
+    /// An invalid logical id.
+    #[error("logical id {id:?} must have 1 to 255 letters and digits, and nothing else")]
     LogicalId {
         /// What was given.
         id: String,
     },
 
-    /// A second resource, parameter or output with one id.
-    #[error("{id} is in the model already; choose another logical id, or patch the one that is there")]
+    /// A second resource, parameter or output with the same id.
+    #[error("{id} is already in the model; choose another logical id, or patch the existing resource")]
     Taken {
         /// The id.
         id: LogicalId,
     },
 
-    /// A patch for nothing.
-    #[error("the model has no resource {id}; it may be switched off by the options")]
+    /// A patch for a resource that does not exist.
+    #[error("the model has no resource {id}; the options may have disabled it")]
     NoSuchResource {
         /// The id.
         id: LogicalId,
     },
 
-    /// A patch that does not fit.
+    /// A patch that cannot be applied.
     #[error("{id}: {pointer:?} cannot be changed: {problem}")]
     Patch {
         /// The resource.
@@ -71,7 +69,7 @@ pub enum Error {
         problem: String,
     },
 
-    /// A construct that is no JSON.
+    /// A construct that cannot be serialized.
     #[error("{id} cannot be rendered: {source}")]
     Construct {
         /// The resource.
@@ -80,8 +78,8 @@ pub enum Error {
         source: serde_json::Error,
     },
 
-    /// The template breaks rules; all of them are listed.
-    #[error("the template breaks {} of the rules: {}", findings.len(), list(findings))]
+    /// The template breaks rules; every finding is listed.
+    #[error("the template has {} findings: {}", findings.len(), list(findings))]
     Rules {
         /// What and where.
         findings: Vec<Finding>,

@@ -1,6 +1,6 @@
-//! What a zae-limiter stack is: options, a typed model of its resources, and the template they become.
+//! The zae-limiter stack: options, a typed model of its resources, and the template that they become.
 //!
-//! Pure: nothing here talks to AWS. `zae-limiter-stack` deploys what this crate renders.
+//! This crate makes no AWS calls. `zae-limiter-stack` deploys what it renders.
 //!
 //! ```
 //! use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction, StackName, StackOptions, render};
@@ -16,12 +16,12 @@
 //!
 //! | To find | Look in |
 //! |---|---|
-//! | what can be chosen | [`StackOptions`] |
-//! | resources and references, and how to add your own | [`model`] |
-//! | which resources a stack of ours has | [`Model::of_stack`](model::Model::of_stack) |
-//! | rules that every template keeps | [`check`] |
+//! | the options of a stack | [`StackOptions`] |
+//! | resources, references, and how to add your own | [`model`] |
+//! | the resources of a stack | [`Model::of_stack`](model::Model::of_stack) |
+//! | the rules that every template must keep | [`check`] |
 //! | CloudFormation and Terraform files | [`Template`], [`export`] |
-//! | what somebody who deploys must be allowed | [`deployer`] |
+//! | IAM policies for deployers and applications | [`deployer`] |
 
 pub mod check;
 pub mod deployer;
@@ -47,10 +47,10 @@ pub use resources::{
 };
 pub use zae_limiter_schema::{StackName, WindowKind};
 
-/// The release that this code is of. Templates and tags tell it.
+/// The release of this crate, which templates and tags carry.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The template of a stack.
+/// Renders the template of a stack.
 pub fn render(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Template, Error> {
     model::Model::of_stack(name, options, code)?.render()
 }

@@ -232,6 +232,45 @@ fn thresholds_reach_the_alarms() {
 }
 
 #[test]
+fn a_stopped_mapping_raises_an_alarm_and_a_quiet_table_does_not() {
+    let template = template(StackOptions::builder());
+    for function in ["Aggregator", "Archiver"] {
+        let mapping = format!("{function}EventSourceMapping");
+        assert_eq!(
+            properties(&template, &mapping)["MetricsConfig"],
+            json!({ "Metrics": ["EventCount"] })
+        );
+        let of_mapping = json!([{ "Name": "EventSourceMappingUUID", "Value": { "Ref": mapping } }]);
+        let stopped = properties(&template, &format!("{function}StoppedAlarm"));
+        assert_eq!(stopped["MetricName"], "PolledEventCount");
+        assert_eq!(stopped["Dimensions"], of_mapping);
+        // A quiet table reports 0, which is not below 0; a mapping that does not read reports nothing.
+        assert_eq!(
+            (
+                &stopped["ComparisonOperator"],
+                &stopped["Threshold"],
+                &stopped["TreatMissingData"]
+            ),
+            (&json!("LessThanThreshold"), &json!(0), &json!("breaching"))
+        );
+        let failed = properties(&template, &format!("{function}FailedEventsAlarm"));
+        assert_eq!(failed["MetricName"], "FailedInvokeEventCount");
+        assert_eq!(failed["Dimensions"], of_mapping);
+        assert_eq!(failed["TreatMissingData"], "notBreaching");
+        for (alarm, metric) in [
+            ("Throttle", "Throttles"),
+            ("Destination", "DestinationDeliveryFailures"),
+        ] {
+            let alarm = properties(&template, &format!("{function}{alarm}Alarm"));
+            assert_eq!(alarm["MetricName"], metric);
+            let function =
+                json!([{ "Name": "FunctionName", "Value": { "Ref": format!("{function}Function") } }]);
+            assert_eq!(alarm["Dimensions"], function);
+        }
+    }
+}
+
+#[test]
 fn every_alarm_tells_the_topic_when_it_begins_and_when_it_is_over() {
     let template = template(StackOptions::builder().alarm_sns_topic(variants::TOPIC));
     let alarms = template
@@ -247,7 +286,7 @@ fn every_alarm_tells_the_topic_when_it_begins_and_when_it_is_over() {
         assert_eq!(alarm["Properties"]["OKActions"], json!([variants::TOPIC]), "{id}");
         count += 1;
     }
-    assert_eq!(count, 16);
+    assert_eq!(count, 24);
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
         Command::Drift(arguments) => block_on(stack::drift::run(arguments, context)),
         Command::Delete(arguments) => block_on(stack::delete::run(arguments, context)),
         Command::CfnTemplate(arguments) => stack::template::run(&arguments, context),
+        Command::Policy(arguments) => stack::policy::run(&arguments, context),
         Command::LambdaExport(arguments) => stack::lambda_export::run(&arguments, context),
         Command::Version(arguments) => block_on(version::run(arguments, context)),
         Command::Check(arguments) => block_on(check::run(arguments, context)),

@@ -40,7 +40,7 @@ const ON_A_TABLE: [&[&str]; 31] = [
 ];
 
 /// Commands that need a stack, a local cloud or nothing at all; other tests show what they print.
-const ELSEWHERE: [&str; 17] = [
+const ELSEWHERE: [&str; 18] = [
     "audit archive",
     "cfn-template",
     "completions",
@@ -56,6 +56,7 @@ const ELSEWHERE: [&str; 17] = [
     "local up",
     "man",
     "plan",
+    "policy",
     "status",
     "upgrade",
 ];

@@ -98,3 +98,57 @@ fn a_package_is_not_overwritten_unless_forced() {
     let missing = export(&["--function", "archiver", "--info"]).expect_exit(2);
     assert!(missing.stderr.contains("make functions"), "{missing:?}");
 }
+
+#[test]
+fn policies_are_written_out_for_an_account_and_a_region() {
+    let place = [
+        "-n",
+        "my-app",
+        "--region",
+        "eu-west-1",
+        "--account",
+        "123456789012",
+    ];
+    let policy = |arguments: &[&str]| {
+        let all: Vec<&str> = ["policy"]
+            .iter()
+            .chain(arguments)
+            .chain(&place)
+            .copied()
+            .collect();
+        run(&all).expect_exit(0).stdout
+    };
+    for which in [
+        "deployer",
+        "provisioning",
+        "purge",
+        "plan",
+        "ensure",
+        "acquire",
+        "full",
+        "read",
+    ] {
+        let text = policy(&[which]);
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["Version"], "2012-10-17", "{which}");
+        assert!(
+            !text.contains("Fn::") && !text.contains("\"Ref\"") && !text.contains("${"),
+            "{which}: {text}"
+        );
+        assert!(
+            text.contains("arn:aws:") && text.contains("my-app"),
+            "{which}: {text}"
+        );
+        let terraform = policy(&[which, "--format", "terraform"]);
+        assert!(
+            terraform.starts_with(&format!("data \"aws_iam_policy_document\" \"{which}\" {{")),
+            "{terraform}"
+        );
+    }
+    let bounded = policy(&["provisioning", "--permission-boundary", "company"]);
+    assert!(
+        bounded.contains("arn:aws:iam::123456789012:policy/company"),
+        "{bounded}"
+    );
+    run(&["policy", "read", "--region", "eu-west-1", "--account", "1"]).expect_exit(2);
+}

@@ -14,7 +14,7 @@ output "stream_arn" {
 }
 
 output "audit_retention_days" {
-  description = "Days that audit events stay in the table, as whoever deploys the stack writes it there."
+  description = "Days to keep audit events in the table."
   value       = aws_cloudformation_stack.limiter.outputs["AuditRetentionDays"]
 }
 
@@ -34,12 +34,12 @@ output "aggregator_role_arn" {
 }
 
 output "aggregator_dlq_url" {
-  description = "URL of the queue with what the aggregator could not process."
+  description = "URL of the dead-letter queue of the aggregator."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQUrl"]
 }
 
 output "aggregator_dlq_arn" {
-  description = "ARN of the queue with what the aggregator could not process."
+  description = "ARN of the dead-letter queue of the aggregator."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQArn"]
 }
 
@@ -59,27 +59,27 @@ output "archiver_role_arn" {
 }
 
 output "archiver_dlq_url" {
-  description = "URL of the queue with what the archiver could not process."
+  description = "URL of the dead-letter queue of the archiver."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQUrl"]
 }
 
 output "archiver_dlq_arn" {
-  description = "ARN of the queue with what the archiver could not process."
+  description = "ARN of the dead-letter queue of the archiver."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQArn"]
 }
 
 output "aggregator_dlq_alarm_name" {
-  description = "Name of the alarm: Changes that the aggregator could not count are in its queue."
+  description = "Name of the alarm: The aggregator's dead-letter queue has changes that it could not count."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQAlarmName"]
 }
 
 output "lambda_error_rate_alarm_name" {
-  description = "Name of the alarm: Calls of the aggregator fail."
+  description = "Name of the alarm: Invocations of the aggregator fail."
   value       = aws_cloudformation_stack.limiter.outputs["LambdaErrorRateAlarmName"]
 }
 
 output "lambda_duration_alarm_name" {
-  description = "Name of the alarm: Calls of the aggregator come close to their timeout."
+  description = "Name of the alarm: Invocations of the aggregator come close to their timeout."
   value       = aws_cloudformation_stack.limiter.outputs["LambdaDurationAlarmName"]
 }
 
@@ -88,24 +88,64 @@ output "stream_iterator_age_alarm_name" {
   value       = aws_cloudformation_stack.limiter.outputs["StreamIteratorAgeAlarmName"]
 }
 
+output "aggregator_throttle_alarm_name" {
+  description = "Name of the alarm: Invocations of the aggregator are throttled; check its concurrency."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorThrottleAlarmName"]
+}
+
+output "aggregator_destination_alarm_name" {
+  description = "Name of the alarm: Lambda cannot write to the aggregator's dead-letter queue."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDestinationAlarmName"]
+}
+
+output "aggregator_stopped_alarm_name" {
+  description = "Name of the alarm: The aggregator's event source mapping is disabled or cannot read the stream."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorStoppedAlarmName"]
+}
+
+output "aggregator_failed_events_alarm_name" {
+  description = "Name of the alarm: The aggregator cannot be invoked, or fails for the same records; check its role and code."
+  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFailedEventsAlarmName"]
+}
+
 output "archiver_dlq_alarm_name" {
-  description = "Name of the alarm: Audit events that could not be archived are in the queue of the archiver."
+  description = "Name of the alarm: The archiver's dead-letter queue has audit events that it could not archive."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQAlarmName"]
 }
 
 output "archiver_error_rate_alarm_name" {
-  description = "Name of the alarm: Calls of the archiver fail."
+  description = "Name of the alarm: Invocations of the archiver fail."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverErrorRateAlarmName"]
 }
 
 output "archiver_duration_alarm_name" {
-  description = "Name of the alarm: Calls of the archiver come close to their timeout."
+  description = "Name of the alarm: Invocations of the archiver come close to their timeout."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDurationAlarmName"]
 }
 
 output "archiver_iterator_age_alarm_name" {
   description = "Name of the alarm: The archiver falls behind; after 22 hours events are missing from the archive."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverIteratorAgeAlarmName"]
+}
+
+output "archiver_throttle_alarm_name" {
+  description = "Name of the alarm: Invocations of the archiver are throttled; check its concurrency."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverThrottleAlarmName"]
+}
+
+output "archiver_destination_alarm_name" {
+  description = "Name of the alarm: Lambda cannot write to the archiver's dead-letter queue."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDestinationAlarmName"]
+}
+
+output "archiver_stopped_alarm_name" {
+  description = "Name of the alarm: The archiver's event source mapping is disabled or cannot read the stream."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverStoppedAlarmName"]
+}
+
+output "archiver_failed_events_alarm_name" {
+  description = "Name of the alarm: The archiver cannot be invoked, or fails for the same records; check its role and code."
+  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFailedEventsAlarmName"]
 }
 
 output "dynamodb_read_throttle_alarm_name" {

@@ -15,7 +15,7 @@ pub(super) fn check(template: &Template, facts: &Facts, findings: &mut Findings)
             tells,
             Rule::AlarmAction,
             id,
-            "must have an AlarmAction: the options give a topic",
+            "must have an AlarmAction, since the options have a topic",
         );
         let said = !properties["TreatMissingData"].is_null();
         findings.require(

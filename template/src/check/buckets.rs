@@ -44,7 +44,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
             tls,
             Rule::BucketTls,
             id,
-            "must have a bucket policy that denies what does not come by TLS",
+            "must have a bucket policy that denies requests without TLS",
         );
         let rules = list(&properties["LifecycleConfiguration"]["Rules"]);
         let tidy = enabled(rules).any(|rule| !rule["AbortIncompleteMultipartUpload"].is_null());

@@ -6,7 +6,7 @@ use super::properties::{list, of_type, target};
 use super::{Findings, Rule};
 use crate::Template;
 
-/// Parts of a variable's name that promise a secret.
+/// Parts of a variable's name that suggest a secret.
 const SECRET_NAMES: [&str; 6] = [
     "SECRET",
     "PASSWORD",
@@ -15,7 +15,7 @@ const SECRET_NAMES: [&str; 6] = [
     "ACCESS_KEY",
     "PRIVATE_KEY",
 ];
-/// How ids of AWS's access keys start.
+/// Prefixes of AWS access key ids.
 const SECRET_VALUES: [&str; 2] = ["AKIA", "ASIA"];
 
 pub(super) fn check(template: &Template, findings: &mut Findings) {
@@ -49,7 +49,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
 
 fn is_secret(name: &str, value: &Value) -> bool {
     let name = name.to_ascii_uppercase();
-    // A reference to a secret is none.
+    // A reference to a secret is not a secret.
     let literal = value.as_str();
     let telling = SECRET_NAMES.iter().any(|part| name.contains(part));
     literal.is_some_and(|text| telling || SECRET_VALUES.iter().any(|start| text.starts_with(start)))

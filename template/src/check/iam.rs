@@ -6,7 +6,7 @@ use super::properties::{list, of_type};
 use super::{Facts, Findings, Rule};
 use crate::Template;
 
-/// Operations that IAM knows no action for: the parts of a transaction are checked as `PutItem` and so on.
+/// Operations without an IAM action: the parts of a transaction are authorized as `PutItem` and so on.
 const NO_ACTIONS: [&str; 2] = ["dynamodb:TransactGetItems", "dynamodb:TransactWriteItems"];
 
 pub(super) fn check(template: &Template, facts: &Facts, findings: &mut Findings) {
@@ -22,7 +22,8 @@ pub(super) fn check(template: &Template, facts: &Facts, findings: &mut Findings)
             document(id, &policy["PolicyDocument"], findings);
         }
         for arn in list(&properties["ManagedPolicyArns"]) {
-            let problem = format!("must not have the policy {arn}: name the actions that it needs");
+            let problem =
+                format!("must not use the AWS managed policy {arn}; list the actions that it needs");
             findings.require(
                 !arn.to_string().contains(":iam::aws:policy/"),
                 Rule::ManagedByAws,
@@ -52,16 +53,16 @@ fn document(id: &str, document: &Value, findings: &mut Findings) {
             positive,
             Rule::RealActions,
             id,
-            "must say what it permits, not what it does not",
+            "must use Action and Resource, not NotAction or NotResource",
         );
         let everywhere = list(&statement["Resource"])
             .iter()
             .any(|resource| resource == "*");
         for action in list(&statement["Action"]) {
             let name = action.as_str().unwrap_or_default();
-            let problem = format!("must permit actions that exist, one by one, not {action}");
+            let problem = format!("must allow existing actions by name, not {action}");
             findings.require_of(is_action(name), Rule::RealActions, id, name, problem);
-            let problem = format!("must permit {action} on resources that it names");
+            let problem = format!("must name the resources of {action}");
             findings.require_of(!everywhere, Rule::WildcardResource, id, name, problem);
         }
     }

@@ -1,7 +1,7 @@
-//! Rules that every template keeps, ours and one that an application has changed.
+//! Rules that every template must keep, including those that an application has changed.
 //!
-//! They look at the rendered template, so nothing that a patch does escapes them. A rule that does not fit a resource can
-//! be [lifted for it](crate::model::Model::allow), with a reason.
+//! They check the rendered template, so they see the effect of every patch. [`Model::allow`](crate::model::Model::allow) makes an
+//! exception for a resource, with a reason.
 
 mod alarms;
 mod buckets;
@@ -45,19 +45,19 @@ macro_rules! rules {
 rules! {
     /// A table has point-in-time recovery.
     TableBackups = "table-backups",
-    /// A table and a bucket stay when they are removed, replaced, or the stack is deleted.
+    /// Tables and buckets are retained when they are removed or replaced, or the stack is deleted.
     DataKept = "data-kept",
-    /// The limiter's table lets items expire by `ttl`.
+    /// The limiter's table expires items by `ttl`.
     TableExpiry = "table-expiry",
     /// The limiter's table has a stream with old and new images.
     TableStream = "table-stream",
     /// A queue is encrypted.
     QueueEncrypted = "queue-encrypted",
-    /// A queue is reached by TLS only.
+    /// A queue accepts TLS only.
     QueueTls = "queue-tls",
     /// A queue keeps messages for 14 days.
     QueueRetention = "queue-retention",
-    /// A function runs natively on `provided.al2023`, on a processor that is said.
+    /// A function runs on `provided.al2023`, with an explicit architecture.
     FunctionRuntime = "function-runtime",
     /// A function logs to a log group of the template.
     FunctionLogs = "function-logs",
@@ -65,37 +65,37 @@ rules! {
     FunctionSecrets = "function-secrets",
     /// An event source mapping says where failures go.
     MappingFailures = "mapping-failures",
-    /// A bucket is closed to the public.
+    /// A bucket blocks public access.
     BucketPrivate = "bucket-private",
     /// A bucket is encrypted.
     BucketEncrypted = "bucket-encrypted",
     /// A bucket keeps versions.
     BucketVersioned = "bucket-versioned",
-    /// A bucket is reached by TLS only.
+    /// A bucket accepts TLS only.
     BucketTls = "bucket-tls",
-    /// A bucket ends uploads that were never finished; the archive moves to Glacier Instant Retrieval.
+    /// A bucket aborts incomplete uploads; the archive moves to Glacier Instant Retrieval.
     BucketLifecycle = "bucket-lifecycle",
-    /// A log group drops old lines.
+    /// A log group has a retention period.
     LogRetention = "log-retention",
-    /// A policy permits actions that exist, by their names.
+    /// A policy allows existing actions, by name.
     RealActions = "real-actions",
-    /// A policy permits things on resources that it names.
+    /// A policy names its resources.
     WildcardResource = "wildcard-resource",
-    /// A role has no policy of AWS's making.
+    /// A role has no AWS managed policy.
     ManagedByAws = "managed-by-aws",
-    /// A role has the boundary that the options give.
+    /// A role has the permissions boundary of the options.
     RoleBoundary = "role-boundary",
-    /// An alarm tells the topic that the options give.
+    /// An alarm notifies the topic of the options.
     AlarmAction = "alarm-action",
     /// An alarm says what missing data means.
     AlarmSilence = "alarm-silence",
-    /// Throttling is watched for the table and all its indexes.
+    /// Alarms cover throttling of the table and all its indexes.
     ThrottlesWatched = "throttles-watched",
     /// An output is exported under the stack's name.
     OutputExport = "output-export",
-    /// What is referred to is in the template.
+    /// References have targets.
     References = "references",
-    /// CloudFormation takes the template: ids, numbers and size.
+    /// The template fits CloudFormation's limits.
     Shape = "shape",
 }
 
@@ -105,16 +105,16 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule that does not hold.
+/// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
     /// The resource or output, or `Template`.
     pub id: String,
-    /// What in it, where that is not all of it: an action, a variable.
+    /// The part of it, such as an action or a variable.
     pub about: Option<String>,
-    /// What is the matter, and what must be.
+    /// What must be changed.
     pub problem: String,
 }
 
@@ -124,14 +124,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A rule that is lifted for a resource.
+/// An exception from a rule, for a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
     /// The rule.
     pub rule: Rule,
     /// The resource.
     pub id: LogicalId,
-    /// What in it; all of it where nothing is said.
+    /// The part of it; the whole resource if unset.
     pub about: Option<String>,
     /// Why.
     pub reason: String,
@@ -144,18 +144,18 @@ impl Exception {
     }
 }
 
-/// What the options promise of the template.
+/// What the options say about the template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     /// The stack's name.
     pub stack: Text,
     /// Whether there is a topic for alarms.
     pub alarm_topic: bool,
-    /// The boundary of every role.
+    /// The permissions boundary of every role.
     pub boundary: Option<Text>,
 }
 
-/// What is wrong with the template, except for what is allowed.
+/// Checks a template and reports what no exception covers.
 pub fn check(template: &Template, facts: &Facts, exceptions: &[Exception]) -> Vec<Finding> {
     let mut findings = Findings::default();
     tables::check(template, &mut findings);
@@ -179,7 +179,7 @@ pub fn check(template: &Template, facts: &Facts, exceptions: &[Exception]) -> Ve
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Notes a problem unless the rule holds.
+    /// Reports a problem unless the rule holds.
     fn require(&mut self, holds: bool, rule: Rule, id: &str, problem: impl Into<String>) {
         if !holds {
             self.0.push(Finding {
@@ -191,7 +191,7 @@ impl Findings {
         }
     }
 
-    /// Notes a problem with one thing in a resource unless the rule holds.
+    /// Reports a problem with one part of a resource unless the rule holds.
     fn require_of(&mut self, holds: bool, rule: Rule, id: &str, about: &str, problem: impl Into<String>) {
         if !holds {
             let about = Some(about.to_owned());

@@ -1,4 +1,4 @@
-//! Ways to look into a template.
+//! Helpers to read a template.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(super) fn of_type<'a>(
         .filter(move |(_, resource)| resource["Type"] == kind)
 }
 
-/// The items of a list, or the one thing that stands in its place.
+/// The items of a list, or the single value in its place.
 pub(super) fn list(value: &Value) -> &[Value] {
     match value {
         Value::Array(items) => items,

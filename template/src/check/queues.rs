@@ -24,7 +24,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
             tls,
             Rule::QueueTls,
             id,
-            "must have a queue policy that denies what does not come by TLS",
+            "must have a queue policy that denies requests without TLS",
         );
         let kept = properties.get("MessageRetentionPeriod").and_then(Value::as_u64) == Some(RETENTION);
         findings.require(

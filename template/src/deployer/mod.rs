@@ -1,26 +1,36 @@
-//! What somebody who deploys must be allowed.
+//! IAM policies for people, pipelines and applications.
 //!
-//! Policies here are for people and pipelines, so they are made for one account and region and name no template's
-//! resources.
+//! Unlike the policies in a template they are written out for one account and region.
+//!
+//! | Policy | For |
+//! |---|---|
+//! | [`ensure_policy`] | applications that observe their stack |
+//! | [`plan_policy`] | pipelines that plan and change nothing |
+//! | [`deployer_policy`] | people and pipelines that deploy, for their own calls |
+//! | [`provisioning_policy`] | CloudFormation: a service role, or the deployer as well |
+//! | [`purge_policy`] | whoever deletes a stack with its data |
+//! | [`client_policy`] | users of the table, where the stack has no managed policies |
 
+mod client;
 mod provisioning;
 
+pub use client::client_policy;
 pub use provisioning::provisioning_policy;
 
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 use zae_limiter_schema::{AuditSubject, StackName};
 
-use crate::model::Text;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
+use crate::model::{Text, ids};
 
-/// Where stacks are deployed.
+/// The account and region of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// `aws`, `aws-cn`, `aws-us-gov`, …
     pub partition: String,
-    /// Such as `eu-central-1`.
+    /// The region, such as `eu-central-1`.
     pub region: String,
-    /// The twelve digits.
+    /// The account's twelve digits.
     pub account: String,
 }
 
@@ -42,7 +52,7 @@ impl Place {
     }
 }
 
-/// What an application needs whose `ensure_infrastructure()` finds the stack as it should be.
+/// What an application needs to observe its stack with `ensure_infrastructure()`.
 ///
 /// ```
 /// use zae_limiter_template::StackName;
@@ -58,14 +68,26 @@ pub fn ensure_policy(name: &StackName, place: &Place) -> PolicyDocument {
     PolicyDocument::new(vec![Statement::allow("Look", look, vec![stack(name, place)])])
 }
 
-/// What a person or pipeline needs that plans, deploys, changes and deletes a stack of this name, for its own calls.
+/// What a pipeline needs for `zae-limiter plan --offline`: it reads the stack and its table, and cannot change anything.
+pub fn plan_policy(name: &StackName, place: &Place) -> PolicyDocument {
+    let mut document = ensure_policy(name, place);
+    document.statements.push(Statement::allow(
+        "LeftTable",
+        actions("dynamodb", &["DescribeTable"]),
+        vec![table(name, place)],
+    ));
+    document
+}
+
+/// What a person or pipeline needs to plan, deploy, change and delete a stack of this name, for its own calls.
 ///
-/// CloudFormation does the rest in the caller's name, who then needs [`provisioning_policy`] too. A purge needs
-/// [`purge_policy`]. Buckets that the options name (`code_bucket`, `archive_bucket`) are not in it.
+/// CloudFormation provisions resources with the caller's permissions, so the caller needs [`provisioning_policy`] as well, unless
+/// a service role has it. A purge needs [`purge_policy`]. Buckets that the options name (`code_bucket`, `archive_bucket`) are
+/// not included.
 pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
     let mut statements = vec![
         Statement::allow("Stack", stack_actions(), vec![stack(name, place)]),
-        // These know no resource, or must see every stack to find ours.
+        // These have no resource type, or must see every stack to find ours.
         Statement::allow("Discover", discover_actions(), vec!["*".into()]),
     ];
     statements.extend(preflight(name, place));
@@ -117,8 +139,8 @@ fn discover_actions() -> Vec<Action> {
     all
 }
 
-/// What a deployment looks at before it touches anything: roles, boundary and topic that it was given, and what may have
-/// been left by an older one.
+/// What a deployment checks before it changes anything: the roles, boundary and topic of the options, and what an older stack
+/// may have left.
 fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
     let iam = vec![
         place.account_arn("iam", "role/*"),
@@ -152,9 +174,9 @@ fn table(name: &StackName, place: &Place) -> Text {
     place.arn("dynamodb", &format!("table/{name}"))
 }
 
-/// What somebody needs too who deletes a stack together with its data.
+/// What deleting a stack together with its data needs in addition.
 pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
-    let archive = provisioning::generated_bucket(name);
+    let archive = provisioning::generated_bucket(name, &ids::ARCHIVE_BUCKET);
     let on_bucket = [
         "DeleteBucket",
         "GetBucketObjectLockConfiguration",
@@ -180,7 +202,7 @@ pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
     ])
 }
 
-/// What a deployment writes into the table: its version and how long audit events stay, which is an audit event itself.
+/// What a deployment writes to the table: the version and the audit retention, whose change is an audit event itself.
 fn records(name: &StackName, place: &Place) -> Statement {
     let write = actions("dynamodb", &["BatchGetItem", "GetItem", "PutItem", "UpdateItem"]);
     let events = format!("{}{}", prefix::AUDIT, AuditSubject::System);

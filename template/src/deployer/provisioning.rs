@@ -1,14 +1,19 @@
-//! What CloudFormation does for a stack.
+//! What CloudFormation needs to provision a stack.
+//!
+//! The actions are those of the resource handlers, as the CloudFormation registry lists them.
 
 use zae_limiter_schema::StackName;
 
 use super::Place;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
-use crate::options::{NameFormat, StackOptions};
+use crate::model::{LogicalId, Text, ids};
+use crate::options::{NameFormat, PermissionBoundary, StackOptions};
+use crate::resources::CodeBucket;
 
-/// What CloudFormation needs to make, change and delete the resources of a stack of this name.
+/// What CloudFormation needs to create, change and delete the resources of a stack of this name.
 ///
-/// Names of roles and policies are as the options make them, and a key that they name may be used.
+/// It follows the options: formats of role and policy names, external roles, the KMS key and the permissions boundary. With a
+/// `permission_boundary`, roles can be created and changed only if they have that boundary, and nobody can remove it.
 ///
 /// ```
 /// use zae_limiter_template::deployer::{Place, provisioning_policy};
@@ -21,48 +26,118 @@ use crate::options::{NameFormat, StackOptions};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptions) -> PolicyDocument {
-    let mut statements = statements(name, place, options);
+    let mut statements = vec![Statement::allow(
+        "Table",
+        table_actions(),
+        vec![place.arn("dynamodb", &format!("table/{name}"))],
+    )];
+    if options.enable_contributor_insights() {
+        statements.push(contributor_insights(place));
+    }
+    statements.extend(functions(name, place));
+    statements.push(code(place, options));
+    statements.extend(iam(name, place, options));
+    statements.extend(logs_and_queues(name, place));
+    statements.extend([
+        Statement::allow(
+            "Alarms",
+            alarm_actions(),
+            vec![place.arn("cloudwatch", &format!("alarm:{name}-*"))],
+        ),
+        Statement::allow(
+            "FindAlarms",
+            actions("cloudwatch", &["DescribeAlarms"]),
+            vec![place.arn("cloudwatch", "alarm:*")],
+        ),
+        Statement::allow(
+            "Archive",
+            archive_actions(),
+            vec![place.global_arn("s3", &generated_bucket(name, &ids::ARCHIVE_BUCKET))],
+        ),
+    ]);
     if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
     }
     PolicyDocument::new(statements)
 }
 
-/// What the names of a kind that the options format are like.
-fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
-    let inner = format!("{name}-*");
-    let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
-    format!("{kind}/{all}")
+/// DynamoDB creates this role when the first table of the account turns Contributor Insights on.
+fn contributor_insights(place: &Place) -> Statement {
+    const SERVICE: &str = "contributorinsights.dynamodb.amazonaws.com";
+    let role =
+        format!("role/aws-service-role/{SERVICE}/AWSServiceRoleForDynamoDBCloudWatchContributorInsights");
+    Statement::allow(
+        "ServiceRole",
+        actions("iam", &["CreateServiceLinkedRole"]),
+        vec![place.account_arn("iam", &role)],
+    )
+    .when(Condition::default().equals("iam:AWSServiceName", SERVICE))
 }
 
-fn statements(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
+fn functions(name: &StackName, place: &Place) -> [Statement; 3] {
     let functions = place.arn("lambda", &format!("function:{name}-*"));
-    let role = place.account_arn("iam", &names("role", name, options.role_name_format()));
-    let policy = names("policy", name, options.policy_name_format());
-    vec![
-        Statement::allow(
-            "Table",
-            table_actions(),
-            vec![place.arn("dynamodb", &format!("table/{name}"))],
-        ),
+    [
         Statement::allow("Functions", function_actions(), vec![functions.clone()]),
-        // A mapping has an id of AWS's making: its function tells whose it is.
+        // AWS generates a mapping's id, so a mapping is known by its function.
         Statement::allow("Mappings", mapping_actions(), vec!["*".into()])
             .when(Condition::default().arn_like("lambda:FunctionArn", functions)),
-        // Nothing tells a mapping's function to those who tag it.
+        // Requests that tag a mapping do not name its function.
         Statement::allow(
             "MappingTags",
             actions("lambda", &["ListTags", "TagResource", "UntagResource"]),
             vec![place.arn("lambda", "event-source-mapping:*")],
         ),
+    ]
+}
+
+/// Lambda reads an archive with the permissions of whoever creates the function.
+fn code(place: &Place, options: &StackOptions) -> Statement {
+    let bucket = CodeBucket::of(options).name(&place.account, &place.region);
+    Statement::allow(
+        "Code",
+        actions("s3", &["GetObject", "GetObjectVersion"]),
+        vec![place.global_arn("s3", &format!("{bucket}/*"))],
+    )
+}
+
+fn iam(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
+    let role = place.account_arn("iam", &names("role", name, options.role_name_format()));
+    let policy = place.account_arn("iam", &names("policy", name, options.policy_name_format()));
+    let boundary = options.permission_boundary().map(|boundary| match boundary {
+        PermissionBoundary::Arn(arn) => Text::from(arn.as_str()),
+        PermissionBoundary::Name(name) => place.account_arn("iam", &format!("policy/{name}")),
+    });
+    let bounded = || match &boundary {
+        Some(boundary) => Condition::default().equals("iam:PermissionsBoundary", boundary.clone()),
+        None => Condition::default(),
+    };
+    let to_lambda = || Condition::default().equals("iam:PassedToService", "lambda.amazonaws.com");
+    let mut statements = vec![
         Statement::allow("Roles", role_actions(), vec![role.clone()]),
-        Statement::allow("PassRoles", actions("iam", &["PassRole"]), vec![role])
-            .when(Condition::default().equals("iam:PassedToService", "lambda.amazonaws.com")),
+        Statement::allow("GrantToRoles", granting_actions(), vec![role.clone()]).when(bounded()),
         Statement::allow(
-            "Policies",
-            policy_actions(),
-            vec![place.account_arn("iam", &policy)],
-        ),
+            "AttachPolicies",
+            actions("iam", &["AttachRolePolicy", "DetachRolePolicy"]),
+            vec![role.clone()],
+        )
+        .when(bounded().arn_like("iam:PolicyARN", policy.clone())),
+        Statement::allow("PassRoles", actions("iam", &["PassRole"]), vec![role]).when(to_lambda()),
+        Statement::allow("Policies", policy_actions(), vec![policy]),
+    ];
+    let external: Vec<Text> = [options.aggregator_role_arn(), options.archiver_role_arn()]
+        .into_iter()
+        .flatten()
+        .map(|arn| arn.as_str().into())
+        .collect();
+    if !external.is_empty() {
+        let pass = actions("iam", &["PassRole"]);
+        statements.push(Statement::allow("PassExternalRoles", pass, external).when(to_lambda()));
+    }
+    statements
+}
+
+fn logs_and_queues(name: &StackName, place: &Place) -> [Statement; 3] {
+    [
         Statement::allow(
             "Logs",
             log_actions(),
@@ -70,31 +145,43 @@ fn statements(name: &StackName, place: &Place, options: &StackOptions) -> Vec<St
         ),
         Statement::allow(
             "FindLogs",
-            actions("logs", &["DescribeLogGroups"]),
-            vec![place.arn("logs", "log-group:*")],
+            actions(
+                "logs",
+                &[
+                    "DescribeIndexPolicies",
+                    "DescribeLogGroups",
+                    "DescribeResourcePolicies",
+                ],
+            ),
+            vec![place.arn("logs", "*")],
         ),
         Statement::allow(
             "Queues",
             queue_actions(),
             vec![place.arn("sqs", &format!("{name}-*"))],
         ),
-        Statement::allow(
-            "Alarms",
-            alarm_actions(),
-            vec![place.arn("cloudwatch", &format!("alarm:{name}-*"))],
-        ),
-        Statement::allow(
-            "Archive",
-            archive_actions(),
-            vec![place.global_arn("s3", &generated_bucket(name))],
-        ),
     ]
 }
 
-/// CloudFormation names a bucket by the stack in lower case, cut short where it is long, and something random.
-pub(super) fn generated_bucket(name: &StackName) -> String {
-    let start: String = name.as_str().chars().take(20).collect();
-    format!("{}*", start.to_ascii_lowercase())
+/// What the names of a kind look like under the options' format.
+fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
+    let inner = format!("{name}-*");
+    let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
+    format!("{kind}/{all}")
+}
+
+/// CloudFormation names a bucket `{stack}-{logical id}-{random}` in lower case, and shortens a long stack name.
+pub(super) fn generated_bucket(name: &StackName, id: &LogicalId) -> String {
+    /// Characters of a stack name that are always kept.
+    const KEPT: usize = 20;
+    let (name, id) = (
+        name.as_str().to_ascii_lowercase(),
+        id.as_str().to_ascii_lowercase(),
+    );
+    match name.char_indices().nth(KEPT) {
+        Some((end, _)) => format!("{}*-{id}-*", &name[..end]),
+        None => format!("{name}-{id}-*"),
+    }
 }
 
 fn table_actions() -> Vec<Action> {
@@ -105,8 +192,10 @@ fn table_actions() -> Vec<Action> {
             "DeleteTable",
             "DescribeContinuousBackups",
             "DescribeContributorInsights",
+            "DescribeKinesisStreamingDestination",
             "DescribeTable",
             "DescribeTimeToLive",
+            "GetResourcePolicy",
             "ListTagsOfResource",
             "TagResource",
             "UntagResource",
@@ -125,8 +214,9 @@ fn function_actions() -> Vec<Action> {
             "CreateFunction",
             "DeleteFunction",
             "DeleteFunctionConcurrency",
-            "GetFunction",
-            "GetFunctionConfiguration",
+            // GetFunction, and the configurations that the read handler looks at.
+            "GetFunction*",
+            "GetRuntimeManagementConfig",
             "ListTags",
             "PutFunctionConcurrency",
             "TagResource",
@@ -153,23 +243,29 @@ fn role_actions() -> Vec<Action> {
     actions(
         "iam",
         &[
-            "AttachRolePolicy",
-            "CreateRole",
             "DeleteRole",
-            "DeleteRolePermissionsBoundary",
-            "DeleteRolePolicy",
-            "DetachRolePolicy",
             "GetRole",
             "GetRolePolicy",
             "ListAttachedRolePolicies",
             "ListRolePolicies",
-            "PutRolePermissionsBoundary",
-            "PutRolePolicy",
             "TagRole",
             "UntagRole",
             "UpdateAssumeRolePolicy",
             "UpdateRole",
             "UpdateRoleDescription",
+        ],
+    )
+}
+
+/// What decides about a role's permissions. Removing a boundary is not among them.
+fn granting_actions() -> Vec<Action> {
+    actions(
+        "iam",
+        &[
+            "CreateRole",
+            "DeleteRolePolicy",
+            "PutRolePermissionsBoundary",
+            "PutRolePolicy",
         ],
     )
 }
@@ -201,6 +297,7 @@ fn log_actions() -> Vec<Action> {
             "DeleteLogGroup",
             "DeleteRetentionPolicy",
             "DisassociateKmsKey",
+            "GetDataProtectionPolicy",
             "ListTagsForResource",
             "PutRetentionPolicy",
             "TagResource",
@@ -230,7 +327,6 @@ fn alarm_actions() -> Vec<Action> {
         "cloudwatch",
         &[
             "DeleteAlarms",
-            "DescribeAlarms",
             "ListTagsForResource",
             "PutMetricAlarm",
             "TagResource",
@@ -246,26 +342,11 @@ fn archive_actions() -> Vec<Action> {
             "CreateBucket",
             "DeleteBucket",
             "DeleteBucketPolicy",
-            // What CloudFormation reads to tell whether a bucket has drifted.
-            "GetAccelerateConfiguration",
-            "GetAnalyticsConfiguration",
-            "GetBucketCORS",
-            "GetBucketLogging",
-            "GetBucketNotification",
-            "GetBucketObjectLockConfiguration",
-            "GetBucketOwnershipControls",
-            "GetBucketPolicy",
-            "GetBucketPublicAccessBlock",
-            "GetBucketTagging",
-            "GetBucketVersioning",
-            "GetBucketWebsite",
-            "GetEncryptionConfiguration",
-            "GetIntelligentTieringConfiguration",
-            "GetInventoryConfiguration",
-            "GetLifecycleConfiguration",
-            "GetMetricsConfiguration",
-            "GetReplicationConfiguration",
+            // The read handler looks at every configuration that a bucket can have.
+            "Get*Configuration",
+            "GetBucket*",
             "ListBucket",
+            "ListTagsForResource",
             "PutBucketObjectLockConfiguration",
             "PutBucketOwnershipControls",
             "PutBucketPolicy",
@@ -274,6 +355,8 @@ fn archive_actions() -> Vec<Action> {
             "PutBucketVersioning",
             "PutEncryptionConfiguration",
             "PutLifecycleConfiguration",
+            "TagResource",
+            "UntagResource",
         ],
     )
 }
@@ -289,6 +372,7 @@ fn key_actions() -> Vec<Action> {
             "GenerateDataKey",
             "ReEncryptFrom",
             "ReEncryptTo",
+            "RevokeGrant",
         ],
     )
 }

@@ -1,20 +1,21 @@
 //! Files for people who deploy with other tools.
 //!
-//! The folder `rendered` of this crate holds these files for the default options; a test keeps them equal to what the code
-//! renders.
+//! `rendered/` of this crate has these files for the default options; a test compares them with the code.
 
 mod terraform;
+
+pub use terraform::policy_data_source;
 
 use crate::model::Model;
 use crate::options::StackOptions;
 use crate::{Error, Template};
 
-/// A file to write.
+/// An exported file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Where, relative to the folder of the export, with `/` between names.
+    /// The path, relative to the export, with `/` between names.
     pub path: String,
-    /// What.
+    /// The contents.
     pub contents: String,
 }
 
@@ -27,7 +28,7 @@ impl File {
     }
 }
 
-/// The template for whatever stack name it is deployed under, with the functions' code as parameters.
+/// The template for any stack name, with the functions' code as parameters.
 ///
 /// ```
 /// use zae_limiter_template::{StackOptions, export};

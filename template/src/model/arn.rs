@@ -1,10 +1,10 @@
-//! ARNs of things that are not in the template.
+//! ARNs of resources outside the template.
 //!
-//! Resources of the template are referred to by their [`Handle`](super::Handle)s.
+//! A [`Handle`](super::Handle) refers to a resource inside it.
 
 use super::{Pseudo, Text};
 
-/// Something of a service in the stack's partition, named without region and account.
+/// The ARN of a resource without region and account, in the stack's partition.
 pub fn global(service: &str, resource: impl Into<Text>) -> Text {
     Text::from("arn:")
         .then(Pseudo::Partition)
@@ -12,7 +12,7 @@ pub fn global(service: &str, resource: impl Into<Text>) -> Text {
         .then(resource)
 }
 
-/// Something of a service in the stack's account that belongs to no region.
+/// The ARN of a resource of the stack's account that has no region.
 pub fn of_account(service: &str, resource: impl Into<Text>) -> Text {
     let start = Text::from("arn:")
         .then(Pseudo::Partition)
@@ -20,7 +20,7 @@ pub fn of_account(service: &str, resource: impl Into<Text>) -> Text {
     start.then(Pseudo::AccountId).then(":").then(resource)
 }
 
-/// Something of a service in the stack's account and region.
+/// The ARN of a resource in the stack's account and region.
 pub fn of_region(service: &str, resource: impl Into<Text>) -> Text {
     let start = Text::from("arn:")
         .then(Pseudo::Partition)

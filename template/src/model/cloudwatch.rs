@@ -5,33 +5,33 @@ use serde_json::Number;
 
 use super::{Construct, Handle, Text};
 
-/// Rings when a number leaves its bounds.
+/// An alarm on one metric.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alarm {
-    /// Its name.
+    /// The alarm's name.
     pub alarm_name: Text,
-    /// What it means and what to look at.
+    /// What it means and what to check.
     pub alarm_description: &'static str,
-    /// What is watched.
+    /// The metric.
     #[serde(flatten)]
     pub metric: Metric,
-    /// How a period becomes one number.
+    /// How the values of a period are combined.
     pub statistic: Statistic,
-    /// Seconds.
+    /// Length of a period, in seconds.
     pub period: u32,
-    /// Periods in a row.
+    /// Consecutive periods that must breach.
     pub evaluation_periods: u32,
-    /// How to compare.
+    /// How to compare with the threshold.
     pub comparison_operator: Comparison,
-    /// With what.
+    /// The threshold.
     pub threshold: Number,
-    /// What silence means.
+    /// What missing data means.
     pub treat_missing_data: &'static str,
-    /// ARNs of topics that are told.
+    /// ARNs of the topics to notify when the alarm starts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alarm_actions: Vec<Text>,
-    /// ARNs of topics that are told when it is over.
+    /// ARNs of the topics to notify when the alarm ends.
     #[serde(rename = "OKActions", skip_serializing_if = "Vec::is_empty")]
     pub ok_actions: Vec<Text>,
 }
@@ -47,44 +47,46 @@ impl Handle<Alarm> {
     }
 }
 
-/// How a number is compared with the threshold.
+/// How a value is compared with the threshold.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub enum Comparison {
-    /// Too many.
+    /// More than the threshold.
     GreaterThanThreshold,
-    /// As many, or more.
+    /// At least the threshold.
     GreaterThanOrEqualToThreshold,
+    /// Less than the threshold.
+    LessThanThreshold,
 }
 
-/// A metric of AWS.
+/// A CloudWatch metric.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Metric {
-    /// `AWS/Lambda` and so on.
+    /// The namespace, such as `AWS/Lambda`.
     pub namespace: &'static str,
-    /// What is counted.
+    /// The metric's name.
     pub metric_name: &'static str,
-    /// Of what.
+    /// What it is measured for.
     pub dimensions: Vec<Dimension>,
 }
 
-/// One number of a period's many.
+/// How the values of a period are combined.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub enum Statistic {
-    /// All together.
+    /// Their sum.
     Sum,
-    /// In the middle.
+    /// Their average.
     Average,
-    /// The greatest.
+    /// The largest.
     Maximum,
 }
 
-/// Of what a metric is.
+/// What a metric is measured for.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Dimension {
-    /// Kind of thing.
+    /// The dimension's name.
     pub name: &'static str,
-    /// Which one.
+    /// The dimension's value.
     pub value: Text,
 }

@@ -10,9 +10,9 @@ use super::{Construct, Handle, Keep, Tag, Text};
 pub struct Table {
     /// Name of the table.
     pub table_name: Text,
-    /// How reads and writes are paid for.
+    /// How reads and writes are billed.
     pub billing_mode: BillingMode,
-    /// The attributes that are keys.
+    /// The key attributes.
     pub attribute_definitions: Vec<AttributeDefinition>,
     /// The table's own key.
     pub key_schema: Vec<KeyElement>,
@@ -20,19 +20,19 @@ pub struct Table {
     pub global_secondary_indexes: Vec<Index>,
     /// The stream of changes.
     pub stream_specification: Stream,
-    /// The attribute that says when an item expires.
+    /// The attribute with an item's expiry.
     pub time_to_live_specification: TimeToLive,
     /// Continuous backups.
     pub point_in_time_recovery_specification: PointInTimeRecovery,
     /// Whether `DeleteTable` is refused.
     pub deletion_protection_enabled: bool,
-    /// A customer's key; AWS's own key otherwise.
+    /// A customer managed key; an AWS owned key if unset.
     #[serde(rename = "SSESpecification", skip_serializing_if = "Option::is_none")]
     pub encryption: Option<Encryption>,
-    /// Reports on the most used keys.
+    /// Reports on the most accessed keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contributor_insights_specification: Option<ContributorInsights>,
-    /// Tags of the table itself.
+    /// Tags of the table.
     pub tags: Vec<Tag>,
 }
 
@@ -63,11 +63,11 @@ impl Handle<Table> {
     }
 }
 
-/// How a table's capacity is paid for.
+/// How a table's capacity is billed.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BillingMode {
-    /// By request.
+    /// Per request.
     PayPerRequest,
 }
 
@@ -97,11 +97,11 @@ impl AttributeDefinition {
 pub struct KeyElement {
     /// Name of the attribute.
     pub attribute_name: String,
-    /// Its place in the key.
+    /// Its role in the key.
     pub key_type: KeyType,
 }
 
-/// The key made of a partition key and a sort key.
+/// A key of a partition key and a sort key.
 pub fn key(partition: impl Into<String>, sort: impl Into<String>) -> Vec<KeyElement> {
     vec![
         KeyElement {
@@ -115,7 +115,7 @@ pub fn key(partition: impl Into<String>, sort: impl Into<String>) -> Vec<KeyElem
     ]
 }
 
-/// Place of an attribute in a key.
+/// Role of an attribute in a key.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum KeyType {
@@ -149,7 +149,7 @@ pub struct Projection {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ProjectionType {
-    /// All of them.
+    /// All attributes.
     All,
     /// The keys of the table and of the index.
     KeysOnly,
@@ -187,12 +187,12 @@ pub struct TimeToLive {
 pub struct PointInTimeRecovery {
     /// On or off.
     pub point_in_time_recovery_enabled: bool,
-    /// How far back; 35 days where nothing is said.
+    /// How many days back; 35 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_period_in_days: Option<u32>,
 }
 
-/// Encryption with a customer's key.
+/// Encryption with a customer managed key.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Encryption {
@@ -207,7 +207,7 @@ pub struct Encryption {
     pub key: Text,
 }
 
-/// Reports on the most used keys.
+/// Reports on the most accessed keys.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ContributorInsights {

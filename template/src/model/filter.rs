@@ -1,10 +1,10 @@
-//! Patterns that choose stream records, and what they mean.
+//! Event filters of stream records.
 
 use serde_json::{Map, Value, json};
 
-/// A pattern of an event source mapping: which stream records a function gets.
+/// The filter of an event source mapping: which stream records a function receives.
 ///
-/// [`matches`](Self::matches) evaluates it by Lambda's rules, so that a test can ask about real records.
+/// [`matches`](Self::matches) evaluates it by Lambda's rules, so that tests can use real records.
 ///
 /// ```
 /// use serde_json::json;
@@ -21,16 +21,16 @@ use serde_json::{Map, Value, json};
 pub struct FilterPattern(Value);
 
 impl FilterPattern {
-    /// Records of these kinds of change whose key attribute starts with a prefix.
+    /// Matches records of these event names whose key attribute starts with a prefix.
     ///
-    /// Keys rather than images: every record has them.
+    /// It uses keys because every record has them.
     pub fn on_key(event_names: &[&str], attribute: &str, prefix: &str) -> Self {
         let mut keys = Map::new();
         keys.insert(attribute.to_owned(), json!({ "S": [{ "prefix": prefix }] }));
         Self(json!({ "eventName": event_names, "dynamodb": { "Keys": keys } }))
     }
 
-    /// Reads a pattern as it stands in a template.
+    /// Parses a pattern as a template has it.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text).map(Self)
     }
@@ -40,9 +40,9 @@ impl FilterPattern {
         self.0.clone()
     }
 
-    /// Whether Lambda would hand this stream record to the function.
+    /// Whether Lambda would invoke the function with this record.
     ///
-    /// Knows the operators that our patterns use, equality and `prefix`; anything else matches nothing.
+    /// It supports equality and `prefix`, which our patterns use; any other operator matches nothing.
     pub fn matches(&self, record: &Value) -> bool {
         matches(&self.0, record)
     }

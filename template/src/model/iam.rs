@@ -1,28 +1,28 @@
-//! Policies and roles.
+//! IAM policies and roles.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::{Construct, Handle, Text};
 
-/// One permission, such as `dynamodb:GetItem`.
+/// An IAM action, such as `dynamodb:GetItem`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Action(String);
 
 impl Action {
-    /// The permission of a service.
+    /// An action of a service.
     pub fn new(service: &str, operation: &str) -> Self {
         Self(format!("{service}:{operation}"))
     }
 
-    /// The permission as text.
+    /// The action as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Several permissions of one service, in the order given.
+/// Several actions of one service, in the given order.
 pub fn actions(service: &str, operations: &[&str]) -> Vec<Action> {
     operations
         .iter()
@@ -33,20 +33,20 @@ pub fn actions(service: &str, operations: &[&str]) -> Vec<Action> {
 /// Allow or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Effect {
-    /// Permit.
+    /// Allow.
     Allow,
-    /// Forbid, whatever else permits.
+    /// Deny, which overrides every allow.
     Deny,
 }
 
-/// Whom a statement of a resource's policy or of a role's trust is about.
+/// The principal of a resource policy or a trust policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Principal {
-    /// Everybody.
+    /// Everyone.
     Anyone,
     /// An AWS service, such as `lambda.amazonaws.com`.
     Service(&'static str),
-    /// Everybody in the stack's account whom the account's own policies permit it.
+    /// Every principal of the stack's account that its own policies allow.
     Account,
 }
 
@@ -62,13 +62,13 @@ impl Serialize for Principal {
     }
 }
 
-/// When a statement counts. All of it must hold.
+/// When a statement applies: if all of its tests hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Condition {
     tests: Vec<Test>,
 }
 
-/// An operator, the key it looks at, and the values it compares with.
+/// An operator, a condition key, and the values to compare with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Test {
     operator: &'static str,
@@ -77,7 +77,7 @@ struct Test {
 }
 
 impl Condition {
-    /// Every value of the request's key is like one of the patterns; also where the request has no such key.
+    /// Every value of the key matches one of the patterns. It also holds if the request has no such key.
     #[must_use]
     pub fn all_like(self, key: &'static str, patterns: &[&str]) -> Self {
         self.and(
@@ -87,19 +87,19 @@ impl Condition {
         )
     }
 
-    /// The request's key has exactly this value.
+    /// The key has exactly this value.
     #[must_use]
     pub fn equals(self, key: &'static str, value: impl Into<Text>) -> Self {
         self.and("StringEquals", key, vec![value.into()])
     }
 
-    /// The request's key is an ARN like this one.
+    /// The key is an ARN that matches this pattern.
     #[must_use]
     pub fn arn_like(self, key: &'static str, pattern: impl Into<Text>) -> Self {
         self.and("ArnLike", key, vec![pattern.into()])
     }
 
-    /// The request's key is true or false.
+    /// The key is true or false.
     #[must_use]
     pub fn is(self, key: &'static str, value: bool) -> Self {
         self.and("Bool", key, vec![value.to_string().into()])
@@ -132,30 +132,30 @@ impl Serialize for Condition {
     }
 }
 
-/// Who may, or may not, do what with what.
+/// A statement of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Statement {
-    /// What the statement is for, in one word.
+    /// The statement's id.
     pub sid: &'static str,
     /// Allow or deny.
     pub effect: Effect,
-    /// Whom it is about, in policies that are not attached to somebody.
+    /// The principal, in policies that are not attached to one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
-    /// The permissions.
+    /// The actions.
     #[serde(rename = "Action")]
     pub actions: Vec<Action>,
-    /// What they are for; empty in the trust of a role.
+    /// The resources; empty in a trust policy.
     #[serde(rename = "Resource", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Text>,
-    /// When.
+    /// The condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
 }
 
 impl Statement {
-    /// Permits actions on resources.
+    /// Allows actions on resources.
     pub fn allow(sid: &'static str, actions: Vec<Action>, resources: Vec<Text>) -> Self {
         Self {
             sid,
@@ -167,7 +167,7 @@ impl Statement {
         }
     }
 
-    /// Forbids actions on resources to everybody.
+    /// Denies actions on resources to everyone.
     pub fn deny_anyone(sid: &'static str, actions: Vec<Action>, resources: Vec<Text>) -> Self {
         let principal = Some(Principal::Anyone);
         Self {
@@ -180,7 +180,7 @@ impl Statement {
         }
     }
 
-    /// Lets somebody take on the role.
+    /// Lets a principal assume the role.
     pub fn trust(sid: &'static str, principal: Principal) -> Self {
         let actions = actions("sts", &["AssumeRole"]);
         Self {
@@ -189,26 +189,26 @@ impl Statement {
         }
     }
 
-    /// The statement with a condition.
+    /// The statement with a condition. An empty one changes nothing.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
-        self.condition = Some(condition);
+        self.condition = (!condition.tests.is_empty()).then_some(condition);
         self
     }
 }
 
-/// A policy's statements.
+/// A policy document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct PolicyDocument {
     version: &'static str,
-    /// The statements; a denial wins.
+    /// The statements.
     #[serde(rename = "Statement")]
     pub statements: Vec<Statement>,
 }
 
 impl PolicyDocument {
-    /// A policy of these statements.
+    /// A policy document of these statements.
     pub fn new(statements: Vec<Statement>) -> Self {
         Self {
             version: "2012-10-17",
@@ -216,7 +216,7 @@ impl PolicyDocument {
         }
     }
 
-    /// The permissions it gives, sorted, each once.
+    /// The actions that it allows, sorted and without duplicates.
     pub fn allowed_actions(&self) -> Vec<Action> {
         let allowed = self
             .statements
@@ -231,7 +231,7 @@ impl PolicyDocument {
     }
 }
 
-/// A policy that roles and users can be given by ARN.
+/// A managed policy.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ManagedPolicy {
@@ -239,7 +239,7 @@ pub struct ManagedPolicy {
     pub managed_policy_name: Text,
     /// What it is for.
     pub description: &'static str,
-    /// What it permits.
+    /// Its document.
     pub policy_document: PolicyDocument,
 }
 
@@ -262,15 +262,15 @@ pub struct Role {
     pub role_name: Text,
     /// What it is for.
     pub description: &'static str,
-    /// Who may take it on.
+    /// Who may assume it.
     pub assume_role_policy_document: PolicyDocument,
-    /// What it may do at most, whatever its policies say.
+    /// Its permissions boundary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions_boundary: Option<Text>,
-    /// Policies of its own.
+    /// Inline policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<InlinePolicy>,
-    /// ARNs of policies it has.
+    /// ARNs of managed policies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub managed_policy_arns: Vec<Text>,
 }
@@ -291,12 +291,12 @@ impl Handle<Role> {
     }
 }
 
-/// A policy inside a role.
+/// An inline policy of a role.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct InlinePolicy {
     /// Its name inside the role.
     pub policy_name: &'static str,
-    /// What it permits.
+    /// Its document.
     pub policy_document: PolicyDocument,
 }

@@ -9,7 +9,7 @@ use crate::Error;
 
 /// The name of a resource, parameter or output inside a template: letters and digits, at most 255 of them.
 ///
-/// CloudFormation knows a resource by it for as long as the stack lives; a new id is a new resource.
+/// CloudFormation identifies a resource by it; a new id is a new resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalId(Cow<'static, str>);
 
@@ -17,12 +17,12 @@ impl LogicalId {
     /// The longest id that CloudFormation accepts.
     pub const MAX_LENGTH: usize = 255;
 
-    /// An id that is written down in the source.
+    /// An id that is a constant in the source.
     pub(crate) const fn fixed(id: &'static str) -> Self {
         Self(Cow::Borrowed(id))
     }
 
-    /// Accepts letters and digits.
+    /// Parses an id of letters and digits.
     pub fn parse(id: impl Into<String>) -> Result<Self, Error> {
         let id = id.into();
         let fits =

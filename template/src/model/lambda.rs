@@ -1,4 +1,4 @@
-//! Functions and what feeds them.
+//! Lambda functions and event source mappings.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{Construct, Handle, Tag, Text};
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Function {
-    /// Its name, at most 64 characters.
+    /// The name, at most 64 characters.
     pub function_name: Text,
     /// What it does.
     pub description: &'static str,
@@ -20,31 +20,31 @@ pub struct Function {
     pub runtime: &'static str,
     /// The processor.
     pub architectures: Vec<&'static str>,
-    /// Name of the program in the archive.
+    /// The handler.
     pub handler: &'static str,
     /// Where the archive is.
     pub code: Code,
     /// ARN of the role it runs as.
     pub role: Text,
-    /// Megabytes.
+    /// Memory in megabytes.
     pub memory_size: u32,
-    /// Seconds.
+    /// Timeout in seconds.
     pub timeout: u32,
-    /// How many may run at once, set aside for it alone.
+    /// Reserved concurrent executions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserved_concurrent_executions: Option<u32>,
-    /// Its settings.
+    /// Environment variables.
     pub environment: Environment,
-    /// The key that encrypts its settings.
+    /// The key that encrypts the environment variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kms_key_arn: Option<Text>,
-    /// Where a failed asynchronous call goes.
+    /// Where a failed asynchronous invocation goes.
     pub dead_letter_config: DeadLetter,
-    /// Whether calls are traced.
+    /// Whether invocations are traced.
     pub tracing_config: Tracing,
-    /// Where it logs.
+    /// The log group.
     pub logging_config: Logging,
-    /// Tags of its own.
+    /// Tags of the function.
     pub tags: Vec<Tag>,
 }
 
@@ -77,7 +77,7 @@ pub enum Code {
         #[serde(rename = "S3Key")]
         key: Text,
     },
-    /// Taken over from a deployed template as it is there.
+    /// The value of a deployed template, unchanged.
     Deployed(Value),
 }
 
@@ -85,11 +85,11 @@ pub enum Code {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Environment {
-    /// Variables, sorted.
+    /// The variables, sorted by name.
     pub variables: BTreeMap<&'static str, Text>,
 }
 
-/// Where a failed asynchronous call goes.
+/// Where a failed asynchronous invocation goes.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeadLetter {
@@ -97,20 +97,20 @@ pub struct DeadLetter {
     pub target_arn: Text,
 }
 
-/// Whether calls are traced.
+/// Whether invocations are traced.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Tracing {
-    /// When.
+    /// The mode.
     pub mode: TracingMode,
 }
 
-/// When calls are traced.
+/// Which invocations are traced.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub enum TracingMode {
-    /// A share of all calls.
+    /// A sample of all invocations.
     Active,
-    /// When the caller traces.
+    /// Invocations that the caller traces.
     PassThrough,
 }
 
@@ -122,7 +122,7 @@ pub struct Logging {
     pub log_group: Text,
 }
 
-/// Feeds a table's stream to a function.
+/// An event source mapping from a table's stream to a function.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct EventSourceMapping {
@@ -132,49 +132,66 @@ pub struct EventSourceMapping {
     pub function_name: Text,
     /// Where in the stream a new mapping starts.
     pub starting_position: StartingPosition,
-    /// The most records in one call.
+    /// The most records in one invocation.
     pub batch_size: u32,
-    /// Seconds to wait for more records.
+    /// Seconds to wait for a batch to fill.
     pub maximum_batching_window_in_seconds: u32,
-    /// -1: until the records are too old.
+    /// The most retries; -1 for no limit.
     pub maximum_retry_attempts: i32,
-    /// Seconds until a record is given up.
+    /// Age in seconds at which a record is discarded.
     pub maximum_record_age_in_seconds: u32,
-    /// Whether a failed batch is halved.
+    /// Whether a failed batch is split in half.
     pub bisect_batch_on_function_error: bool,
-    /// Batches of one shard at the same time.
+    /// Concurrent batches per shard.
     pub parallelization_factor: u32,
-    /// How the function answers.
+    /// How the function reports results.
     pub function_response_types: Vec<&'static str>,
-    /// What happens to records that were given up.
+    /// What happens to discarded records.
     pub destination_config: Destination,
-    /// Which records the function gets.
+    /// Which records the function receives.
     pub filter_criteria: FilterCriteria,
+    /// The metrics that the mapping reports itself.
+    pub metrics_config: MetricsConfig,
 }
 
 impl Construct for EventSourceMapping {
     const TYPE: &'static str = "AWS::Lambda::EventSourceMapping";
 }
 
+impl Handle<EventSourceMapping> {
+    /// The mapping's UUID.
+    pub fn uuid(&self) -> Text {
+        self.reference()
+    }
+}
+
+/// The metrics that an event source mapping reports itself.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct MetricsConfig {
+    /// Groups of metrics, such as `EventCount`.
+    pub metrics: Vec<&'static str>,
+}
+
 /// Where in the stream a new mapping starts.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StartingPosition {
-    /// With the oldest record there is.
+    /// At the oldest record.
     TrimHorizon,
-    /// With the next record.
+    /// At the next record.
     Latest,
 }
 
-/// What happens to records that were given up.
+/// What happens to discarded records.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Destination {
-    /// Where their place in the stream is told.
+    /// Where their position in the stream is sent.
     pub on_failure: OnFailure,
 }
 
-/// Where the place of lost records is told.
+/// Where the position of discarded records is sent.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct OnFailure {
@@ -182,7 +199,7 @@ pub struct OnFailure {
     pub destination: Text,
 }
 
-/// Which records a function gets: those that match any of the filters.
+/// Which records a function receives: those that match any filter.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct FilterCriteria {

@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use super::{Construct, Handle, Keep, Text};
 
-/// A log group with an end to its patience.
+/// A log group with a retention period.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct LogGroup {
     /// Name of the group.
     pub log_group_name: Text,
-    /// Days until a line is dropped.
+    /// Days until log events expire.
     pub retention_in_days: u32,
-    /// A customer's key.
+    /// A customer managed key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kms_key_id: Option<Text>,
 }
@@ -28,7 +28,7 @@ impl Handle<LogGroup> {
         self.reference()
     }
 
-    /// The group's ARN, with all its streams.
+    /// The ARN of the group and its streams.
     pub fn arn(&self) -> Text {
         self.attribute("Arn")
     }

@@ -1,7 +1,7 @@
 //! The typed model of a stack: resources, and references between them.
 //!
-//! [`Model::of_stack`](crate::model::Model::of_stack) describes our stack. An application may add resources of its own or
-//! change a property before [`Model::render`]; what comes out is checked by the same [rules](crate::check) as ours.
+//! [`Model::of_stack`](crate::model::Model::of_stack) builds the stack. An application may add resources or change a property
+//! before [`Model::render`]; the result is checked by the same [rules](crate::check).
 //!
 //! ```
 //! use zae_limiter_template::model::{LogicalId, Model, Resource, ids};
@@ -59,7 +59,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// An empty model, which is checked for what `facts` promise.
+    /// An empty model, to be checked against these facts.
     pub(crate) fn new(description: impl Into<String>, metadata: Map<String, Value>, facts: Facts) -> Self {
         Self {
             description: description.into(),
@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// Adds a resource and returns what others refer to it by.
+    /// Adds a resource and returns a handle for references.
     pub fn add<C: Construct>(&mut self, id: LogicalId, construct: &C) -> Result<Handle<C>, Error> {
         let properties = serde_json::to_value(construct).map_err(|source| Error::Construct {
             id: id.clone(),
@@ -91,7 +91,7 @@ impl Model {
         Ok(())
     }
 
-    /// Adds a parameter and returns its value.
+    /// Adds a parameter and returns a reference to its value.
     pub fn add_parameter(&mut self, id: LogicalId, parameter: Parameter) -> Result<Text, Error> {
         if self.resource(&id).is_some() || self.parameters.iter().any(|(taken, _)| *taken == id) {
             return Err(Error::Taken { id });
@@ -119,7 +119,7 @@ impl Model {
 
     /// Sets one property of a resource, by JSON pointer: `/MemorySize`, `/Environment/Variables/EXTRA`.
     ///
-    /// Missing objects on the way are made. An element of a list must exist; `-` appends one.
+    /// Missing parent objects are created. A list element must exist; `-` appends one.
     pub fn patch(&mut self, id: &LogicalId, pointer: &str, value: Value) -> Result<(), Error> {
         patch::set(self.properties_of(id)?, pointer, value).map_err(|problem| Error::Patch {
             id: id.clone(),
@@ -128,7 +128,7 @@ impl Model {
         })
     }
 
-    /// Takes one property away from a resource.
+    /// Removes a property of a resource.
     pub fn remove_property(&mut self, id: &LogicalId, pointer: &str) -> Result<Value, Error> {
         patch::remove(self.properties_of(id)?, pointer).map_err(|problem| Error::Patch {
             id: id.clone(),
@@ -144,7 +144,7 @@ impl Model {
             .ok_or_else(|| Error::NoSuchResource { id: id.clone() })
     }
 
-    /// Lets one resource break one rule, for a reason that is written down.
+    /// Allows a resource to break a rule, for a stated reason.
     pub fn allow(&mut self, rule: Rule, id: LogicalId, reason: impl Into<String>) {
         self.exceptions.push(Exception {
             rule,
@@ -154,7 +154,7 @@ impl Model {
         });
     }
 
-    /// Lets one thing in a resource, an action or a variable, break one rule, for a reason that is written down.
+    /// Allows one part of a resource, such as an action or a variable, to break a rule, for a stated reason.
     pub fn allow_only(
         &mut self,
         rule: Rule,
@@ -170,12 +170,12 @@ impl Model {
         });
     }
 
-    /// What was let through so far.
+    /// The exceptions so far.
     pub fn exceptions(&self) -> &[Exception] {
         &self.exceptions
     }
 
-    /// The template, if every rule holds; all that does not hold otherwise.
+    /// Renders the template, or reports every finding if a rule does not hold.
     pub fn render(&self) -> Result<Template, Error> {
         let template = Template::new(self.to_value());
         let findings = check::check(&template, &self.facts, &self.exceptions);

@@ -4,23 +4,23 @@ use serde::Serialize;
 
 use super::Text;
 
-/// A value that whoever deploys the template gives.
+/// A value that is given when the template is deployed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Parameter {
-    /// CloudFormation's type of the value.
+    /// The CloudFormation type.
     pub r#type: &'static str,
     /// What it is for.
     pub description: String,
     /// A regular expression that values must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_pattern: Option<&'static str>,
-    /// What is said when the pattern does not match.
+    /// The error if the pattern does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint_description: Option<&'static str>,
 }
 
-/// A value that the deployed stack tells.
+/// A value that the deployed stack publishes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Output {
@@ -28,15 +28,15 @@ pub struct Output {
     pub description: String,
     /// The value.
     pub value: Text,
-    /// The name by which other stacks import it.
+    /// The export, for other stacks to import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<Export>,
 }
 
-/// An output's name in the region.
+/// The name of an export.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Export {
-    /// Unique in account and region.
+    /// The name, unique in the account and region.
     pub name: Text,
 }

@@ -14,7 +14,7 @@ pub(super) fn set(root: &mut Value, pointer: &str, value: Value) -> Result<(), S
                     .ok_or_else(|| beyond(&token, length))?
             }
             Value::Object(fields) => fields.entry(token).or_insert_with(|| Value::Object(Map::new())),
-            _ => return Err(format!("there is nothing to descend into at {token:?}")),
+            _ => return Err(format!("{token:?} is in neither an object nor a list")),
         };
     }
     match at {
@@ -28,7 +28,7 @@ pub(super) fn set(root: &mut Value, pointer: &str, value: Value) -> Result<(), S
         Value::Object(fields) => {
             fields.insert(last, value);
         }
-        _ => return Err(format!("there is nothing to set {last:?} in")),
+        _ => return Err(format!("{last:?} is in neither an object nor a list")),
     }
     Ok(())
 }
@@ -81,7 +81,7 @@ fn split(pointer: &str) -> Result<(Vec<String>, String), String> {
 fn index(token: &str, length: usize) -> Result<usize, String> {
     token
         .parse()
-        .map_err(|_| format!("{token:?} is no index into a list of {length}"))
+        .map_err(|_| format!("{token:?} is not an index into a list of {length}"))
 }
 
 fn beyond(token: &str, length: usize) -> String {

@@ -7,26 +7,26 @@ use serde_json::{Map, Value, json};
 
 use super::{LogicalId, Text};
 
-/// Properties of one CloudFormation resource type.
+/// The properties of a CloudFormation resource type.
 pub trait Construct: Serialize {
     /// The type's name, such as `AWS::SQS::Queue`.
     const TYPE: &'static str;
-    /// What happens to the resource when it leaves the stack.
+    /// What happens to the resource when it is removed from the stack.
     const KEEP: Keep = Keep::Unsaid;
 }
 
 /// What happens to a resource when it is removed from the stack, replaced, or the stack is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing is said: CloudFormation deletes it.
+    /// The template does not say: CloudFormation deletes it.
     Unsaid,
-    /// It is deleted, and the template says so.
+    /// It is deleted, explicitly.
     Delete,
-    /// It stays, unless the very operation that creates it fails.
+    /// It is retained, unless the operation that creates it fails.
     Retain,
 }
 
-/// A resource that is in the model, for others to refer to.
+/// A resource of the model, to refer to.
 #[derive(Debug)]
 pub struct Handle<C> {
     id: LogicalId,
@@ -46,12 +46,12 @@ impl<C> Handle<C> {
         &self.id
     }
 
-    /// What `Ref` gives for the resource: mostly its name, for a managed policy its ARN.
+    /// The value of `Ref`: usually the name, for a managed policy its ARN.
     pub fn reference(&self) -> Text {
         Text::reference(self.id.clone())
     }
 
-    /// An attribute of the resource as `Fn::GetAtt` knows it.
+    /// The value of `Fn::GetAtt` for an attribute.
     pub fn attribute(&self, name: &'static str) -> Text {
         Text::attribute(self.id.clone(), name)
     }
@@ -63,19 +63,19 @@ impl<C> Clone for Handle<C> {
     }
 }
 
-/// A resource as it will stand in the template.
+/// A resource of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// The CloudFormation type.
     pub kind: String,
-    /// What happens to it in the end.
+    /// What happens to it when it is removed.
     pub keep: Keep,
     /// Its properties.
     pub properties: Value,
 }
 
 impl Resource {
-    /// A resource of a type that has no construct here.
+    /// A resource of any type.
     ///
     /// ```
     /// use zae_limiter_template::model::Resource;
@@ -91,7 +91,7 @@ impl Resource {
         }
     }
 
-    /// The resource with another fate.
+    /// The resource with another removal behavior.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;

@@ -11,15 +11,15 @@ use super::{Construct, Handle, Keep, Text};
 pub struct Bucket {
     /// How objects are encrypted.
     pub bucket_encryption: Encryption,
-    /// Whether older versions are kept.
+    /// Whether object versions are kept.
     pub versioning_configuration: Versioning,
-    /// Closed to the public.
+    /// Blocks public access.
     pub public_access_block_configuration: PublicAccessBlock,
-    /// Whose the objects are.
+    /// Who owns the objects.
     pub ownership_controls: Ownership,
-    /// What happens to objects with time.
+    /// The lifecycle of objects.
     pub lifecycle_configuration: Lifecycle,
-    /// Whether objects can be locked; only at creation.
+    /// Whether objects can be locked; can only be set at creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_lock_enabled: Option<bool>,
     /// How long new objects are locked.
@@ -56,9 +56,9 @@ pub struct Encryption {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct EncryptionRule {
-    /// What counts where a request says nothing.
+    /// The default of requests that do not name an encryption.
     pub server_side_encryption_by_default: EncryptionDefault,
-    /// One data key for many objects: fewer calls to the key service.
+    /// Whether objects share a data key, for fewer calls to KMS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket_key_enabled: Option<bool>,
 }
@@ -69,12 +69,12 @@ pub struct EncryptionDefault {
     /// `AES256` or `aws:kms`.
     #[serde(rename = "SSEAlgorithm")]
     pub algorithm: &'static str,
-    /// A customer's key.
+    /// A customer managed key.
     #[serde(rename = "KMSMasterKeyID", skip_serializing_if = "Option::is_none")]
     pub key: Option<Text>,
 }
 
-/// Whether older versions are kept.
+/// Whether object versions are kept.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Versioning {
@@ -82,7 +82,7 @@ pub struct Versioning {
     pub status: &'static str,
 }
 
-/// Closed to the public, in every way there is.
+/// Blocks every kind of public access.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 #[allow(clippy::struct_excessive_bools, reason = "S3 has these four switches")]
@@ -91,13 +91,13 @@ pub struct PublicAccessBlock {
     pub block_public_acls: bool,
     /// Refuse public policies.
     pub block_public_policy: bool,
-    /// Take no notice of public ACLs.
+    /// Ignore public ACLs.
     pub ignore_public_acls: bool,
-    /// Only the account and AWS services, where a policy is public.
+    /// Limit public policies to the account and AWS services.
     pub restrict_public_buckets: bool,
 }
 
-/// Whose the objects are.
+/// Who owns the objects.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Ownership {
@@ -105,7 +105,7 @@ pub struct Ownership {
     pub rules: Vec<OwnershipRule>,
 }
 
-/// The bucket's owner owns everything in it.
+/// The bucket's owner owns every object.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct OwnershipRule {
@@ -113,7 +113,7 @@ pub struct OwnershipRule {
     pub object_ownership: &'static str,
 }
 
-/// What happens to objects with time.
+/// The lifecycle of objects.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Lifecycle {
@@ -129,43 +129,43 @@ pub struct LifecycleRule {
     pub id: &'static str,
     /// `Enabled`.
     pub status: &'static str,
-    /// Which objects; all where nothing is said.
+    /// The prefix of the objects; all objects if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<&'static str>,
-    /// Moves to cheaper storage.
+    /// Transitions to cheaper storage.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transitions: Vec<Transition>,
-    /// End of older versions.
+    /// Expiry of noncurrent versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noncurrent_version_expiration: Option<NoncurrentExpiration>,
-    /// End of uploads that were never finished.
+    /// Expiry of incomplete uploads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abort_incomplete_multipart_upload: Option<AbortUpload>,
 }
 
-/// A move to cheaper storage.
+/// A transition to cheaper storage.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Transition {
-    /// Where to.
+    /// The storage class.
     pub storage_class: &'static str,
-    /// After how many days.
+    /// Days until then.
     pub transition_in_days: u32,
 }
 
-/// End of older versions.
+/// Expiry of noncurrent versions.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct NoncurrentExpiration {
-    /// After how many days.
+    /// Days until then.
     pub noncurrent_days: u32,
 }
 
-/// End of unfinished uploads.
+/// Expiry of incomplete uploads.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct AbortUpload {
-    /// After how many days.
+    /// Days until then.
     pub days_after_initiation: u32,
 }
 
@@ -175,35 +175,35 @@ pub struct AbortUpload {
 pub struct ObjectLock {
     /// `Enabled`.
     pub object_lock_enabled: &'static str,
-    /// What counts for new objects.
+    /// The rule for new objects.
     pub rule: ObjectLockRule,
 }
 
-/// What counts for new objects.
+/// The rule for new objects.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ObjectLockRule {
-    /// Mode and time.
+    /// Mode and days.
     pub default_retention: Retention,
 }
 
-/// Mode and time of a lock.
+/// Mode and days of a lock.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Retention {
     /// `GOVERNANCE` or `COMPLIANCE`.
     pub mode: &'static str,
-    /// For how many days.
+    /// How many days.
     pub days: u32,
 }
 
-/// Who may do what with a bucket, from the bucket's side.
+/// The policy of a bucket.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct BucketPolicy {
     /// The bucket's name.
     pub bucket: Text,
-    /// What is allowed and denied.
+    /// The policy document.
     pub policy_document: PolicyDocument,
 }
 

@@ -11,9 +11,9 @@ use super::{Construct, Handle, Keep, Text};
 pub struct Queue {
     /// Name of the queue.
     pub queue_name: Text,
-    /// Seconds until an unread message is dropped.
+    /// Seconds until a message expires.
     pub message_retention_period: u32,
-    /// Seconds that a reader has for a message.
+    /// Seconds that a received message is hidden from other readers.
     pub visibility_timeout: u32,
     /// How messages are encrypted.
     #[serde(flatten)]
@@ -24,13 +24,13 @@ pub struct Queue {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum QueueEncryption {
-    /// With a key of SQS.
+    /// With a key that SQS manages.
     Managed {
         /// Always true.
         #[serde(rename = "SqsManagedSseEnabled")]
         enabled: bool,
     },
-    /// With a customer's key.
+    /// With a customer managed key.
     Key {
         /// The key.
         #[serde(rename = "KmsMasterKeyId")]
@@ -60,13 +60,13 @@ impl Handle<Queue> {
     }
 }
 
-/// Who may do what with queues, from the queues' side.
+/// The policy of queues.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct QueuePolicy {
     /// The queues' URLs.
     pub queues: Vec<Text>,
-    /// What is allowed and denied.
+    /// The policy document.
     pub policy_document: PolicyDocument,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A key and a value that people and bills find resources by.
+/// A tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Tag {

@@ -1,4 +1,4 @@
-//! Text that may refer to other parts of the template.
+//! Text with references.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::LogicalId;
 
-/// What CloudFormation itself knows about the place a stack is deployed to.
+/// A CloudFormation pseudo parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pseudo {
     /// The twelve digits of the account.
@@ -44,7 +44,7 @@ enum Part {
 
 /// A string property: plain text, a reference to a resource or one of its attributes, or several of these joined.
 ///
-/// It renders to the shortest form that says the same: a string, `Ref`, `Fn::GetAtt` or `Fn::Sub`.
+/// It renders to the shortest form: a string, `Ref`, `Fn::GetAtt` or `Fn::Sub`.
 ///
 /// ```
 /// use zae_limiter_template::model::{Pseudo, Text};
@@ -58,21 +58,21 @@ pub struct Text {
 }
 
 impl Text {
-    /// The value that `Ref` gives for a resource or a parameter.
+    /// `Ref` of a resource or a parameter.
     pub fn reference(id: LogicalId) -> Self {
         Self {
             parts: vec![Part::Reference(id)],
         }
     }
 
-    /// An attribute of a resource, as `Fn::GetAtt` gives it.
+    /// `Fn::GetAtt` of a resource.
     pub fn attribute(id: LogicalId, attribute: impl Into<Cow<'static, str>>) -> Self {
         Self {
             parts: vec![Part::Attribute(id, attribute.into())],
         }
     }
 
-    /// This text with another one after it.
+    /// This text followed by another.
     #[must_use]
     pub fn then(mut self, next: impl Into<Self>) -> Self {
         for part in next.into().parts {
@@ -84,7 +84,7 @@ impl Text {
         self
     }
 
-    /// The text itself where it refers to nothing.
+    /// The text, if it has no references.
     pub fn as_plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -93,7 +93,7 @@ impl Text {
         }
     }
 
-    /// The text as it stands in a template.
+    /// The text as a template has it.
     pub fn to_value(&self) -> Value {
         match self.parts.as_slice() {
             [] => json!(""),

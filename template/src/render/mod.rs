@@ -4,4 +4,5 @@ mod resolved;
 mod template;
 mod yaml;
 
+pub(crate) use resolved::resolve;
 pub use template::Template;

@@ -1,4 +1,4 @@
-//! A template with the values that a stack gives it.
+//! Templates with known values in place of references.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,16 @@ use serde_json::{Map, Value, json};
 
 const STACK_NAME: &str = "AWS::StackName";
 
-/// What a stack has in place of names: its own, and its parameters.
+/// The value with everything resolved that is known: the stack's name, and values by the name that `Ref` or `Fn::Sub` has.
+pub(crate) fn resolve(stack: &str, known: &BTreeMap<String, String>, value: &Value) -> Value {
+    let values = Values {
+        stack,
+        parameters: known,
+    };
+    values.put_into(value)
+}
+
+/// The values that a stack gives to references: its name, and its parameters.
 pub(super) struct Values<'a> {
     pub(super) stack: &'a str,
     pub(super) parameters: &'a BTreeMap<String, String>,
@@ -21,7 +30,7 @@ impl Values<'_> {
         }
     }
 
-    /// The value with everything in place that is known.
+    /// The value with everything resolved that is known.
     pub(super) fn put_into(&self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => self.put_into_object(fields),
@@ -36,6 +45,14 @@ impl Values<'_> {
                 .get("Ref")
                 .and_then(Value::as_str)
                 .and_then(|name| self.get(name))
+            {
+                return known.into();
+            }
+            if let Some([Value::String(id), Value::String(attribute)]) = fields
+                .get("Fn::GetAtt")
+                .and_then(Value::as_array)
+                .map(Vec::as_slice)
+                && let Some(known) = self.get(&format!("{id}.{attribute}"))
             {
                 return known.into();
             }

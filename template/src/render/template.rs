@@ -11,24 +11,23 @@ use crate::model::LogicalId;
 use crate::resources::STORED_OPTIONS;
 use crate::{Error, StackOptionsBuilder};
 
-/// A CloudFormation template as a value. The order of everything in it is the order of the model.
+/// A CloudFormation template, in the order of the model.
 ///
-/// Templates are equal if they say the same, whatever the order.
+/// Templates are equal if they have the same content, in any order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     value: Value,
 }
 
 impl Template {
-    /// The longest template body that CloudFormation takes in a request, in bytes.
+    /// The longest template body that CloudFormation accepts in a request, in bytes.
     pub const LONGEST_BODY: usize = 51_200;
 
     pub(crate) fn new(value: Value) -> Self {
         Self { value }
     }
 
-    /// Reads a template, JSON or YAML, such as one that is deployed. Tags such as `!Ref`, which ours never have, are
-    /// refused.
+    /// Parses a template, JSON or YAML, such as a deployed one. Tags such as `!Ref`, which our templates never have, are refused.
     ///
     /// ```
     /// use zae_limiter_template::Template;
@@ -56,22 +55,22 @@ impl Template {
         self.value.to_string()
     }
 
-    /// YAML, for people. Readers of YAML 1.1 and 1.2 understand the same by it.
+    /// YAML, for people. YAML 1.1 and 1.2 read it alike.
     pub fn to_yaml(&self) -> String {
         yaml::to_string(&self.value)
     }
 
-    /// Whether it is a template of ours: not a foreign one, and not one of zae-limiter for Python.
+    /// Whether this crate rendered it.
     pub fn is_ours(&self) -> bool {
         self.own_metadata().is_some()
     }
 
-    /// The release that rendered it, if it is ours.
+    /// The release that rendered it, if this crate did.
     pub fn version(&self) -> Option<&str> {
         self.own_metadata()?.get("version")?.as_str()
     }
 
-    /// The options that it was rendered from, if it tells: all but the tags, which the stack has, and `code_directory`.
+    /// The options that it was rendered from, if it has them: all but `tags`, which the stack has, and `code_directory`.
     ///
     /// ```
     /// use zae_limiter_template::{StackOptions, export};
@@ -90,13 +89,13 @@ impl Template {
         parsed.map_err(|source| Error::OptionsValue { source })
     }
 
-    /// Whether a stack of this template is the same as one of the other. The options that are stored in it do not count:
-    /// CloudFormation changes metadata only together with something else.
+    /// Whether both templates make the same stack. Stored options are ignored: CloudFormation changes metadata only together
+    /// with something else.
     pub fn deploys_the_same_as(&self, other: &Self) -> bool {
         self.what_deploys() == other.what_deploys()
     }
 
-    /// What makes a difference to a stack: all but the options that are stored in it.
+    /// What makes a difference to a stack: everything but the stored options.
     pub fn what_deploys(&self) -> Value {
         let mut value = self.value.clone();
         let own = value
@@ -108,8 +107,7 @@ impl Template {
         value
     }
 
-    /// The template as a stack of this name and with these parameters has it: one rendered for the name, without
-    /// parameters, is the same.
+    /// The template of a stack with this name and these parameters, which equals one rendered for the name.
     ///
     /// ```
     /// use zae_limiter_template::Template;
@@ -151,7 +149,7 @@ impl Template {
         self.value.get("Resources")?.get(id.as_str())
     }
 
-    /// The resources that stay when the stack is deleted.
+    /// The resources that are retained when the stack is deleted.
     pub fn retained(&self) -> impl Iterator<Item = &str> {
         let stays = |resource: &Value| {
             let policy = resource.get("DeletionPolicy").and_then(Value::as_str);

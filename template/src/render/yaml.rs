@@ -1,7 +1,7 @@
 //! YAML that YAML 1.1 and YAML 1.2 read alike.
 //!
-//! CloudFormation and most of its tools read 1.1, for which `yes`, `on` and `2012-10-17` are no strings. So a string
-//! stands bare only where nobody can take it for anything else.
+//! CloudFormation and most of its tools read YAML 1.1, in which `yes`, `on` and `2012-10-17` are not strings. A string is
+//! therefore quoted unless it cannot be read as anything else.
 
 use serde_json::Value;
 

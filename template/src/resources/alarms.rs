@@ -1,4 +1,4 @@
-//! Alarms, each on one metric: local clouds know no computed ones.
+//! Alarms, each on one metric: local clouds do not support metric math.
 
 use serde_json::Number;
 use zae_limiter_schema::keys::{GSI1, GSI2, GSI3};
@@ -40,12 +40,89 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, functions: &[Deployed]) -
     alarms.into_iter().map(add).collect()
 }
 
-fn of_function(cx: &Context<'_>, deployed: &Deployed) -> [(LogicalId, Alarm); 4] {
+fn of_function(cx: &Context<'_>, deployed: &Deployed) -> Vec<(LogicalId, Alarm)> {
+    let mut alarms = of_invocations(cx, deployed);
+    alarms.extend(of_mapping(cx, deployed));
+    alarms
+}
+
+/// A metric of Lambda, for a function.
+fn of_lambda(metric_name: &'static str, deployed: &Deployed) -> Metric {
+    Metric {
+        namespace: "AWS/Lambda",
+        metric_name,
+        dimensions: vec![Dimension {
+            name: "FunctionName",
+            value: deployed.function.name(),
+        }],
+    }
+}
+
+fn of_invocations(cx: &Context<'_>, deployed: &Deployed) -> Vec<(LogicalId, Alarm)> {
     let (ids, which, text) = (
         deployed.which.ids(),
         deployed.which,
         Descriptions::of(deployed.which),
     );
+    let age_name = match which {
+        LambdaFunction::Aggregator => "stream-iterator-age",
+        LambdaFunction::Archiver => "archiver-iterator-age",
+    };
+    let slow = cx.options.lambda_timeout() * 1000 * cx.options.lambda_duration_threshold_pct() / 100;
+    let behind = cx.options.alarm_iterator_age_seconds() * 1000;
+    let throttles = cx.options.alarm_throttled_requests();
+    let on = |name: &str, meaning, metric_name, statistic, threshold| {
+        alarm(
+            cx,
+            name,
+            meaning,
+            of_lambda(metric_name, deployed),
+            statistic,
+            threshold,
+        )
+    };
+    let named = |name: &str| format!("{which}-{name}");
+    // An invocation counts as 1 error or 0, so the average is the share of invocations that failed.
+    let errors = Alarm {
+        threshold: hundredths(cx.options.alarm_error_rate_pct()),
+        ..on(&named("error-rate"), text.errors, "Errors", Statistic::Average, 0)
+    };
+    let duration = on(
+        &named("duration"),
+        text.duration,
+        "Duration",
+        Statistic::Average,
+        slow,
+    );
+    let age = on(age_name, text.age, "IteratorAge", Statistic::Maximum, behind);
+    let throttled = on(
+        &named("throttles"),
+        text.throttles,
+        "Throttles",
+        Statistic::Sum,
+        throttles,
+    );
+    let destination = Alarm {
+        evaluation_periods: 1,
+        ..on(
+            &named("destination-failures"),
+            text.destination,
+            "DestinationDeliveryFailures",
+            Statistic::Sum,
+            0,
+        )
+    };
+    vec![
+        (ids.queue_alarm, queue(cx, deployed, text.queue)),
+        (ids.error_alarm, errors),
+        (ids.duration_alarm, duration),
+        (ids.age_alarm, age),
+        (ids.throttle_alarm, throttled),
+        (ids.destination_alarm, destination),
+    ]
+}
+
+fn queue(cx: &Context<'_>, deployed: &Deployed, meaning: &'static str) -> Alarm {
     let messages = Metric {
         namespace: "AWS/SQS",
         metric_name: "ApproximateNumberOfMessagesVisible",
@@ -54,69 +131,62 @@ fn of_function(cx: &Context<'_>, deployed: &Deployed) -> [(LogicalId, Alarm); 4]
             value: deployed.queue.name(),
         }],
     };
-    let lambda = |metric_name| Metric {
+    let name = format!("{}-dlq-alarm", deployed.which);
+    Alarm {
+        evaluation_periods: 1,
+        comparison_operator: Comparison::GreaterThanOrEqualToThreshold,
+        ..alarm(cx, &name, meaning, messages, Statistic::Maximum, 1)
+    }
+}
+
+/// Lambda's metrics of a function, `IteratorAge` included, exist only while batches finish. Those of the mapping exist as long
+/// as it reads the stream, with 0 for a quiet table: when they are missing, the mapping is disabled or cannot read.
+fn of_mapping(cx: &Context<'_>, deployed: &Deployed) -> [(LogicalId, Alarm); 2] {
+    let (ids, which, text) = (
+        deployed.which.ids(),
+        deployed.which,
+        Descriptions::of(deployed.which),
+    );
+    let metric = |metric_name| Metric {
         namespace: "AWS/Lambda",
         metric_name,
         dimensions: vec![Dimension {
-            name: "FunctionName",
-            value: deployed.function.name(),
+            name: "EventSourceMappingUUID",
+            value: deployed.mapping.uuid(),
         }],
     };
-    let age_name = match which {
-        LambdaFunction::Aggregator => "stream-iterator-age",
-        LambdaFunction::Archiver => "archiver-iterator-age",
-    };
-    let slow = cx.options.lambda_timeout() * 1000 * cx.options.lambda_duration_threshold_pct() / 100;
-    let behind = cx.options.alarm_iterator_age_seconds() * 1000;
-    let queue = Alarm {
-        evaluation_periods: 1,
-        comparison_operator: Comparison::GreaterThanOrEqualToThreshold,
+    let name = format!("{which}-stopped");
+    // No value is below 0, so only missing data raises it.
+    let stopped = Alarm {
+        evaluation_periods: 3,
+        comparison_operator: Comparison::LessThanThreshold,
+        treat_missing_data: "breaching",
         ..alarm(
             cx,
-            &format!("{which}-dlq-alarm"),
-            text.queue,
-            messages,
-            Statistic::Maximum,
-            1,
-        )
-    };
-    // A call counts 1 error or 0, so their average is the share of calls that failed.
-    let errors = Alarm {
-        threshold: hundredths(cx.options.alarm_error_rate_pct()),
-        ..alarm(
-            cx,
-            &format!("{which}-error-rate"),
-            text.errors,
-            lambda("Errors"),
-            Statistic::Average,
+            &name,
+            text.stopped,
+            metric("PolledEventCount"),
+            Statistic::Sum,
             0,
         )
     };
-    let duration = alarm(
-        cx,
-        &format!("{which}-duration"),
-        text.duration,
-        lambda("Duration"),
-        Statistic::Average,
-        slow,
-    );
-    let age = alarm(
-        cx,
-        age_name,
-        text.age,
-        lambda("IteratorAge"),
-        Statistic::Maximum,
-        behind,
-    );
-    [
-        (ids.queue_alarm, queue),
-        (ids.error_alarm, errors),
-        (ids.duration_alarm, duration),
-        (ids.age_alarm, age),
-    ]
+    let name = format!("{which}-failed-events");
+    // A batch that fails once and succeeds on a retry is no reason to wake anybody.
+    let failed = Alarm {
+        evaluation_periods: 3,
+        ..alarm(
+            cx,
+            &name,
+            text.failed,
+            metric("FailedInvokeEventCount"),
+            Statistic::Sum,
+            0,
+        )
+    };
+    [(ids.stopped_alarm, stopped), (ids.failed_events_alarm, failed)]
 }
 
-/// Throttled requests of the table and of each index, which `DynamoDB` counts apart.
+/// Throttled requests of the table and of each index, which `DynamoDB` counts separately.
 fn of_table(cx: &Context<'_>) -> Vec<(LogicalId, Alarm)> {
     let indexes = [
         (None, ids::READ_THROTTLE_ALARM, ids::WRITE_THROTTLE_ALARM),
@@ -208,7 +278,7 @@ fn alarm(
 }
 
 fn hundredths(percentage: u32) -> Number {
-    // 0 stands for "any", as it does where there is no fraction.
+    // 0 stays a whole number, as it is without a fraction.
     Number::from_f64(f64::from(percentage) / 100.0)
         .filter(|_| percentage > 0)
         .unwrap_or_else(|| 0.into())
@@ -219,22 +289,34 @@ struct Descriptions {
     errors: &'static str,
     duration: &'static str,
     age: &'static str,
+    stopped: &'static str,
+    failed: &'static str,
+    throttles: &'static str,
+    destination: &'static str,
 }
 
 impl Descriptions {
     const fn of(function: LambdaFunction) -> Self {
         match function {
             LambdaFunction::Aggregator => Self {
-                queue: "Changes that the aggregator could not count are in its queue",
-                errors: "Calls of the aggregator fail",
-                duration: "Calls of the aggregator come close to their timeout",
+                queue: "The aggregator's dead-letter queue has changes that it could not count",
+                errors: "Invocations of the aggregator fail",
+                duration: "Invocations of the aggregator come close to their timeout",
                 age: "The aggregator falls behind; after 22 hours changes are lost from usage",
+                stopped: "The aggregator's event source mapping is disabled or cannot read the stream",
+                failed: "The aggregator cannot be invoked, or fails for the same records; check its role and code",
+                throttles: "Invocations of the aggregator are throttled; check its concurrency",
+                destination: "Lambda cannot write to the aggregator's dead-letter queue",
             },
             LambdaFunction::Archiver => Self {
-                queue: "Audit events that could not be archived are in the queue of the archiver",
-                errors: "Calls of the archiver fail",
-                duration: "Calls of the archiver come close to their timeout",
+                queue: "The archiver's dead-letter queue has audit events that it could not archive",
+                errors: "Invocations of the archiver fail",
+                duration: "Invocations of the archiver come close to their timeout",
                 age: "The archiver falls behind; after 22 hours events are missing from the archive",
+                stopped: "The archiver's event source mapping is disabled or cannot read the stream",
+                failed: "The archiver cannot be invoked, or fails for the same records; check its role and code",
+                throttles: "Invocations of the archiver are throttled; check its concurrency",
+                destination: "Lambda cannot write to the archiver's dead-letter queue",
             },
         }
     }

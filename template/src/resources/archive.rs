@@ -1,4 +1,4 @@
-//! The bucket with archived audit events.
+//! The archive bucket of audit events.
 
 use super::context::Context;
 use super::ids;
@@ -12,7 +12,7 @@ use crate::model::s3::{
 use crate::model::{Handle, Model, Text, arn as arns};
 use crate::options::{ObjectLockMode, StackOptions};
 
-/// Where events are archived: a bucket of the stack, or one that was there before.
+/// The archive: a bucket of the stack, or an existing one.
 pub(super) struct Archive {
     pub(super) name: Text,
     pub(super) arn: Text,

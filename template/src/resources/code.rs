@@ -1,4 +1,4 @@
-//! Where the functions' archives are.
+//! The locations of the functions' archives.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::model::lambda::Code;
 use crate::model::{Model, Parameter, Pseudo, Text};
 use crate::options::{BucketName, StackOptions};
 
-/// The bucket with the functions' archives, which has the account and the region in its name.
+/// The bucket with the functions' archives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeBucket {
     /// `zae-limiter-artifacts-{account}-{region}`.
@@ -18,7 +18,7 @@ pub enum CodeBucket {
 }
 
 impl CodeBucket {
-    /// The bucket that the options say.
+    /// The bucket of the options.
     pub fn of(options: &StackOptions) -> Self {
         options
             .code_bucket()
@@ -54,7 +54,7 @@ impl CodeBucket {
 
 const ARTIFACTS: &str = "zae-limiter-artifacts-";
 
-/// Where one function's archive is.
+/// The location of a function's archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeLocation {
     /// An object in a bucket.
@@ -64,13 +64,13 @@ pub enum CodeLocation {
         /// The object's key, such as `{sha256}.zip`.
         key: String,
     },
-    /// The function's `Code` property in the deployed template, so that the code stays as it is.
+    /// The `Code` property of the deployed template, so that the code does not change.
     Deployed(Value),
-    /// Whoever deploys the template says it by the parameters `CodeBucket`, `AggregatorCodeKey` and `ArchiverCodeKey`.
+    /// The parameters `CodeBucket`, `AggregatorCodeKey` and `ArchiverCodeKey`.
     Parameters,
 }
 
-/// Where the functions' archives are.
+/// The locations of the functions' archives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FunctionCode {
     /// The aggregator's.
@@ -80,12 +80,12 @@ pub struct FunctionCode {
 }
 
 impl FunctionCode {
-    /// No archives: for stacks without functions.
+    /// No archives, for stacks without functions.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// By parameters: for templates that others deploy.
+    /// Parameters, for templates that other tools deploy.
     pub fn parameters() -> Self {
         Self {
             aggregator: Some(CodeLocation::Parameters),
@@ -93,7 +93,7 @@ impl FunctionCode {
         }
     }
 
-    /// The objects that the options name, if they do.
+    /// The objects that the options name.
     pub fn of(options: &StackOptions) -> Self {
         let bucket = CodeBucket::of(options);
         let object = |key: &crate::options::ObjectKey| CodeLocation::Object {
@@ -106,7 +106,7 @@ impl FunctionCode {
         }
     }
 
-    /// This, with the location of one function's archive.
+    /// Adds the location of a function's archive.
     ///
     /// ```
     /// use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction};
@@ -124,7 +124,7 @@ impl FunctionCode {
         self
     }
 
-    /// Where one function's archive is.
+    /// The location of a function's archive.
     pub fn get(&self, function: LambdaFunction) -> Option<&CodeLocation> {
         match function {
             LambdaFunction::Aggregator => self.aggregator.as_ref(),

@@ -1,4 +1,4 @@
-//! What every part of the stack needs to know of the whole.
+//! What every part of the stack uses.
 
 use zae_limiter_schema::StackName;
 
@@ -7,15 +7,15 @@ use crate::model::dynamodb::Table;
 use crate::model::{Handle, Pseudo, Text, arn};
 use crate::options::{PermissionBoundary, StackOptions};
 
-/// Longest name of a function.
+/// The longest function name.
 const FUNCTION: usize = 64;
 
 /// The name of the stack in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// Written out: the table can be imported, and names that are too long are made shorter.
+    /// Fixed: the table can be imported, and long names can be shortened.
     Fixed(StackName),
-    /// Whatever name the template is deployed under.
+    /// The name that the template is deployed with.
     Deployed,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// `{stack}-{function}`; where that is too long for a function, the component that its role's name has.
+    /// `{stack}-{function}`, or `{stack}-{component of its role}` if that is too long for a function.
     pub(super) fn function_name(&self, function: LambdaFunction) -> Text {
         let too_long = match self.naming {
             Naming::Fixed(name) => name.as_str().len() + 1 + function.as_str().len() > FUNCTION,

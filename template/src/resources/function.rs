@@ -1,4 +1,4 @@
-//! What our two functions have in common.
+//! What both functions have in common.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::model::filter::FilterPattern;
 use crate::model::iam::{Condition, InlinePolicy, PolicyDocument, Principal, Role, Statement, actions};
 use crate::model::lambda::{
     Code, DeadLetter, Destination, Environment, EventSourceMapping, Filter, FilterCriteria, Function,
-    Logging, OnFailure, StartingPosition, Tracing, TracingMode,
+    Logging, MetricsConfig, OnFailure, StartingPosition, Tracing, TracingMode,
 };
 use crate::model::logs::LogGroup;
 use crate::model::sqs::{Queue, QueueEncryption, QueuePolicy};
@@ -21,7 +21,7 @@ use crate::options::{RoleArn, StreamStart};
 /// One of the stack's functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LambdaFunction {
-    /// Counts usage from the changes of buckets.
+    /// Counts usage from bucket changes.
     Aggregator,
     /// Writes audit events to S3.
     Archiver,
@@ -31,7 +31,7 @@ impl LambdaFunction {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Aggregator, Self::Archiver];
 
-    /// Its name, as in names of functions, queues and archives.
+    /// The name, as in the names of functions, queues and archives.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Aggregator => "aggregator",
@@ -39,7 +39,7 @@ impl LambdaFunction {
         }
     }
 
-    /// The option that switches it.
+    /// The option that enables it.
     pub const fn switch(self) -> &'static str {
         match self {
             Self::Aggregator => "enable_aggregator",
@@ -55,7 +55,7 @@ impl LambdaFunction {
         }
     }
 
-    /// The logical ids of the function and everything around it.
+    /// The logical ids of the function and its resources.
     pub const fn ids(self) -> FunctionIds {
         match self {
             // The alarms' ids are those of the outputs that operators know.
@@ -70,6 +70,10 @@ impl LambdaFunction {
                 error_alarm: LogicalId::fixed("LambdaErrorRateAlarm"),
                 duration_alarm: LogicalId::fixed("LambdaDurationAlarm"),
                 age_alarm: LogicalId::fixed("StreamIteratorAgeAlarm"),
+                stopped_alarm: LogicalId::fixed("AggregatorStoppedAlarm"),
+                failed_events_alarm: LogicalId::fixed("AggregatorFailedEventsAlarm"),
+                throttle_alarm: LogicalId::fixed("AggregatorThrottleAlarm"),
+                destination_alarm: LogicalId::fixed("AggregatorDestinationAlarm"),
                 code_key: LogicalId::fixed("AggregatorCodeKey"),
             },
             Self::Archiver => FunctionIds {
@@ -83,6 +87,10 @@ impl LambdaFunction {
                 error_alarm: LogicalId::fixed("ArchiverErrorRateAlarm"),
                 duration_alarm: LogicalId::fixed("ArchiverDurationAlarm"),
                 age_alarm: LogicalId::fixed("ArchiverIteratorAgeAlarm"),
+                stopped_alarm: LogicalId::fixed("ArchiverStoppedAlarm"),
+                failed_events_alarm: LogicalId::fixed("ArchiverFailedEventsAlarm"),
+                throttle_alarm: LogicalId::fixed("ArchiverThrottleAlarm"),
+                destination_alarm: LogicalId::fixed("ArchiverDestinationAlarm"),
                 code_key: LogicalId::fixed("ArchiverCodeKey"),
             },
         }
@@ -95,13 +103,13 @@ impl fmt::Display for LambdaFunction {
     }
 }
 
-/// What makes one of the functions different from the other.
+/// What differs between the functions.
 pub(super) struct Profile {
     pub(super) which: LambdaFunction,
     pub(super) description: &'static str,
     pub(super) role_description: &'static str,
     pub(super) external_role: Option<RoleArn>,
-    /// What it may do with its own data.
+    /// The statement for its own data.
     pub(super) data: Statement,
     pub(super) environment: BTreeMap<&'static str, Text>,
     pub(super) filter: FilterPattern,
@@ -109,17 +117,18 @@ pub(super) struct Profile {
     pub(super) parallelization: u32,
 }
 
-/// A function that is in the model.
+/// A function of the model.
 pub(super) struct Deployed {
     pub(super) which: LambdaFunction,
     pub(super) function: Handle<Function>,
+    pub(super) mapping: Handle<EventSourceMapping>,
     pub(super) queue: Handle<Queue>,
     pub(super) role_arn: Text,
 }
 
-/// Seconds in 14 days, the longest that SQS keeps a message.
+/// 14 days in seconds, the longest retention of SQS.
 const FOURTEEN_DAYS: u32 = 14 * 24 * 60 * 60;
-/// Seconds in 22 hours: two hours before the stream forgets a record, so that what the queue tells can still be read.
+/// 22 hours in seconds: two hours before the stream trims a record, so that a dead letter's record can still be read.
 const RECORD_AGE: u32 = 22 * 60 * 60;
 
 /// Adds a function with its role, log group, queue and event source mapping.
@@ -176,7 +185,7 @@ pub(super) fn add(
             tags: vec![tags::lambda_version()],
         },
     )?;
-    model.add(
+    let mapping = model.add(
         ids.mapping,
         &EventSourceMapping {
             event_source_arn: cx.table.stream_arn(),
@@ -202,11 +211,16 @@ pub(super) fn add(
                     pattern: profile.filter,
                 }],
             },
+            // Without them nothing is reported while no batch finishes.
+            metrics_config: MetricsConfig {
+                metrics: vec!["EventCount"],
+            },
         },
     )?;
     Ok(Deployed {
         which: profile.which,
         function,
+        mapping,
         queue,
         role_arn,
     })
@@ -246,7 +260,7 @@ fn add_queue(
     Ok(queue)
 }
 
-/// Policies are inside the role: as resources of their own, the mapping could be created before they are in force.
+/// Policies are inline: as separate resources they might not be attached when the mapping is created.
 fn add_role(
     model: &mut Model,
     cx: &Context<'_>,

@@ -1,15 +1,15 @@
-//! Logical ids of our stack. CloudFormation knows a resource by its id: none of these may ever change.
+//! The logical ids of the stack. CloudFormation identifies resources by them, so none may change.
 
 use crate::model::LogicalId;
 
 /// The table.
 pub const TABLE: LogicalId = LogicalId::fixed("RateLimitsTable");
-/// The bucket with archived audit events.
+/// The archive bucket of audit events.
 pub const ARCHIVE_BUCKET: LogicalId = LogicalId::fixed("AuditArchiveBucket");
 /// The archive bucket's policy.
 pub const ARCHIVE_BUCKET_POLICY: LogicalId = LogicalId::fixed("AuditArchiveBucketPolicy");
 
-/// Resources that hold data: replacing or removing one of them loses it.
+/// The resources that hold data, which replacing or removing them would lose.
 pub const STATEFUL: [LogicalId; 2] = [TABLE, ARCHIVE_BUCKET];
 
 /// Bucket with the functions' archives, in exported templates.
@@ -33,7 +33,7 @@ pub const GSI3_READ_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI3ReadThrott
 /// Alarm on throttled writes of GSI3.
 pub const GSI3_WRITE_THROTTLE_ALARM: LogicalId = LogicalId::fixed("GSI3WriteThrottleAlarm");
 
-/// What the stack knows one of its functions and everything around it by.
+/// The logical ids of a function and its resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionIds {
     /// The function.
@@ -42,20 +42,28 @@ pub struct FunctionIds {
     pub role: LogicalId,
     /// Its log group.
     pub log_group: LogicalId,
-    /// What feeds it.
+    /// Its event source mapping.
     pub mapping: LogicalId,
-    /// Where failures go.
+    /// Its dead-letter queue.
     pub queue: LogicalId,
     /// The queue's policy.
     pub queue_policy: LogicalId,
     /// Alarm on messages in the queue.
     pub queue_alarm: LogicalId,
-    /// Alarm on failed calls.
+    /// Alarm on failed invocations.
     pub error_alarm: LogicalId,
-    /// Alarm on slow calls.
+    /// Alarm on slow invocations.
     pub duration_alarm: LogicalId,
     /// Alarm on falling behind.
     pub age_alarm: LogicalId,
+    /// Alarm on a mapping that no longer reads the stream.
+    pub stopped_alarm: LogicalId,
+    /// Alarm on events that the function cannot be invoked with.
+    pub failed_events_alarm: LogicalId,
+    /// Alarm on throttled invocations.
+    pub throttle_alarm: LogicalId,
+    /// Alarm on dead letters that cannot be delivered.
+    pub destination_alarm: LogicalId,
     /// Key of its archive, in exported templates.
     pub code_key: LogicalId,
 }
@@ -63,11 +71,11 @@ pub struct FunctionIds {
 /// A managed policy of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PolicyKind {
-    /// For applications: acquire, adjust and release, nothing else.
+    /// For applications: acquire, adjust and release.
     Acquire,
     /// For administrators: everything on the table's data.
     Full,
-    /// For dashboards: look, and change nothing.
+    /// For dashboards: read only.
     Read,
 }
 
@@ -75,7 +83,7 @@ impl PolicyKind {
     /// Every policy.
     pub const ALL: [Self; 3] = [Self::Acquire, Self::Full, Self::Read];
 
-    /// Its part of the policy's name.
+    /// Its component of the policy name.
     pub const fn component(self) -> &'static str {
         match self {
             Self::Acquire => "acq",
@@ -93,7 +101,7 @@ impl PolicyKind {
         })
     }
 
-    /// Whom it is for.
+    /// Who it is for.
     pub const fn audience(self) -> &'static str {
         match self {
             Self::Acquire => "applications that acquire",
@@ -106,9 +114,9 @@ impl PolicyKind {
 /// A role of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RoleKind {
-    /// The aggregator runs as it.
+    /// The aggregator's role.
     Aggregator,
-    /// The archiver runs as it.
+    /// The archiver's role.
     Archiver,
     /// For applications.
     App,
@@ -128,7 +136,7 @@ impl RoleKind {
         Self::Read,
     ];
 
-    /// Its part of the role's name, at most eight characters so that names made once stay valid.
+    /// Its component of the role name, at most eight characters.
     pub const fn component(self) -> &'static str {
         match self {
             Self::Aggregator => "aggr",
@@ -150,7 +158,7 @@ impl RoleKind {
         })
     }
 
-    /// Who takes it on.
+    /// Who assumes it.
     pub const fn holder(self) -> &'static str {
         match self {
             Self::Aggregator => "the aggregator",

@@ -1,4 +1,4 @@
-//! Which resources our stack has, from its options.
+//! The resources of the stack, from its options.
 
 mod aggregator;
 mod alarms;
@@ -33,16 +33,16 @@ use ids::PolicyKind;
 use outputs::Built;
 
 impl Model {
-    /// Our stack, for a name: what a deployment renders.
+    /// The stack with a fixed name, as a deployment renders it.
     pub fn of_stack(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Self, Error> {
         options.check_name(name)?;
         build(&Naming::Fixed(name.clone()), options, code)
     }
 
-    /// Our stack for whatever name it is deployed under: what people export and deploy with other tools.
+    /// The stack for any name, to export and deploy with other tools.
     ///
-    /// Names are made from the stack's name at deployment, so a table that is there already cannot be taken in, and the
-    /// stack's name may have at most 53 characters.
+    /// Names are built from the stack's name at deployment, so an existing table cannot be imported, and the stack's name may
+    /// have at most 53 characters.
     pub fn for_export(options: &StackOptions) -> Result<Self, Error> {
         build(&Naming::Deployed, options, &FunctionCode::parameters())
     }
@@ -98,14 +98,13 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
     Ok(model)
 }
 
-/// The key of our entry in a template's `Metadata`: a stack is ours if its template has one.
+/// The key of our entry in a template's `Metadata`, which marks a stack as ours.
 pub const METADATA: &str = "zae-limiter";
 
-/// What in that entry has the options that the template was rendered from.
+/// The key in that entry of the options that the template was rendered from.
 pub(crate) const STORED_OPTIONS: &str = "options";
 
-/// What one of the stack's managed policies permits: its actions are all that an application, an administrator or a
-/// reader needs.
+/// The document of one of the stack's managed policies.
 ///
 /// ```
 /// use zae_limiter_template::{PolicyKind, StackOptions, policy_document};
@@ -118,7 +117,7 @@ pub fn policy_document(policy: PolicyKind, options: &StackOptions) -> PolicyDocu
     policies::document(policy, &Handle::new(ids::TABLE), options)
 }
 
-/// What the role of one of the stack's functions permits; with a role of your own, give it these.
+/// The policy document of a function's role. A role of your own needs the same.
 pub fn function_policy_document(function: LambdaFunction, options: &StackOptions) -> PolicyDocument {
     let cx = Context {
         options,

@@ -1,6 +1,6 @@
-//! What the stack tells about itself.
+//! The outputs of the stack.
 //!
-//! Names and exports of the first ones are those that users of zae-limiter for Python import.
+//! The names and exports of the first ones are those of zae-limiter for Python.
 
 use super::LambdaFunction;
 use super::alarms::Added;
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::model::iam::{ManagedPolicy, Role};
 use crate::model::{Export, Handle, LogicalId, Model, Output, Text};
 
-/// Everything that outputs are made from.
+/// What the outputs are built from.
 pub(super) struct Built {
     pub(super) functions: Vec<Deployed>,
     pub(super) archive: Option<Archive>,
@@ -21,10 +21,10 @@ pub(super) struct Built {
     pub(super) alarms: Vec<Added>,
 }
 
-/// The output with the days that audit events stay in the table.
+/// The output with the audit retention in days.
 pub const AUDIT_RETENTION_DAYS: &str = "AuditRetentionDays";
 
-/// An output's id, the end of its export's name, what it is, and its value.
+/// An output: its id, the end of its export's name, its description, and its value.
 type Line = (String, String, String, Text);
 
 /// Adds the outputs, each exported as `{stack}-…`.
@@ -95,10 +95,10 @@ fn of_table(cx: &Context<'_>) -> Vec<Line> {
         line("TableName", "Name of the table", cx.table.name()),
         line("TableArn", "ARN of the table", cx.table.arn()),
         line("StreamArn", "ARN of the table's stream", cx.table.stream_arn()),
-        // No resource has it: as an output it is part of the template, so that a change of it is a change of the stack.
+        // No resource has it. As an output it is part of the template, so a change of it is a change of the stack.
         line(
             AUDIT_RETENTION_DAYS,
-            "Days that audit events stay in the table, as whoever deploys the stack writes it there",
+            "Days to keep audit events in the table",
             cx.options.audit_retention_days().to_string().into(),
         ),
     ]
@@ -106,12 +106,12 @@ fn of_table(cx: &Context<'_>) -> Vec<Line> {
 
 fn of_function(deployed: &Deployed) -> [Line; 5] {
     let which = deployed.which;
-    // The first function's exports are older than the second function.
+    // The aggregator's exports are older than the archiver.
     let (name, queue) = match which {
         LambdaFunction::Aggregator => ("Aggregator", "DLQ"),
         LambdaFunction::Archiver => ("Archiver", "ArchiverDLQ"),
     };
-    let queue_description = format!("queue with what the {which} could not process");
+    let queue_description = format!("dead-letter queue of the {which}");
     [
         exported_as(
             &format!("{name}Arn"),

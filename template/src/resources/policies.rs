@@ -13,7 +13,7 @@ use crate::model::sqs::Queue;
 use crate::model::{Handle, LogicalId, Model, Pseudo, Text};
 use crate::options::{AcquirePolicy, StackOptions};
 
-/// Attributes that acquiring writes. `*` stands for limits and clients.
+/// The attributes that acquiring writes. `*` stands for limit names and client ids.
 pub(super) const BUCKET_ATTRIBUTES: [&str; 14] = [
     "PK",
     "SK",
@@ -52,12 +52,12 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<Mana
 const fn description(policy: PolicyKind) -> &'static str {
     match policy {
         PolicyKind::Acquire => "Acquire, adjust and release rate limits",
-        PolicyKind::Full => "Everything on the data of the rate limiter's table",
-        PolicyKind::Read => "Look at limits, buckets, usage and audit events",
+        PolicyKind::Full => "Full access to the data of the rate limiter's table",
+        PolicyKind::Read => "Read limits, buckets, usage and audit events",
     }
 }
 
-/// What a policy permits.
+/// The document of a policy.
 pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &StackOptions) -> PolicyDocument {
     let (items, indexes) = (vec![table.arn()], vec![table.index_arns()]);
     let query_index = || Statement::allow("Index", actions("dynamodb", &["Query"]), indexes);
@@ -100,7 +100,7 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
     PolicyDocument::new(statements)
 }
 
-/// `ForAllValues` without `Null`: the key is in every request for items, and some local clouds know no such key.
+/// `ForAllValues` without `Null`: every request for items has the key, and some local clouds do not know it.
 fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
     let entities = format!("{}*", prefix::ENTITY);
     let resources = format!("{}*", prefix::RESOURCE);
@@ -121,14 +121,14 @@ fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
     ]
 }
 
-/// What the aggregator may do with the table.
+/// The aggregator's permission on the table.
 pub(super) fn count_usage(table: &Handle<Table>) -> Statement {
     let entities = format!("{}*", prefix::ENTITY);
     Statement::allow("Usage", actions("dynamodb", &["UpdateItem"]), vec![table.arn()])
         .when(Condition::default().all_like(LEADING_KEYS, &[&entities]))
 }
 
-/// What the archiver may do with its bucket.
+/// The archiver's permission on its bucket.
 pub(super) fn archive_events(bucket_arn: Text) -> Statement {
     Statement::allow(
         "Archive",
@@ -137,7 +137,7 @@ pub(super) fn archive_events(bucket_arn: Text) -> Statement {
     )
 }
 
-/// What a function may do: its own data, and what every function of the stack needs.
+/// The statements of a function: for its own data, and what both functions need.
 pub(super) fn function(
     cx: &Context<'_>,
     data: Statement,
@@ -167,7 +167,7 @@ pub(super) fn function(
     statements
 }
 
-/// Says why a function's role has `*` for a resource.
+/// Makes exceptions for actions of a function's role that need `*` as their resource.
 pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bool) {
     let traces: &[&str] = if tracing {
         &["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
@@ -179,7 +179,7 @@ pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bo
             Rule::WildcardResource,
             role.clone(),
             *action,
-            "IAM knows no resource for this action",
+            "this action has no resource type",
         );
     }
 }

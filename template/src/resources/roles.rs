@@ -1,4 +1,4 @@
-//! Roles that people and applications take on.
+//! Roles for people and applications.
 
 use super::context::Context;
 use super::ids::RoleKind;

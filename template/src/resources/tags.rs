@@ -1,4 +1,4 @@
-//! Tags of the stack.
+//! The tags of the stack.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::options::StackOptions;
 const MANAGED_BY: &str = "ManagedBy";
 const OWN_PREFIX: &str = "zae-limiter:";
 const LAMBDA_VERSION: &str = "zae-limiter:lambda-version";
-/// A tag of the table alone.
+/// A tag of the table only.
 const APPLICATION: &str = "Application";
 
-/// AWS allows 50 tags on a resource; six are the stack's and one the table's.
+/// AWS allows 50 tags on a resource; the stack sets six and the table one.
 pub(crate) const MOST_USER_TAGS: usize = 50 - 6 - 1;
 
 /// Whether the stack sets a tag of this key itself.
@@ -22,8 +22,8 @@ pub(crate) fn is_ours(key: &str) -> bool {
     key == MANAGED_BY || key == APPLICATION || key.starts_with(OWN_PREFIX)
 }
 
-/// The tags to give to the stack, which CloudFormation gives to its resources: the user's, and those that
-/// `zae-limiter list` finds stacks by.
+/// The tags of the stack, which CloudFormation propagates to its resources: the user's, and those that `zae-limiter list` uses
+/// to find stacks.
 ///
 /// ```
 /// use zae_limiter_template::{StackName, StackOptions, stack_tags};
@@ -45,14 +45,14 @@ pub fn stack_tags(name: &StackName, options: &StackOptions) -> Vec<Tag> {
     own.into_iter().chain(users).collect()
 }
 
-/// The tags of a stack without those that it sets itself, and those of AWS: what `tags` of its options were.
+/// The user's tags among the tags of a stack: all but ours and those of AWS.
 pub fn tags_of_user(tags: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let users = |key: &str| !is_ours(key) && !key.to_ascii_lowercase().starts_with("aws:");
     let pairs = tags.iter().filter(|(key, _)| users(key));
     pairs.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The tag that tells which release a function's code is of.
+/// The tag with the release of a function's code.
 pub(super) fn lambda_version() -> Tag {
     Tag::new(LAMBDA_VERSION, VERSION)
 }

@@ -93,7 +93,7 @@ impl Text for Deployed {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let stack = super::stack(context, arguments.wanted.options()?).await?;
+    let stack = super::stack_to_deploy(context, arguments.wanted.options()?).await?;
     let deployment = Deployment {
         command: "deploy",
         yes: arguments.yes,

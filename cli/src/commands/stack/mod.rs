@@ -8,13 +8,17 @@ pub(crate) mod lambda_export;
 pub(crate) mod list;
 mod options;
 pub(crate) mod plan;
+pub(crate) mod policy;
 mod progress;
 pub(crate) mod status;
 pub(crate) mod template;
 pub(crate) mod upgrade;
 mod watch;
 
+use std::path::Path;
+
 use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions, StreamReader};
+use zae_limiter_template::FunctionCode;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -30,6 +34,45 @@ async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
 pub(crate) async fn stream_readers(context: &Context) -> Option<Vec<StreamReader>> {
     let stack = stack(context, StackOptions::default()).await.ok()?;
     stack.stream_readers().await.ok()
+}
+
+/// The same, to plan or deploy it. Warns about functions whose code stays as it is because no archive was built.
+async fn stack_to_deploy(context: &Context, options: StackOptions) -> Result<Stack> {
+    if let Code::IfBuilt(directory) = code(&options) {
+        let missing = not_built(&options, &directory);
+        if !missing.is_empty() {
+            eprintln!("{}", warning(&missing, &options, &directory));
+        }
+    }
+    stack(context, options).await
+}
+
+/// The functions of the stack that no archive was built or named for.
+fn not_built(options: &StackOptions, directory: &Path) -> Vec<LambdaFunction> {
+    let named = FunctionCode::of(options);
+    let built = |function: LambdaFunction| {
+        let file = format!("{function}.zip");
+        let places = [
+            directory.join(options.lambda_architecture().as_str()).join(&file),
+            directory.join(&file),
+        ];
+        places.iter().any(|path| path.is_file())
+    };
+    let functions = options.functions().into_iter();
+    functions
+        .filter(|function| named.get(*function).is_none() && !built(*function))
+        .collect()
+}
+
+fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path) -> String {
+    let names: Vec<_> = missing.iter().map(|function| function.as_str()).collect();
+    format!(
+        "warning: {} has no {} archive of the {}, so a deployed function keeps its code; build it with `make functions ARCH={}`",
+        directory.display(),
+        options.lambda_architecture(),
+        names.join(" and the "),
+        options.lambda_architecture()
+    )
 }
 
 /// Archives that are part of this command, or that a build has left here, unless the options say where they are.
@@ -49,5 +92,32 @@ fn code(options: &StackOptions) -> Code {
         Code::built_in(".")
     } else {
         Code::bundled(bundled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_function_that_was_not_built_for_the_architecture_is_named_in_a_warning() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("x86_64")).unwrap();
+        std::fs::write(directory.path().join("x86_64/aggregator.zip"), b"").unwrap();
+        let options = StackOptions::default();
+        assert_eq!(not_built(&options, directory.path()), [LambdaFunction::Archiver]);
+        let arm = StackOptions::builder()
+            .lambda_architecture("arm64")
+            .build()
+            .unwrap();
+        let missing = not_built(&arm, directory.path());
+        assert_eq!(missing, LambdaFunction::ALL);
+        let text = warning(&missing, &arm, directory.path());
+        assert!(
+            text.contains("aggregator and the archiver") && text.contains("make functions ARCH=arm64"),
+            "{text}"
+        );
     }
 }

@@ -97,7 +97,7 @@ impl Text for Shown {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let stack = super::stack(context, arguments.wanted.options()?).await?;
+    let stack = super::stack_to_deploy(context, arguments.wanted.options()?).await?;
     let stack = arguments.allowed.on(stack);
     let plan = if arguments.offline {
         stack.plan_offline().await?

@@ -40,7 +40,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let deployed = super::stack(context, StackOptions::default()).await?;
     let deployed = deployed.deployed_options().await?;
     let options = arguments.wanted.changes_to(&deployed)?;
-    let mut stack = arguments.allowed.on(super::stack(context, options).await?);
+    let mut stack = arguments
+        .allowed
+        .on(super::stack_to_deploy(context, options).await?);
     if arguments.force {
         stack = stack.retry_rolled_back(true);
     }

@@ -2,7 +2,10 @@
 
 mod hcl;
 mod main_tf;
+mod policy;
 mod readme;
+
+pub use policy::policy_data_source;
 
 use super::File;
 use crate::Template;
