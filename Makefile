@@ -67,6 +67,10 @@ audit: machine ## Licences, bans, sources and advisories of dependencies; checko
 	@scripts/install-cargo-deny
 	@scripts/audit
 
+.PHONY: release-check
+release-check: machine ## Whether the tree can be released: version, changelog, rendered files (TAG=v0.1.0)
+	@scripts/release-check $(TAG)
+
 ##@ The stack
 
 .PHONY: template
