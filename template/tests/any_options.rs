@@ -57,7 +57,7 @@ fn numbers() -> impl Strategy<Value = (i64, i64, i64, i64, String)> {
         1_i64..=900,
         1_i64..=100,
         1_i64..=79_200,
-        "[a-zA-Z][a-zA-Z0-9-]{0,54}",
+        "[a-zA-Z][a-zA-Z0-9-]{2,54}",
     )
 }
 

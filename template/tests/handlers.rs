@@ -171,14 +171,12 @@ fn request(template: &Template, id: &str, permission: &str, options: &StackOptio
         ),
         ("AWS::Lambda::Function", "iam:PassRole") => {
             let role = &properties["Role"];
-            let arn = match role.as_str() {
-                Some(external) => external.to_owned(),
-                None => {
-                    let id = role["Fn::GetAtt"][0].as_str().unwrap();
-                    let role = &template.to_value()["Resources"][id]["Properties"]["RoleName"];
-                    format!("arn:aws:iam::{ACCOUNT}:role/{}", role.as_str().unwrap())
-                }
+            let own = || {
+                let id = role["Fn::GetAtt"][0].as_str().unwrap();
+                let role = &template.to_value()["Resources"][id]["Properties"]["RoleName"];
+                format!("arn:aws:iam::{ACCOUNT}:role/{}", role.as_str().unwrap())
             };
+            let arn = role.as_str().map_or_else(own, str::to_owned);
             (arn, json!({ "iam:PassedToService": "lambda.amazonaws.com" }))
         }
         ("AWS::Lambda::Function", permission) if permission.starts_with("s3:") => {
@@ -228,6 +226,13 @@ fn request(template: &Template, id: &str, permission: &str, options: &StackOptio
         ),
         ("AWS::CloudWatch::Alarm", _) => (
             regional("cloudwatch", &format!("alarm:{}", name("AlarmName"))),
+            json!({}),
+        ),
+        ("AWS::CloudWatch::Dashboard", _) => (
+            format!(
+                "arn:aws:cloudwatch::{ACCOUNT}:dashboard/{}",
+                name("DashboardName")
+            ),
             json!({}),
         ),
         ("AWS::S3::Bucket" | "AWS::S3::BucketPolicy", _) => (bucket(), json!({})),
@@ -444,7 +449,7 @@ fn with_a_boundary_no_role_is_made_or_changed_without_it() {
 #[test]
 fn the_permissions_of_handlers_are_those_of_the_registry() {
     let ours = handlers();
-    assert_eq!(ours.len(), 11);
+    assert_eq!(ours.len(), 12);
     let Some(cfn_lint) = env::var_os("ZAE_TEST_CFN_LINT").filter(|path| !path.is_empty()) else {
         return;
     };

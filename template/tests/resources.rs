@@ -346,3 +346,38 @@ fn regional_names_differ_between_regions() {
     let name = json!({ "Fn::Sub": "limiter-${AWS::Region}-aggr" });
     assert_eq!(properties(&template, "AggregatorRole")["RoleName"], name);
 }
+
+#[test]
+fn the_dashboard_shows_what_the_alarms_watch() {
+    assert!(!has(&template(StackOptions::builder()), "Dashboard"));
+    let template = template(StackOptions::builder().enable_dashboard(true));
+    let body = properties(&template, "Dashboard")["DashboardBody"]["Fn::Sub"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let widgets = body["widgets"].as_array().unwrap();
+    let mut shown = std::collections::BTreeSet::new();
+    for widget in widgets {
+        assert_eq!(widget["properties"]["region"], "${AWS::Region}");
+        // A dot stands for the same as in the metric above.
+        for metric in widget["properties"]["metrics"].as_array().unwrap() {
+            shown.extend(metric[1].as_str().filter(|name| *name != ".").map(str::to_owned));
+        }
+    }
+    for (id, alarm) in template
+        .resources()
+        .filter(|(_, resource)| resource["Type"] == "AWS::CloudWatch::Alarm")
+    {
+        let metric = alarm["Properties"]["MetricName"].as_str().unwrap();
+        // Both are seen in the log: one as the timeout it comes close to, the other as a queue that stays empty.
+        let elsewhere = ["Duration", "DestinationDeliveryFailures"].contains(&metric);
+        assert!(elsewhere || shown.contains(metric), "{id}: {metric}");
+    }
+    // Widgets lie beside and below each other, never over each other.
+    let places: std::collections::BTreeSet<_> = widgets
+        .iter()
+        .map(|widget| (widget["y"].as_u64(), widget["x"].as_u64()))
+        .collect();
+    assert_eq!(places.len(), widgets.len());
+}

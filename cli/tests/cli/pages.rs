@@ -100,6 +100,38 @@ fn a_package_is_not_overwritten_unless_forced() {
 }
 
 #[test]
+fn all_packages_are_written_into_one_directory() {
+    let bench = Bench::new();
+    std::fs::create_dir(bench.path("arm64")).unwrap();
+    for function in ["aggregator", "archiver"] {
+        bench.write(
+            &format!("arm64/{function}.zip"),
+            &format!("PK\u{3}\u{4}{function}"),
+        );
+    }
+    let (code, target) = (bench.path(""), bench.path("archives"));
+    let export = || {
+        let mut command = command();
+        command.args([
+            "lambda-export",
+            "--all",
+            "--architecture",
+            "arm64",
+            "--code-directory",
+        ]);
+        command.arg(&code).arg("--output").arg(&target);
+        result(command)
+    };
+    let text = export().expect_exit(0).stdout;
+    for function in ["aggregator", "archiver"] {
+        assert!(text.contains(&format!("{function} for arm64")), "{text}");
+        let written = std::fs::read_to_string(target.join(format!("{function}.zip"))).unwrap();
+        assert_eq!(written, format!("PK\u{3}\u{4}{function}"));
+    }
+    assert!(export().expect_exit(2).stderr.contains("--force"));
+}
+
+#[test]
 fn policies_are_written_out_for_an_account_and_a_region() {
     let place = [
         "-n",

@@ -69,122 +69,122 @@ output "archiver_dlq_arn" {
 }
 
 output "aggregator_dlq_alarm_name" {
-  description = "Name of the alarm: The aggregator's dead-letter queue has changes that it could not count."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQAlarmName"]
 }
 
 output "lambda_error_rate_alarm_name" {
-  description = "Name of the alarm: Invocations of the aggregator fail."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["LambdaErrorRateAlarmName"]
 }
 
 output "lambda_duration_alarm_name" {
-  description = "Name of the alarm: Invocations of the aggregator come close to their timeout."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["LambdaDurationAlarmName"]
 }
 
 output "stream_iterator_age_alarm_name" {
-  description = "Name of the alarm: The aggregator falls behind; after 22 hours changes are lost from usage."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["StreamIteratorAgeAlarmName"]
 }
 
 output "aggregator_throttle_alarm_name" {
-  description = "Name of the alarm: Invocations of the aggregator are throttled; check its concurrency."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorThrottleAlarmName"]
 }
 
 output "aggregator_destination_alarm_name" {
-  description = "Name of the alarm: Lambda cannot write to the aggregator's dead-letter queue."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorDestinationAlarmName"]
 }
 
 output "aggregator_stopped_alarm_name" {
-  description = "Name of the alarm: The aggregator's event source mapping is disabled or cannot read the stream."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorStoppedAlarmName"]
 }
 
 output "aggregator_failed_events_alarm_name" {
-  description = "Name of the alarm: The aggregator cannot be invoked, or fails for the same records; check its role and code."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["AggregatorFailedEventsAlarmName"]
 }
 
 output "archiver_dlq_alarm_name" {
-  description = "Name of the alarm: The archiver's dead-letter queue has audit events that it could not archive."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQAlarmName"]
 }
 
 output "archiver_error_rate_alarm_name" {
-  description = "Name of the alarm: Invocations of the archiver fail."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverErrorRateAlarmName"]
 }
 
 output "archiver_duration_alarm_name" {
-  description = "Name of the alarm: Invocations of the archiver come close to their timeout."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDurationAlarmName"]
 }
 
 output "archiver_iterator_age_alarm_name" {
-  description = "Name of the alarm: The archiver falls behind; after 22 hours events are missing from the archive."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverIteratorAgeAlarmName"]
 }
 
 output "archiver_throttle_alarm_name" {
-  description = "Name of the alarm: Invocations of the archiver are throttled; check its concurrency."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverThrottleAlarmName"]
 }
 
 output "archiver_destination_alarm_name" {
-  description = "Name of the alarm: Lambda cannot write to the archiver's dead-letter queue."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverDestinationAlarmName"]
 }
 
 output "archiver_stopped_alarm_name" {
-  description = "Name of the alarm: The archiver's event source mapping is disabled or cannot read the stream."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverStoppedAlarmName"]
 }
 
 output "archiver_failed_events_alarm_name" {
-  description = "Name of the alarm: The archiver cannot be invoked, or fails for the same records; check its role and code."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["ArchiverFailedEventsAlarmName"]
 }
 
 output "dynamodb_read_throttle_alarm_name" {
-  description = "Name of the alarm: Reads of the table are throttled."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["DynamoDBReadThrottleAlarmName"]
 }
 
 output "dynamodb_write_throttle_alarm_name" {
-  description = "Name of the alarm: Writes of the table are throttled; look for a hot entity."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["DynamoDBWriteThrottleAlarmName"]
 }
 
 output "gsi1_read_throttle_alarm_name" {
-  description = "Name of the alarm: Reads of an index are throttled."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI1ReadThrottleAlarmName"]
 }
 
 output "gsi1_write_throttle_alarm_name" {
-  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI1WriteThrottleAlarmName"]
 }
 
 output "gsi2_read_throttle_alarm_name" {
-  description = "Name of the alarm: Reads of an index are throttled."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI2ReadThrottleAlarmName"]
 }
 
 output "gsi2_write_throttle_alarm_name" {
-  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI2WriteThrottleAlarmName"]
 }
 
 output "gsi3_read_throttle_alarm_name" {
-  description = "Name of the alarm: Reads of an index are throttled."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI3ReadThrottleAlarmName"]
 }
 
 output "gsi3_write_throttle_alarm_name" {
-  description = "Name of the alarm: Writes of an index are throttled; look for a hot resource or parent."
+  description = "Name of the alarm."
   value       = aws_cloudformation_stack.limiter.outputs["GSI3WriteThrottleAlarmName"]
 }
 

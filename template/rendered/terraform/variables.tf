@@ -3,8 +3,8 @@ variable "name" {
   type        = string
 
   validation {
-    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{0,52}$", var.name))
-    error_message = "The name must start with a letter, have only letters, digits and hyphens, and at most 53 of them."
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{2,52}$", var.name))
+    error_message = "The name must start with a letter and have 3 to 53 letters, digits and hyphens."
   }
 }
 

@@ -39,11 +39,7 @@ pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptio
     statements.extend(iam(name, place, options));
     statements.extend(logs_and_queues(name, place));
     statements.extend([
-        Statement::allow(
-            "Alarms",
-            alarm_actions(),
-            vec![place.arn("cloudwatch", &format!("alarm:{name}-*"))],
-        ),
+        watching(name, place, options),
         Statement::allow(
             "FindAlarms",
             actions("cloudwatch", &["DescribeAlarms"]),
@@ -190,11 +186,8 @@ fn table_actions() -> Vec<Action> {
         &[
             "CreateTable",
             "DeleteTable",
-            "DescribeContinuousBackups",
-            "DescribeContributorInsights",
-            "DescribeKinesisStreamingDestination",
-            "DescribeTable",
-            "DescribeTimeToLive",
+            // The table, its backups, expiry, insights and destinations.
+            "Describe*",
             "GetResourcePolicy",
             "ListTagsOfResource",
             "TagResource",
@@ -322,17 +315,21 @@ fn queue_actions() -> Vec<Action> {
     )
 }
 
-fn alarm_actions() -> Vec<Action> {
-    actions(
-        "cloudwatch",
-        &[
-            "DeleteAlarms",
-            "ListTagsForResource",
-            "PutMetricAlarm",
-            "TagResource",
-            "UntagResource",
-        ],
-    )
+/// The alarms, and the dashboard if the stack has one.
+fn watching(name: &StackName, place: &Place, options: &StackOptions) -> Statement {
+    let mut resources = vec![place.arn("cloudwatch", &format!("alarm:{name}-*"))];
+    let mut operations = vec![
+        "DeleteAlarms",
+        "ListTagsForResource",
+        "PutMetricAlarm",
+        "TagResource",
+        "UntagResource",
+    ];
+    if options.enable_dashboard() {
+        resources.push(place.account_arn("cloudwatch", &format!("dashboard/{name}")));
+        operations.extend(["DeleteDashboards", "GetDashboard", "PutDashboard"]);
+    }
+    Statement::allow("Alarms", actions("cloudwatch", &operations), resources)
 }
 
 fn archive_actions() -> Vec<Action> {

@@ -47,13 +47,17 @@ pub fn terraform(options: &StackOptions) -> Result<Vec<File>, Error> {
     Ok(terraform::module(&cloudformation(options)?, options))
 }
 
-/// Every file: the template as YAML and JSON, and the Terraform module.
+/// Every file: the template as YAML and JSON, a Grafana dashboard, and the Terraform module.
 pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
     let template = cloudformation(options)?;
     let mut files = vec![
         File::new("cloudformation/zae-limiter.yaml", template.to_yaml()),
         File::new("cloudformation/zae-limiter.json", template.to_json() + "\n"),
     ];
+    files.push(File::new(
+        "grafana/zae-limiter.json",
+        format!("{:#}\n", crate::resources::dashboard::grafana()),
+    ));
     let module = terraform(options)?;
     files.extend(module.into_iter().map(|file| File {
         path: format!("terraform/{}", file.path),

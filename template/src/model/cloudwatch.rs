@@ -1,4 +1,4 @@
-//! Alarms.
+//! Alarms and dashboards.
 
 use serde::Serialize;
 use serde_json::Number;
@@ -42,6 +42,27 @@ impl Construct for Alarm {
 
 impl Handle<Alarm> {
     /// The alarm's name.
+    pub fn name(&self) -> Text {
+        self.reference()
+    }
+}
+
+/// A dashboard.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Dashboard {
+    /// The dashboard's name.
+    pub dashboard_name: Text,
+    /// Its widgets, as JSON text.
+    pub dashboard_body: Text,
+}
+
+impl Construct for Dashboard {
+    const TYPE: &'static str = "AWS::CloudWatch::Dashboard";
+}
+
+impl Handle<Dashboard> {
+    /// The dashboard's name.
     pub fn name(&self) -> Text {
         self.reference()
     }

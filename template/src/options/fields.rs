@@ -61,6 +61,8 @@ options! {
     alarm_iterator_age_seconds: number u32, 30, between(1, 79_200);
     /// Throttled requests in five minutes, of the table or an index, above which an alarm is raised. Default: 1.
     alarm_throttled_requests: number u32, 1, between(0, 1_000_000);
+    /// Whether the stack has a CloudWatch dashboard. Default: false.
+    enable_dashboard: flag bool, false, any();
     /// Whether the stack has managed policies, and roles for its functions. Default: true.
     create_iam: flag bool, true, any();
     /// Whether the stack also has roles for applications, administrators and readers. Default: false.

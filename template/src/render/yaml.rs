@@ -101,8 +101,12 @@ fn text(string: &str) -> String {
         .chars()
         .any(|c| c.is_control() || c == '\u{2028}' || c == '\u{2029}' || c == '\u{feff}')
     {
-        // A JSON string is a double-quoted string of YAML.
-        Value::from(string).to_string()
+        // A JSON string is a double-quoted string of YAML, except that YAML takes these for line breaks and a mark.
+        let json = Value::from(string).to_string();
+        json.replace('\u{2028}', "\\u2028")
+            .replace('\u{2029}', "\\u2029")
+            .replace('\u{85}', "\\u0085")
+            .replace('\u{feff}', "\\ufeff")
     } else {
         format!("'{}'", string.replace('\'', "''"))
     }

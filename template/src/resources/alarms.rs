@@ -15,7 +15,6 @@ const FIVE_MINUTES: u32 = 300;
 /// An alarm of the stack.
 pub(super) struct Added {
     pub(super) id: LogicalId,
-    pub(super) meaning: &'static str,
     pub(super) alarm: Handle<Alarm>,
 }
 
@@ -30,10 +29,8 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, functions: &[Deployed]) -
     }
     alarms.extend(of_table(cx));
     let add = |(id, alarm): (LogicalId, Alarm)| {
-        let meaning = alarm.alarm_description;
         Ok(Added {
             id: id.clone(),
-            meaning,
             alarm: model.add(id, &alarm)?,
         })
     };

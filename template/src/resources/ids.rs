@@ -12,6 +12,9 @@ pub const ARCHIVE_BUCKET_POLICY: LogicalId = LogicalId::fixed("AuditArchiveBucke
 /// The resources that hold data, which replacing or removing them would lose.
 pub const STATEFUL: [LogicalId; 2] = [TABLE, ARCHIVE_BUCKET];
 
+/// The dashboard.
+pub const DASHBOARD: LogicalId = LogicalId::fixed("Dashboard");
+
 /// Bucket with the functions' archives, in exported templates.
 pub const CODE_BUCKET: LogicalId = LogicalId::fixed("CodeBucket");
 

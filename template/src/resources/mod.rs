@@ -6,6 +6,7 @@ mod archive;
 mod archiver;
 mod code;
 mod context;
+pub(crate) mod dashboard;
 mod function;
 pub mod ids;
 mod outputs;
@@ -84,6 +85,7 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
         });
     }
     let alarms = alarms::add(&mut model, &cx, &functions)?;
+    let dashboard = dashboard::add(&mut model, &cx, &functions)?;
     outputs::add(
         &mut model,
         &cx,
@@ -93,6 +95,7 @@ fn build(naming: &Naming, options: &StackOptions, code: &FunctionCode) -> Result
             policies,
             roles,
             alarms,
+            dashboard,
         },
     )?;
     Ok(model)

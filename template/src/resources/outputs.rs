@@ -9,6 +9,7 @@ use super::context::Context;
 use super::function::Deployed;
 use super::ids::{self, PolicyKind, RoleKind};
 use crate::Error;
+use crate::model::cloudwatch::Dashboard;
 use crate::model::iam::{ManagedPolicy, Role};
 use crate::model::{Export, Handle, LogicalId, Model, Output, Text};
 
@@ -19,6 +20,7 @@ pub(super) struct Built {
     pub(super) policies: Vec<Handle<ManagedPolicy>>,
     pub(super) roles: Vec<(RoleKind, Handle<Role>)>,
     pub(super) alarms: Vec<Added>,
+    pub(super) dashboard: Option<Handle<Dashboard>>,
 }
 
 /// The output with the audit retention in days.
@@ -35,6 +37,9 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, built: &Built) -> Result<
         .iter()
         .for_each(|deployed| lines.extend(of_function(deployed)));
     lines.extend(built.alarms.iter().map(of_alarm));
+    if let Some(dashboard) = &built.dashboard {
+        lines.push(line("DashboardName", "Name of the dashboard", dashboard.name()));
+    }
     if let Some(archive) = &built.archive {
         lines.push(line(
             "AuditArchiveBucketName",
@@ -155,11 +160,8 @@ fn of_function(deployed: &Deployed) -> [Line; 5] {
 
 fn of_alarm(added: &Added) -> Line {
     let id = format!("{}Name", added.id);
-    let line = line(
-        id,
-        format!("Name of the alarm: {}", added.meaning),
-        added.alarm.name(),
-    );
+    // The alarm itself says what it means; twice would not fit into a template with everything on.
+    let line = line(id, "Name of the alarm", added.alarm.name());
     match &added.id {
         id if *id == ids::READ_THROTTLE_ALARM => exported_as("ReadThrottleAlarmName", line),
         id if *id == ids::WRITE_THROTTLE_ALARM => exported_as("WriteThrottleAlarmName", line),

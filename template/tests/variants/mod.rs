@@ -40,6 +40,7 @@ pub(crate) fn everything() -> StackOptionsBuilder {
         .lambda_reserved_concurrency(10)
         .enable_tracing(true)
         .alarm_sns_topic(TOPIC)
+        .enable_dashboard(true)
         .create_iam_roles(true)
         .acquire_policy(AcquirePolicy::Attributes)
         .audit_archive_object_lock_days(365)

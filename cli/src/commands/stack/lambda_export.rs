@@ -22,18 +22,22 @@ const BUILT: &str = "target/functions";
 #[command(after_help = "Examples:
   zae-limiter lambda-export --output lambda.zip
   zae-limiter lambda-export --function archiver --architecture arm64
+  zae-limiter lambda-export --all --output archives
   zae-limiter lambda-export --info")]
 pub(crate) struct Arguments {
     /// Which function
     #[arg(long, default_value = "aggregator")]
     function: Function,
+    /// Every function, into the directory of --output
+    #[arg(long, conflicts_with = "function")]
+    all: bool,
     /// For which processor
     #[arg(long, value_name = "x86_64|arm64", default_value = "x86_64")]
     architecture: String,
     /// Where the archives are [default: in this command if it was built with them, or target/functions]
     #[arg(long, value_name = "DIRECTORY")]
     code_directory: Option<PathBuf>,
-    /// The file to write [default: the function's name and .zip]
+    /// The file to write, or the directory with --all [default: the function's name and .zip]
     #[arg(
         short,
         long,
@@ -96,35 +100,63 @@ impl Text for Exported {
     }
 }
 
+/// The archives of every function.
+#[derive(Debug, Serialize)]
+struct AllExported {
+    functions: Vec<Exported>,
+}
+
+impl Text for AllExported {
+    fn text(&self, view: &View) -> String {
+        let each: Vec<_> = self
+            .functions
+            .iter()
+            .map(|exported| exported.text(view))
+            .collect();
+        each.join("\n")
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOutput> {
-    let (source, archive) = find(arguments)?;
-    let written = if arguments.info {
-        None
-    } else {
-        let default = || PathBuf::from(format!("{}.zip", arguments.function.name()));
-        let file = context.file.clone().unwrap_or_else(default);
+    let file_name = |function: Function| format!("{}.zip", function.name());
+    if arguments.all {
+        let directory = context.file.clone().unwrap_or_default();
+        let functions = Function::value_variants().iter().copied();
+        let functions = functions
+            .map(|function| export(arguments, function, directory.join(file_name(function))))
+            .collect::<Result<_>>()?;
+        return Ok(CommandOutput::new(AllExported { functions }));
+    }
+    let default = || PathBuf::from(file_name(arguments.function));
+    let file = context.file.clone().unwrap_or_else(default);
+    Ok(CommandOutput::new(export(arguments, arguments.function, file)?))
+}
+
+/// Writes a function's archive, unless only information was asked for.
+fn export(arguments: &Arguments, function: Function, file: PathBuf) -> Result<Exported> {
+    let (source, archive) = find(arguments, function)?;
+    if !arguments.info {
         if file.exists() && !arguments.force {
             return Err(Error::usage(format!(
-                "{} exists; pass --force to write over it",
+                "{} exists; pass --force to overwrite it",
                 file.display()
             )));
         }
         write(&file, &archive)?;
-        Some(file)
-    };
-    Ok(CommandOutput::new(Exported {
-        function: arguments.function,
+    }
+    Ok(Exported {
+        function,
         architecture: arguments.architecture.clone(),
         bytes: archive.len(),
         sha256: hexadecimal(&Sha256::digest(&archive)),
         source,
-        written,
-    }))
+        written: (!arguments.info).then_some(file),
+    })
 }
 
-/// Where the archive comes from, and the archive.
-fn find(arguments: &Arguments) -> Result<(String, Cow<'static, [u8]>)> {
-    let (architecture, function) = (arguments.architecture.as_str(), arguments.function.name());
+/// The source of the archive, and the archive.
+fn find(arguments: &Arguments, function: Function) -> Result<(String, Cow<'static, [u8]>)> {
+    let (architecture, function) = (arguments.architecture.as_str(), function.name());
     let named = arguments.code_directory.as_ref();
     if let Some(archive) = bundled::archive(architecture, function).filter(|_| named.is_none()) {
         return Ok(("bundled".to_owned(), archive.into()));
@@ -134,8 +166,8 @@ fn find(arguments: &Arguments) -> Result<(String, Cow<'static, [u8]>)> {
     let places = [directory.join(architecture).join(&file), directory.join(&file)];
     let Some(found) = places.iter().find(|path| path.is_file()) else {
         return Err(Error::usage(format!(
-            "there is no archive of the {function} for {architecture} in {}; build it with `make functions`, or name its \
-             directory with --code-directory",
+            "there is no archive of the {function} for {architecture} in {}; build it with `make functions ARCH={architecture}`, or \
+             name its directory with --code-directory",
             directory.display()
         )));
     };

@@ -60,8 +60,8 @@ fn name(longest: usize) -> String {
   type        = string
 
   validation {{
-    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{{0,{}}}$", var.name))
-    error_message = "The name must start with a letter, have only letters, digits and hyphens, and at most {longest} of them."
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{{2,{}}}$", var.name))
+    error_message = "The name must start with a letter and have 3 to {longest} letters, digits and hyphens."
   }}
 }}
 "#,
