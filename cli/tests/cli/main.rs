@@ -14,6 +14,7 @@ mod interrupt;
 mod limits_file;
 mod local;
 mod pages;
+mod smoke;
 mod stack;
 mod terminal;
 mod tool;
