@@ -8,8 +8,8 @@
 use std::error::Error;
 
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Demand, Evaluation, Image,
-    Incarnation, Params, RetryAfter, Slot, SlotBefore, TokenBucket, TtlRule,
+    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image, Incarnation,
+    Params, RetryAfter, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{EntityId, Limit, LimitSet, Resource, Timestamp};
 
@@ -148,7 +148,7 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
     let config = BucketConfig::new(LimitSet::new([tpm.clone()])?, None, false, TtlRule::Never);
 
     let create = Evaluation::create(&config, start);
-    let a = plan(&create, tpm, "aaaa", 15_000)?;
+    let a = plan(&create, tpm, 0, 15_000)?;
     let item = send(
         "A creates the bucket and takes 15,000",
         &a,
@@ -158,7 +158,7 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
     println!("6 s later 1,000 have come back. B and C read the item, and both plan with them:");
     let seen = image(&item)?;
     let same = Evaluation::live(&seen, &config, later);
-    let (b, c) = (plan(&same, tpm, "bbbb", 600)?, plan(&same, tpm, "cccc", 300)?);
+    let (b, c) = (plan(&same, tpm, 1, 600)?, plan(&same, tpm, 2, 300)?);
     let item = send("B takes 600", &b, &item)?;
     if send("C takes 300", &c, &item).is_err() {
         println!("C's plan would have booked the same refill a second time.");
@@ -167,7 +167,7 @@ fn two_writers(tpm: &Limit) -> Result<(), Box<dyn Error>> {
     println!("A refusal carries the item as it is now, and C plans again with that:");
     let seen = image(&item)?;
     let again = Evaluation::live(&seen, &config, later);
-    let item = send("C takes 300", &plan(&again, tpm, "cccc", 300)?, &item)?;
+    let item = send("C takes 300", &plan(&again, tpm, 2, 300)?, &item)?;
 
     let seen = image(&item)?;
     let fits = Evaluation::live(&seen, &config, later).fits(&batch(tpm, 101));
@@ -193,7 +193,7 @@ fn batch(limit: &Limit, tokens: i128) -> Batch {
 fn plan(
     evaluation: &Evaluation<'_>,
     limit: &Limit,
-    client: &str,
+    slot: u8,
     tokens: i128,
 ) -> Result<BucketWrite, Box<dyn Error>> {
     let key = BucketKey {
@@ -201,8 +201,8 @@ fn plan(
         resource: Resource::parse("gpt-4")?,
     };
     let slot = Slot {
-        client: ClientId::parse(client).ok_or("a client's id has four letters or digits")?,
-        before: SlotBefore::Absent,
+        index: SlotIndex::new(slot),
+        before: SlotBefore::Empty,
         number: i128::from(evaluation.now().millis()),
     };
     let write = evaluation.write(key, &batch(limit, tokens), slot, Incarnation::from_random(1));

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use common::{config, elapsed, entity, limit, name, put_limit, resource, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, ClientId, Decoded, Demand, Evaluation, Field, Image,
-    Incarnation, Params, Scalar, Slot, SlotBefore, TokenBucket, TtlRule, WriteKind,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Field, Image, Incarnation,
+    Params, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitName, LimitSet, Timestamp};
 
@@ -27,15 +27,15 @@ fn write_onto(
         entity: entity("user-1"),
         resource: resource("gpt-4"),
     };
-    let client = ClientId::parse("me01").unwrap();
+    let client = SlotIndex::new(1);
     let last = seen.slots.get(&client).copied();
-    let before = last.map_or(SlotBefore::Absent, SlotBefore::Number);
+    let before = last.map_or(SlotBefore::Empty, SlotBefore::Own);
     let write = evaluation
         .write(
             key,
             batch,
             Slot {
-                client,
+                index: client,
                 before,
                 number: last.unwrap_or(0) + 1,
             },

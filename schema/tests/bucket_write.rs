@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use common::{batch_for, config, elapsed, entity, name, put_limit, resource, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Evaluation, Field,
-    Image, Incarnation, Refused, RowForm, Scalar, Slot, SlotBefore, TokenBucket, TtlRule, WriteKind,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Evaluation, Field, Image,
+    Incarnation, Refused, RowForm, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitName, LimitSet, Timestamp};
 
 const T0: i64 = 1_700_000_000_000;
 
-fn client() -> ClientId {
-    ClientId::parse("me01").unwrap()
+fn own_slot() -> SlotIndex {
+    SlotIndex::new(1)
 }
 
 fn key() -> BucketKey {
@@ -28,7 +28,7 @@ fn key() -> BucketKey {
 
 fn slot(before: SlotBefore) -> Slot {
     Slot {
-        client: client(),
+        index: own_slot(),
         before,
         number: 9_000_000_000_000,
     }
@@ -187,7 +187,7 @@ fn check(
         prop_assert_eq!(is.consumed, was.consumed + demand.consumption());
     }
     prop_assert_eq!(after.events, before.events + i128::from(batch.acquires));
-    prop_assert_eq!(after.slots.get(&client()), Some(&write.slot.number));
+    prop_assert_eq!(after.slots.get(&own_slot()), Some(&write.slot.number));
     prop_assert!(
         after.refilled_at >= before.refilled_at,
         "the moment of refill went backwards"
@@ -204,7 +204,7 @@ proptest! {
         let config = bucket_config(&names);
         let seen = image(&case.seen);
         let evaluation = Evaluation::live(&seen, &config, case.now);
-        let write = evaluation.write(key(), &case.batch, slot(SlotBefore::Absent), Incarnation::from_random(1));
+        let write = evaluation.write(key(), &case.batch, slot(SlotBefore::Empty), Incarnation::from_random(1));
         let write = assume(write)?;
         check(&write, &case.actual, &case.batch, case.now)?;
     }
@@ -215,7 +215,7 @@ proptest! {
         let config = bucket_config(&names);
         let seen = image(&case.actual);
         let evaluation = Evaluation::live(&seen, &config, case.now);
-        let write = evaluation.write(key(), &case.batch, slot(SlotBefore::Absent), Incarnation::from_random(1));
+        let write = evaluation.write(key(), &case.batch, slot(SlotBefore::Empty), Incarnation::from_random(1));
         let write = assume(write)?;
         prop_assert!(check(&write, &case.actual, &case.batch, evaluation.now())?);
     }
@@ -235,7 +235,7 @@ proptest! {
         }
         let seen = image(&other);
         let evaluation = Evaluation::live(&seen, &config, case.now);
-        let write = evaluation.write(key(), &batch, slot(SlotBefore::Absent), Incarnation::from_random(1)).unwrap();
+        let write = evaluation.write(key(), &batch, slot(SlotBefore::Empty), Incarnation::from_random(1)).unwrap();
         prop_assert!(check(&write, &other, &batch, case.now)?);
     }
 
@@ -245,11 +245,11 @@ proptest! {
         let config = bucket_config(&names);
         let mut actual = case.actual.clone();
         if let Some(previous) = previous {
-            actual.insert(Attr::Slot(client()), Scalar::Number(previous));
+            actual.insert(Attr::Slot(own_slot()), Scalar::Number(previous));
         }
         let seen = image(&actual);
         let evaluation = Evaluation::live(&seen, &config, case.now);
-        let before = previous.map_or(SlotBefore::Absent, SlotBefore::Number);
+        let before = previous.map_or(SlotBefore::Empty, SlotBefore::Own);
         let write = evaluation.write(key(), &case.batch, slot(before), Incarnation::from_random(1));
         let write = assume(write)?.statement();
         let after = actual.apply(&write).unwrap();
@@ -263,7 +263,7 @@ proptest! {
         let config = BucketConfig::new(LimitSet::new(limits).unwrap(), Some(entity("org")), true, TtlRule::from_multiplier(7));
         let now = Timestamp::from_millis(now);
         let evaluation = Evaluation::create(&config, now);
-        let write = assume(evaluation.write(key(), &batch, slot(SlotBefore::Absent), Incarnation::from_random(77)))?;
+        let write = assume(evaluation.write(key(), &batch, slot(SlotBefore::Empty), Incarnation::from_random(77)))?;
         let created = Attributes::default().apply(&write.statement()).unwrap();
         prop_assert_eq!(created.apply(&write.statement()), Err(Refused::Condition));
         let image = image(&created);

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Condition, Decoded, Demand,
-    Evaluation, Expiry, Image, Incarnation, LimitImage, Params, Scalar, Slot, SlotBefore, TokenBucket,
-    TtlRule, WriteKind,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Condition, Decoded, Demand, Evaluation,
+    Expiry, Image, Incarnation, LegacyClient, LimitImage, Params, Scalar, Slot, SlotBefore, SlotIndex,
+    TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -31,14 +31,12 @@ fn write(
     let mut item = Attributes::default();
     item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
     item.insert(Attr::Etag, Scalar::Text(config.etag("gen001").as_str().into()));
-    item.insert(
-        Attr::Slot(ClientId::parse("old1").unwrap()),
-        Scalar::Number(i128::from(T0 - 61_000)),
-    );
-    item.insert(
-        Attr::Slot(ClientId::parse("new1").unwrap()),
-        Scalar::Number(i128::from(T0 - 1_000)),
-    );
+    for (client, age) in [("old1", 61_000), ("new1", 1_000)] {
+        item.insert(
+            Attr::LegacySlot(LegacyClient::parse(client).unwrap()),
+            Scalar::Number(i128::from(T0 - age)),
+        );
+    }
     if let Some(seconds) = expires_in {
         item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(T0 / 1000 + seconds)));
     }
@@ -60,8 +58,8 @@ fn write(
         acquires: 1,
     };
     let slot = Slot {
-        client: ClientId::parse("me01").unwrap(),
-        before: SlotBefore::Absent,
+        index: SlotIndex::new(1),
+        before: SlotBefore::Empty,
         number: 1,
     };
     let key = BucketKey {
@@ -186,6 +184,7 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
             .into(),
             broken: BTreeSet::new(),
             slots: BTreeMap::new(),
+            legacy_slots: BTreeMap::new(),
             events: 0,
             expires_at: seconds.map(|seconds| T0 / 1000 + seconds),
             cascade: false,
@@ -220,14 +219,16 @@ fn limits_of_an_entitys_own_take_the_expiry_away() {
 }
 
 #[test]
-fn only_a_settle_removes_slots_and_only_old_ones_as_seen() {
+fn slots_of_an_earlier_release_are_removed_once_they_are_old_and_as_seen() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
-    assert_eq!(write(&rpm, TtlRule::Never, 50_000, None, ONE, 0).prune, []);
-    let settle = write(&rpm, TtlRule::Never, 0, None, ONE, 1_000);
-    assert_eq!(settle.kind, WriteKind::Refill);
-    assert_eq!(
-        settle.prune,
-        [(ClientId::parse("old1").unwrap(), i128::from(T0 - 61_000))]
-    );
+    for (tokens, elapsed, kind) in [(50_000, 0, WriteKind::Touch), (0, 1_000, WriteKind::Refill)] {
+        let write = write(&rpm, TtlRule::Never, tokens, None, ONE, elapsed);
+        assert_eq!(write.kind, kind);
+        let old = LegacyClient::parse("old1").unwrap();
+        let seen = i128::from(T0 - 61_000);
+        assert_eq!(write.legacy_slots, [(old, seen)]);
+        let as_seen = Condition::Is(Attr::LegacySlot(old), Scalar::Number(seen));
+        assert!(write.statement().conditions.contains(&as_seen));
+    }
     let _ = name("rpm");
 }

@@ -5,8 +5,8 @@ mod common;
 
 use common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Demand, Evaluation,
-    Image, Incarnation, Params, Refused, RetryAfter, Scalar, Slot, SlotBefore, TokenBucket, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image,
+    Incarnation, Params, Refused, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
     WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
@@ -83,8 +83,9 @@ fn batch(takes: &[(&str, i128)]) -> Batch {
 
 fn slot(client: &str) -> Slot {
     Slot {
-        client: ClientId::parse(client).unwrap(),
-        before: SlotBefore::Absent,
+        // Each client has a slot of its own.
+        index: SlotIndex::new(client.bytes().last().unwrap_or(0)),
+        before: SlotBefore::Empty,
         number: i128::from(T0),
     }
 }

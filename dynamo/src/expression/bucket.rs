@@ -39,6 +39,13 @@ fn text(placeholders: &mut Placeholders, condition: &Condition) -> String {
         }
         Condition::AnyOf(alternatives) => return any(placeholders, alternatives),
         Condition::Is(attr, value) => (attr, "=", value.into()),
+        Condition::IsNot(attr, value) => {
+            let (name, value) = (
+                placeholders.name(&attr.to_string()),
+                placeholders.value(value.into()),
+            );
+            return format!("(attribute_not_exists({name}) OR {name} <> {value})");
+        }
         Condition::AtLeast(attr, bound) => (attr, ">=", number(*bound)),
         Condition::AtMost(attr, bound) => (attr, "<=", number(*bound)),
         Condition::Above(attr, bound) => (attr, ">", number(*bound)),

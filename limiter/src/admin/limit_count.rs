@@ -21,8 +21,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
     use zae_limiter_schema::bucket::{
-        Attributes, Batch, BucketConfig, BucketKey, ClientId, Decoded, Demand, Evaluation, Incarnation, Slot,
-        SlotBefore, TtlRule,
+        Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Incarnation, Scalar,
+        Slot, SlotBefore, SlotIndex, TtlRule,
     };
     use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Timestamp};
 
@@ -101,7 +101,7 @@ mod tests {
             resource: "gpt-4".parse().unwrap(),
         };
         let slot = |before: SlotBefore| Slot {
-            client: ClientId::from_random(7),
+            index: SlotIndex::new(1),
             before,
             number: i128::from(now.millis()),
         };
@@ -114,14 +114,19 @@ mod tests {
             (99_000, 12_000),
         ] {
             let create = Evaluation::create(&before, now)
-                .write(key(), &batch(first), slot(SlotBefore::Absent), incarnation())
+                .write(key(), &batch(first), slot(SlotBefore::Empty), incarnation())
                 .unwrap();
-            let item = Attributes::default().apply(&create.statement()).unwrap();
+            let mut item = Attributes::default().apply(&create.statement()).unwrap();
+            // As many slots of an earlier release as one write removes.
+            for number in 0..16 {
+                let old = Scalar::Number(i128::from(now.millis()) - 3_600_000);
+                item.insert(Attr::parse(&format!("o_aa{number:02}")), old);
+            }
             let Ok(Decoded::Bucket(image)) = item.decode() else {
                 panic!("no bucket: {item:?}")
             };
             let later = now.plus_millis(7_001);
-            let own = || slot(SlotBefore::NumberOrAbsent(i128::from(now.millis())));
+            let own = || slot(SlotBefore::Own(i128::from(now.millis())));
             let live = Evaluation::live(&image, &before, later)
                 .write(key(), &batch(second), own(), incarnation())
                 .unwrap();

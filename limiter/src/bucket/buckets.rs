@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, WRITE_UNIT_BYTES, estimated_bytes};
+use zae_limiter_schema::bucket::{
+    BucketConfig, BucketKey, ClientTag, SlotIndex, WRITE_UNIT_BYTES, estimated_bytes,
+};
 
 use super::bounded_map::{BoundedMap, Capacity};
 use super::in_flight::{InFlight, InFlightGuard};
@@ -26,8 +28,6 @@ const CAPACITY: Capacity = Capacity {
 };
 /// How often work that its runtime left undone is taken up again before it is given up.
 const MAX_REVIVALS: usize = 3;
-/// The warning about large items assumes this many processes on a bucket.
-const EXPECTED_SLOTS: usize = 8;
 
 /// The buckets of one limiter.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Buckets {
         settings: Settings,
         table: String,
     ) -> Self {
-        let client = ClientId::from_random(entropy.bits());
+        let client = ClientTag::from_random(entropy.bits());
         let share = settings
             .processes
             .map(|processes| Arc::new(OutageShare::among(processes)));
@@ -228,7 +228,7 @@ fn warn_about_size(key: &BucketKey, config: &BucketConfig) {
         &key.resource,
         config.parent(),
         config.limits().names(),
-        EXPECTED_SLOTS,
+        usize::from(SlotIndex::COUNT),
     );
     if bytes > WRITE_UNIT_BYTES {
         tracing::warn!(

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientId, Decoded, Image};
+use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::buckets;
 use super::grant::Grant;
@@ -38,7 +38,7 @@ struct Locked {
 }
 
 impl BucketQueue {
-    pub(crate) fn new(shared: Arc<Shared>, key: BucketKey, client: ClientId) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, key: BucketKey, client: ClientTag) -> Self {
         let settings = &shared.settings;
         // A little less than the caller waits, so that the answer says why.
         let patience = settings.time_budget / 10 * 9;

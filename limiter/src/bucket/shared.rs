@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientId, Decoded, Image, TtlRule};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
 use zae_limiter_schema::{LimitName, LimitSet};
 
 use super::in_flight::InFlight;
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     /// What this process may admit by itself.
     pub(crate) share: Option<Arc<OutageShare>>,
     pub(super) table: String,
-    pub(super) client: ClientId,
+    pub(super) client: ClientTag,
     pub(super) runtime: Option<Handle>,
     /// RequestKind goes to that runtime whatever the caller's is.
     pub(super) keeps_runtime: AtomicBool,

@@ -23,9 +23,11 @@ pub(super) fn broken(
                 .retain(|c| !matches!(c, Condition::AtMost(attr, _) if is_tokens(attr)));
         }
         Some(Mutation::LastWriterInsteadOfSlots) => {
-            let slot = Attr::Slot(write.slot.client);
+            let slot = Attr::Slot(write.slot.index);
             statement.conditions.retain(|condition| match condition {
-                Condition::Missing(attr) | Condition::Is(attr, _) => *attr != slot,
+                Condition::Missing(attr) | Condition::Is(attr, _) | Condition::IsNot(attr, _) => {
+                    *attr != slot
+                }
                 Condition::AnyOf(alternatives) => !alternatives
                     .iter()
                     .flatten()

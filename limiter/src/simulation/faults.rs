@@ -45,6 +45,8 @@ pub(super) struct Scenario {
     pub(super) ttl_multiplier: u32,
     /// Clocks are off by up to this, either way.
     pub(super) skew: i64,
+    /// New buckets carry this many slots of an earlier release.
+    pub(super) legacy_slots: u32,
     pub(super) mutation: Option<Mutation>,
 }
 
@@ -73,6 +75,7 @@ impl Scenario {
             rest: 0,
             ttl_multiplier: 7,
             skew: 0,
+            legacy_slots: 0,
             mutation: None,
         }
     }
@@ -106,6 +109,7 @@ impl Scenario {
             // Slots grow old only on buckets that stay.
             ttl_multiplier: if seed.is_multiple_of(2) { 1 } else { 100 },
             expiry: true,
+            legacy_slots: 20,
             ..Self::hostile(seed)
         }
     }

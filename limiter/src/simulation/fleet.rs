@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
-use zae_limiter_schema::bucket::{Params, TokenBucket};
+use zae_limiter_schema::bucket::{Attributes, Params, Scalar, TokenBucket};
 use zae_limiter_schema::{Limit, LimitSet};
 
 use super::Mutation;
@@ -26,7 +26,7 @@ struct Fleet {
     name: &'static str,
     processes: u64,
     /// Of all processes together.
-    calls_per_second: u64,
+    calls_per_second: u32,
     /// Burst and refill a minute of `rpm`, of which each call takes one.
     rpm: (u64, u64),
     /// Burst and refill a minute of `tpm`, of which each call takes 100 to 900.
@@ -87,7 +87,7 @@ const FLEETS: [Fleet; 8] = [
 ];
 
 impl Fleet {
-    const fn one_limit(name: &'static str, processes: u64, calls_per_second: u64, rpm: (u64, u64)) -> Self {
+    const fn one_limit(name: &'static str, processes: u64, calls_per_second: u32, rpm: (u64, u64)) -> Self {
         Self {
             name,
             processes,
@@ -181,10 +181,9 @@ impl Process {
     async fn run(mut self, end: Instant) {
         let mut calls = JoinSet::new();
         loop {
-            #[allow(clippy::cast_precision_loss, reason = "a fleet has few processes and calls")]
-            let mean = self.fleet.processes as f64 / self.fleet.calls_per_second as f64;
-            let pause = -mean * (1.0 - self.random.f64()).ln();
-            sleep(Duration::from_secs_f64(pause)).await;
+            let mean =
+                Duration::from_secs(self.fleet.processes).div_f64(f64::from(self.fleet.calls_per_second));
+            sleep(mean.mul_f64(-(1.0 - self.random.f64()).ln())).await;
             if Instant::now() >= end {
                 break;
             }
@@ -315,4 +314,62 @@ fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_c
 fn without_the_margin_shared_buckets_cost_more() {
     let outcome = simulate(FLEETS[1], 5, Some(Mutation::NoMargin));
     assert!(outcome.writes_per_100() > FLEETS[1].most_writes, "{outcome:?}");
+}
+
+/// A process that makes one call and ends, as a Lambda does.
+async fn call_once(world: &Shared, clock: SimClock, seed: u64) -> crate::Result<()> {
+    let port = Arc::new(Port {
+        world: world.clone(),
+        alive: AtomicBool::new(true),
+    });
+    let buckets = connect(&port, clock, Settings::default(), seed);
+    let acquire = Acquire::new(buckets, "shared".to_owned(), RESOURCE.to_owned());
+    acquire.consume("rpm", 1).await?.commit().await
+}
+
+#[test]
+fn one_call_processes_leave_an_item_of_at_most_one_kilobyte() {
+    let calls = if is_long() { 100_000 } else { 2_000 };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    let Ok(runtime) = runtime else {
+        panic!("no runtime")
+    };
+    let (bytes, failed) = runtime.block_on(async {
+        let clock = SimClock {
+            start: Instant::now(),
+            skew: 0,
+        };
+        let limits = ["rpm", "tpm", "rpd", "tpd"].map(|name| Limit::per_day(name, 1_000_000_000));
+        let limits = LimitSet::new(limits.into_iter().flatten()).unwrap_or_default();
+        let world = Arc::new(Mutex::new(World::new(Scenario::calm(1), clock, limits)));
+        let mut failed = 0;
+        for seed in 0..calls {
+            sleep(Duration::from_millis(100)).await;
+            failed += u64::from(call_once(&world, clock, seed).await.is_err());
+        }
+        let world = lock(&world);
+        (world.items.values().map(item_bytes).max().unwrap_or(0), failed)
+    });
+    // The key and the four attributes that repeat entity and resource, with UUIDs instead of the short names here.
+    let with_uuids = bytes + 3 * 36;
+    eprintln!("{calls} one-call processes: {bytes} bytes, {with_uuids} with UUIDs, {failed} failed");
+    assert_eq!(failed, 0);
+    assert!(with_uuids <= 1_024, "{with_uuids}");
+}
+
+/// The size of an item as DynamoDB counts it: names, text and flags by byte, numbers by two digits a byte and one more.
+fn item_bytes(item: &Attributes) -> usize {
+    let value = |value: &Scalar| match value {
+        Scalar::Number(number) => number.unsigned_abs().to_string().len().div_ceil(2) + 1,
+        Scalar::Text(text) => text.len(),
+        Scalar::Flag(_) | Scalar::Other(_) => 1,
+    };
+    let own: usize = item
+        .iter()
+        .map(|(attr, scalar)| attr.to_string().len() + value(scalar))
+        .sum();
+    own + "PK".len() + "SK".len() + "ENTITY#shared".len() + "BUCKET#model".len()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, WriteKind};
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, SlotBefore, WriteKind};
 
 use super::account::{Account, Exact};
 use super::clock::START;
@@ -20,7 +20,7 @@ pub(super) struct Violation {
 #[derive(Debug)]
 pub(super) struct Oracle {
     accounts: BTreeMap<BucketKey, Account>,
-    applied: HashSet<(String, i128, BucketKey)>,
+    applied: HashSet<(i128, BucketKey)>,
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
@@ -32,9 +32,9 @@ pub(super) struct Oracle {
     /// Limits with an interval that admitted too much.
     pub(super) excesses: usize,
     pub(super) writes: u64,
-    /// Buckets that the table has forgotten, and slots that were removed.
+    /// Buckets that the table has forgotten, and slots of an earlier release that were removed.
     pub(super) expired: u64,
-    pub(super) pruned: u64,
+    pub(super) legacy_removed: u64,
     pub(super) parameters: u64,
 }
 
@@ -51,7 +51,7 @@ impl Oracle {
             excesses: 0,
             writes: 0,
             expired: 0,
-            pruned: 0,
+            legacy_removed: 0,
             parameters: 0,
         }
     }
@@ -65,20 +65,11 @@ impl Oracle {
     /// A write of ours was applied at `at`.
     pub(super) fn applied(&mut self, write: &BucketWrite, after: &Attributes, at: i64) {
         self.writes += 1;
-        self.pruned += write.prune.len() as u64;
-        let id = (
-            write.slot.client.to_string(),
-            write.slot.number,
-            write.key.clone(),
-        );
-        if !self.applied.insert(id) {
-            self.violation(
-                at,
-                format!(
-                    "write {} of {} happened twice",
-                    write.slot.number, write.slot.client
-                ),
-            );
+        self.legacy_removed += write.legacy_slots.len() as u64;
+        let again = !self.applied.insert((write.slot.number, write.key.clone()));
+        // On another client's slot a copy may land twice, if it only takes.
+        if again && (write.slot.before != SlotBefore::Any || write.batch.gives_back()) {
+            self.violation(at, format!("write {} happened twice", write.slot.number));
         }
         let Some(after) = image(after) else {
             return self.violation(at, "a write left something that is no bucket".to_owned());

@@ -36,7 +36,7 @@ pub(super) struct Report {
     pub(super) violations: Vec<Violation>,
     pub(super) excesses: usize,
     pub(super) expired: u64,
-    pub(super) pruned: u64,
+    pub(super) legacy_removed: u64,
     pub(super) trace: u64,
 }
 
@@ -302,7 +302,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         violations: world.oracle.violations.clone(),
         excesses: world.oracle.excesses,
         expired: world.oracle.expired,
-        pruned: world.oracle.pruned,
+        legacy_removed: world.oracle.legacy_removed,
         trace: world.trace_hash(),
     }
 }

@@ -28,7 +28,7 @@ struct Sum {
     acquires: u64,
     granted: u64,
     expired: u64,
-    pruned: u64,
+    legacy_removed: u64,
     parameters: u64,
 }
 
@@ -48,7 +48,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.acquires += report.acquires;
         sum.granted += report.granted;
         sum.expired += report.expired;
-        sum.pruned += report.pruned;
+        sum.legacy_removed += report.legacy_removed;
         sum.parameters += report.parameters;
         refused += report.refused;
         unavailable += report.unavailable;
@@ -119,7 +119,7 @@ fn buckets_that_expire_and_slots_that_are_removed_stay_exact() {
         Scenario::sparse,
         seeds(12, 400),
     );
-    assert!(sum.expired > 0 && sum.pruned > 0, "{sum:?}");
+    assert!(sum.expired > 0 && sum.legacy_removed > 0, "{sum:?}");
 }
 
 #[test]

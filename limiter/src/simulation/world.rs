@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Params, Refused, WriteKind};
+use zae_limiter_schema::bucket::{
+    Attr, Attributes, BucketKey, BucketWrite, Params, Refused, Scalar, WriteKind,
+};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, EntityRecord, LimitSet, Metadata, Resource, Timestamp,
 };
@@ -149,10 +151,16 @@ impl World {
             return WriteOutcome::Refused(Some(before));
         }
         match before.apply(&statement) {
-            Ok(after) => {
+            Ok(mut after) => {
                 1u8.hash(&mut self.trace);
                 self.check_parameters(write, at);
                 self.oracle.applied(write, &after, at);
+                if write.kind == WriteKind::Create {
+                    for client in 0..self.scenario.legacy_slots {
+                        let slot = Attr::parse(&format!("o_zz{client:02}"));
+                        after.insert(slot, Scalar::Number(1));
+                    }
+                }
                 self.last_writer.insert(write.key.clone(), write.slot.number);
                 if let Some(before) = self.items.insert(write.key.clone(), after.clone()) {
                     self.behind.insert(write.key.clone(), before);

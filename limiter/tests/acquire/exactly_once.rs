@@ -211,22 +211,35 @@ async fn limiters_that_drew_the_same_id_notice_and_count_exactly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limiter_whose_slot_was_removed_while_it_was_idle_goes_on() {
+async fn a_limiter_whose_slot_was_taken_over_while_it_was_idle_goes_on() {
     let stage = Stage::new();
     let idle = stage.limiter(&["tpm:100"]).await;
     let held = lease(&idle, "user-1", "tpm", 40).await.unwrap();
-    let own = slots(&stage, "user-1").await;
-    assert_eq!(own.len(), 1);
-    advance(secs(90)).await;
-    let busy = stage.limiter(&["tpm:100"]).await;
-    take(&busy, "user-1", "tpm", 100).await.unwrap();
-    let left = slots(&stage, "user-1").await;
-    assert!(left.len() == 1 && left != own, "{left:?}");
-    stage.wire.calls();
+    assert_eq!(slots(&stage, "user-1").await, ["o_0"]);
+    for _ in 0..40 {
+        advance(secs(2)).await;
+        let other = stage.limiter(&["tpm:100"]).await;
+        take(&other, "user-1", "tpm", 1).await.unwrap();
+    }
+    assert_eq!(slots(&stage, "user-1").await.len(), 16, "however many there are");
     held.rollback().await.unwrap();
     take(&idle, "user-1", "tpm", 1).await.unwrap();
-    // What it had was filled up by time, so that giving it back after a hundred others makes room for forty.
     let bucket = stage.bucket("user-1").await.unwrap();
-    assert_eq!(bucket.consumed("tpm"), 101_000);
-    assert_eq!(slots(&stage, "user-1").await.len(), 2);
+    assert_eq!(bucket.consumed("tpm"), 41_000);
+    assert_eq!(slots(&stage, "user-1").await.len(), 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_of_an_earlier_release_are_removed_by_the_writes_that_see_them() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["tpm:100"]).await;
+    take(&limiter, "user-1", "tpm", 1).await.unwrap();
+    let old: Vec<_> = (0..40).map(|number| format!("o_ab{number:02}")).collect();
+    stage.set_numbers("user-1", &old, 1).await;
+    assert_eq!(slots(&stage, "user-1").await.len(), 41);
+    let other = stage.limiter(&["tpm:100"]).await;
+    for left in [30, 18, 6, 2] {
+        take(&other, "user-1", "tpm", 1).await.unwrap();
+        assert_eq!(slots(&stage, "user-1").await.len(), left);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Action, ClientId, Condition, Statement};
+use super::{Action, Condition, LegacyClient, SlotIndex, Statement};
 use crate::LimitName;
 use crate::item::{AttributeValue, Item, integer};
 
@@ -76,8 +76,10 @@ pub enum Attr {
     Gsi2Pk,
     /// `GSI2SK`.
     Gsi2Sk,
-    /// `o_{client}`: a client's slot.
-    Slot(ClientId),
+    /// `o_0` to `o_f`: a slot.
+    Slot(SlotIndex),
+    /// `o_{client}`: a slot of an earlier release.
+    LegacySlot(LegacyClient),
     /// `b_{limit}_{field}`.
     Limit(LimitName, Field),
     /// Anything else.
@@ -109,7 +111,9 @@ impl Attr {
     }
 
     fn parse_slot(name: &str) -> Option<Self> {
-        name.strip_prefix("o_").and_then(ClientId::parse).map(Self::Slot)
+        let id = name.strip_prefix("o_")?;
+        let slot = SlotIndex::parse(id).map(Self::Slot);
+        slot.or_else(|| LegacyClient::parse(id).map(Self::LegacySlot))
     }
 
     fn parse_limit(name: &str) -> Option<Self> {
@@ -123,7 +127,8 @@ impl Attr {
 impl fmt::Display for Attr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Slot(client) => write!(f, "o_{client}"),
+            Self::Slot(index) => write!(f, "o_{index}"),
+            Self::LegacySlot(client) => write!(f, "o_{client}"),
             Self::Limit(limit, field) => write!(f, "b_{limit}_{}", field.suffix()),
             Self::Other(name) => f.write_str(name),
             fixed => {
@@ -270,6 +275,7 @@ impl Attributes {
         match condition {
             Condition::Missing(attr) => !self.0.contains_key(attr),
             Condition::Is(attr, value) => self.0.get(attr) == Some(value),
+            Condition::IsNot(attr, value) => self.0.get(attr) != Some(value),
             Condition::AtLeast(attr, bound) => compare(attr, &|number| number >= *bound),
             Condition::AtMost(attr, bound) => compare(attr, &|number| number <= *bound),
             Condition::Above(attr, bound) => compare(attr, &|number| number > *bound),

@@ -74,6 +74,12 @@ impl Batch {
         self.acquires += other.acquires;
     }
 
+    /// True if it gives anything back: landing twice would give away.
+    pub fn gives_back(&self) -> bool {
+        let credit = |demand: &Demand| demand.credit > 0 || demand.recount < 0;
+        self.demands.values().any(credit)
+    }
+
     /// True if nothing is asked at all.
     pub fn is_nothing(&self) -> bool {
         self.acquires == 0 && self.demands.values().all(Demand::is_nothing)

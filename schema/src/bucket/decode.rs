@@ -35,6 +35,7 @@ impl Attributes {
             limits: BTreeMap::new(),
             broken: std::collections::BTreeSet::new(),
             slots: BTreeMap::new(),
+            legacy_slots: BTreeMap::new(),
             events: self
                 .optional_number(&Attr::Events, -MAX_COUNTER..=MAX_COUNTER)?
                 .unwrap_or(0),
@@ -46,7 +47,10 @@ impl Attributes {
         };
         for (attr, value) in self.iter() {
             match (attr, value) {
-                (Attr::Slot(client), Scalar::Number(number)) => drop(image.slots.insert(*client, *number)),
+                (Attr::Slot(index), Scalar::Number(number)) => drop(image.slots.insert(*index, *number)),
+                (Attr::LegacySlot(client), Scalar::Number(number)) => {
+                    image.legacy_slots.insert(*client, *number);
+                }
                 (Attr::Limit(name, Field::Tokens), _) => match self.limit(name)? {
                     Some(limit) => drop(image.limits.insert(name.clone(), limit)),
                     None => drop(image.broken.insert(name.clone())),

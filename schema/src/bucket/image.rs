@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ClientId, Etag, TokenBucket};
+use super::{Etag, LegacyClient, SlotIndex, TokenBucket};
 use crate::{EntityId, LimitName, Timestamp};
 
 /// One limit of a bucket as last seen.
@@ -25,8 +25,10 @@ pub struct Image {
     pub limits: BTreeMap<LimitName, LimitImage>,
     /// Limits of which attributes are there, but not all that are needed, or not with a sense.
     pub broken: BTreeSet<LimitName>,
-    /// The clients' slots.
-    pub slots: BTreeMap<ClientId, i128>,
+    /// The numbers in the slots that are in use.
+    pub slots: BTreeMap<SlotIndex, i128>,
+    /// Slots of earlier releases.
+    pub legacy_slots: BTreeMap<LegacyClient, i128>,
     /// Acquires counted (`ev`).
     pub events: i128,
     /// When it may be deleted, in epoch seconds (`ttl`).

@@ -44,7 +44,7 @@ pub use retry_after::RetryAfter;
 pub use row::{Remainder, Row, RowForm};
 pub use sharing::Sharing;
 pub use size::{WRITE_UNIT_BYTES, estimated_bytes};
-pub use slot::{ClientId, Slot, SlotBefore};
+pub use slot::{ClientTag, LegacyClient, Slot, SlotBefore, SlotIndex};
 pub use statement::{Action, Condition, Statement};
 pub use token_bucket::{Pending, Shortfall, TokenBucket};
 pub use ttl::TtlRule;

@@ -2,7 +2,7 @@
 
 use super::evaluation::Basis;
 use super::{
-    Batch, BucketKey, BucketWrite, ClientId, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation,
+    Batch, BucketKey, BucketWrite, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation, LegacyClient,
     LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Sharing, Slot,
     WriteKind,
 };
@@ -11,8 +11,8 @@ use crate::{LimitName, Timestamp};
 /// A settle on a full bucket also holds if the last refill was up to this part of the elapsed time ago.
 const RELAXED_PARTS: [i128; 3] = [4, 16, 64];
 
-/// At most so many old slots are removed by one write, to keep the expression short.
-const MOST_PRUNED: usize = 8;
+/// How many slots of an earlier release one write removes, to keep the expression short.
+const MAX_LEGACY_REMOVED: usize = 12;
 
 impl Evaluation<'_> {
     /// The write that books the batch, if it [fits](Evaluation::fits).
@@ -87,7 +87,7 @@ impl Evaluation<'_> {
                 cascade: self.config.cascade(),
                 parent: self.config.parent().cloned(),
             }),
-            prune: self.prunable(kind, slot.client),
+            legacy_slots: self.old_legacy_slots(),
             decided_at: self.now,
             batch: batch.clone(),
             key,
@@ -282,21 +282,15 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Slots that no living write can need any more.
-    fn prunable(&self, kind: WriteKind, own: ClientId) -> Vec<(ClientId, i128)> {
+    /// Slots of an earlier release that no write under way can need any more.
+    fn old_legacy_slots(&self) -> Vec<(LegacyClient, i128)> {
         let (Basis::Live(image) | Basis::Parameters(image)) = self.basis else {
             return Vec::new();
         };
-        if kind == WriteKind::Touch {
-            return Vec::new();
-        }
-        let oldest = i128::from(self.now.millis()) - Slot::PRUNED_AFTER;
-        let old = image
-            .slots
-            .iter()
-            .filter(|(client, number)| **client != own && **number < oldest);
+        let oldest = i128::from(self.now.millis()) - LegacyClient::REMOVED_AFTER;
+        let old = image.legacy_slots.iter().filter(|(_, number)| **number < oldest);
         old.map(|(client, number)| (*client, *number))
-            .take(MOST_PRUNED)
+            .take(MAX_LEGACY_REMOVED)
             .collect()
     }
 }

@@ -1,25 +1,108 @@
-//! A client's slot on a bucket (`o_{client}`): what makes each of its writes happen exactly once.
+//! The slots of a bucket (`o_0` to `o_f`): what makes a client's writes happen exactly once.
+//!
+//! A slot holds one number that says which client wrote last and which of its writes it was. A bucket has sixteen at
+//! most, however many clients use it, so its item stays small. A client whose last number still stands in a slot owns
+//! that slot: its next write compares and sets it.
 
 use std::fmt;
 
-/// The id of one limiter instance: four letters or digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClientId([u8; 4]);
+/// How many digits of a slot's number are the client's tag.
+const TAG: i128 = 10_000_000_000;
 
-impl ClientId {
-    const ALPHABET: &'static [u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+/// Identifies one limiter instance: a ten-digit number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ClientTag(i128);
 
-    /// The id for a drawn number.
-    pub const fn from_random(mut random: u128) -> Self {
-        let mut text = [0; 4];
-        let mut place = 0;
-        while place < text.len() {
-            text[place] = Self::ALPHABET[(random % 36) as usize];
-            random /= 36;
-            place += 1;
-        }
-        Self(text)
+impl ClientTag {
+    /// The tag for a random number.
+    pub const fn from_random(random: u128) -> Self {
+        Self((random % TAG.unsigned_abs()).cast_signed())
     }
+
+    /// The number of this client's write with this sequence number. Sequence numbers rise and are not below the time in
+    /// milliseconds, so that numbers of all clients are ordered by time.
+    pub const fn number(self, sequence: i128) -> i128 {
+        sequence * TAG + self.0
+    }
+
+    /// True if this client made the write with this number.
+    pub const fn wrote(self, number: i128) -> bool {
+        number.rem_euclid(TAG) == self.0
+    }
+}
+
+/// One of the sixteen slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotIndex(u8);
+
+impl SlotIndex {
+    /// How many slots a bucket can have.
+    pub const COUNT: u8 = 16;
+    /// The first slot.
+    pub const FIRST: Self = Self(0);
+
+    /// All slots.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(Self)
+    }
+
+    /// The slot with this index, modulo their number.
+    pub const fn new(index: u8) -> Self {
+        Self(index % Self::COUNT)
+    }
+
+    /// Reads one lowercase hexadecimal digit.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.as_bytes() {
+            [digit @ b'0'..=b'9'] => Some(Self(digit - b'0')),
+            [digit @ b'a'..=b'f'] => Some(Self(digit - b'a' + 10)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for SlotIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+/// What the slot must hold for a write to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotBefore {
+    /// Nothing: the client takes an empty slot.
+    Empty,
+    /// The number of the client's last write: the client owns the slot.
+    Own(i128),
+    /// Anything but this very write's number: the client takes over another client's slot.
+    Any,
+}
+
+/// The change of a slot that is part of each write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Which slot.
+    pub index: SlotIndex,
+    /// What it must hold.
+    pub before: SlotBefore,
+    /// The number of this write, see [`ClientTag::number`].
+    pub number: i128,
+}
+
+impl Slot {
+    /// When the write with this number was made, in epoch milliseconds.
+    pub const fn written_at(number: i128) -> i128 {
+        number.div_euclid(TAG)
+    }
+}
+
+/// The id in the name of a slot as releases before the numbered slots wrote them (`o_{client}`): four letters or digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LegacyClient([u8; 4]);
+
+impl LegacyClient {
+    /// How old such a slot must be before it is removed, in milliseconds. Its owner may still be running.
+    pub const REMOVED_AFTER: i128 = 60_000;
 
     /// Reads four letters or digits.
     pub fn parse(text: &str) -> Option<Self> {
@@ -28,43 +111,10 @@ impl ClientId {
     }
 }
 
-impl fmt::Display for ClientId {
+impl fmt::Display for LegacyClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .iter()
             .try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
     }
-}
-
-impl fmt::Debug for ClientId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClientId({self})")
-    }
-}
-
-/// What the slot must hold for a write to happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotBefore {
-    /// Nothing: this is the client's first write on the bucket.
-    Absent,
-    /// The number of the client's last write.
-    Number(i128),
-    /// The number of its last write, or nothing: it is so old that another client may have removed it.
-    NumberOrAbsent(i128),
-}
-
-/// The compare-and-set on a client's slot that is part of each of its writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
-    /// Whose slot.
-    pub client: ClientId,
-    /// What it must hold.
-    pub before: SlotBefore,
-    /// The number of this write: above the last one, and not below the time in milliseconds, which dates it.
-    pub number: i128,
-}
-
-impl Slot {
-    /// How old a slot must be before any other client may remove it, in milliseconds.
-    pub const PRUNED_AFTER: i128 = 60_000;
 }

@@ -9,6 +9,8 @@ pub enum Condition {
     Missing(Attr),
     /// The attribute has exactly this value.
     Is(Attr, Scalar),
+    /// The attribute is missing or has another value.
+    IsNot(Attr, Scalar),
     /// The attribute is a number not below this one.
     AtLeast(Attr, i128),
     /// The attribute is a number not above this one.

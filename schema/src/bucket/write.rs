@@ -1,6 +1,6 @@
 //! The typed bucket write.
 
-use super::{Action, Attr, Batch, ClientId, Condition, Etag, Row, Scalar, Slot, SlotBefore, Statement};
+use super::{Action, Attr, Batch, Condition, Etag, LegacyClient, Row, Scalar, Slot, SlotBefore, Statement};
 use crate::{EntityId, LimitName, Resource, Timestamp, keys};
 
 /// Which bucket.
@@ -109,7 +109,7 @@ pub struct BucketWrite {
     pub kind: WriteKind,
     /// The one reading of the clock that it was decided by.
     pub decided_at: Timestamp,
-    /// The client's slot: what makes it happen exactly once.
+    /// The slot that shows that it happened.
     pub slot: Slot,
     /// The etag.
     pub etag: EtagClause,
@@ -123,8 +123,8 @@ pub struct BucketWrite {
     pub rows: Vec<Row>,
     /// What it books: the sum of the calls that it carries.
     pub batch: Batch,
-    /// Slots of other clients that are old enough to be removed, as seen.
-    pub prune: Vec<(ClientId, i128)>,
+    /// Slots of an earlier release that are removed, as seen.
+    pub legacy_slots: Vec<(LegacyClient, i128)>,
 }
 
 impl BucketWrite {
@@ -154,18 +154,14 @@ impl BucketWrite {
             EtagClause::Replace { seen: None, .. } => conditions.push(Condition::Missing(Attr::Etag)),
             EtagClause::Create(_) => {}
         }
-        let slot = Attr::Slot(self.slot.client);
-        let is = |number| Condition::Is(slot.clone(), Scalar::Number(number));
+        let slot = Attr::Slot(self.slot.index);
         match (self.kind, self.slot.before) {
             // That there is no bucket yet is all the protection a creation needs.
             (WriteKind::Create, _) => {}
-            (_, SlotBefore::Absent) => conditions.push(Condition::Missing(slot.clone())),
-            (_, SlotBefore::Number(number)) => conditions.push(is(number)),
-            (_, SlotBefore::NumberOrAbsent(number)) => {
-                conditions.push(Condition::AnyOf(vec![
-                    vec![Condition::Missing(slot.clone())],
-                    vec![is(number)],
-                ]));
+            (_, SlotBefore::Empty) => conditions.push(Condition::Missing(slot)),
+            (_, SlotBefore::Own(last)) => conditions.push(Condition::Is(slot, Scalar::Number(last))),
+            (_, SlotBefore::Any) => {
+                conditions.push(Condition::IsNot(slot, Scalar::Number(self.slot.number)));
             }
         }
         self.state_conditions(&mut conditions);
@@ -181,8 +177,8 @@ impl BucketWrite {
             expiry
                 .map(|holds| Condition::AnyOf(vec![vec![Condition::Missing(Attr::ExpiresAt)], vec![holds]])),
         );
-        for (client, seen) in &self.prune {
-            conditions.push(Condition::Is(Attr::Slot(*client), Scalar::Number(*seen)));
+        for (client, seen) in &self.legacy_slots {
+            conditions.push(Condition::Is(Attr::LegacySlot(*client), Scalar::Number(*seen)));
         }
         conditions
     }
@@ -215,10 +211,7 @@ impl BucketWrite {
 
     fn actions(&self) -> Vec<Action> {
         let set = Action::Set;
-        let mut actions = vec![set(
-            Attr::Slot(self.slot.client),
-            Scalar::Number(self.slot.number),
-        )];
+        let mut actions = vec![set(Attr::Slot(self.slot.index), Scalar::Number(self.slot.number))];
         match &self.refill {
             RefillClause::AtLeast(_) | RefillClause::Exactly(_) => {}
             RefillClause::Move { to, .. } | RefillClause::Create(to) => {
@@ -259,9 +252,9 @@ impl BucketWrite {
             actions.push(Action::Add(Attr::Events, i128::from(self.batch.acquires)));
         }
         actions.extend(
-            self.prune
+            self.legacy_slots
                 .iter()
-                .map(|(client, _)| Action::Remove(Attr::Slot(*client))),
+                .map(|(client, _)| Action::Remove(Attr::LegacySlot(*client))),
         );
         actions
     }

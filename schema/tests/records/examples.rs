@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketConfig, BucketKey, ClientId, Decoded, Demand, Evaluation, Image, Incarnation,
-    Slot, SlotBefore, TtlRule,
+    Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Image, Incarnation, Slot,
+    SlotBefore, SlotIndex, TtlRule,
 };
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
@@ -84,11 +84,11 @@ fn written(evaluation: &Evaluation<'_>, onto: &Attributes, batch: &Batch, before
         resource: resource("gpt-4"),
     };
     let last = match before {
-        SlotBefore::Number(number) | SlotBefore::NumberOrAbsent(number) => number,
-        SlotBefore::Absent => 0,
+        SlotBefore::Own(number) => number,
+        SlotBefore::Any | SlotBefore::Empty => 0,
     };
     let slot = Slot {
-        client: ClientId::parse("me01").unwrap(),
+        index: SlotIndex::new(1),
         before,
         number: i128::from(evaluation.now().millis()).max(last + 1),
     };
@@ -109,7 +109,7 @@ pub(crate) fn bucket_new() -> Item {
         &evaluation,
         &Attributes::default(),
         &take(1_000, 500_000),
-        SlotBefore::Absent,
+        SlotBefore::Empty,
     )
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn bucket_settled() -> Item {
     let created = Attributes::from_item(&bucket_new());
     let image = decoded(&created);
     let emptying = Evaluation::live(&image, &config, moment());
-    let last = |image: &Image| SlotBefore::Number(image.slots[&ClientId::parse("me01").unwrap()]);
+    let last = |image: &Image| SlotBefore::Own(image.slots[&SlotIndex::new(1)]);
     let empty = written(&emptying, &created, &take(99_000, 14_500_000), last(&image));
     let empty = Attributes::from_item(&empty);
     let image = decoded(&empty);

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, ClientId, Demand, Evaluation, Field, Incarnation,
-    Params, Scalar, Slot, SlotBefore, TokenBucket, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Field, Incarnation, Params, Scalar,
+    Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{LimitName, LimitSet, Timestamp, Tokens};
 
@@ -43,7 +43,7 @@ fn fields() -> impl Strategy<Value = Vec<(Field, i128)>> {
 
 fn bucket() -> impl Strategy<Value = Attributes> {
     let moment = up_to(i128::from(Timestamp::MAX.millis()));
-    let slots = proptest::collection::vec(("[a-z0-9]{4}", any::<i128>()), 0..12);
+    let slots = proptest::collection::vec((2..16u8, any::<i128>()), 0..12);
     let etag = proptest::option::of(".{0,20}");
     (
         moment.clone(),
@@ -61,11 +61,8 @@ fn bucket() -> impl Strategy<Value = Attributes> {
                     bucket.insert(Attr::Limit(name(limit), field), Scalar::Number(value));
                 }
             }
-            for (client, number) in slots {
-                bucket.insert(
-                    Attr::Slot(ClientId::parse(&client).unwrap()),
-                    Scalar::Number(number),
-                );
+            for (index, number) in slots {
+                bucket.insert(Attr::Slot(SlotIndex::new(index)), Scalar::Number(number));
             }
             if let Some(etag) = etag {
                 bucket.insert(Attr::Etag, Scalar::Text(etag.as_str().into()));
@@ -88,11 +85,11 @@ fn demand() -> impl Strategy<Value = Demand> {
     })
 }
 
-/// The client's own id has capital letters, which the others' have not.
+/// A slot that no other client has.
 fn slot() -> Slot {
     Slot {
-        client: ClientId::parse("ME01").unwrap(),
-        before: SlotBefore::Absent,
+        index: SlotIndex::new(1),
+        before: SlotBefore::Empty,
         number: 1,
     }
 }
@@ -136,7 +133,7 @@ proptest! {
         let after = bucket.apply(&write.statement());
         prop_assert!(after.is_ok(), "{:?}", after);
         let after = after.unwrap();
-        prop_assert_eq!(after.number(&Attr::Slot(slot().client)), Some(1));
+        prop_assert_eq!(after.number(&Attr::Slot(slot().index)), Some(1));
         prop_assert_eq!(after.number(&Attr::Limit(name("rpm"), Field::Burst)), Some(rpm.burst().millis()));
     }
 }

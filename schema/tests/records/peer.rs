@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Evaluation, Incarnation,
-    Params, Slot, SlotBefore, TtlRule, WriteKind,
+    Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Evaluation, Incarnation, Params, Slot,
+    SlotBefore, SlotIndex, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{
     AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityRecord,
@@ -24,8 +24,8 @@ fn planned(evaluation: &Evaluation<'_>) -> Option<BucketWrite> {
         resource: resource("gpt-4"),
     };
     let slot = Slot {
-        client: ClientId::parse("zz99").unwrap(),
-        before: SlotBefore::Absent,
+        index: SlotIndex::new(1),
+        before: SlotBefore::Empty,
         number: 1,
     };
     evaluation.write(key, &Batch::default(), slot, Incarnation::from_random(3))

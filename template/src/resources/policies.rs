@@ -193,7 +193,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use zae_limiter_schema::bucket::{Attr, ClientId, Field};
+    use zae_limiter_schema::bucket::{Attr, Field, SlotIndex};
     use zae_limiter_schema::keys::attribute;
     use zae_limiter_schema::{ConfigRecord, Limit, LimitName};
 
@@ -220,7 +220,7 @@ mod tests {
             Attr::Parent,
             Attr::Gsi2Pk,
             Attr::Gsi2Sk,
-            Attr::Slot(ClientId::parse("a1b2").unwrap()),
+            Attr::Slot(SlotIndex::FIRST),
         ];
         attributes.extend(Field::ALL.map(|field| Attr::Limit(limit.clone(), field)));
         for attribute in attributes {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketKey, ClientId, Condition, Field, Scalar, Statement, WriteKind,
+    Action, Attr, Attributes, BucketKey, Condition, Field, Scalar, SlotIndex, Statement, WriteKind,
 };
 use zae_limiter_schema::{LimitName, StackName};
 
@@ -18,10 +18,6 @@ use crate::{EmbeddedStore, Entropy, Table, Update, Updated, to_sdk_item, to_sdk_
 use draw::Draw;
 
 const NOW: i64 = 1_769_860_800_000;
-
-fn client(id: &str) -> ClientId {
-    ClientId::parse(id).unwrap()
-}
 
 fn key() -> BucketKey {
     BucketKey {
@@ -152,17 +148,18 @@ fn random_condition(draw: &mut Draw, depth: u32) -> Condition {
         Attr::Etag,
         Attr::Cascade,
         Attr::ExpiresAt,
-        Attr::Slot(client("me00")),
+        Attr::Slot(SlotIndex::FIRST),
         Attr::Limit(LimitName::parse("rpm").unwrap(), Field::Tokens),
     ];
     let attr = attrs[draw.0.usize(..attrs.len())].clone();
     let bound = draw.number(-3..=3);
-    match draw.0.u32(0..if depth == 0 { 6 } else { 7 }) {
+    match draw.0.u32(0..if depth == 0 { 7 } else { 8 }) {
         0 => Condition::Missing(attr),
         1 => Condition::AtLeast(attr, bound),
         2 => Condition::AtMost(attr, bound),
         3 => Condition::Above(attr, bound),
         4 => Condition::Is(attr, Scalar::Number(bound)),
+        6 => Condition::IsNot(attr, Scalar::Number(bound)),
         5 => Condition::Is(
             attr,
             draw.0
@@ -191,7 +188,7 @@ fn random_conditions_hold_on_the_engine_exactly_when_the_interpreter_says() {
         for attr in [
             Attr::RefilledAt,
             Attr::ExpiresAt,
-            Attr::Slot(client("me00")),
+            Attr::Slot(SlotIndex::FIRST),
             rpm(Field::Tokens),
         ] {
             if draw.0.bool() {

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::Timestamp;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientId, Etag, Image, Incarnation};
+use zae_limiter_schema::bucket::{
+    BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation, Slot,
+};
 
+use self::slots::Ownership;
 use super::request::{Deltas, Outcome, Request};
 use crate::Error;
 
@@ -98,7 +101,7 @@ struct SentWrite {
 /// A write of which a copy may still be applied, and what it carried.
 #[derive(Debug)]
 struct Unresolved {
-    number: i128,
+    slot: Slot,
     /// When its last copy was sent, on the clock's time scale.
     sent: Duration,
     /// It creates the bucket: it can land where there is none.
@@ -129,13 +132,15 @@ struct Reloaded {
 #[derive(Debug)]
 pub(crate) struct BucketState {
     key: BucketKey,
-    client: ClientId,
+    client: ClientTag,
     known: LastSeen,
     /// The config of the last acquire, for writes that carry none.
     config: Option<Arc<BucketConfig>>,
-    /// The number of our last confirmed write, as far as it is on the item.
-    previous: Option<i128>,
-    last_number: i128,
+    /// Which slot is ours.
+    ownership: Ownership,
+    /// When another client was last found in our slot.
+    crowded_at: Option<Duration>,
+    last_sequence: i128,
     queue: VecDeque<Request>,
     current: Option<SentWrite>,
     unresolved: VecDeque<Unresolved>,
@@ -160,14 +165,15 @@ pub(crate) struct BucketState {
 }
 
 impl BucketState {
-    pub(crate) fn new(key: BucketKey, client: ClientId, memory: Duration, patience: Duration) -> Self {
+    pub(crate) fn new(key: BucketKey, client: ClientTag, memory: Duration, patience: Duration) -> Self {
         Self {
             key,
             client,
             known: LastSeen::Nothing,
             config: None,
-            previous: None,
-            last_number: 0,
+            ownership: Ownership::None,
+            crowded_at: None,
+            last_sequence: 0,
             queue: VecDeque::new(),
             current: None,
             unresolved: VecDeque::new(),

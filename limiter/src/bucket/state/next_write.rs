@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing, Slot};
 
 use super::super::request::{Outcome, Request, RequestKind};
 use super::{BucketState, Completion, FIRST_LOOK, LATE_DELIVERY, Moment, SentWrite, Sighting, Step};
@@ -124,8 +124,8 @@ impl BucketState {
         let recent = i128::from(moment.now.millis()) - millis(age) - millis(SHARED_FOR);
         let others = image
             .slots
-            .iter()
-            .any(|(client, number)| *client != self.client && *number >= recent);
+            .values()
+            .any(|number| !self.client.wrote(*number) && Slot::written_at(*number) >= recent);
         let refused = self
             .refused_at
             .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
@@ -244,7 +244,8 @@ impl BucketState {
         if requests.is_empty() && matches!(self.known, super::LastSeen::Absent(_)) {
             return None;
         }
-        let slot = self.next_slot(moment);
+        let image = self.image().cloned();
+        let slot = self.next_slot(image.as_deref(), moment);
         let write = evaluation.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;
         let write = Box::new(write);
         self.current = Some(SentWrite {

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Decoded, Image, WriteKind};
+use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore, WriteKind};
 
 use super::super::request::{Outcome, Request, RequestKind};
-use super::slots::Trace;
+use super::slots::{Ownership, Trace};
 use super::{
     BucketState, Completion, Entry, LastSeen, MOST_UNRESOLVED, Moment, SentWrite, Sighting, Unresolved,
 };
@@ -69,6 +69,10 @@ impl BucketState {
     pub(crate) fn lost(&mut self, elapsed: Duration) -> bool {
         if let Some(current) = &mut self.current {
             current.lost = Some(elapsed);
+            // A copy on a slot that somebody else may take in between could land twice, and must not give back twice.
+            if current.write.slot.before == SlotBefore::Any && current.write.batch.gives_back() {
+                return false;
+            }
         }
         self.wants_resend()
     }
@@ -181,7 +185,7 @@ impl BucketState {
             request.in_doubt |= carried.contains(&request.id);
         }
         self.unresolved.retain(|one| one.creates);
-        self.previous = None;
+        self.ownership = Ownership::None;
     }
 
     /// The bucket as just read, consistently.
@@ -225,7 +229,8 @@ impl BucketState {
 
     /// The current write is on the item: nothing older can land any more.
     fn confirm(&mut self, current: SentWrite) -> Vec<Completion> {
-        self.previous = Some(current.write.slot.number);
+        let slot = current.write.slot;
+        self.ownership = Ownership::Owned(slot.index, slot.number);
         self.unresolved.clear();
         self.forgetful = false;
         let image = self.image().cloned();
@@ -239,13 +244,12 @@ impl BucketState {
     /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
     /// their tokens back.
     fn happened(&mut self, number: i128) -> Vec<Completion> {
-        self.previous = Some(number);
         self.forgetful = false;
         let image = self.image().cloned();
         let unresolved = std::mem::take(&mut self.unresolved);
         let entries = unresolved
             .into_iter()
-            .filter(|one| one.number == number)
+            .filter(|one| one.slot.number == number)
             .flat_map(|one| one.entries);
         let mut completions = Vec::new();
         let mut refunds = Vec::new();
@@ -286,7 +290,7 @@ impl BucketState {
             refund: request.debit(),
         });
         self.unresolved.push_back(Unresolved {
-            number: current.write.slot.number,
+            slot: current.write.slot,
             sent: current.lost.unwrap_or_default(),
             creates: current.write.kind == WriteKind::Create,
             incarnation: current.write.incarnation().into(),
@@ -299,8 +303,9 @@ impl BucketState {
             self.unresolved.pop_front();
             self.forgetful = true;
         }
-        if matches!(self.known, LastSeen::Absent(_)) {
-            // It may be there by now, created by that very write.
+        if matches!(self.known, LastSeen::Absent(_)) || current.write.slot.before == SlotBefore::Any {
+            // The bucket may be there by now, created by that very write; and a write on another client's slot is not
+            // kept out by the next one, so that it is looked for first.
             self.known = LastSeen::Nothing;
         }
     }

@@ -1,101 +1,195 @@
-//! The client's slot: which numbers are ours, and what an image says about them.
+//! The slot that this client writes, and what an image says about its writes without an answer.
 
-use zae_limiter_schema::bucket::{BucketWrite, ClientId, Image, Slot, SlotBefore, WriteKind};
+use std::time::Duration;
 
-use super::{BucketState, LastSeen, Moment};
+use zae_limiter_schema::bucket::{BucketWrite, ClientTag, Image, Slot, SlotBefore, SlotIndex, WriteKind};
 
-/// A slot this old may have been removed by another client, a little before the others' rule says so.
-const MAY_BE_PRUNED: i128 = Slot::PRUNED_AFTER - 10_000;
+use super::{BucketState, LastSeen, Moment, Unresolved};
 
-/// What an image says about our writes.
+/// Once there are more clients than slots, we do not expect to find our number again and take any slot, for this long.
+const CROWDED_FOR: Duration = Duration::from_secs(60);
+
+/// A client without a slot overwrites one of this many that were not written for longest. Which one is drawn, so that
+/// newcomers rarely take the same.
+const CANDIDATES: usize = 4;
+
+/// Which slot is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ownership {
+    /// None yet, or another client has taken it.
+    None,
+    /// The empty slot that we are about to take. While a write in doubt may take it, we try no other.
+    Claiming(SlotIndex),
+    /// Our last number stands in this slot, as far as we have seen.
+    Owned(SlotIndex, i128),
+}
+
+/// What an image says about our writes without an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Trace {
-    /// None of the unresolved ones happened so far.
+    /// None of them happened so far.
     NoneYet,
     /// This one happened.
     Happened(i128),
-    /// The slot is gone or not ours: whether one of them happened cannot be told.
+    /// Another client has taken the slot: whether one of them happened cannot be told.
     Untraceable,
 }
 
 impl BucketState {
-    /// The compare-and-set of the next write.
-    pub(super) fn next_slot(&mut self, moment: Moment) -> Slot {
-        let now = i128::from(moment.now.millis());
-        self.last_number = now.max(self.last_number + 1);
-        let before = match self.previous {
-            None => SlotBefore::Absent,
-            Some(previous) if self.unresolved.is_empty() && previous < now - MAY_BE_PRUNED => {
-                SlotBefore::NumberOrAbsent(previous)
-            }
-            Some(previous) => SlotBefore::Number(previous),
-        };
-        Slot {
-            client: self.client,
+    /// The slot of the next write.
+    pub(super) fn next_slot(&mut self, image: Option<&Image>, moment: Moment) -> Slot {
+        self.last_sequence = i128::from(moment.now.millis()).max(self.last_sequence + 1);
+        let number = self.client.number(self.last_sequence);
+        let slot = |index, before| Slot {
+            index,
             before,
-            number: self.last_number,
+            number,
+        };
+        let Some(image) = image else {
+            return slot(SlotIndex::FIRST, SlotBefore::Empty);
+        };
+        let crowded = self.unresolved.is_empty() && self.is_crowded(moment);
+        match self.ownership {
+            Ownership::Owned(index, last) if !crowded => slot(index, SlotBefore::Own(last)),
+            Ownership::Claiming(index) if !image.slots.contains_key(&index) => slot(index, SlotBefore::Empty),
+            _ => {
+                let (index, before) = choose(image, moment.random);
+                if before == SlotBefore::Empty {
+                    self.ownership = Ownership::Claiming(index);
+                } else if all_in_use(image, moment) {
+                    self.crowded_at = Some(moment.elapsed);
+                }
+                slot(index, before)
+            }
         }
     }
 
-    /// A first look at the bucket: a number in our slot is from before this state was made.
+    fn is_crowded(&self, moment: Moment) -> bool {
+        self.crowded_at
+            .is_some_and(|at| moment.elapsed.saturating_sub(at) <= CROWDED_FOR)
+    }
+
+    /// A first look at the bucket: a number of ours is from before this state was made.
     pub(super) fn adopt(&mut self, found: &LastSeen) {
-        if let LastSeen::Live(image, _) = found {
-            self.previous = image.slots.get(&self.client).copied();
-            self.last_number = self.last_number.max(self.previous.unwrap_or(0));
+        let LastSeen::Live(image, _) = found else { return };
+        let ours = image
+            .slots
+            .iter()
+            .filter(|(_, number)| self.client.wrote(**number));
+        if let Some((index, number)) = ours.max_by_key(|(_, number)| **number) {
+            self.ownership = Ownership::Owned(*index, *number);
+            self.last_sequence = self.last_sequence.max(Slot::written_at(*number));
         }
     }
 
     /// What the image says about the unresolved writes and, if a copy of it was lost, the current one.
     pub(super) fn trace(&mut self, image: &Image, current: Option<&BucketWrite>, moment: Moment) -> Trace {
-        let number = image.slots.get(&self.client).copied();
         let sent = |number: i128| {
             current.is_some_and(|write| write.slot.number == number)
-                || self
-                    .unresolved
-                    .iter()
-                    .any(|unresolved| unresolved.number == number)
+                || self.unresolved.iter().any(|one| one.slot.number == number)
         };
-        match number {
-            Some(_) if number == self.previous => Trace::NoneYet,
-            Some(number) if sent(number) => Trace::Happened(number),
-            Some(number) if self.forgetful => {
-                // One of ours that is no longer known.
-                self.previous = Some(number);
-                Trace::Untraceable
-            }
-            Some(_) => {
-                // Somebody else has drawn the same id.
-                self.client = ClientId::from_random(moment.random);
-                self.previous = image.slots.get(&self.client).copied();
-                Trace::Untraceable
-            }
-            None if self.would_show(image, current, moment) => {
-                self.previous = None;
-                Trace::NoneYet
-            }
-            None => {
-                self.previous = None;
-                Trace::Untraceable
-            }
+        let landed = image.slots.iter().find(|(_, number)| sent(**number));
+        if let Some((index, number)) = landed {
+            self.ownership = Ownership::Owned(*index, *number);
+            return Trace::Happened(*number);
+        }
+        let created = self
+            .unresolved
+            .iter()
+            .map(|one| (one.creates, &*one.incarnation, one.slot.number))
+            .chain(current.map(|write| {
+                (
+                    write.kind == WriteKind::Create,
+                    write.incarnation(),
+                    write.slot.number,
+                )
+            }))
+            .find(|(creates, incarnation, _)| *creates && *incarnation == image.incarnation());
+        if let Some((_, _, number)) = created {
+            // The bucket is the one that this write has made, though others have taken its slot since.
+            self.ownership = Ownership::None;
+            return Trace::Happened(number);
+        }
+        let owned = match self.ownership {
+            Ownership::Owned(_, number) => Some(number),
+            Ownership::None | Ownership::Claiming(_) => None,
+        };
+        let not_sent_by_us =
+            |number: &&i128| self.client.wrote(**number) && Slot::written_at(**number) > self.last_sequence;
+        if image.slots.values().any(|number| not_sent_by_us(&number)) {
+            // A copy of this process has the same tag.
+            self.client = ClientTag::from_random(moment.random);
+            self.ownership = Ownership::None;
+            return Trace::Untraceable;
+        }
+        if let Ownership::Owned(index, number) = self.ownership
+            && image.slots.get(&index) != Some(&number)
+        {
+            self.ownership = Ownership::None;
+            self.crowded_at = Some(moment.elapsed);
+        }
+        let ours = |number: &i128| self.client.wrote(*number) && Some(*number) != owned;
+        let forgotten = self.forgetful && image.slots.values().any(ours);
+        let current = current.map(|write| (write.slot, write.incarnation(), write.kind == WriteKind::Create));
+        let all_would_show = self
+            .unresolved
+            .iter()
+            .map(|one: &Unresolved| (one.slot, &*one.incarnation, one.creates))
+            .chain(current)
+            .all(|(slot, incarnation, creates)| creates || would_show(slot, incarnation, image));
+        if all_would_show && !forgotten {
+            Trace::NoneYet
+        } else {
+            Trace::Untraceable
         }
     }
+}
 
-    /// With no number in our slot: true if each of the writes in doubt would have left one. It is gone with the
-    /// incarnation of the bucket that had it, and may be removed when it is old.
-    fn would_show(&self, image: &Image, current: Option<&BucketWrite>, moment: Moment) -> bool {
-        let oldest = i128::from(moment.now.millis()) - MAY_BE_PRUNED;
-        let shows = |number: i128, incarnation: &str, creates: bool| {
-            creates || (number > oldest && incarnation == image.incarnation())
-        };
-        self.unresolved
-            .iter()
-            .all(|one| shows(one.number, &one.incarnation, one.creates))
-            && current.is_none_or(|write| {
-                shows(
-                    write.slot.number,
-                    write.incarnation(),
-                    write.kind == WriteKind::Create,
-                )
-            })
+/// True if a write on this slot would be seen if it had happened. Its own number is in no slot.
+fn would_show(slot: Slot, incarnation: &str, image: &Image) -> bool {
+    let found = image.slots.get(&slot.index).copied();
+    incarnation == image.incarnation()
+        && match slot.before {
+            SlotBefore::Own(last) => found == Some(last),
+            // Nobody overwrites a slot while there are empty ones: whoever is in it was first.
+            SlotBefore::Empty => found.is_none() || image.slots.len() < usize::from(SlotIndex::COUNT),
+            SlotBefore::Any => false,
+        }
+}
+
+/// True if every slot was written lately: with us there are more clients than slots.
+fn all_in_use(image: &Image, moment: Moment) -> bool {
+    let crowded_for = i128::try_from(CROWDED_FOR.as_millis()).unwrap_or(i128::MAX);
+    let since = i128::from(moment.now.millis()) - crowded_for;
+    image
+        .slots
+        .values()
+        .all(|number| Slot::written_at(*number) >= since)
+}
+
+/// An empty slot, or one of those that were not written for longest.
+fn choose(image: &Image, random: u128) -> (SlotIndex, SlotBefore) {
+    let draw = |among: &[SlotIndex]| {
+        let place = random % u128::try_from(among.len()).unwrap_or(1).max(1);
+        let place = usize::try_from(place).unwrap_or(0);
+        among.get(place).copied().unwrap_or(SlotIndex::FIRST)
+    };
+    let empty: Vec<_> = SlotIndex::all()
+        .filter(|index| !image.slots.contains_key(index))
+        .collect();
+    if !empty.is_empty() {
+        return (draw(&empty), SlotBefore::Empty);
     }
+    let mut oldest: Vec<_> = image
+        .slots
+        .iter()
+        .map(|(index, number)| (*number, *index))
+        .collect();
+    oldest.sort_unstable();
+    let oldest: Vec<_> = oldest
+        .into_iter()
+        .take(CANDIDATES)
+        .map(|(_, index)| index)
+        .collect();
+    (draw(&oldest), SlotBefore::Any)
 }

@@ -6,11 +6,12 @@ mod bench;
 
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Attr, Attributes, Decoded, Slot};
+use zae_limiter_schema::bucket::{Decoded, SlotBefore};
 
 use self::bench::{Bench, rpm};
 use super::super::request::Outcome;
 use super::{Completion, Step};
+use crate::Error;
 
 fn refused(completions: &[Completion]) -> usize {
     let is_refusal = |one: &&Completion| matches!(one, Completion::Answer(_, Outcome::Refused(_)));
@@ -196,31 +197,97 @@ fn a_look_at_the_configuration_does_not_pass_for_an_answer() {
     assert_eq!(bench.level(), 10);
 }
 
+/// Others write until our number is in no slot any more.
+fn crowd(bench: &mut Bench) {
+    let ours = |bench: &Bench| match bench.decoded() {
+        Some(Decoded::Bucket(image)) => image
+            .slots
+            .values()
+            .any(|number| bench.state.client.wrote(*number)),
+        _ => false,
+    };
+    let mut tag = 1_000;
+    while ours(bench) {
+        bench.elapsed += 1;
+        bench.elsewhere_by(tag, 0);
+        tag += 1;
+        assert!(tag < 2_000, "never taken over");
+    }
+}
+
 #[test]
-fn a_change_is_booked_once_though_its_old_slot_was_removed_while_it_was_under_way() {
+fn a_credit_whose_slot_was_taken_over_is_reported_once_and_never_sent_again() {
     let mut bench = created();
     let _five = bench.ask(5);
     bench.pass();
-    bench.elapsed += u64::try_from(Slot::PRUNED_AFTER).unwrap_or(0) + 1_000;
-    bench.adjust(vec![(rpm(), 3_000)]);
+    bench.give_back(3);
     let first = bench.write();
+    assert!(bench.arrive(&first));
     bench.state.lost(bench.moment().elapsed);
-    bench.elapsed += 100;
-    bench.elsewhere(1);
-    let slots = |item: &Attributes| {
-        item.iter()
-            .filter(|(attr, _)| matches!(attr, Attr::Slot(_)))
-            .count()
-    };
-    assert_eq!(bench.item.as_ref().map(slots), Some(1), "ours is gone");
-    // The copy that is sent again is refused: the bucket was refilled meanwhile.
+    crowd(&mut bench);
     let completions = bench.answer(&first);
-    assert!(completions.is_empty(), "{completions:?}");
-    let second = bench.write();
-    let completions = bench.answer(&second);
     assert!(
-        matches!(completions[..], [Completion::Booked(_)]),
+        matches!(&completions[..], [Completion::Unwritten(request, _)] if request.in_doubt),
         "{completions:?}"
     );
-    assert!(!bench.arrive(&first), "and its first copy comes too late");
+    assert!(matches!(bench.next().0, Step::Idle));
+}
+
+#[test]
+fn a_debit_whose_slot_was_taken_over_is_asked_again() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    let first = bench.write();
+    bench.state.lost(bench.moment().elapsed);
+    crowd(&mut bench);
+    assert!(bench.answer(&first).is_empty());
+    let second = bench.write();
+    assert_eq!(second.slot.before, SlotBefore::Any, "all slots are in use");
+    assert_eq!(bench.answer(&second).len(), 1);
+    assert!(!bench.arrive(&first), "the slot it needs is gone");
+    assert_eq!(bench.level(), 4);
+}
+
+#[test]
+fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
+    for landed in [true, false] {
+        let mut bench = created();
+        let _five = bench.ask(5);
+        bench.pass();
+        crowd(&mut bench);
+        bench.give_back(1);
+        let refused = bench.write();
+        assert!(bench.answer(&refused).is_empty(), "our slot is gone");
+        let write = bench.write();
+        assert_eq!(write.slot.before, SlotBefore::Any);
+        if landed {
+            assert!(bench.arrive(&write));
+        }
+        assert!(!bench.state.lost(bench.moment().elapsed), "it is not sent again");
+        bench
+            .state
+            .give_up_current(&Error::invalid("test", "", "no answer"));
+        assert!(matches!(bench.next().0, Step::Read), "it is looked for");
+        let completions = bench.read();
+        match &completions[..] {
+            [Completion::Booked(_)] => assert!(landed),
+            [Completion::Unwritten(request, _)] => assert!(!landed && request.in_doubt),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(bench.next().0, Step::Idle), "once");
+    }
+}
+
+#[test]
+fn sixteen_clients_have_a_slot_each_and_the_item_has_no_more() {
+    let mut bench = created();
+    for tag in 0..100 {
+        bench.elapsed += 1;
+        bench.elsewhere_by(1_000 + tag, 0);
+        let Some(Decoded::Bucket(image)) = bench.decoded() else {
+            panic!("no bucket")
+        };
+        let expected = usize::try_from(tag + 2).unwrap_or(16).min(16);
+        assert_eq!(image.slots.len(), expected);
+    }
 }

@@ -112,6 +112,21 @@ impl Stage {
     }
 
     /// The bucket of an entity as anybody would see it.
+    /// Sets attributes of a bucket's item to a number.
+    pub(crate) async fn set_numbers(&self, entity: &str, names: &[String], number: i64) {
+        let client = self.client();
+        let [pk, sk] = bucket_key(entity);
+        for name in names {
+            let update = client.update_item().table_name(TABLE);
+            let update = update.key("PK", pk.clone()).key("SK", sk.clone());
+            let update = update
+                .update_expression("SET #a0 = :v0")
+                .expression_attribute_names("#a0", name)
+                .expression_attribute_values(":v0", AttributeValue::N(number.to_string()));
+            update.send().await.unwrap();
+        }
+    }
+
     pub(crate) async fn bucket(&self, entity: &str) -> Option<Bucket> {
         let client = self.client();
         let [pk, sk] = bucket_key(entity);

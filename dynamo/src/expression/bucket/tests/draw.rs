@@ -2,11 +2,11 @@
 
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketWrite, Decoded, Demand, Evaluation, Field, Incarnation,
-    Params, Scalar, Slot, SlotBefore, TtlRule,
+    Params, Scalar, Slot, SlotBefore, SlotIndex, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
-use super::{NOW, client, key};
+use super::{NOW, key};
 
 const NAMES: [&str; 3] = ["rpm", "tpm", "per-day.v2"];
 
@@ -60,9 +60,14 @@ impl Draw {
             item.insert(Attr::Parent, Scalar::Text(parent.as_str().into()));
         }
         item.insert(Attr::Cascade, Scalar::Flag(terms.cascade()));
-        for (id, age) in [("me00", 5_000), ("old0", 90_000), ("new0", 10_000)] {
+        for (slot, age) in [
+            ("o_0", 5_000),
+            ("o_a", 90_000),
+            ("o_old0", 90_000),
+            ("o_new0", 10_000),
+        ] {
             if self.one_in(2) {
-                item.insert(Attr::Slot(client(id)), number(i128::from(NOW) - age));
+                item.insert(Attr::parse(slot), number(i128::from(NOW) - age));
             }
         }
         if self.one_in(2) {
@@ -151,15 +156,15 @@ impl Draw {
     }
 
     fn slot(&mut self, seen: Option<&Attributes>) -> Slot {
-        let me = client("me00");
+        let me = SlotIndex::FIRST;
         let number = seen.and_then(|seen| seen.number(&Attr::Slot(me)));
         let before = match number {
-            Some(number) if self.one_in(3) => SlotBefore::NumberOrAbsent(number),
-            Some(number) => SlotBefore::Number(number),
-            None => SlotBefore::Absent,
+            _ if self.one_in(3) => SlotBefore::Any,
+            Some(number) => SlotBefore::Own(number),
+            None => SlotBefore::Empty,
         };
         Slot {
-            client: me,
+            index: me,
             before,
             number: i128::from(NOW),
         }

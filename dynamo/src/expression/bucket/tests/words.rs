@@ -3,11 +3,11 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Field, Incarnation, Params, Scalar,
-    Slot, SlotBefore, TtlRule,
+    Slot, SlotBefore, SlotIndex, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
-use super::{NOW, client, key};
+use super::{NOW, key};
 use crate::{Update, UpdateParts};
 
 fn terms() -> BucketConfig {
@@ -25,7 +25,7 @@ fn item(terms: &BucketConfig, tokens: [i128; 2]) -> Attributes {
     item.insert(Attr::RefilledAt, Scalar::Number(i128::from(NOW) - 3_000));
     item.insert(Attr::Etag, Scalar::Text(terms.etag("BBBBBB").as_str().into()));
     item.insert(Attr::Cascade, Scalar::Flag(false));
-    item.insert(Attr::Slot(client("me00")), Scalar::Number(7));
+    item.insert(Attr::Slot(SlotIndex::FIRST), Scalar::Number(7));
     item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(NOW / 1000) + 400));
     for (limit, tokens) in terms.limits().iter().zip(tokens) {
         let params = Params::from(limit);
@@ -63,8 +63,8 @@ fn parts(tokens: [i128; 2], debits: [i128; 2]) -> UpdateParts {
         );
     }
     let slot = Slot {
-        client: client("me00"),
-        before: SlotBefore::Number(7),
+        index: SlotIndex::FIRST,
+        before: SlotBefore::Own(7),
         number: i128::from(NOW),
     };
     let evaluation = Evaluation::live(&image, &terms, Timestamp::from_millis(NOW));
@@ -97,7 +97,7 @@ fn a_touch_adds_within_the_range_for_which_it_is_exact() {
         .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
         .collect();
     let expected = [
-        "o_me00", "b_rpm_tk", "b_rpm_tc", "b_tpm_tk", "b_tpm_tc", "ev", "cf", "rf", "ttl",
+        "o_0", "b_rpm_tk", "b_rpm_tc", "b_tpm_tk", "b_tpm_tc", "ev", "cf", "rf", "ttl",
     ];
     assert_eq!(names, expected);
     // Three seconds have brought 3 and 30 tokens, which must still fit under 60 and 600.
@@ -131,7 +131,7 @@ fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
         .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
         .collect();
     let expected = [
-        "o_me00", "rf", "ttl", "b_rpm_tk", "b_rpm_rr", "b_rpm_tc", "b_tpm_tk", "b_tpm_rr", "ev", "cf",
+        "o_0", "rf", "ttl", "b_rpm_tk", "b_rpm_rr", "b_rpm_tc", "b_tpm_tk", "b_tpm_rr", "ev", "cf",
     ];
     assert_eq!(names, expected);
     for (name, expected) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{
-    Attributes, BucketConfig, BucketKey, BucketWrite, ClientId, Decoded, Refused, TtlRule,
+    Attributes, BucketConfig, BucketKey, BucketWrite, ClientTag, Decoded, Refused, TtlRule,
 };
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timestamp};
 
@@ -45,7 +45,7 @@ impl Bench {
             resource: parsed(Resource::parse("m")),
         };
         Self {
-            state: BucketState::new(key, ClientId::from_random(1), memory, Duration::from_millis(900)),
+            state: BucketState::new(key, ClientTag::from_random(1), memory, Duration::from_millis(900)),
             item: None,
             elapsed: 0,
             config: Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never)),
@@ -184,13 +184,18 @@ impl Bench {
         }
     }
 
-    /// Another process writes the bucket: so much is taken, and slots that are old enough are removed.
+    /// Another process writes the bucket and takes this much.
     pub(super) fn elsewhere(&mut self, tokens: i128) {
+        self.elsewhere_by(77, tokens);
+    }
+
+    /// The process with this tag writes the bucket and takes this much.
+    pub(super) fn elsewhere_by(&mut self, tag: u128, tokens: i128) {
         let key = self.state.key.clone();
         let mut other = Self {
             state: BucketState::new(
                 key,
-                ClientId::from_random(77),
+                ClientTag::from_random(tag),
                 Duration::from_secs(3600),
                 Duration::from_millis(900),
             ),
