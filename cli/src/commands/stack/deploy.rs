@@ -93,7 +93,13 @@ impl Text for Deployed {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let stack = super::stack_to_deploy(context, arguments.wanted.options()?).await?;
+    let options = arguments.wanted.options()?;
+    // A stored plan has options of its own.
+    let stack = if arguments.plan.is_some() {
+        super::stack(context, options).await?
+    } else {
+        super::stack_to_deploy(context, options).await?
+    };
     let deployment = Deployment {
         command: "deploy",
         yes: arguments.yes,

@@ -22,6 +22,7 @@ use zae_limiter_template::FunctionCode;
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::output::Format;
 
 /// The stack of the context, with these options.
 async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
@@ -36,9 +37,12 @@ pub(crate) async fn stream_readers(context: &Context) -> Option<Vec<StreamReader
     stack.stream_readers().await.ok()
 }
 
-/// The same, to plan or deploy it. Warns about functions whose code stays as it is because no archive was built.
+/// The same, to plan or deploy it. Warns people about functions whose code stays as it is because no archive was built; for
+/// programs, standard error has the JSON of an error and nothing else.
 async fn stack_to_deploy(context: &Context, options: StackOptions) -> Result<Stack> {
-    if let Code::IfBuilt(directory) = code(&options) {
+    if context.terminal.format == Format::Table
+        && let Code::IfBuilt(directory) = code(&options)
+    {
         let missing = not_built(&options, &directory);
         if !missing.is_empty() {
             eprintln!("{}", warning(&missing, &options, &directory));
