@@ -164,6 +164,7 @@ impl Error {
                 Limiter::NoLimits { .. } => "no_limits",
                 Limiter::TableMissing { .. } => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
+                Limiter::Contended { .. } => "contended",
                 source if crate::connect::is_unavailable(source) => "unavailable",
                 Limiter::IncompatibleSchema { .. } => "incompatible_schema",
                 _ => "failed",

@@ -1,5 +1,6 @@
 //! What can go wrong, to what, and what to do about it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -169,17 +170,27 @@ pub enum Error {
         most: usize,
     },
 
-    /// Others changed the same thing each time this was about to. Nothing was written.
-    #[error(
-        "others kept changing {what} in table {table}: {attempts} attempts were overtaken; try again later"
-    )]
+    /// Other writers changed the same item before every attempt of this call. Nothing was written. Counts as
+    /// [unavailable](Error::is_unavailable).
+    #[error("other writers kept changing {what} before every attempt; try again later")]
     Contended {
-        /// What was to be changed.
+        /// The item, such as a bucket or an entity.
         what: String,
+    },
+
+    /// A change to a bucket got no response, and the table no longer shows whether it was applied. It is not sent
+    /// again, because applying it twice would give tokens away.
+    #[error("whether a change to {what} was written is unknown; it is not sent again")]
+    OutcomeUnknown {
+        /// The bucket.
+        what: String,
+    },
+
+    /// The limiter was [shut down](crate::RateLimiter::shutdown). Nothing was sent, and no policy lets the call pass.
+    #[error("the limiter of table {table} is shut down; build a new one")]
+    ShutDown {
         /// The table.
         table: String,
-        /// How often it was tried.
-        attempts: u32,
     },
 
     /// The store's file is locked by another process.
@@ -246,12 +257,23 @@ impl Error {
         }
     }
 
-    /// True if the table could not be used at this moment: it could not be reached, did not answer, was too busy,
-    /// others kept changing the same thing, or its file is held. Wrong names, missing tables and denied permissions are not that, and never pass for it.
+    pub(crate) fn contended(what: &impl fmt::Display) -> Self {
+        Self::Contended {
+            what: what.to_string(),
+        }
+    }
+
+    /// Reports whether the table could not be used at this moment: it could not be reached, did not respond, was
+    /// throttled, other writers kept changing the same item, or another process holds its file. These are the errors
+    /// that [`OnUnavailable`](crate::OnUnavailable) decides about. Invalid arguments, missing tables, denied
+    /// permissions and a limiter that is shut down never count as unavailable.
     pub fn is_unavailable(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable { .. } | Self::Contended { .. } | Self::FileHeld { .. }
+            Self::Unavailable { .. }
+                | Self::Contended { .. }
+                | Self::OutcomeUnknown { .. }
+                | Self::FileHeld { .. }
         )
     }
 }

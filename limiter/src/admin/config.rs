@@ -103,7 +103,7 @@ impl Repository {
             }
             this.after_lost_race(level, attempt).await?;
         }
-        Err(self.contention(level, MOST_ATTEMPTS))
+        Err(Error::contended(level))
     }
 
     /// Deletes the configuration of one level. False if it had none.
@@ -173,7 +173,7 @@ impl Repository {
             }
             this.after_lost_race(level, attempt).await?;
         }
-        Err(self.contention(level, MOST_ATTEMPTS))
+        Err(Error::contended(level))
     }
 
     /// Forgets what the write has made untrue, or may have: an error leaves open whether it happened.
@@ -195,15 +195,7 @@ impl Repository {
         if table.budget().pause(&table.entropy, attempt).await {
             Ok(())
         } else {
-            Err(self.contention(what, attempt))
-        }
-    }
-
-    pub(super) fn contention(&self, what: &impl fmt::Display, attempts: u32) -> Error {
-        Error::Contended {
-            what: what.to_string(),
-            table: self.name().to_string(),
-            attempts,
+            Err(Error::contended(what))
         }
     }
 

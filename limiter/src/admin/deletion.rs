@@ -87,7 +87,7 @@ impl Repository {
             }
             self.after_lost_race(&format!("entity {id}"), attempt).await?;
         }
-        Err(self.contention(&format!("entity {id}"), MOST_ATTEMPTS))
+        Err(Error::contended(&format!("entity {id}")))
     }
 
     /// Deletes configurations with their registry counts, and returns how many. Stops where somebody else was faster.

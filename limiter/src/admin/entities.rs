@@ -59,7 +59,7 @@ impl Repository {
                 Transacted::Refused(_) => this.after_lost_race(&parents, attempt).await?,
             }
         }
-        Err(self.contention(&parents, MOST_ATTEMPTS))
+        Err(Error::contended(&parents))
     }
 
     /// The entity; nothing if it does not exist.
@@ -152,7 +152,7 @@ impl Repository {
             }
             this.after_lost_race(&what, attempt).await?;
         }
-        Err(self.contention(&what, MOST_ATTEMPTS))
+        Err(Error::contended(&what))
     }
 
     /// The children of an entity, in order of their ids. What is none of our entities is passed over.

@@ -10,7 +10,7 @@ use super::audit;
 use super::config::{MOST_ATTEMPTS, write as config_write};
 use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
 use crate::admin::migrations::Look;
-use crate::{Repository, Result};
+use crate::{Error, Repository, Result};
 
 const RETENTION: &str = "audit_retention_days";
 
@@ -83,7 +83,7 @@ impl Repository {
             }
             this.after_lost_race(&"the version record", attempt).await?;
         }
-        Err(self.contention(&"the version record", MOST_ATTEMPTS))
+        Err(Error::contended(&"the version record"))
     }
 
     pub(super) async fn write_version_if_absent(&self) -> Result<()> {

@@ -140,7 +140,9 @@ impl Buckets {
     }
 
     fn shut(&self) -> Error {
-        Error::invalid("limiter", &self.shared.table, "it is shut down")
+        Error::ShutDown {
+            table: self.shared.table.clone(),
+        }
     }
 
     /// True if the table answers.

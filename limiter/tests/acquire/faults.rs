@@ -157,7 +157,14 @@ async fn a_contended_bucket_is_unavailable_and_never_exceeded() {
     advance(millis(50)).await;
     let error = take(&limiter, "user-1", "rpd", 1).await.unwrap_err();
     busy.abort();
-    assert!(error.is_unavailable(), "{error}");
+    assert!(
+        error.is_unavailable() && matches!(error, zae_limiter::Error::Contended { .. }),
+        "{error:?}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "other writers kept changing the bucket of user-1 on gpt-4 before every attempt; try again later"
+    );
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
 }
 

@@ -7,7 +7,7 @@ use zae_limiter::{Error, Lease, OnUnavailable};
 use crate::support::*;
 
 fn is_shut_down(error: &Error) -> bool {
-    error.to_string().contains("shut down") && !error.is_unavailable()
+    matches!(error, Error::ShutDown { .. }) && !error.is_unavailable()
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&lost, Error::Contended { what, attempts: 10, .. } if what == "entity user-1 on gpt-4"),
+        matches!(&lost, Error::Contended { what, .. } if what == "entity user-1 on gpt-4"),
         "{lost}"
     );
     assert!(

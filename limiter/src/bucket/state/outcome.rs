@@ -316,7 +316,7 @@ impl BucketState {
         let carried = self.carried();
         self.unresolved.clear();
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
-        let error = contention(&self.key.entity, "it cannot be told whether it was booked");
+        let error = Error::OutcomeUnknown { what: self.what() };
         dropped
             .into_iter()
             .map(|request| fail_in_doubt(request, &carried, &error))
@@ -329,7 +329,7 @@ impl BucketState {
         for mut request in current.requests.into_iter().rev() {
             request.looked();
             if request.is_acquire() && elapsed.saturating_sub(request.since) >= self.patience {
-                let error = contention(&self.key.entity, "too many others write the same bucket");
+                let error = Error::Contended { what: self.what() };
                 completions.push(fail(request, error));
             } else {
                 self.queue.push_front(request);
@@ -337,14 +337,10 @@ impl BucketState {
         }
         completions
     }
-}
 
-fn contention(entity: &zae_limiter_schema::EntityId, reason: &str) -> Error {
-    Error::Unavailable {
-        operation: "UpdateItem",
-        table: format!("bucket of {entity}"),
-        reason: reason.to_owned(),
-        within: Duration::ZERO,
+    /// The bucket, in the words of an error message.
+    fn what(&self) -> String {
+        format!("the bucket of {} on {}", self.key.entity, self.key.resource)
     }
 }
 
