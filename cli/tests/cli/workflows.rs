@@ -160,3 +160,32 @@ fn localstack_has_what_the_stack_needs() {
         assert!(line.contains(service), "{service} in {line}");
     }
 }
+
+#[test]
+fn pre_commit_hooks_run_commands_that_exist() {
+    let config = yaml(&project(".pre-commit-config.yaml"));
+    let hooks = config["repos"][0]["hooks"].as_sequence().unwrap();
+    let ids: Vec<&str> = hooks.iter().map(|hook| hook["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["fmt", "clippy", "templates", "secrets"]);
+    for hook in hooks {
+        let entry = hook["entry"].as_str().unwrap();
+        let program = entry.split(' ').next().unwrap();
+        let known = ["cargo", "detect-secrets-hook"].contains(&program);
+        assert!(known || project(program).is_file(), "{entry}");
+    }
+    assert!(project(".secrets.baseline").is_file());
+}
+
+#[test]
+fn the_devcontainer_sets_the_project_up() {
+    let text = std::fs::read_to_string(project(".devcontainer/devcontainer.json")).unwrap();
+    let command = text
+        .lines()
+        .find(|line| line.contains("postCreateCommand"))
+        .unwrap();
+    assert!(
+        targets().contains("setup") && command.contains("make setup"),
+        "{command}"
+    );
+    assert!(command.contains("scripts/toolchain install"), "{command}");
+}
