@@ -36,6 +36,8 @@ mod preflight;
 mod protection;
 #[path = "recorded/purges.rs"]
 mod purges;
+#[path = "recorded/readers.rs"]
+mod readers;
 #[path = "recorded/retries.rs"]
 mod retries;
 #[path = "recorded/rollbacks.rs"]

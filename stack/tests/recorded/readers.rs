@@ -1,0 +1,56 @@
+//! The functions that read the table's stream.
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
+use aws_sdk_cloudformation::types::Output;
+use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
+use aws_sdk_lambda::types::EventSourceMappingConfiguration;
+use aws_smithy_mocks::mock;
+use zae_limiter_stack::Error;
+
+use super::kept::{aggregating, aggregating_body};
+use super::support::bare;
+use super::tape::{Tape, described, looks, template};
+use super::{stack, tags};
+
+#[tokio::test(start_paused = true)]
+async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {
+    let all = tags(&aggregating());
+    let looked = mock!(Cfn::describe_stacks).then_output(move || {
+        let output = Output::builder()
+            .output_key("StreamArn")
+            .output_value("arn:stream");
+        let mut stack = described("UPDATE_COMPLETE", &all);
+        stack.outputs = Some(vec![output.build()]);
+        DescribeStacksOutput::builder().stacks(stack).build()
+    });
+    let mut tape = Tape::of([looked, template(&aggregating_body(&aggregating()))]);
+    tape.lambda.push(
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+            .match_requests(|input| input.event_source_arn() == Some("arn:stream"))
+            .then_output(|| {
+                let mapping = |id: &str, function: &str| {
+                    let arn = format!("arn:aws:lambda:us-east-1:123456789012:function:{function}");
+                    let mapping = EventSourceMappingConfiguration::builder()
+                        .uuid(id)
+                        .state("Enabled");
+                    mapping.function_arn(arn).build()
+                };
+                ListEventSourceMappingsOutput::builder()
+                    .event_source_mappings(mapping("1", "demo-aggregator:live"))
+                    .event_source_mappings(mapping("2", "peer-aggregator"))
+                    .build()
+            }),
+    );
+    let readers = stack(&aggregating(), &tape).0.stream_readers().await.unwrap();
+    let found: Vec<_> = readers
+        .iter()
+        .map(|reader| (reader.mapping.as_str(), reader.state.as_str(), reader.own))
+        .collect();
+    assert_eq!(found, [("1", "Enabled", true), ("2", "Enabled", false)]);
+    assert!(readers[1].function_arn.ends_with("peer-aggregator"));
+
+    let (absent, _) = stack(&bare(), &Tape::of([looks(&[""], tags(&bare()))]));
+    let error = absent.stream_readers().await.unwrap_err();
+    assert!(matches!(error, Error::NoSuchStack { .. }), "{error}");
+}
