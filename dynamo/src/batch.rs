@@ -21,38 +21,53 @@ impl Table {
         keys: impl IntoIterator<Item = Key>,
         consistent: bool,
     ) -> Result<HashMap<Key, Item>> {
+        let (found, _) = self.batch_get_partly(keys, &[], consistent).await?;
+        Ok(found)
+    }
+
+    /// The items that exist, by key, and the optional keys that were left unread, with the reason. Optional keys that
+    /// DynamoDB leaves unprocessed are not requested again once all others are read.
+    pub async fn batch_get_partly(
+        &self,
+        keys: impl IntoIterator<Item = Key>,
+        optional: &[Key],
+        consistent: bool,
+    ) -> Result<(HashMap<Key, Item>, HashMap<Key, Error>)> {
         let budget = self.budget();
         let keys: Vec<Key> = keys.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-        let mut found = HashMap::with_capacity(keys.len());
+        let (mut found, mut unread) = (HashMap::with_capacity(keys.len()), HashMap::new());
         for chunk in keys.chunks(MAX_READS) {
-            let mut wanted: Vec<SdkItem> = chunk.iter().map(to_sdk_key).collect();
+            let mut wanted: Vec<Key> = chunk.to_vec();
             let mut attempts = 0;
             while !wanted.is_empty() {
-                let (items, unprocessed) = self.batch_get_once(wanted, consistent, budget).await?;
+                let (items, unprocessed) = self.batch_get_once(&wanted, consistent, budget).await?;
                 found.extend(
                     items
                         .into_iter()
                         .filter_map(|item| key_of(&item).map(|key| (key, item))),
                 );
-                wanted = unprocessed;
+                wanted.retain(|key| unprocessed.contains(&to_sdk_key(key)));
                 attempts += 1;
-                if !wanted.is_empty() && !budget.pause(&self.entropy, attempts).await {
+                if wanted.iter().all(|key| optional.contains(key)) {
+                    let error = self.left_over("BatchGetItem", wanted.len());
+                    unread.extend(wanted.drain(..).map(|key| (key, error.clone())));
+                } else if !budget.pause(&self.entropy, attempts).await {
                     return Err(self.left_over("BatchGetItem", wanted.len()));
                 }
             }
         }
-        Ok(found)
+        Ok((found, unread))
     }
 
     async fn batch_get_once(
         &self,
-        keys: Vec<SdkItem>,
+        keys: &[Key],
         consistent: bool,
         budget: Budget,
     ) -> Result<(Vec<Item>, Vec<SdkItem>)> {
         let table = self.name.as_str();
         let wanted = KeysAndAttributes::builder()
-            .set_keys(Some(keys))
+            .set_keys(Some(keys.iter().map(to_sdk_key).collect()))
             .consistent_read(consistent)
             .build()
             .map_err(|error| self.malformed_request("BatchGetItem", &error))?;

@@ -102,6 +102,12 @@ async fn single(stand: &mut Stand, limiter: &RateLimiter) -> Result<()> {
         .measure("cold acquire, new bucket", take(limiter, "user-1", 100))
         .await?;
     stand
+        .measure(
+            "cold acquire, new bucket, resource known",
+            take(limiter, "user-4", 100),
+        )
+        .await?;
+    stand
         .measure("warm acquire", take(limiter, "user-1", 100))
         .await?;
     take(limiter, "user-1", 9_800).await?;
@@ -178,6 +184,13 @@ async fn cascades(stand: &mut Stand, limiter: &RateLimiter) -> Result<()> {
         .measure("warm acquire, cascade of two", take(limiter, "team", 1))
         .await?;
     take(limiter, "user-3", 1).await?;
+    stand.clock.advance(Duration::from_secs(61));
+    stand
+        .measure(
+            "cascade of three after the configuration's minute",
+            take(limiter, "user-3", 1),
+        )
+        .await?;
     stand
         .measure("warm acquire, cascade of three", take(limiter, "user-3", 1))
         .await?;

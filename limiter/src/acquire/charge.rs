@@ -138,13 +138,12 @@ pub(super) async fn charges(
     amounts: &Deltas,
     given: Option<&LimitSet>,
 ) -> Result<Vec<Charge>> {
-    let mut charges: Vec<Charge> = Vec::new();
-    let mut next = Some(entity.clone());
-    while let Some(entity) = next {
+    let chain = buckets.shared().cache.resolve_chain(entity, resource).await?;
+    let mut charges: Vec<Charge> = Vec::with_capacity(chain.len());
+    for (entity, lookup) in chain {
         let own = charges.is_empty();
-        let lookup = buckets.shared().cache.resolve(&entity, resource).await?;
         let given = given.filter(|_| own);
-        let config = Arc::new(buckets.shared().config(&lookup.resolved, given));
+        let config = buckets.shared().config(&lookup.configs, given);
         if config.limits().is_empty() {
             return Err(Error::NoLimits {
                 entity,
@@ -181,11 +180,12 @@ pub(super) async fn charges(
             given: given.is_some(),
             amounts,
         });
-        next = lookup.resolved.parent.clone().filter(|_| lookup.resolved.cascade);
-        if charges.len() > MAX_PARENTS && next.is_some() {
+        if let Some(parent) = lookup.resolved().cascades_to()
+            && charges.len() > MAX_PARENTS
+        {
             return Err(Error::TooDeep {
-                entity: entity.clone(),
-                parent: next.unwrap_or(entity),
+                entity,
+                parent: parent.clone(),
                 most: MAX_PARENTS,
             });
         }

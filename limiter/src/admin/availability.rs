@@ -11,7 +11,7 @@ use zae_limiter_schema::{EntityId, Item, LimitName, LimitSet, Resource, Timestam
 
 use crate::config::cache::{BucketImage, Lookup};
 use crate::config::resolution::Resolved;
-use crate::{Error, MAX_PARENTS, Repository, Result};
+use crate::{Error, Repository, Result};
 
 /// The buckets that an acquire would use, as they are at one moment: the entity's, and those of the parents that it
 /// counts on.
@@ -146,7 +146,7 @@ impl Repository {
     ) -> Result<Availability> {
         let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
         let chain = self.chain(&entity, &resource).await?;
-        if chain[0].1.resolved.limits.is_empty() {
+        if chain[0].1.resolved().limits.is_empty() {
             return Err(Error::NoLimits { entity, resource });
         }
         let unread = chain
@@ -169,7 +169,7 @@ impl Repository {
                 BucketImage::Present(item) => Some(item),
             };
             Ok(Level {
-                token_buckets: token_buckets(item.as_deref(), &lookup.resolved, now)?,
+                token_buckets: token_buckets(item.as_deref(), lookup.configs.resolved.as_ref(), now)?,
                 entity,
             })
         });
@@ -223,23 +223,9 @@ impl Repository {
 
     /// The entity and the parents that its acquires count on. Each hop follows the child's own cascade flag.
     async fn chain(&self, entity: &EntityId, resource: &Resource) -> Result<Vec<(EntityId, Lookup)>> {
-        let mut chain = vec![(entity.clone(), self.inner.cache.resolve(entity, resource).await?)];
-        while chain.len() <= MAX_PARENTS {
-            let Some((_, lookup)) = chain.last() else { break };
-            let Some(parent) = lookup
-                .resolved
-                .cascade
-                .then(|| lookup.resolved.parent.clone())
-                .flatten()
-            else {
-                break;
-            };
-            if chain.iter().any(|(seen, _)| *seen == parent) {
-                break;
-            }
-            let lookup = self.inner.cache.resolve(&parent, resource).await?;
-            chain.push((parent, lookup));
-        }
+        let mut chain = self.inner.cache.resolve_chain(entity, resource).await?;
+        let repeated = (1..chain.len()).find(|at| chain[..*at].iter().any(|(seen, _)| *seen == chain[*at].0));
+        chain.truncate(repeated.unwrap_or(chain.len()));
         Ok(chain)
     }
 }

@@ -199,7 +199,8 @@ impl Repository {
     /// What applies to an entity on a resource, and where each thing comes from.
     ///
     /// The most specific level that has limits decides: entity and resource, entity, resource, system, then the
-    /// builder's defaults. From memory if known for less than the cache's time to live, otherwise by one read.
+    /// builder's defaults. From memory as far as each level was read within the cache's time to live, otherwise by one
+    /// read. A level that cannot be reloaded stays in use (see [`CacheStats::stale_hits`]).
     ///
     /// ```
     /// use zae_limiter::{Limit, Source};
@@ -219,10 +220,11 @@ impl Repository {
         resource: impl AsRef<str>,
     ) -> Result<Arc<Resolved>> {
         let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
-        Ok(self.inner.cache.resolve(&entity, &resource).await?.resolved)
+        let lookup = self.inner.cache.resolve(&entity, &resource).await?;
+        Ok(lookup.resolved().clone())
     }
 
-    /// Forgets all resolved configuration, so that the next calls read it anew.
+    /// Forgets all configuration, so that the next calls read it anew.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -237,7 +239,7 @@ impl Repository {
         self.inner.cache.invalidate_all();
     }
 
-    /// Forgets the resolved configuration of one entity and resource.
+    /// Forgets everything that applies to one entity and resource, the defaults of the resource and the system included.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -253,6 +255,41 @@ impl Repository {
         self.inner
             .cache
             .invalidate(&EntityId::parse(entity)?, &Resource::parse(resource)?);
+        Ok(())
+    }
+
+    /// Forgets what belongs to one entity: its record and its own configuration, on every resource.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// limiter.resolve_limits("user-1", "gpt-3").await?;
+    /// limiter.resolve_limits("user-2", "gpt-4").await?;
+    /// limiter.invalidate_entity_config("user-1")?;
+    /// assert_eq!(limiter.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_entity_config(&self, entity: impl AsRef<str>) -> Result<()> {
+        self.inner.cache.invalidate_entity(&EntityId::parse(entity)?);
+        Ok(())
+    }
+
+    /// Forgets the defaults of one resource, and what belongs to entities on that resource.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// limiter.resolve_limits("user-1", "gpt-4").await?;
+    /// limiter.resolve_limits("user-1", "gpt-3").await?;
+    /// limiter.invalidate_resource_config("gpt-4")?;
+    /// assert_eq!(limiter.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_resource_config(&self, resource: impl AsRef<str>) -> Result<()> {
+        self.inner.cache.invalidate_resource(&Resource::parse(resource)?);
         Ok(())
     }
 

@@ -15,8 +15,8 @@ use super::outage_share::OutageShare;
 use super::state::Moment;
 use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
+use crate::config::bucket_configs::BucketConfigs;
 use crate::config::cache::ConfigCache;
-use crate::config::resolution::{Resolved, Source};
 use crate::store::Store;
 use crate::{Clock, Error};
 
@@ -77,17 +77,14 @@ impl Shared {
         }
     }
 
-    /// The config for a resolved configuration, or for limits that came with the call.
-    pub(crate) fn config(&self, resolved: &Resolved, given: Option<&LimitSet>) -> BucketConfig {
-        let own =
-            matches!(resolved.limits_from, Some(Source::Entity | Source::EntityDefault)) && given.is_none();
-        let ttl = if own {
-            TtlRule::Never
-        } else {
-            TtlRule::from_multiplier(self.settings.ttl_multiplier)
-        };
-        let limits = given.unwrap_or(&resolved.limits).clone();
-        BucketConfig::new(limits, resolved.parent.clone(), resolved.cascade, ttl)
+    /// The bucket configuration for a resolved configuration, or for limits that came with the call.
+    pub(crate) fn config(&self, configs: &BucketConfigs, given: Option<&LimitSet>) -> Arc<BucketConfig> {
+        let expires = TtlRule::from_multiplier(self.settings.ttl_multiplier);
+        match given {
+            Some(limits) => configs.from_call(limits, expires),
+            None if configs.resolved.has_own_limits() => configs.stored(TtlRule::Never),
+            None => configs.stored(expires),
+        }
     }
 
     /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the

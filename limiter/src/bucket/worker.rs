@@ -82,7 +82,7 @@ impl Worker {
     async fn reload(&self) -> Result<()> {
         let (shared, key) = (self.queue.shared(), self.queue.key());
         let lookup = shared.cache.reload_consistent(&key.entity, &key.resource).await?;
-        let config = Arc::new(shared.config(&lookup.resolved, None));
+        let config = shared.config(&lookup.configs, None);
         let found = match &lookup.bucket {
             BucketImage::Present(item) => Some(Attributes::from_item(item)),
             BucketImage::Absent | BucketImage::NotRead => None,

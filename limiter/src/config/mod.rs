@@ -1,5 +1,6 @@
-//! Which limits apply: [`resolution`] picks the level that decides, [`cache`] remembers the result.
+//! Which limits apply: [`resolution`] picks the level that decides, [`cache`] remembers levels and results.
 
+pub(crate) mod bucket_configs;
 pub(crate) mod cache;
 pub(crate) mod resolution;
 

@@ -1,10 +1,9 @@
 //! Which limits and which policy apply, and who said so. Pure.
 
 use std::fmt;
+use std::sync::Arc;
 
-use zae_limiter_schema::{ConfigRecord, EntityId, LevelKind, LimitSet, OnUnavailable};
-
-use crate::store::LoadedConfig;
+use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, OnUnavailable};
 
 /// Where a resolved value came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -83,6 +82,74 @@ impl Resolved {
         self.limits_from = Some(Source::Call);
         self
     }
+
+    /// True if the limits are the entity's own.
+    pub(crate) fn has_own_limits(&self) -> bool {
+        matches!(self.limits_from, Some(Source::Entity | Source::EntityDefault))
+    }
+
+    /// The parent that acquires count on too.
+    pub(crate) fn cascades_to(&self) -> Option<&EntityId> {
+        self.parent.as_ref().filter(|_| self.cascade)
+    }
+}
+
+/// What one level says. A level without a record says nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct LevelConfig {
+    pub(crate) limits: LimitSet,
+    pub(crate) on_unavailable: Option<OnUnavailable>,
+}
+
+impl From<ConfigRecord> for LevelConfig {
+    fn from(record: ConfigRecord) -> Self {
+        Self {
+            limits: record.limits,
+            on_unavailable: record.on_unavailable,
+        }
+    }
+}
+
+/// What an entity's record says about its place in the tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) parent: Option<EntityId>,
+    pub(crate) cascade: bool,
+}
+
+impl From<EntityRecord> for Place {
+    fn from(record: EntityRecord) -> Self {
+        Self {
+            parent: record.parent,
+            cascade: record.cascade,
+        }
+    }
+}
+
+/// What belongs to one entity alone.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct OwnConfig {
+    /// For one resource.
+    pub(crate) entity: LevelConfig,
+    /// For every resource.
+    pub(crate) entity_default: LevelConfig,
+    /// Nothing if it has no record.
+    pub(crate) place: Option<Place>,
+}
+
+impl OwnConfig {
+    /// The parent that acquires count on too.
+    pub(crate) fn cascades_to(&self) -> Option<&EntityId> {
+        let place = self.place.as_ref().filter(|place| place.cascade)?;
+        place.parent.as_ref()
+    }
+}
+
+/// What all entities share on one resource.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SharedConfig {
+    pub(crate) resource: Arc<LevelConfig>,
+    pub(crate) system: Arc<LevelConfig>,
 }
 
 /// What the builder says where the table says nothing.
@@ -94,34 +161,32 @@ pub(crate) struct Defaults {
 
 /// The most specific level that has limits decides about them, whole; the most specific one with a policy decides
 /// about that.
-pub(crate) fn resolve(loaded: &LoadedConfig, defaults: &Defaults) -> Resolved {
-    let levels: [(Source, Option<&ConfigRecord>); 4] = [
-        (Source::Entity, loaded.entity.as_ref()),
-        (Source::EntityDefault, loaded.entity_default.as_ref()),
-        (Source::Resource, loaded.resource.as_ref()),
-        (Source::System, loaded.system.as_ref()),
+pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Defaults) -> Resolved {
+    let levels: [(Source, &LevelConfig); 4] = [
+        (Source::Entity, &own.entity),
+        (Source::EntityDefault, &own.entity_default),
+        (Source::Resource, &shared.resource),
+        (Source::System, &shared.system),
     ];
-    let stored = || {
-        levels
-            .iter()
-            .filter_map(|(source, record)| record.map(|record| (*source, record)))
-    };
     let builder_limits = (!defaults.limits.is_empty()).then_some((Source::Builder, &defaults.limits));
-    let limits = stored()
-        .map(|(source, record)| (source, &record.limits))
+    let limits = levels
+        .iter()
+        .map(|(source, level)| (*source, &level.limits))
         .find(|(_, limits)| !limits.is_empty())
         .or(builder_limits);
-    let policy = stored().find_map(|(source, record)| record.on_unavailable.map(|policy| (source, policy)));
+    let policy = levels
+        .iter()
+        .find_map(|(source, level)| Some((*source, level.on_unavailable?)));
     let (on_unavailable_from, on_unavailable) = policy.unwrap_or((Source::Builder, defaults.on_unavailable));
-    let meta = loaded.meta.as_ref();
+    let place = own.place.as_ref();
     Resolved {
         limits: limits.map(|(_, limits)| limits.clone()).unwrap_or_default(),
         limits_from: limits.map(|(source, _)| source),
         on_unavailable,
         on_unavailable_from,
-        parent: meta.and_then(|meta| meta.parent.clone()),
-        cascade: meta.is_some_and(|meta| meta.cascade),
-        entity_exists: meta.is_some(),
+        parent: place.and_then(|place| place.parent.clone()),
+        cascade: place.is_some_and(|place| place.cascade),
+        entity_exists: place.is_some(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of the simulation: bucket writes are interpreted, and the way to it is unreliable.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::hash::{Hash, Hasher};
 use std::pin::Pin;
@@ -14,8 +14,9 @@ use tokio::time::sleep;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, BucketKey, BucketWrite, Params, Refused, Scalar, WriteKind,
 };
+use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{
-    ConfigLevel, ConfigRecord, EntityId, EntityRecord, LimitSet, Metadata, Resource, Timestamp,
+    ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, LimitSet, Metadata, Resource, Timestamp,
 };
 
 use super::Mutation;
@@ -24,7 +25,7 @@ use super::clock::SimClock;
 use super::faults::Scenario;
 use super::oracle::Oracle;
 use crate::Error;
-use crate::store::{Capabilities, ConfigSource, LoadedConfig, Pending, Store, WriteOutcome};
+use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
 const PARAMETERS_FRESH: i64 = 3_000;
@@ -107,28 +108,39 @@ impl World {
         }
     }
 
-    fn load(&mut self, entity: &EntityId, resource: &Resource, consistent: bool) -> LoadedConfig {
-        let parent = self.parents.get(entity).cloned();
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
-        LoadedConfig {
-            resource: Some(ConfigRecord::new(
-                ConfigLevel::Resource(resource.clone()),
-                self.limits().clone(),
-            )),
-            meta: parent.map(|parent| EntityRecord {
-                id: entity.clone(),
+    /// The resource's limits, an entity's record or a bucket.
+    fn find(&mut self, key: &Key, consistent: bool) -> Option<Item> {
+        let resource = Resource::parse(super::traffic::RESOURCE).ok()?;
+        let level = ConfigLevel::Resource(resource.clone());
+        if *key == keys::config(&level) {
+            return Some(ConfigRecord::new(level, self.limits().clone()).to_item());
+        }
+        let entity = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
+        if *key == keys::entity_meta(&entity) {
+            let record = EntityRecord {
                 name: entity.to_string(),
-                parent: Some(parent),
+                parent: Some(self.parents.get(&entity)?.clone()),
+                id: entity,
                 cascade: true,
                 metadata: Metadata::new(),
                 created_at: Timestamp::MIN,
                 unknown: BTreeMap::new(),
-            }),
-            bucket: self.item(&key, consistent).map(Attributes::to_item),
-            ..LoadedConfig::default()
+            };
+            return Some(record.to_item());
+        }
+        let bucket = BucketKey { entity, resource };
+        if *key != bucket.key() {
+            return None;
+        }
+        self.item(&bucket, consistent).map(Attributes::to_item)
+    }
+
+    fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {
+        let keys = wanted.required.iter().chain(&wanted.optional);
+        let found = keys.filter_map(|key| Some((key.clone(), self.find(key, wanted.consistent)?)));
+        ItemsRead {
+            found: found.collect(),
+            unread: HashMap::new(),
         }
     }
 
@@ -288,17 +300,12 @@ impl Port {
 }
 
 impl ConfigSource for Port {
-    fn load_config<'a>(
-        &'a self,
-        entity: &'a EntityId,
-        resource: &'a Resource,
-        consistent: bool,
-    ) -> Pending<'a, LoadedConfig> {
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
         Box::pin(async move {
             self.wait_for_read().await?;
-            let loaded = lock(&self.world).load(entity, resource, consistent);
+            let read = lock(&self.world).read(wanted);
             self.wait_for_latency().await;
-            Ok(loaded)
+            Ok(read)
         })
     }
 }

@@ -5,12 +5,14 @@ mod table_store;
 
 pub(crate) use table_store::TableStore;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use zae_limiter_schema::Item;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
-use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, Item, Resource};
+use zae_limiter_schema::keys::Key;
 
 use crate::{Error, Result};
 
@@ -24,21 +26,24 @@ pub(crate) struct Capabilities {
     pub(crate) server_time: bool,
 }
 
-/// Everything that decides about an entity and resource, read together.
+/// Items to read together.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LoadedConfig {
-    /// Entity and resource.
-    pub(crate) entity: Option<ConfigRecord>,
-    /// The entity on every resource.
-    pub(crate) entity_default: Option<ConfigRecord>,
-    /// The resource.
-    pub(crate) resource: Option<ConfigRecord>,
-    /// The system.
-    pub(crate) system: Option<ConfigRecord>,
-    /// The entity's own record.
-    pub(crate) meta: Option<EntityRecord>,
-    /// The bucket as it stands, undecoded.
-    pub(crate) bucket: Option<Item>,
+pub(crate) struct ItemsWanted {
+    /// Requested until they are read or the time is over.
+    pub(crate) required: Vec<Key>,
+    /// Left unread rather than waited for: an older value of them is known.
+    pub(crate) optional: Vec<Key>,
+    /// Whether the read must see every write that came before it.
+    pub(crate) consistent: bool,
+}
+
+/// Items as they were read.
+#[derive(Debug, Default)]
+pub(crate) struct ItemsRead {
+    /// Those that exist.
+    pub(crate) found: HashMap<Key, Item>,
+    /// Optional ones that were not read, and why.
+    pub(crate) unread: HashMap<Key, Error>,
 }
 
 /// What became of a bucket write.
@@ -60,13 +65,8 @@ pub(crate) enum WriteOutcome {
 
 /// Where configuration comes from.
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
-    /// Reads the four levels of configuration, the entity and its bucket in one round trip.
-    fn load_config<'a>(
-        &'a self,
-        entity: &'a EntityId,
-        resource: &'a Resource,
-        consistent: bool,
-    ) -> Pending<'a, LoadedConfig>;
+    /// Reads configurations, entity records and buckets in one round trip.
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead>;
 }
 
 /// A store of configurations and buckets.

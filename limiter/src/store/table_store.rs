@@ -9,9 +9,9 @@ use std::time::Duration;
 use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
-use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Resource, VersionRecord};
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, Item, VersionRecord};
 
-use super::{Capabilities, ConfigSource, LoadedConfig, Pending, Store, WriteOutcome};
+use super::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 use crate::Result;
 use crate::admin::compatibility;
 
@@ -39,54 +39,41 @@ impl TableStore {
         }
     }
 
-    async fn load(&self, entity: &EntityId, resource: &Resource, consistent: bool) -> Result<LoadedConfig> {
-        let levels = ConfigLevel::chain(entity, resource).map(|level| keys::config(&level));
-        let (meta, bucket, version) = (
-            keys::entity_meta(entity),
-            keys::bucket(entity, resource),
-            keys::version(),
-        );
+    async fn read_wanted(&self, wanted: &ItemsWanted) -> Result<ItemsRead> {
+        let (version, system) = (keys::version(), keys::config(&ConfigLevel::System));
+        let has_fallback = wanted.required.is_empty();
+        let mut optional = wanted.optional.clone();
+        let mut keys: Vec<Key> = wanted.required.iter().chain(&optional).cloned().collect();
         // The version rides along the first time: it costs no round trip of its own.
         let checked = self.version_checked.load(Ordering::Acquire);
-        let wanted = levels
-            .iter()
-            .chain([&meta, &bucket])
-            .chain((!checked).then_some(&version))
-            .cloned();
-        let mut found = self.table.batch_get(wanted, consistent).await?;
-
-        let [entity_level, entity_default, resource_level, system] = levels;
-        let mut config = |key: &Key| {
-            found
-                .remove(key)
-                .map(|item| ConfigRecord::from_item(&item))
-                .transpose()
-        };
-        let loaded = LoadedConfig {
-            entity: config(&entity_level)?,
-            entity_default: config(&entity_default)?,
-            resource: config(&resource_level)?,
-            system: config(&system)?,
-            meta: found
-                .remove(&meta)
-                .map(|item| EntityRecord::from_item(&item))
-                .transpose()?,
-            bucket: found.remove(&bucket),
-        };
         if !checked {
-            self.check_version(&found, &version, loaded.system.as_ref())?;
+            keys.extend([version.clone(), system.clone()]);
+            if has_fallback {
+                optional.extend([version.clone(), system.clone()]);
+            }
         }
-        Ok(loaded)
+        let mut table = self.table.clone();
+        if has_fallback {
+            // The other half of the time is for the bucket's write.
+            table.budget = table.attempt;
+        }
+        let (found, unread) = table.batch_get_partly(keys, &optional, wanted.consistent).await?;
+        if !checked && ![&version, &system].iter().any(|key| unread.contains_key(*key)) {
+            self.check_version(&found)?;
+        }
+        let unread = unread.into_iter().map(|(key, error)| (key, error.into()));
+        Ok(ItemsRead {
+            found,
+            unread: unread.collect(),
+        })
     }
 
-    fn check_version(
-        &self,
-        found: &HashMap<Key, Item>,
-        key: &Key,
-        system: Option<&ConfigRecord>,
-    ) -> Result<()> {
-        let record = found.get(key).map(VersionRecord::from_item).transpose()?;
-        compatibility::admit(&self.table, record.as_ref(), system)?;
+    fn check_version(&self, found: &HashMap<Key, Item>) -> Result<()> {
+        let record = found.get(&keys::version()).map(VersionRecord::from_item);
+        let record = record.transpose()?;
+        let system = found.get(&keys::config(&ConfigLevel::System));
+        let system = system.map(ConfigRecord::from_item).transpose()?;
+        compatibility::admit(&self.table, record.as_ref(), system.as_ref())?;
         // A table without a record is asked again: somebody may be about to write one.
         self.version_checked.store(record.is_some(), Ordering::Release);
         Ok(())
@@ -113,13 +100,8 @@ fn outcome(sent: zae_limiter_dynamo::Result<Updated>) -> WriteOutcome {
 }
 
 impl ConfigSource for TableStore {
-    fn load_config<'a>(
-        &'a self,
-        entity: &'a EntityId,
-        resource: &'a Resource,
-        consistent: bool,
-    ) -> Pending<'a, LoadedConfig> {
-        Box::pin(self.load(entity, resource, consistent))
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
+        Box::pin(self.read_wanted(wanted))
     }
 }
 

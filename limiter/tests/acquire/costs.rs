@@ -19,6 +19,7 @@ async fn every_path_costs_what_is_promised() {
     let promised = [
         // Path, calls, RCU and WCU, round trips.
         ("cold acquire, new bucket", 2, "3.5 2.0", 2),
+        ("cold acquire, new bucket, resource known", 2, "2.0 2.0", 2),
         ("warm acquire", 1, "0.0 1.0", 1),
         ("warm acquire that needs refill", 1, "0.0 1.0", 1),
         ("adjust two limits and commit", 1, "0.0 1.0", 1),
@@ -32,6 +33,12 @@ async fn every_path_costs_what_is_promised() {
         ("refusal", 1, "1.0 0.0", 1),
         ("refusal again within a second", 0, "0.0 0.0", 0),
         ("warm acquire, cascade of two", 2, "0.0 2.0", 1),
+        (
+            "cascade of three after the configuration's minute",
+            4,
+            "7.0 3.0",
+            2,
+        ),
         ("warm acquire, cascade of three", 3, "0.0 3.0", 1),
         ("adjust and commit, cascade of two", 2, "0.0 2.0", 1),
     ];

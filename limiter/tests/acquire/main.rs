@@ -11,6 +11,7 @@ mod admission;
 mod cascade;
 mod clock;
 mod config_changes;
+mod config_reads;
 mod costs;
 mod counts;
 mod exactly_once;

@@ -15,10 +15,8 @@ use super::{Call, Connection, Fault, Interruption, Weather, batch, response, tar
 impl HttpConnector for Connection {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let (_, operation) = target(&request);
-        let partition = batch::body(&request)["Key"]["PK"]["S"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let body = batch::body(&request);
+        let partition = body["Key"]["PK"]["S"].as_str().unwrap_or_default().to_owned();
         let (place, trip) = {
             let mut state = self.state();
             let trip = Trip {
@@ -34,6 +32,7 @@ impl HttpConnector for Connection {
                 operation,
                 partition,
                 status: 0,
+                request: body,
             });
             (state.calls.len() - 1, trip)
         };

@@ -32,6 +32,8 @@ pub struct Call {
     pub partition: String,
     /// The status of the response; 0 if there was none.
     pub status: u16,
+    /// The body of the request.
+    pub request: Value,
 }
 
 /// What another client does while a request is on its way.

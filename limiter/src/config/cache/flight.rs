@@ -1,18 +1,44 @@
-//! One load in flight per key: whoever asks meanwhile waits for it and shares its result.
+//! One read in flight per part: whoever needs the part meanwhile waits for it and shares its result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::OnceCell;
+use tokio::sync::watch;
+use zae_limiter_schema::bucket::BucketKey;
 
-use super::{BucketKey, ConfigCache, Lookup};
-use crate::Result;
+use super::ConfigCache;
+use super::part::{Part, PartsRead};
 
-type Flight = Arc<OnceCell<Result<Lookup>>>;
+/// What a read promises. Reads that promise different things are not shared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Reading {
+    /// It may be behind.
+    Eventual,
+    /// It sees what was written before.
+    Consistent,
+    /// The same, with all parts and this bucket in one call.
+    Together(BucketKey),
+}
 
-/// Loads that are under way. Consistent ones are apart: they promise more.
+impl Reading {
+    pub(super) fn is_consistent(&self) -> bool {
+        *self != Self::Eventual
+    }
+}
+
+/// A part that is needed.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) part: Part,
+    /// An older value of it is known.
+    pub(super) optional: bool,
+}
+
+type Flight = watch::Receiver<Option<Arc<PartsRead>>>;
+
+/// Reads that are under way.
 #[derive(Debug, Default)]
-pub(super) struct Flights(HashMap<(BucketKey, bool), Flight>);
+pub(super) struct Flights(HashMap<(Part, Reading), Flight>);
 
 impl Flights {
     /// Lets later callers start anew. Those who wait already keep waiting for what they joined.
@@ -20,49 +46,89 @@ impl Flights {
         self.0.clear();
     }
 
-    fn leave(&mut self, id: &(BucketKey, bool), flight: &Flight) {
-        if self.0.get(id).is_some_and(|present| Arc::ptr_eq(present, flight)) {
-            self.0.remove(id);
-        }
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
-/// Takes a flight off the list when its last passenger leaves, also by cancellation.
-struct Passenger<'a> {
+/// Parts that one caller reads for all. Takes them off the list when the read is over, also by cancellation.
+struct Claim<'a> {
     cache: &'a ConfigCache,
-    id: (BucketKey, bool),
+    reading: &'a Reading,
+    wanted: Vec<Wanted>,
+    sender: watch::Sender<Option<Arc<PartsRead>>>,
     flight: Flight,
 }
 
-impl Drop for Passenger<'_> {
+impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut state = self.cache.state();
-        // The list's own reference, and ours.
-        if Arc::strong_count(&self.flight) <= 2 {
-            state.flights.leave(&self.id, &self.flight);
+        let flights = &mut state.flights.0;
+        for wanted in &self.wanted {
+            let id = (wanted.part.clone(), self.reading.clone());
+            if flights
+                .get(&id)
+                .is_some_and(|flight| flight.same_channel(&self.flight))
+            {
+                flights.remove(&id);
+            }
         }
     }
 }
 
 impl ConfigCache {
-    /// Joins the load of this key that is in flight, or starts it. If the one who started it is cancelled, the next
-    /// one in line takes over.
-    pub(super) async fn join_load(&self, key: BucketKey, consistent: bool) -> Result<Lookup> {
-        let id = (key, consistent);
-        let flight = self.state().flights.0.entry(id.clone()).or_default().clone();
-        let passenger = Passenger {
+    /// Reads these parts, or waits for those who read them already. If one of them is canceled, another takes over.
+    pub(super) async fn read_shared(&self, wanted: Vec<Wanted>, reading: &Reading) -> PartsRead {
+        let mut read = PartsRead::default();
+        let mut left = wanted;
+        while !left.is_empty() {
+            let (claim, joined) = self.claim_or_join(left, reading);
+            if !claim.wanted.is_empty() {
+                let own = Arc::new(self.read_and_keep(&claim.wanted, reading).await);
+                claim.sender.send_replace(Some(own.clone()));
+                for wanted in &claim.wanted {
+                    read.copy(&own, &wanted.part);
+                }
+            }
+            drop(claim);
+            left = Vec::new();
+            for (wanted, mut flight) in joined {
+                let landed = flight.wait_for(Option::is_some).await;
+                match landed.ok().and_then(|landed| landed.clone()) {
+                    Some(others) => read.copy(&others, &wanted.part),
+                    None => left.push(wanted),
+                }
+            }
+        }
+        read
+    }
+
+    fn claim_or_join<'a>(
+        &'a self,
+        wanted: Vec<Wanted>,
+        reading: &'a Reading,
+    ) -> (Claim<'a>, Vec<(Wanted, Flight)>) {
+        let (sender, flight) = watch::channel(None);
+        let mut claim = Claim {
             cache: self,
-            id,
+            reading,
+            wanted: Vec::new(),
+            sender,
             flight,
         };
-        passenger
-            .flight
-            .get_or_init(|| async {
-                let result = self.load_and_keep(&passenger.id.0, consistent).await;
-                self.state().flights.leave(&passenger.id, &passenger.flight);
-                result
-            })
-            .await
-            .clone()
+        let mut joined = Vec::new();
+        let mut state = self.state();
+        for wanted in wanted {
+            let id = (wanted.part.clone(), reading.clone());
+            if let Some(flight) = state.flights.0.get(&id) {
+                joined.push((wanted, flight.clone()));
+            } else {
+                state.flights.0.insert(id, claim.flight.clone());
+                claim.wanted.push(wanted);
+            }
+        }
+        drop(state);
+        (claim, joined)
     }
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use zae_limiter_schema::{ConfigLevel, EntityId, OnUnavailable, Resource};
 
+use super::part::{PartsRead, own_levels};
 use crate::config::resolution::Source;
-use crate::store::LoadedConfig;
 
-/// So many policies are remembered besides the system's; one more, and any of them is forgotten.
-const MOST_POLICIES: usize = 10_000;
+/// At most this many policies are remembered besides the system's; beyond that, an arbitrary one is dropped.
+const MAX_POLICIES: usize = 10_000;
 
 /// Only levels that have a policy are in here.
 #[derive(Debug, Default)]
@@ -18,15 +18,18 @@ pub(super) struct LastKnown {
 }
 
 impl LastKnown {
-    pub(super) fn remember(&mut self, entity: &EntityId, resource: &Resource, loaded: &LoadedConfig) {
-        let records = [
-            &loaded.entity,
-            &loaded.entity_default,
-            &loaded.resource,
-            &loaded.system,
-        ];
-        for (level, record) in ConfigLevel::chain(entity, resource).into_iter().zip(records) {
-            self.note(level, record.as_ref().and_then(|record| record.on_unavailable));
+    pub(super) fn remember(&mut self, read: &PartsRead) {
+        for (level, config) in &read.shared {
+            if let Ok(config) = config {
+                self.note(level.clone(), config.on_unavailable);
+            }
+        }
+        for (key, own) in &read.own {
+            if let Ok(own) = own {
+                let [entity, entity_default] = own_levels(key);
+                self.note(entity, own.config.entity.on_unavailable);
+                self.note(entity_default, own.config.entity_default.on_unavailable);
+            }
         }
     }
 
@@ -38,7 +41,7 @@ impl LastKnown {
                 self.levels.remove(&level);
             }
             (level, Some(policy)) => {
-                if self.levels.len() >= MOST_POLICIES
+                if self.levels.len() >= MAX_POLICIES
                     && !self.levels.contains_key(&level)
                     && let Some(any) = self.levels.keys().next().cloned()
                 {

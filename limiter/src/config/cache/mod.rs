@@ -1,8 +1,13 @@
-//! Resolved configuration, kept for a while: bounded, with one load in flight per key.
+//! Configuration, kept for a while: shared levels by themselves, bounded, with one read in flight per part.
 
-mod entries;
+mod bounded;
+mod chain;
 mod flight;
 mod last_known;
+mod part;
+mod plan;
+mod state;
+mod timed;
 
 #[cfg(test)]
 mod tests;
@@ -11,15 +16,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{ConfigLevel, EntityId, Item, OnUnavailable, Resource};
 
-use crate::config::resolution::{self, Defaults, Resolved, Source};
-use crate::store::{ConfigSource, LoadedConfig};
+use crate::config::bucket_configs::BucketConfigs;
+use crate::config::resolution::{self, Defaults, OwnConfig, Resolved, SharedConfig, Source};
+use crate::store::{ConfigSource, ItemsWanted};
 use crate::{Clock, Result};
 
-use entries::Entries;
-use flight::Flights;
+use flight::{Reading, Wanted};
 use last_known::LastKnown;
+use part::PartsRead;
+use plan::{Plan, Slot};
+use state::{Known, State};
 
 /// For how long after a write of its own a process reads consistently, so that it sees what it wrote.
 const READ_OWN_WRITES: Duration = Duration::from_secs(5);
@@ -29,18 +38,17 @@ const READ_OWN_WRITES: Duration = Duration::from_secs(5);
 pub struct CacheStats {
     /// Lookups that were answered from memory.
     pub hits: u64,
-    /// Lookups that were not.
+    /// Lookups that needed a read.
     pub misses: u64,
-    /// Entries held now.
+    /// Lookups that were answered with expired configuration because it could not be reloaded. Those that tried to
+    /// reload it are misses too; the others are not hits.
+    pub stale_hits: u64,
+    /// Pairs of entity and resource held now.
     pub entries: u64,
-    /// Entries dropped to make room.
+    /// Levels that all entities share held now: the system and resources.
+    pub levels: u64,
+    /// Entries and levels dropped to make room.
     pub evictions: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct BucketKey {
-    entity: EntityId,
-    resource: Resource,
 }
 
 /// The bucket, if reading the configuration brought it along.
@@ -66,8 +74,14 @@ pub(crate) enum PolicyAfter {
 /// The answer to "what applies here?".
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
-    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) configs: Arc<BucketConfigs>,
     pub(crate) bucket: BucketImage,
+}
+
+impl Lookup {
+    pub(crate) fn resolved(&self) -> &Arc<Resolved> {
+        &self.configs.resolved
+    }
 }
 
 /// How long and how much to keep.
@@ -75,10 +89,11 @@ pub(crate) struct Lookup {
 pub(crate) struct CacheLimits {
     /// Zero turns the cache off.
     pub(crate) ttl: Duration,
+    /// Pairs of entity and resource; and as many resources.
     pub(crate) entries: usize,
 }
 
-/// Resolved configuration by entity and resource.
+/// Configuration by level, and resolved by entity and resource.
 #[derive(Debug)]
 pub(crate) struct ConfigCache {
     source: Arc<dyn ConfigSource>,
@@ -88,17 +103,7 @@ pub(crate) struct ConfigCache {
     state: Mutex<State>,
     hits: AtomicU64,
     misses: AtomicU64,
-}
-
-#[derive(Debug)]
-struct State {
-    entries: Entries,
-    flights: Flights,
-    last_known: LastKnown,
-    /// Counts invalidations: what was loaded before one must not be kept after it.
-    epoch: u64,
-    /// Until when, on the clock's time scale, loads are consistent.
-    consistent_until: Duration,
+    stale_hits: AtomicU64,
 }
 
 impl ConfigCache {
@@ -108,21 +113,15 @@ impl ConfigCache {
         defaults: Defaults,
         limits: CacheLimits,
     ) -> Self {
-        let state = State {
-            entries: Entries::bounded(limits.entries),
-            flights: Flights::default(),
-            last_known: LastKnown::default(),
-            epoch: 0,
-            consistent_until: Duration::ZERO,
-        };
         Self {
             source,
             clock,
             defaults,
             ttl: limits.ttl,
-            state: Mutex::new(state),
+            state: Mutex::new(State::bounded(limits.entries)),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            stale_hits: AtomicU64::new(0),
         }
     }
 
@@ -131,81 +130,110 @@ impl ConfigCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What applies, from memory if it is fresh there, otherwise by one read.
+    /// What applies, from memory if every level is fresh there, otherwise by one read of those that are not.
     pub(crate) async fn resolve(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
+        let key = bucket_key(entity, resource);
+        if let Some(lookup) = self.from_memory(&key) {
+            return Ok(lookup);
+        }
+        let loaded = self.load(vec![key], resource).await;
+        only(loaded)
+    }
+
+    fn from_memory(&self, key: &BucketKey) -> Option<Lookup> {
         let now = self.clock.elapsed();
-        if let Some(resolved) = self.state().entries.fresh(&key, now) {
-            self.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(Lookup {
-                resolved,
-                bucket: BucketImage::NotRead,
-            });
-        }
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        let consistent = now < self.state().consistent_until;
-        if self.ttl.is_zero() {
-            return self.load(&key, consistent).await;
-        }
-        self.join_load(key, consistent).await
+        let Known { configs, stale } = self.state().lookup(key, now, &self.defaults)?;
+        let counter = if stale { &self.stale_hits } else { &self.hits };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some(Lookup {
+            configs,
+            bucket: BucketImage::NotRead,
+        })
     }
 
-    /// What applies, read anew and consistently; replaces what is kept.
-    pub(crate) async fn reload_consistent(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
+    /// Reads what memory lacks for these entities, in one round trip.
+    async fn load(&self, keys: Vec<BucketKey>, resource: &Resource) -> Vec<(BucketKey, Result<Lookup>)> {
+        self.misses.fetch_add(keys.len() as u64, Ordering::Relaxed);
+        let now = self.clock.elapsed();
+        let (plan, reading) = {
+            let mut state = self.state();
+            let reading = if now < state.consistent_until {
+                Reading::Consistent
+            } else {
+                Reading::Eventual
+            };
+            (state.plan(keys, resource, now), reading)
         };
-        self.join_load(key, true).await
+        let read = if self.ttl.is_zero() {
+            self.read_and_keep(&plan.wanted(), &reading).await
+        } else {
+            self.read_shared(plan.wanted(), &reading).await
+        };
+        self.decide(&plan, &read)
     }
 
-    async fn load(&self, key: &BucketKey, consistent: bool) -> Result<Lookup> {
-        let epoch = self.state().epoch;
-        let loaded = self
-            .source
-            .load_config(&key.entity, &key.resource, consistent)
-            .await?;
-        let resolved = Arc::new(resolution::resolve(&loaded, &self.defaults));
+    fn decide(&self, plan: &Plan, read: &PartsRead) -> Vec<(BucketKey, Result<Lookup>)> {
+        let now = self.clock.elapsed();
+        let decided = plan.fill(read).into_iter().map(|(key, decided)| {
+            let lookup = decided.map(|decided| {
+                self.stale_hits
+                    .fetch_add(u64::from(decided.stale), Ordering::Relaxed);
+                let resolved = resolution::resolve(&decided.own, &decided.shared, &self.defaults);
+                Lookup {
+                    configs: self.state().configs_of(&key, resolved, now, &self.defaults),
+                    bucket: decided.bucket,
+                }
+            });
+            (key, lookup)
+        });
+        decided.collect()
+    }
+
+    /// What applies, with all levels and the bucket read anew, consistently and in one call; replaces what is kept.
+    pub(crate) async fn reload_consistent(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
+        let key = bucket_key(entity, resource);
+        let plan = Plan {
+            resource_name: resource.clone(),
+            system: Slot::Missing,
+            resource: Slot::Missing,
+            own: vec![(key.clone(), Slot::Missing)],
+        };
+        let read = self.read_shared(plan.wanted(), &Reading::Together(key)).await;
+        only(self.decide(&plan, &read))
+    }
+
+    /// Reads parts and keeps them, unless something was invalidated meanwhile.
+    async fn read_and_keep(&self, wanted: &[Wanted], reading: &Reading) -> PartsRead {
+        let keys = |optional| {
+            let parts = wanted.iter().filter(move |wanted| wanted.optional == optional);
+            parts.flat_map(|wanted| wanted.part.keys()).collect()
+        };
+        let load = self.state().load_starts(reading.is_consistent());
+        let items = ItemsWanted {
+            required: keys(false),
+            optional: keys(true),
+            consistent: load.consistent,
+        };
+        let read = self.source.read_items(&items).await;
+        let read = PartsRead::decode(wanted.iter().map(|wanted| &wanted.part), &read);
+        let now = self.clock.elapsed();
         let mut state = self.state();
         // What was read before a write of our own is older than what the write says.
-        if state.epoch == epoch {
-            state.last_known.remember(&key.entity, &key.resource, &loaded);
-        }
-        drop(state);
-        let bucket = loaded
-            .bucket
-            .map_or(BucketImage::Absent, |item| BucketImage::Present(Arc::new(item)));
-        Ok(Lookup { resolved, bucket })
-    }
-
-    /// Loads and keeps, unless something was invalidated meanwhile.
-    async fn load_and_keep(&self, key: &BucketKey, consistent: bool) -> Result<Lookup> {
-        let epoch = self.state().epoch;
-        let lookup = self.load(key, consistent).await?;
-        if !self.ttl.is_zero() {
-            let expires = self.clock.elapsed() + self.ttl;
-            let mut state = self.state();
-            if state.epoch == epoch {
-                state
-                    .entries
-                    .insert(key.clone(), lookup.resolved.clone(), expires);
+        if state.is_current(load) {
+            state.last_known.remember(&read);
+            if !self.ttl.is_zero() {
+                state.keep(&read, load, now, now + self.ttl);
             }
         }
-        Ok(lookup)
+        drop(state);
+        read
     }
 
     /// The policy for when the table cannot be reached: from what was known last, however old. Never asks the network.
     pub(crate) fn policy(&self, entity: &EntityId, resource: &Resource) -> (OnUnavailable, Source) {
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
         let state = self.state();
         let in_entry = || {
-            let resolved = state.entries.any_age(&key)?;
+            let resolved = state.last_resolved(&bucket_key(entity, resource))?;
             Some((resolved.on_unavailable, resolved.on_unavailable_from))
         };
         state
@@ -218,69 +246,97 @@ impl ConfigCache {
     /// What applied when it was last read, however long ago; the builder's defaults where that was never. Never asks the
     /// network.
     pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<Resolved> {
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
-        let kept = self.state().entries.any_age(&key);
-        kept.unwrap_or_else(|| Arc::new(resolution::resolve(&LoadedConfig::default(), &self.defaults)))
+        let state = self.state();
+        let kept = state.last_resolved(&bucket_key(entity, resource)).cloned();
+        drop(state);
+        let nothing = || resolution::resolve(&OwnConfig::default(), &SharedConfig::default(), &self.defaults);
+        kept.unwrap_or_else(|| Arc::new(nothing()))
     }
 
     /// Forgets everything.
     pub(crate) fn invalidate_all(&self) {
-        self.forget(|_| true, |_| {});
+        self.forget(|_| true, |_| true, |_| {});
     }
 
-    /// Forgets what is kept about one entity and resource.
+    /// Forgets everything that applies to one entity and resource, the levels that others share included.
     pub(crate) fn invalidate(&self, entity: &EntityId, resource: &Resource) {
-        self.forget(|key| key.entity == *entity && key.resource == *resource, |_| {});
+        let level = ConfigLevel::Resource(resource.clone());
+        self.forget(
+            |key| key.entity == *entity && key.resource == *resource,
+            |shared| [&level, &ConfigLevel::System].contains(&shared),
+            |_| {},
+        );
     }
 
-    /// Forgets what is kept about one entity.
+    /// Forgets what belongs to one entity, on every resource.
     pub(crate) fn invalidate_entity(&self, entity: &EntityId) {
-        self.forget(|key| key.entity == *entity, |_| {});
+        self.forget(|key| key.entity == *entity, |_| false, |_| {});
+    }
+
+    /// Forgets a resource's level and what belongs to entities on that resource.
+    pub(crate) fn invalidate_resource(&self, resource: &Resource) {
+        let level = ConfigLevel::Resource(resource.clone());
+        self.forget(|key| key.resource == *resource, |shared| *shared == level, |_| {});
     }
 
     /// Forgets everything about an entity whose configurations were deleted, its policies included.
     pub(crate) fn deleted_entity(&self, entity: &EntityId) {
-        self.forget(|key| key.entity == *entity, |known| known.forget_entity(entity));
+        let learn = |known: &mut LastKnown| known.forget_entity(entity);
+        self.forget(|key| key.entity == *entity, |_| false, learn);
     }
 
-    /// Forgets everything to which a level may apply, after this process has written it.
+    /// Forgets a level, after this process has written it.
     pub(crate) fn wrote(&self, level: &ConfigLevel, policy: PolicyAfter) {
+        let own = |key: &BucketKey| match level {
+            ConfigLevel::Entity(entity, resource) => key.entity == *entity && key.resource == *resource,
+            ConfigLevel::EntityDefault(entity) => key.entity == *entity,
+            ConfigLevel::Resource(_) | ConfigLevel::System => false,
+        };
         let learn = |known: &mut LastKnown| {
             if let PolicyAfter::Is(policy) = policy {
                 known.note(level.clone(), policy);
             }
         };
-        match level {
-            ConfigLevel::Entity(entity, resource) => {
-                self.forget(|key| key.entity == *entity && key.resource == *resource, learn);
-            }
-            ConfigLevel::EntityDefault(entity) => self.forget(|key| key.entity == *entity, learn),
-            ConfigLevel::Resource(resource) => self.forget(|key| key.resource == *resource, learn),
-            ConfigLevel::System => self.forget(|_| true, learn),
-        }
+        self.forget(own, |shared| shared == level, learn);
     }
 
-    fn forget(&self, concerned: impl Fn(&BucketKey) -> bool, learn: impl FnOnce(&mut LastKnown)) {
+    fn forget(
+        &self,
+        own: impl Fn(&BucketKey) -> bool,
+        shared: impl Fn(&ConfigLevel) -> bool,
+        learn: impl FnOnce(&mut LastKnown),
+    ) {
         let until = self.clock.elapsed() + READ_OWN_WRITES;
         let mut state = self.state();
-        state.epoch += 1;
         state.consistent_until = until;
-        state.flights.clear();
-        state.entries.remove(concerned);
+        state.forget(own, shared);
         learn(&mut state.last_known);
     }
 
     /// How well it works.
     pub(crate) fn stats(&self) -> CacheStats {
         let state = self.state();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CacheStats {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
+            hits: count(&self.hits),
+            misses: count(&self.misses),
+            stale_hits: count(&self.stale_hits),
             entries: state.entries.len() as u64,
-            evictions: state.entries.evictions(),
+            levels: state.shared.len() as u64,
+            evictions: state.entries.evictions() + state.shared.evictions(),
         }
     }
+}
+
+fn bucket_key(entity: &EntityId, resource: &Resource) -> BucketKey {
+    BucketKey {
+        entity: entity.clone(),
+        resource: resource.clone(),
+    }
+}
+
+/// The lookup of the only entity.
+fn only(lookups: Vec<(BucketKey, Result<Lookup>)>) -> Result<Lookup> {
+    let lookup = lookups.into_iter().next().map(|(_, lookup)| lookup);
+    lookup.unwrap_or_else(|| Err(plan::not_read()))
 }

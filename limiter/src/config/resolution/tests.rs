@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
-use zae_limiter_schema::{ConfigLevel, Limit, Resource};
+use zae_limiter_schema::Limit;
 
 use super::*;
 
@@ -9,10 +9,12 @@ fn limits(capacity: u64) -> LimitSet {
     LimitSet::new([Limit::per_minute("rpm", capacity).unwrap()]).unwrap()
 }
 
-fn record(level: ConfigLevel, content: (Option<u64>, Option<OnUnavailable>)) -> ConfigRecord {
-    let mut record = ConfigRecord::new(level, content.0.map(limits).unwrap_or_default());
-    record.on_unavailable = content.1;
-    record
+fn level(content: Content) -> LevelConfig {
+    let (limit, policy) = content.unwrap_or_default();
+    LevelConfig {
+        limits: limit.map(limits).unwrap_or_default(),
+        on_unavailable: policy,
+    }
 }
 
 type Content = Option<(Option<u64>, Option<OnUnavailable>)>;
@@ -31,17 +33,14 @@ proptest! {
         contents in prop::array::uniform4(content()),
         builder_limit in prop::option::of(1..1000u64),
     ) {
-        let (entity, resource) = (EntityId::parse("user-1").unwrap(), Resource::parse("gpt-4").unwrap());
-        let mut levels = ConfigLevel::chain(&entity, &resource).into_iter().zip(contents);
-        let mut next = || levels.next().and_then(|(level, content)| content.map(|content| record(level, content)));
-        let loaded = LoadedConfig {
-            entity: next(), entity_default: next(), resource: next(), system: next(), meta: None, bucket: None,
-        };
+        let [entity, entity_default, resource, system] = contents.map(level);
+        let own = OwnConfig { entity, entity_default, place: None };
+        let shared = SharedConfig { resource: Arc::new(resource), system: Arc::new(system) };
         let defaults = Defaults {
             limits: builder_limit.map(limits).unwrap_or_default(),
             on_unavailable: OnUnavailable::Block,
         };
-        let resolved = resolve(&loaded, &defaults);
+        let resolved = resolve(&own, &shared, &defaults);
 
         let sources = [Source::Entity, Source::EntityDefault, Source::Resource, Source::System, Source::Builder];
         let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block)))]).collect();

@@ -1,0 +1,62 @@
+//! Looking up an entity and the parents that its acquires count on.
+
+use std::collections::HashMap;
+
+use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::{EntityId, Resource};
+
+use super::{ConfigCache, Lookup, bucket_key};
+use crate::Result;
+use crate::config::MAX_PARENTS;
+
+impl ConfigCache {
+    /// What applies to the entity and, as far as it cascades, to its parents, at most [`MAX_PARENTS`] of them. Levels
+    /// of the tree that were seen before are read together; each entity's record decides which of them count.
+    pub(crate) async fn resolve_chain(
+        &self,
+        entity: &EntityId,
+        resource: &Resource,
+    ) -> Result<Vec<(EntityId, Lookup)>> {
+        let mut chain = Vec::new();
+        let mut read: HashMap<BucketKey, Result<Lookup>> = HashMap::new();
+        let mut next = Some(entity.clone());
+        while let Some(entity) = next.filter(|_| chain.len() <= MAX_PARENTS) {
+            let key = bucket_key(&entity, resource);
+            let lookup = match read.remove(&key) {
+                Some(lookup) => lookup?,
+                None => match self.from_memory(&key) {
+                    Some(lookup) => lookup,
+                    None => {
+                        let group = self.with_likely_parents(key.clone(), MAX_PARENTS - chain.len());
+                        read.extend(self.load(group, resource).await);
+                        match read.remove(&key) {
+                            Some(lookup) => lookup?,
+                            None => self.resolve(&entity, resource).await?,
+                        }
+                    }
+                },
+            };
+            next = lookup.resolved().cascades_to().cloned();
+            chain.push((entity, lookup));
+        }
+        Ok(chain)
+    }
+
+    /// The entity, and those of the parents it had when it was last seen that must be read too.
+    fn with_likely_parents(&self, key: BucketKey, most: usize) -> Vec<BucketKey> {
+        let now = self.clock.elapsed();
+        let state = self.state();
+        let mut seen = vec![key];
+        while let Some(parent) = seen.last().and_then(|last| state.parent_hint(last)) {
+            let parent = bucket_key(parent, &seen[0].resource);
+            if seen.len() > most || seen.contains(&parent) {
+                break;
+            }
+            seen.push(parent);
+        }
+        let mut group = seen.into_iter();
+        let first = group.next();
+        let others = group.filter(|key| state.lacks_own(key, now));
+        first.into_iter().chain(others).collect()
+    }
+}

@@ -1,0 +1,274 @@
+//! What the cache holds: the levels that all entities share, what belongs to each entity, and what follows from both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::{ConfigLevel, EntityId, Resource};
+
+use super::bounded::Bounded;
+use super::flight::Flights;
+use super::last_known::LastKnown;
+use super::part::PartsRead;
+use super::plan::{Plan, Slot};
+use super::timed::{Age, Timed};
+use crate::Error;
+use crate::config::bucket_configs::BucketConfigs;
+use crate::config::resolution::{self, Defaults, LevelConfig, OwnConfig, Resolved, SharedConfig};
+
+/// Everything the cache knows.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) entries: Bounded<BucketKey, Entry>,
+    pub(super) shared: Bounded<ConfigLevel, Timed<Arc<LevelConfig>>>,
+    pub(super) flights: Flights,
+    pub(super) last_known: LastKnown,
+    /// Numbers loads and invalidations in their order.
+    order: u64,
+    /// What was loaded before the last invalidation must not be kept after it.
+    invalidated: u64,
+    /// Counts changes of shared levels: results from before one do not hold after it.
+    generation: u64,
+    /// Until when, on the clock's time scale, loads are consistent.
+    pub(super) consistent_until: Duration,
+    /// The last reload failed.
+    reload_failing: bool,
+}
+
+/// What belongs to an entity on a resource, and the last result.
+#[derive(Debug)]
+pub(super) struct Entry {
+    own: Timed<Arc<OwnConfig>>,
+    result: Option<Outcome>,
+}
+
+/// What followed from all levels.
+#[derive(Debug)]
+struct Outcome {
+    configs: Arc<BucketConfigs>,
+    stale: bool,
+    holds_until: Duration,
+    generation: u64,
+}
+
+/// What applies, from memory.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) configs: Arc<BucketConfigs>,
+    pub(super) stale: bool,
+}
+
+/// When a load began, and what it promises.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) started: u64,
+    pub(super) consistent: bool,
+}
+
+impl State {
+    pub(super) fn bounded(entries: usize) -> Self {
+        Self {
+            entries: Bounded::new(entries),
+            shared: Bounded::new(entries),
+            flights: Flights::default(),
+            last_known: LastKnown::default(),
+            order: 0,
+            invalidated: 0,
+            generation: 0,
+            consistent_until: Duration::ZERO,
+            reload_failing: false,
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    pub(super) fn load_starts(&mut self, consistent: bool) -> Load {
+        Load {
+            started: self.next(),
+            consistent,
+        }
+    }
+
+    /// True if nothing was invalidated since the load began.
+    pub(super) fn is_current(&self, load: Load) -> bool {
+        self.invalidated < load.started
+    }
+
+    /// What applies, if every level is known and need not be reloaded.
+    pub(super) fn lookup(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
+        self.entries.mark_used(key);
+        self.current(key, now, defaults)
+    }
+
+    fn current(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
+        let entry = self.entries.get_mut(key)?;
+        if let Some(result) = &entry.result
+            && now < result.holds_until
+            && result.generation == self.generation
+        {
+            return Some(Known {
+                configs: result.configs.clone(),
+                stale: result.stale,
+            });
+        }
+        let system = self.shared.get(&ConfigLevel::System)?;
+        let resource = self.shared.get(&ConfigLevel::Resource(key.resource.clone()))?;
+        let ages = [system.age(now), resource.age(now), entry.own.age(now)];
+        if ages.contains(&Age::Expired) {
+            return None;
+        }
+        let shared = SharedConfig {
+            resource: resource.value.clone(),
+            system: system.value.clone(),
+        };
+        let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
+        let ends = [system.unchanged_until(), resource.unchanged_until()];
+        let holds_until = ends.into_iter().fold(entry.own.unchanged_until(), Duration::min);
+        // What is built from an unchanged result goes on being used.
+        let unchanged = entry.result.take().map(|result| result.configs);
+        let unchanged = unchanged.filter(|configs| *configs.resolved == resolved);
+        let configs = unchanged.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved)));
+        let stale = ages.contains(&Age::Stale);
+        entry.result = Some(Outcome {
+            configs: configs.clone(),
+            stale,
+            holds_until,
+            generation: self.generation,
+        });
+        Some(Known { configs, stale })
+    }
+
+    /// The configurations built from this result, if it is what memory says; otherwise new ones.
+    pub(super) fn configs_of(
+        &mut self,
+        key: &BucketKey,
+        resolved: Resolved,
+        now: Duration,
+        defaults: &Defaults,
+    ) -> Arc<BucketConfigs> {
+        let known = self.current(key, now, defaults).map(|known| known.configs);
+        let same = known.filter(|configs| *configs.resolved == resolved);
+        same.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved)))
+    }
+
+    /// What must be read for these entities.
+    pub(super) fn plan(&mut self, keys: Vec<BucketKey>, resource: &Resource, now: Duration) -> Plan {
+        let level = ConfigLevel::Resource(resource.clone());
+        self.shared.mark_used(&ConfigLevel::System);
+        self.shared.mark_used(&level);
+        let own = keys.into_iter().map(|key| {
+            let slot = Slot::of(self.entries.get_mut(&key).map(|entry| &mut entry.own), now);
+            (key, slot)
+        });
+        Plan {
+            own: own.collect(),
+            resource_name: resource.clone(),
+            system: Slot::of(self.shared.get_mut(&ConfigLevel::System), now),
+            resource: Slot::of(self.shared.get_mut(&level), now),
+        }
+    }
+
+    /// Keeps what was read.
+    pub(super) fn keep(&mut self, read: &PartsRead, load: Load, now: Duration, expires: Duration) {
+        for (level, config) in &read.shared {
+            match config {
+                Ok(config) => self.keep_shared(level, config, load, expires),
+                Err(error) => self.reload_failed(error, now, |state| state.shared.get_mut(level)),
+            }
+        }
+        for (key, own) in &read.own {
+            match own {
+                Ok(own) => self.keep_own(key, &own.config, load, expires),
+                Err(error) => self.reload_failed(error, now, |state| {
+                    state.entries.get_mut(key).map(|entry| &mut entry.own)
+                }),
+            }
+        }
+        let failed = |error: &Error| error.is_unavailable();
+        let all_read = !read.shared.values().any(|read| read.as_ref().is_err_and(failed))
+            && !read.own.values().any(|read| read.as_ref().is_err_and(failed));
+        if all_read && std::mem::take(&mut self.reload_failing) {
+            tracing::info!("configuration can be read again");
+        }
+    }
+
+    fn keep_shared(&mut self, level: &ConfigLevel, config: &Arc<LevelConfig>, load: Load, expires: Duration) {
+        let kept = self.next();
+        let present = self.shared.get(level);
+        if present.is_some_and(|present| load.is_older_than(present)) {
+            return;
+        }
+        if present.is_none_or(|present| present.value != *config) {
+            self.generation += 1;
+        }
+        self.shared
+            .insert(level.clone(), Timed::until(expires, config.clone(), kept));
+    }
+
+    fn keep_own(&mut self, key: &BucketKey, config: &Arc<OwnConfig>, load: Load, expires: Duration) {
+        let kept = self.next();
+        let own = Timed::until(expires, config.clone(), kept);
+        match self.entries.get_mut(key) {
+            Some(entry) if load.is_older_than(&entry.own) => {}
+            Some(entry) => {
+                entry.own = own;
+                if let Some(result) = &mut entry.result {
+                    result.holds_until = Duration::ZERO;
+                }
+            }
+            None => self.entries.insert(key.clone(), Entry { own, result: None }),
+        }
+    }
+
+    fn reload_failed<T: 'static>(
+        &mut self,
+        error: &Error,
+        now: Duration,
+        part: impl FnOnce(&mut Self) -> Option<&mut Timed<T>>,
+    ) {
+        if !error.is_unavailable() {
+            return;
+        }
+        let Some(part) = part(self) else { return };
+        part.reload_failed(now);
+        if !std::mem::replace(&mut self.reload_failing, true) {
+            tracing::warn!(%error, "configuration cannot be reloaded; using what was read before");
+        }
+    }
+
+    /// What applied when it was last looked up, however long ago.
+    pub(super) fn last_resolved(&self, key: &BucketKey) -> Option<&Arc<Resolved>> {
+        let result = self.entries.get(key)?.result.as_ref()?;
+        Some(&result.configs.resolved)
+    }
+
+    /// The parent that an entity was last seen to count on.
+    pub(super) fn parent_hint(&self, key: &BucketKey) -> Option<&EntityId> {
+        self.entries.get(key)?.own.value.cascades_to()
+    }
+
+    /// True if what belongs to the entity must be read.
+    pub(super) fn lacks_own(&self, key: &BucketKey, now: Duration) -> bool {
+        let entry = self.entries.get(key);
+        entry.is_none_or(|entry| entry.own.age(now) == Age::Expired)
+    }
+
+    /// Drops parts, and what is being read.
+    pub(super) fn forget(&mut self, own: impl Fn(&BucketKey) -> bool, shared: impl Fn(&ConfigLevel) -> bool) {
+        self.invalidated = self.next();
+        self.generation += 1;
+        self.flights.clear();
+        self.entries.remove(own);
+        self.shared.remove(shared);
+    }
+}
+
+impl Load {
+    /// True if the value was put in place while this load was under way, and may be newer.
+    fn is_older_than<T>(self, present: &Timed<T>) -> bool {
+        !self.consistent && self.started < present.kept
+    }
+}
