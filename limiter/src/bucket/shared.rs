@@ -81,7 +81,7 @@ impl Shared {
     pub(crate) fn config(&self, configs: &BucketConfigs, given: Option<&LimitSet>) -> Arc<BucketConfig> {
         let expires = TtlRule::from_multiplier(self.settings.ttl_multiplier);
         match given {
-            Some(limits) => configs.from_call(limits, expires),
+            Some(limits) => configs.for_call(limits, expires),
             None if configs.resolved.has_own_limits() => configs.stored(TtlRule::Never),
             None => configs.stored(expires),
         }

@@ -13,7 +13,7 @@ pub(crate) struct BucketConfigs {
     pub(crate) resolved: Arc<Resolved>,
     stored: OnceLock<Arc<BucketConfig>>,
     /// The one for the limits that were last passed with a call.
-    from_call: Mutex<Option<Arc<BucketConfig>>>,
+    for_call: Mutex<Option<Arc<BucketConfig>>>,
 }
 
 impl BucketConfigs {
@@ -21,7 +21,7 @@ impl BucketConfigs {
         Self {
             resolved: Arc::new(resolved),
             stored: OnceLock::new(),
-            from_call: Mutex::new(None),
+            for_call: Mutex::new(None),
         }
     }
 
@@ -38,8 +38,8 @@ impl BucketConfigs {
     }
 
     /// The configuration with limits that were passed with the call.
-    pub(crate) fn from_call(&self, limits: &LimitSet, ttl: TtlRule) -> Arc<BucketConfig> {
-        let mut last = self.from_call.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn for_call(&self, limits: &LimitSet, ttl: TtlRule) -> Arc<BucketConfig> {
+        let mut last = self.for_call.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |built: &&Arc<BucketConfig>| built.limits() == limits && built.ttl() == ttl;
         if let Some(built) = last.as_ref().filter(same) {
             return built.clone();

@@ -22,19 +22,19 @@ impl ConfigCache {
         let mut next = Some(entity.clone());
         while let Some(entity) = next.filter(|_| chain.len() <= MAX_PARENTS) {
             let key = bucket_key(&entity, resource);
-            let lookup = match read.remove(&key) {
-                Some(lookup) => lookup?,
-                None => match self.from_memory(&key) {
-                    Some(lookup) => lookup,
-                    None => {
-                        let group = self.with_likely_parents(key.clone(), MAX_PARENTS - chain.len());
-                        read.extend(self.load(group, resource).await);
-                        match read.remove(&key) {
-                            Some(lookup) => lookup?,
-                            None => self.resolve(&entity, resource).await?,
-                        }
-                    }
-                },
+            let known = match read.remove(&key) {
+                Some(lookup) => Some(lookup?),
+                None => self.remembered(&key),
+            };
+            let lookup = if let Some(lookup) = known {
+                lookup
+            } else {
+                let group = self.with_likely_parents(key.clone(), MAX_PARENTS - chain.len());
+                read.extend(self.load(group, resource).await);
+                match read.remove(&key) {
+                    Some(lookup) => lookup?,
+                    None => self.resolve(&entity, resource).await?,
+                }
             };
             next = lookup.resolved().cascades_to().cloned();
             chain.push((entity, lookup));

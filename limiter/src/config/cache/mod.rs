@@ -133,14 +133,14 @@ impl ConfigCache {
     /// What applies, from memory if every level is fresh there, otherwise by one read of those that are not.
     pub(crate) async fn resolve(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
         let key = bucket_key(entity, resource);
-        if let Some(lookup) = self.from_memory(&key) {
+        if let Some(lookup) = self.remembered(&key) {
             return Ok(lookup);
         }
         let loaded = self.load(vec![key], resource).await;
         only(loaded)
     }
 
-    fn from_memory(&self, key: &BucketKey) -> Option<Lookup> {
+    fn remembered(&self, key: &BucketKey) -> Option<Lookup> {
         let now = self.clock.elapsed();
         let Known { configs, stale } = self.state().lookup(key, now, &self.defaults)?;
         let counter = if stale { &self.stale_hits } else { &self.hits };

@@ -69,9 +69,10 @@ async fn the_record_decides_and_not_what_was_known() {
 #[tokio::test]
 async fn a_circle_ends_after_the_most_levels() {
     let bench = tree();
-    let mut state = bench.backend.state();
-    state.parents.insert("root".to_owned(), "user".to_owned());
-    drop(state);
+    {
+        let mut state = bench.backend.state();
+        state.parents.insert("root".to_owned(), "user".to_owned());
+    }
     let circle = ["user", "team", "org", "root", "user"];
     assert_eq!(bench.chain("user").await.unwrap(), circle);
     bench.after_ttl();

@@ -112,6 +112,8 @@ async fn what_was_read_first_does_not_replace_what_was_kept_meanwhile() {
     assert_eq!(kept.value.limits.iter().next().unwrap().capacity().get(), 200);
 }
 
+type Invalidate<'a> = &'a dyn Fn(&ConfigCache);
+
 #[tokio::test]
 async fn an_invalidation_forgets_exactly_what_it_names() {
     let fill = |bench: Bench| async {
@@ -124,7 +126,7 @@ async fn an_invalidation_forgets_exactly_what_it_names() {
         bench
     };
     let one = EntityId::parse("one").unwrap();
-    let cases: [(&str, &dyn Fn(&ConfigCache), u64, u64); 4] = [
+    let cases: [(&str, Invalidate<'_>, u64, u64); 4] = [
         ("entity", &|cache| cache.invalidate_entity(&one), 2, 3),
         ("resource", &|cache| cache.invalidate_resource(&gpt()), 2, 2),
         ("both", &|cache| cache.invalidate(&one, &gpt()), 3, 1),
