@@ -2,7 +2,7 @@
 
 use clap::Args;
 use zae_limiter::Migrate;
-use zae_limiter::stack::{Plan, StackOptions};
+use zae_limiter::stack::{Plan, PropertyChange, ResourceChange, StackOptions};
 
 use super::deploy::Deployment;
 use super::options::Wanted;
@@ -65,12 +65,14 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     Ok(done.answer)
 }
 
-/// An error if a plan changes more than the functions and what calls them. Tags tell the release and change with it.
+/// An error if a plan changes more than the functions and what calls or watches them. Tags name the release and change
+/// with it.
 fn functions_alone(plan: &Plan) -> Result<()> {
     let others: Vec<&str> = plan
         .changes
         .iter()
-        .filter(|change| !change.resource_type.starts_with("AWS::Lambda::") && !change.tags_only)
+        .filter(|change| !change.resource_type.starts_with("AWS::Lambda::"))
+        .filter(|change| !change.tags_only && !only_follows(change))
         .map(|change| change.logical_id.as_str())
         .chain(plan.outputs.iter().map(|output| output.name.as_str()))
         .collect();
@@ -81,4 +83,10 @@ fn functions_alone(plan: &Plan) -> Result<()> {
         "--lambda-only, and {} would change as well; leave it out, or upgrade with the release that the stack is of",
         others.join(", ")
     )))
+}
+
+/// True if only the resources that it refers to change: an alarm on a function, for example.
+fn only_follows(change: &ResourceChange) -> bool {
+    let follows = |property: &PropertyChange| property.before.is_none() && property.after.is_none();
+    !change.properties.is_empty() && change.properties.iter().all(follows)
 }
