@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call failed for good, or its time budget is used up.
+    /// A call failed and a retry cannot help, or its time budget is used up.
     #[error("{operation} on table {table} in {place} failed: {cause}")]
     Call {
         /// The API operation.

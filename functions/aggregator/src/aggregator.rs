@@ -48,7 +48,7 @@ impl Aggregator<DynamoDb, Queue> {
 }
 
 impl<T, D> Aggregator<T, D> {
-    /// An aggregator that counts these windows and keeps snapshots for so many days after them.
+    /// An aggregator that counts these windows and keeps their snapshots for the given number of days.
     pub fn new(table: T, dead_letters: D, windows: Vec<WindowKind>, retention_days: u32) -> Self {
         let rules = Rules::default();
         Self {

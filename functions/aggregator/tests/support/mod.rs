@@ -120,7 +120,7 @@ pub(crate) struct Trial {
     pub(crate) seed: u64,
     pub(crate) rules: Rules,
     pub(crate) options: Options,
-    /// Trouble in so many percent of the invocations.
+    /// The percentage of invocations that run into trouble.
     pub(crate) trouble: u8,
 }
 
