@@ -50,6 +50,12 @@ lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts,
 fmt: ## Format all Rust code
 	cargo fmt --all
 
+.PHONY: book
+book: machine ## Build the documentation as a book into target/book
+	@scripts/install-mdbook
+	@.tools/bin/mdbook build
+	@echo "open target/book/index.html"
+
 ##@ Proof
 
 .PHONY: simulate
