@@ -1,4 +1,4 @@
-"""mdBook preprocessor: a link to a file outside of docs/ becomes its path in the repository.
+"""mdBook preprocessor: a link to a file outside of docs/ becomes its path in the repository, one to a README.md leads to its page.
 
 Such links work in a checkout and on a code host, but the book has no page for them. If BOOK_REPOSITORY_URL is set (such as
 https://example.org/owner/repository/blob/main), they lead there instead.
@@ -17,7 +17,9 @@ def replaced(match, folder, base):
     text, target, anchor = match[1], match[2], match[3] or ""
     path = posixpath.normpath(posixpath.join("docs", folder, target))
     if path.startswith("docs/"):
-        return match[0]
+        # The page of a README.md is index.html.
+        target = re.sub(r"(^|/)README\.md$", r"\1index.md", target)
+        return f"[{text}]({target}{anchor})"
     if base:
         return f"[{text}]({base.rstrip('/')}/{path}{anchor})"
     return text if f"`{path}`" == text else f"{text} (`{path}`)"
