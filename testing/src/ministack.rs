@@ -94,16 +94,36 @@ impl MiniStack {
         std::fs::read_to_string(self.files.path().join("log")).unwrap_or_default()
     }
 
-    fn answers(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else {
-            return false;
-        };
-        let request = "GET /_ministack/health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
-        let mut answer = String::new();
-        stream.write_all(request.as_bytes()).is_ok()
-            && stream.read_to_string(&mut answer).is_ok()
-            && answer.lines().next().is_some_and(|line| line.contains("200"))
+    /// Creates a table from the body of a `CreateTable` request, such as [`create_table`](crate::stream::create_table).
+    pub fn create_table(&self, request: &serde_json::Value) {
+        let body = request.to_string();
+        let credential = "test/20260131/us-east-1/dynamodb/aws4_request";
+        let request = format!(
+            "POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nX-Amz-Target: DynamoDB_20120810.CreateTable\r\n\
+             Authorization: AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0\r\n\
+             Content-Type: application/x-amz-json-1.0\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = self.exchange(&request).expect("the local cloud answers");
+        assert!(is_success(&answer), "{answer}");
     }
+
+    fn answers(&self) -> bool {
+        let request = "GET /_ministack/health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+        self.exchange(request).is_ok_and(|answer| is_success(&answer))
+    }
+
+    fn exchange(&self, request: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+fn is_success(answer: &str) -> bool {
+    answer.lines().next().is_some_and(|line| line.contains(" 200"))
 }
 
 impl Drop for MiniStack {

@@ -1,11 +1,11 @@
-//! The driver follows Lambda's documented rules for DynamoDB streams.
+//! The stream simulator follows Lambda's documented rules for DynamoDB streams.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 // Answers are what a function would return, be they good or bad.
 #![allow(clippy::unnecessary_wraps)]
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use zae_limiter_schema::Timestamp;
@@ -343,5 +343,58 @@ async fn the_filters_are_those_of_the_stacks_template() {
                 );
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn batches_of_one_shard_run_in_parallel_and_each_item_stays_in_order() {
+    let mut stream = stream(300);
+    stream.split(0);
+    for at in 300..600 {
+        write(&mut stream, 1_000_000 + at);
+    }
+    let function = Counting::default();
+    let options = Options {
+        parallelization_factor: 4,
+        ..options(10)
+    };
+    let mut mapping = Mapping::new(&stream, options, 5);
+    mapping.run(&function).await;
+    assert_eq!(mapping.deliveries, 600);
+    assert!(
+        function.most.get() > 1 && function.most.get() <= 4,
+        "{:?}",
+        function.most
+    );
+    let delivered = function.delivered.borrow();
+    assert_eq!(delivered.len(), 5, "every entity");
+    for numbers in delivered.values() {
+        assert_eq!(numbers.len(), 120);
+        assert!(numbers.is_sorted(), "{numbers:?}");
+    }
+}
+
+/// Succeeds after a while, counts how many invocations run at once, and keeps the numbers of each item.
+#[derive(Default)]
+struct Counting {
+    running: Cell<usize>,
+    most: Cell<usize>,
+    delivered: RefCell<BTreeMap<String, Vec<u128>>>,
+}
+
+impl Invoke for Counting {
+    async fn invoke(&self, event: &str) -> Result<String, Failed> {
+        self.running.set(self.running.get() + 1);
+        self.most.set(self.most.get().max(self.running.get()));
+        tokio::task::yield_now().await;
+        let event: Value = serde_json::from_str(event).unwrap();
+        for record in event["Records"].as_array().unwrap() {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            let item = text(&record["dynamodb"]["Keys"]["PK"]["S"]);
+            let number = text(&record["dynamodb"]["SequenceNumber"]).parse().unwrap();
+            self.delivered.borrow_mut().entry(item).or_default().push(number);
+        }
+        self.running.set(self.running.get() - 1);
+        done()
     }
 }

@@ -1,4 +1,4 @@
-//! A batch from the stream to the last snapshot.
+//! From a batch of stream records to the last snapshot.
 
 use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
@@ -8,7 +8,8 @@ use zae_limiter_function::{
 use zae_limiter_schema::WindowKind;
 
 use crate::counting::{Counted, Counter};
-use crate::{Change, DynamoDb, Entry, Group, Reading, Rules, Settings, Table, groups};
+use crate::rules::Rules;
+use crate::{DynamoDb, Entry, Group, Reading, Settings, Table, UsageDelta, groups};
 
 /// The function's metrics.
 pub mod metric {
@@ -18,15 +19,17 @@ pub mod metric {
     pub const DELTAS: &str = "Deltas";
     /// Writes of snapshots.
     pub const SNAPSHOTS: &str = "Snapshots";
-    /// Changes that a snapshot had counted before.
+    /// Records that a snapshot had counted before.
     pub const DUPLICATES: &str = "Duplicates";
     /// Limits left out because they are named like an attribute of the snapshot.
     pub const RESERVED_LIMITS: &str = "ReservedLimits";
     /// Records numbered below what their snapshot has counted, though newer.
     pub const SEQUENCE_REGRESSIONS: &str = "SequenceRegression";
+    /// Gaps that a snapshot had to forget: dead letters in them can no longer be counted.
+    pub const FORGOTTEN_GAPS: &str = "ForgottenGaps";
 }
 
-/// The aggregator, over any table and any place for dead letters.
+/// The aggregator, over any table and any destination of dead letters.
 #[derive(Debug, Clone)]
 pub struct Aggregator<T, D> {
     table: T,
@@ -37,7 +40,7 @@ pub struct Aggregator<T, D> {
 }
 
 impl Aggregator<DynamoDb, Queue> {
-    /// The aggregator that the environment describes. Clients are made here, once.
+    /// The aggregator that the environment describes. Creates the clients, once.
     pub async fn start(environment: Environment) -> Result<Self, InvalidSetting> {
         let settings = Settings::read(&environment)?;
         let config = sdk_config().await;
@@ -48,7 +51,7 @@ impl Aggregator<DynamoDb, Queue> {
 }
 
 impl<T, D> Aggregator<T, D> {
-    /// An aggregator that counts these windows and keeps their snapshots for the given number of days.
+    /// An aggregator that counts these windows and keeps each snapshot for `retention_days` after its window.
     pub fn new(table: T, dead_letters: D, windows: Vec<WindowKind>, retention_days: u32) -> Self {
         let rules = Rules::default();
         Self {
@@ -65,27 +68,31 @@ impl<T, D> Aggregator<T, D> {
         &self.table
     }
 
-    /// The same with rules broken.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn with_rules(self, rules: Rules) -> Self {
+    /// Where dead letters go.
+    pub(crate) fn dead_letters(&self) -> &D {
+        &self.dead_letters
+    }
+
+    /// The same with a broken rule.
+    #[cfg(test)]
+    pub(crate) fn with_rules(self, rules: Rules) -> Self {
         Self { rules, ..self }
     }
 
-    /// Reads every record; what cannot be read becomes the reason of a dead letter.
-    fn read(&self, batch: &Batch, report: &mut Report) -> (AtPlaces<Change>, AtPlaces<String>) {
-        let (mut changes, mut unreadable) = (Vec::new(), Vec::new());
-        for (place, record) in batch.records().enumerate() {
+    /// Reads every record. A record that cannot be read becomes a dead letter.
+    fn read(&self, batch: &Batch, report: &mut Report) -> (Indexed<UsageDelta>, Indexed<String>) {
+        let (mut deltas, mut unreadable) = (Vec::new(), Vec::new());
+        for (index, record) in batch.records().enumerate() {
             match self.read_one(record) {
                 Ok(reading) => {
                     reading.at.into_iter().for_each(|at| report.made_at(at));
                     report.count(metric::RESERVED_LIMITS, reading.reserved);
-                    changes.extend(reading.change.map(|change| (place, change)));
+                    deltas.extend(reading.delta.map(|delta| (index, delta)));
                 }
-                Err(reason) => unreadable.push((place, reason)),
+                Err(reason) => unreadable.push((index, reason)),
             }
         }
-        (changes, unreadable)
+        (deltas, unreadable)
     }
 
     fn read_one(&self, record: Record<'_>) -> Result<Reading, String> {
@@ -93,10 +100,10 @@ impl<T, D> Aggregator<T, D> {
     }
 }
 
-/// Something about each of some records, by their places in the batch.
-type AtPlaces<T> = Vec<(usize, T)>;
+/// Something about some records of a batch, by index.
+type Indexed<T> = Vec<(usize, T)>;
 
-/// A group that was tried, and what to do about it.
+/// A group and what became of it.
 type Tried<'g, 'c> = (&'g Group<'c>, Result<Counted<'c>, CallFailure>);
 
 impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
@@ -109,6 +116,7 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
         metric::DEAD_LETTERS,
         metric::RESERVED_LIMITS,
         metric::SEQUENCE_REGRESSIONS,
+        metric::FORGOTTEN_GAPS,
     ];
 
     async fn handle(
@@ -118,12 +126,10 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
         report: &mut Report,
     ) -> Result<DynamoDbEventResponse, Unreportable> {
         report.count(metric::RECORDS, batch.len() as u64);
-        let (changes, mut letters) = self.read(batch, report);
-        report.count(metric::DELTAS, changes.len() as u64);
-        let entries = changes.iter().map(|(place, change)| Entry {
-            change,
-            place: *place,
-        });
+        let (deltas, mut letters) = self.read(batch, report);
+        let counting = deltas.iter().filter(|(_, delta)| delta.counts()).count();
+        report.count(metric::DELTAS, counting as u64);
+        let entries = deltas.iter().map(|(index, delta)| Entry { delta, index: *index });
         let groups = groups(&self.windows, entries);
 
         let mut failures = Failures::default();
@@ -150,7 +156,7 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
         groups: &[Group<'_>],
         budget: Budget,
         failures: &mut Failures,
-        letters: &mut AtPlaces<String>,
+        letters: &mut Indexed<String>,
         report: &mut Report,
     ) {
         let (table, rules, retention_days) = (&self.table, self.rules, self.retention_days);
@@ -163,15 +169,15 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
         let jobs = groups
             .iter()
             .map(|group| async move { (group, processing(counter.count(group)).await) });
-        spread(jobs, |tried| settle(tried, failures, letters, report)).await;
+        spread(jobs, |tried| note_outcome(tried, failures, letters, report)).await;
     }
 }
 
-/// Draws the consequences of one group; false if no other group can fare better.
-fn settle(
+/// Notes what became of one group. False if no other group can succeed either.
+fn note_outcome(
     (group, tried): Tried<'_, '_>,
     failures: &mut Failures,
-    letters: &mut AtPlaces<String>,
+    letters: &mut Indexed<String>,
     report: &mut Report,
 ) -> bool {
     let snapshot = || {
@@ -187,20 +193,20 @@ fn settle(
             report.count(metric::SNAPSHOTS, counted.writes);
             report.count(metric::DUPLICATES, counted.duplicates);
             report.count(metric::SEQUENCE_REGRESSIONS, counted.regressed.len() as u64);
+            report.count(metric::FORGOTTEN_GAPS, counted.forgotten_gaps);
             letters.extend(counted.regressed.iter().map(|entry| {
-                let reason =
-                    "is numbered below what the snapshot has counted, though newer; it was not counted";
-                (entry.place, format!("{} {reason}", snapshot()))
+                let reason = "the record is numbered below what the snapshot has counted, though newer";
+                (entry.index, format!("{}: {reason}", snapshot()))
             }));
             true
         }
         Err(CallFailure::Rejected(reason)) => {
             let reason = format!("{} cannot be counted: {reason}", snapshot());
-            letters.extend(group.entries().iter().map(|entry| (entry.place, reason.clone())));
+            letters.extend(group.entries().iter().map(|entry| (entry.index, reason.clone())));
             true
         }
         Err(failure @ CallFailure::Transient(_)) => {
-            failures.add(group.first_place());
+            failures.add(group.first_index());
             report.note(
                 Level::Warn,
                 format!("{} is not counted yet: {failure}", snapshot()),

@@ -1,22 +1,25 @@
-//! Bringing one group into its snapshot, exactly once.
+//! Adding one group to its snapshot, exactly once.
 
 use zae_limiter_function::{Budget, CallFailure, retrying};
 
-use crate::{Answer, Entry, Group, Rules, SnapshotUpdate, Table};
+use crate::rules::{Rule, Rules};
+use crate::{Entry, Group, SnapshotUpdate, Table, UpdateOutcome};
 
 /// What became of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Counted<'a> {
     /// Writes that were made.
     pub(crate) writes: u64,
-    /// Changes that the snapshot had counted before.
+    /// Records that the snapshot had counted before.
     pub(crate) duplicates: u64,
-    /// Changes that are newer than the snapshot but numbered below it.
+    /// Records that are newer than the snapshot but numbered below it.
     pub(crate) regressed: Vec<Entry<'a>>,
+    /// Gaps that the snapshot had to forget.
+    pub(crate) forgotten_gaps: u64,
 }
 
-/// How often others may move a snapshot on before its group is left to the next delivery.
-const MOST_CHANGES: usize = 5;
+/// How often a snapshot may change under a group before the group is left to the next delivery.
+const MAX_CONFLICTS: usize = 5;
 
 pub(crate) struct Counter<'t, T> {
     pub(crate) table: &'t T,
@@ -26,29 +29,32 @@ pub(crate) struct Counter<'t, T> {
 }
 
 impl<T: Table> Counter<'_, T> {
-    /// Counts the group. First as a whole, if the snapshot has counted none of it. Otherwise only what comes after the
-    /// snapshot's progress, and only if that is still its progress when the write arrives.
+    /// Counts the group. First as a whole, if it follows what the snapshot has counted. Otherwise only what the snapshot
+    /// has not counted, and only if its progress is still the same when the write arrives.
     pub(crate) async fn count<'a>(&self, group: &Group<'a>) -> Result<Counted<'a>, CallFailure> {
         let mut result = Counted::default();
-        if !self.rules.zero_sums && group.events() == 0 && group.consumed().values().all(|sum| *sum == 0) {
+        let zero = group.events() == 0 && group.consumed().values().all(|sum| *sum == 0);
+        if zero && !self.rules.hold(Rule::ZeroSums) {
             return Ok(result);
         }
         let mut rest = group.clone();
         let mut seen = None;
-        for _ in 0..=MOST_CHANGES {
+        for _ in 0..=MAX_CONFLICTS {
             let update = SnapshotUpdate::by(self.rules, &rest, self.retention_days, seen.as_ref());
             let progress = match retrying(&self.budget, || self.table.update(&update)).await? {
-                Answer::Done => {
+                UpdateOutcome::Applied => {
                     result.writes = 1;
+                    result.forgotten_gaps = update.forgotten_gaps;
                     result.duplicates = (group.entries().len() - rest.entries().len()) as u64;
                     result.duplicates -= result.regressed.len() as u64;
                     return Ok(result);
                 }
-                Answer::Refused(progress) => progress
-                    .ok_or_else(|| CallFailure::Rejected("the snapshot's _sq is not text".to_owned()))?,
+                UpdateOutcome::Refused(progress) => progress.ok_or_else(|| {
+                    CallFailure::Rejected("the snapshot's attribute _sq is not a string".to_owned())
+                })?,
             };
             result.regressed = group.regressed(&progress);
-            let Some(left) = group.after(&progress.sequence) else {
+            let Some(left) = group.uncounted(&progress) else {
                 result.duplicates = (group.entries().len() - result.regressed.len()) as u64;
                 return Ok(result);
             };
@@ -56,7 +62,7 @@ impl<T: Table> Counter<'_, T> {
             seen = Some(progress);
         }
         Err(CallFailure::Transient(format!(
-            "the snapshot changed {MOST_CHANGES} times in between"
+            "the snapshot changed {MAX_CONFLICTS} times while it was updated"
         )))
     }
 }

@@ -1,4 +1,4 @@
-//! The table on DynamoDB.
+//! Snapshots on DynamoDB.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,8 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 use zae_limiter_function::CallFailure;
 use zae_limiter_schema::keys::attribute;
-use zae_limiter_schema::usage_attribute as usage;
 
-use crate::{Answer, Expression, Seen, SnapshotUpdate, Table, Value};
+use crate::{Expression, Progress, SnapshotUpdate, Table, UpdateOutcome, Value};
 
 /// A table on DynamoDB.
 #[derive(Debug, Clone)]
@@ -29,7 +28,7 @@ impl DynamoDb {
 }
 
 impl Table for DynamoDb {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
         let expression = Expression::from(update);
         let sent = self
             .client
@@ -38,21 +37,18 @@ impl Table for DynamoDb {
             .key(attribute::PK, AttributeValue::S(update.key.pk.clone()))
             .key(attribute::SK, AttributeValue::S(update.key.sk.clone()))
             .update_expression(expression.update)
-            .set_condition_expression(expression.condition)
+            .condition_expression(expression.condition)
             .set_expression_attribute_names(Some(expression.names.into_iter().collect()))
             .set_expression_attribute_values(Some(values(expression.values)))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .send()
             .await;
         match sent {
-            Ok(_) => Ok(Answer::Done),
+            Ok(_) => Ok(UpdateOutcome::Applied),
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(refusal)) => {
-                    let text = |name| Some(refusal.item()?.get(name)?.as_s().ok()?.clone());
-                    Ok(Answer::Refused(text(usage::SEQUENCE).map(|sequence| Seen {
-                        sequence,
-                        newest: text(usage::NEWEST).and_then(|seconds| seconds.parse().ok()),
-                    })))
+                    let text = |name: &str| Some(refusal.item()?.get(name)?.as_s().ok()?.as_str());
+                    Ok(UpdateOutcome::Refused(Progress::from_attributes(text)))
                 }
                 _ => Err(CallFailure::of(&error)),
             },

@@ -1,12 +1,12 @@
-//! The changes of a batch that go into one snapshot.
+//! The deltas of a batch that go into one snapshot.
 
 use std::collections::BTreeMap;
 
 use zae_limiter_schema::{EntityId, LimitName, Resource, Window, WindowKind};
 
-use crate::{Change, Seen, Token};
+use crate::{Position, Progress, UsageDelta};
 
-/// All changes of one bucket in one window, in the order of the stream.
+/// All deltas of one bucket in one window, in the order of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<'a> {
     /// The snapshot's window.
@@ -14,22 +14,22 @@ pub struct Group<'a> {
     entries: Vec<Entry<'a>>,
 }
 
-/// A change and the place of its record in the batch.
+/// A delta and the index of its record in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The change.
-    pub change: &'a Change,
-    /// Which record of the batch.
-    pub place: usize,
+    /// The delta.
+    pub delta: &'a UsageDelta,
+    /// The index of its record in the batch.
+    pub index: usize,
 }
 
-/// Sorts the changes of a batch into groups, one per bucket and window: one write each, however many records and limits.
-pub fn groups<'a>(windows: &[WindowKind], changes: impl IntoIterator<Item = Entry<'a>>) -> Vec<Group<'a>> {
+/// Sorts the deltas of a batch into groups, one per bucket and window: one write each, however many records and limits.
+pub fn groups<'a>(windows: &[WindowKind], deltas: impl IntoIterator<Item = Entry<'a>>) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<(&EntityId, &Resource, Window), Vec<Entry<'a>>> = BTreeMap::new();
-    for entry in changes {
+    for entry in deltas {
         for kind in windows {
-            let window = kind.window_at(entry.change.at);
-            let key = (&entry.change.entity, &entry.change.resource, window);
+            let window = kind.window_at(entry.delta.at);
+            let key = (&entry.delta.entity, &entry.delta.resource, window);
             groups.entry(key).or_default().push(entry);
         }
     }
@@ -40,92 +40,81 @@ pub fn groups<'a>(windows: &[WindowKind], changes: impl IntoIterator<Item = Entr
 }
 
 impl<'a> Group<'a> {
-    /// A group of at least one change of one bucket. A record that is there twice counts once.
+    /// A group with at least one delta that counts. A record that is there twice counts once.
     fn new(window: Window, mut entries: Vec<Entry<'a>>) -> Option<Self> {
-        entries.sort_by(|a, b| a.change.token.cmp(&b.change.token));
-        entries.dedup_by(|a, b| a.change.token == b.change.token);
-        (!entries.is_empty()).then_some(Self { window, entries })
+        entries.sort_by(|a, b| a.delta.position.cmp(&b.delta.position));
+        entries.dedup_by(|a, b| a.delta.position == b.delta.position);
+        let counts = entries.iter().any(|entry| entry.delta.counts());
+        counts.then_some(Self { window, entries })
     }
 
-    /// Whose bucket.
+    /// The bucket's entity.
     pub fn entity(&self) -> &'a EntityId {
-        &self.entries[0].change.entity
+        &self.entries[0].delta.entity
     }
 
-    /// Of what.
+    /// The bucket's resource.
     pub fn resource(&self) -> &'a Resource {
-        &self.entries[0].change.resource
+        &self.entries[0].delta.resource
     }
 
-    /// The changes in the order of the stream; there is at least one.
+    /// The deltas in the order of the stream; there is at least one.
     pub fn entries(&self) -> &[Entry<'a>] {
         &self.entries
     }
 
-    /// The token of the first change.
-    pub fn first(&self) -> &'a Token {
-        &self.entries[0].change.token
+    /// The first delta.
+    pub fn first(&self) -> &'a UsageDelta {
+        self.entries[0].delta
     }
 
-    /// The token of the last change.
-    pub fn last(&self) -> &'a Token {
-        &self.entries[self.entries.len() - 1].change.token
+    /// The position of the last delta.
+    pub fn last(&self) -> &'a Position {
+        &self.entries[self.entries.len() - 1].delta.position
     }
 
-    /// The first record, which is reported if the group cannot be written.
-    pub fn first_place(&self) -> usize {
+    /// The lowest index, which is reported if the group cannot be written.
+    pub fn first_index(&self) -> usize {
         self.entries
             .iter()
-            .map(|entry| entry.place)
+            .map(|entry| entry.index)
             .min()
-            .unwrap_or_default()
-    }
-
-    /// When the newest change was made, in epoch seconds.
-    pub fn newest(&self) -> i64 {
-        self.entries
-            .iter()
-            .map(|entry| entry.change.at.seconds())
-            .max()
             .unwrap_or_default()
     }
 
     /// Whole tokens per limit.
     pub fn consumed(&self) -> BTreeMap<&'a LimitName, i128> {
         let mut sums = BTreeMap::new();
-        for (limit, tokens) in self.entries.iter().flat_map(|entry| &entry.change.consumed) {
+        for (limit, tokens) in self.entries.iter().flat_map(|entry| &entry.delta.consumed) {
             *sums.entry(limit).or_default() += tokens;
         }
         sums
     }
 
-    /// How many acquires.
+    /// The number of acquires.
     pub fn events(&self) -> i128 {
-        self.entries.iter().map(|entry| entry.change.events).sum()
+        self.entries.iter().map(|entry| entry.delta.events).sum()
     }
 
-    /// What is left of the group for a snapshot that has counted up to a token.
-    pub fn after(&self, counted: &str) -> Option<Self> {
-        let left = self
-            .entries
-            .iter()
-            .copied()
-            .filter(|entry| !entry.change.token.is_counted(counted));
+    /// What is left of the group for a snapshot that has counted this much.
+    pub fn uncounted(&self, progress: &Progress) -> Option<Self> {
+        let left = self.entries.iter().copied();
+        let left = left.filter(|entry| !progress.has_counted(&entry.delta.position));
         Self::new(self.window, left.collect())
     }
 
-    /// The changes that a snapshot claims to have counted though they are newer than anything it has seen. Numbers went
-    /// back, which they never should: counting them could be wrong, dropping them would be silent.
-    pub fn regressed(&self, seen: &Seen) -> Vec<Entry<'a>> {
-        let Some(newest) = seen.newest else {
+    /// The entries that a snapshot claims to have counted though they are newer than anything it has counted. Sequence
+    /// numbers went backwards, which they never should: counting them could be wrong, dropping them would be silent.
+    pub fn regressed(&self, progress: &Progress) -> Vec<Entry<'a>> {
+        let Some(newest) = progress.newest else {
             return Vec::new();
         };
         let claimed = self
             .entries
             .iter()
-            .filter(|entry| entry.change.token.is_counted(&seen.sequence));
+            .filter(|entry| progress.has_counted(&entry.delta.position));
         claimed
-            .filter(|entry| entry.change.at.seconds() > newest)
+            .filter(|entry| entry.delta.at.seconds() > newest)
             .copied()
             .collect()
     }

@@ -1,33 +1,41 @@
-//! Bucket changes on the table's stream become usage snapshots in the same table, each change counted once.
+//! Bucket changes on the table's stream become usage snapshots in the same table, each change counted exactly once.
 //!
-//! A record is read into a [`Change`] (what was consumed, by the counters of its two images), changes of one bucket and
-//! window make a [`Group`], and a group is one conditional [`SnapshotUpdate`]. The snapshot keeps the [`Token`] of the last
-//! record it has counted, so that a batch that comes again, whole, in part or cut differently, adds nothing twice.
+//! A record is read into a [`UsageDelta`]: what was consumed, by the counters of its two images. The deltas of one bucket
+//! and window form a [`Group`], and a group is one conditional [`SnapshotUpdate`]. The snapshot keeps its [`Progress`]: the
+//! [`Position`] of the last counted record, and the gaps before it. A batch that is delivered again, whole, in part or
+//! split differently, adds nothing twice, and a dead letter that is delivered late ([`redrive`]) is still counted.
 //!
 //! | Pure | With I/O |
 //! |---|---|
-//! | [`Token`], [`Change`], [`Group`], [`SnapshotUpdate`], [`Settings`] | [`Table`], [`Aggregator`] |
+//! | [`Position`], [`UsageDelta`], [`Group`], [`Progress`], [`SnapshotUpdate`], [`Settings`] | [`Table`], [`Aggregator`], [`redrive`] |
 
 mod aggregator;
-mod change;
 mod counting;
+mod delta;
 mod dynamodb;
 mod expression;
+mod gap;
 mod group;
+mod link;
+mod position;
+mod progress;
+mod redrive;
 mod rules;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod table;
-mod token;
 mod update;
 
 pub use aggregator::{Aggregator, metric};
-pub use change::{Change, Malformed, Reading};
+pub use delta::{Malformed, Reading, UsageDelta};
 pub use dynamodb::DynamoDb;
 pub use expression::Expression;
 pub use group::{Entry, Group, groups};
-#[doc(hidden)]
-pub use rules::Rules;
+pub use link::{Digest, Link};
+pub use position::Position;
+pub use progress::Progress;
+pub use redrive::{Redriven, redrive};
 pub use settings::Settings;
-pub use table::{Answer, Table};
-pub use token::Token;
-pub use update::{Condition, Seen, SnapshotUpdate, Value};
+pub use table::{Table, UpdateOutcome};
+pub use update::{Condition, SnapshotUpdate, Value};

@@ -1,4 +1,4 @@
-//! What the stack's template tells the function.
+//! The function's settings, which the stack's template sets.
 
 use zae_limiter_function::{Environment, InvalidSetting};
 use zae_limiter_schema::WindowKind;
@@ -54,7 +54,7 @@ fn windows(text: &str) -> Result<Vec<WindowKind>, String> {
     Ok(windows)
 }
 
-/// At least a day: the stream delivers a record for that long, and the row must be there to recognise it.
+/// At least one day: the stream delivers a record for that long, and the snapshot must exist to recognize it.
 fn retention(text: &str) -> Result<u32, &'static str> {
     let days = text.parse().ok().filter(|days| (1..=36_500).contains(days));
     days.ok_or("it must be a whole number of days from 1 to 36500")

@@ -1,20 +1,26 @@
-//! Where snapshots are.
+//! The table that holds the snapshots.
 
 use zae_limiter_function::CallFailure;
 
-use crate::{Seen, SnapshotUpdate};
+use crate::{Progress, SnapshotUpdate};
 
-/// What the table said to an update.
+/// What became of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It is written.
-    Done,
-    /// The condition did not hold; how far the snapshot has counted, if its progress could be read.
-    Refused(Option<Seen>),
+pub enum UpdateOutcome {
+    /// The snapshot is written.
+    Applied,
+    /// The condition did not hold. The snapshot's progress, if it could be read.
+    Refused(Option<Progress>),
 }
 
-/// The table as the aggregator sees it: it writes snapshots and does nothing else.
+/// The table as the aggregator sees it: it updates snapshots and does nothing else.
 pub trait Table {
     /// Performs the update if its condition holds.
-    fn update(&self, update: &SnapshotUpdate) -> impl Future<Output = Result<Answer, CallFailure>>;
+    fn update(&self, update: &SnapshotUpdate) -> impl Future<Output = Result<UpdateOutcome, CallFailure>>;
+}
+
+impl<T: Table> Table for &T {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
+        (*self).update(update).await
+    }
 }

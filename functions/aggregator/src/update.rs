@@ -3,105 +3,150 @@
 use zae_limiter_schema::keys::{self, Key, attribute};
 use zae_limiter_schema::usage_attribute as usage;
 
-use crate::{Group, Rules};
+use crate::rules::Rules;
+use crate::{Digest, Group, Position, Progress};
 
-/// What a snapshot must be for a write to happen.
+/// What must be true of a snapshot for a write to happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// It has counted nothing from this token on: the whole group is new to it.
-    Before(String),
-    /// It has counted exactly up to this token.
-    CountedTo(String),
-    /// Anything. No correct write has this.
-    #[doc(hidden)]
-    Any,
-}
-
-/// How far a snapshot has counted, as an update found it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// The token of the last counted record.
-    pub sequence: String,
-    /// When the newest counted record was made, in epoch seconds.
-    pub newest: Option<i64>,
+    /// It does not exist.
+    New,
+    /// It does not exist, or it has counted up to a record before `first` that left the bucket as `link` says: nothing is
+    /// missing in between.
+    Follows {
+        /// The first record to count.
+        first: Position,
+        /// The bucket before that record.
+        link: Digest,
+    },
+    /// Its progress is still what was read.
+    Unchanged {
+        /// The last counted record.
+        last: Position,
+        /// The gaps as stored.
+        gaps: Option<String>,
+    },
+    /// It has counted up to a record before this one. No correct write has this condition.
+    #[cfg(test)]
+    Before(Position),
+    /// None. No correct write goes without a condition.
+    #[cfg(test)]
+    Always,
 }
 
 /// The value of an attribute of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Text.
+    /// A string.
     Text(String),
     /// A whole number.
     Number(i128),
 }
 
-/// A write that adds a group to its snapshot and moves the snapshot's progress on, both or neither.
+/// A write that adds a group to its snapshot and advances the snapshot's progress, both or neither.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotUpdate {
     /// The snapshot.
     pub key: Key,
-    /// What it must be.
+    /// When the write may happen.
     pub condition: Condition,
-    /// Attributes that get a value.
+    /// Attributes that are set.
     pub set: Vec<(String, Value)>,
-    /// Counters that are added to.
+    /// Attributes that are set unless they exist.
+    pub set_if_absent: Vec<(String, Value)>,
+    /// Counters that are increased.
     pub add: Vec<(String, i128)>,
+    /// Gaps that the snapshot has to forget with this write, because there are too many.
+    pub forgotten_gaps: u64,
 }
 
 impl SnapshotUpdate {
-    /// Counts the whole group, for a snapshot that has counted none of it.
+    /// Counts a group, for a snapshot whose progress is not known.
     pub fn whole(group: &Group<'_>, retention_days: u32) -> Self {
         Self::by(Rules::default(), group, retention_days, None)
     }
 
-    /// Counts what is left of a group, for a snapshot that has got so far.
-    pub fn rest(group: &Group<'_>, retention_days: u32, progress: &Seen) -> Self {
-        Self::by(Rules::default(), group, retention_days, Some(progress))
+    /// Counts what is left of a group, for a snapshot with this progress.
+    pub fn rest(group: &Group<'_>, retention_days: u32, seen: &Progress) -> Self {
+        Self::by(Rules::default(), group, retention_days, Some(seen))
     }
 
-    pub(crate) fn by(rules: Rules, group: &Group<'_>, retention_days: u32, seen: Option<&Seen>) -> Self {
+    pub(crate) fn by(rules: Rules, group: &Group<'_>, retention_days: u32, seen: Option<&Progress>) -> Self {
+        let advanced = Progress::advance(rules, seen, group);
+        let progress = advanced.progress;
+        let gaps = progress
+            .stored_gaps()
+            .map(|gaps| (usage::GAPS.to_owned(), Value::Text(gaps)));
+        // Gaps within the group have to be added to those that an existing snapshot has: it must be read first.
+        let unbroken = progress.gaps.as_ref().is_none_or(|gaps| gaps.len() <= 1);
         let condition = match seen {
-            None if rules.from_first => Condition::Before(group.first().to_string()),
-            None => Condition::Before(group.last().to_string()),
-            Some(seen) if rules.compare_and_set => Condition::CountedTo(seen.sequence.clone()),
-            Some(_) => Condition::Any,
+            Some(seen) => Condition::Unchanged {
+                last: seen.last.clone(),
+                gaps: seen.stored_gaps(),
+            },
+            None if unbroken => Condition::Follows {
+                first: group.first().position.clone(),
+                link: group.first().link.before.clone(),
+            },
+            None => Condition::New,
         };
-        let newest = group
-            .newest()
-            .max(seen.and_then(|seen| seen.newest).unwrap_or_default());
-        let counters = group
-            .consumed()
-            .into_iter()
-            .map(|(limit, tokens)| (limit.to_string(), tokens));
+        #[cfg(test)]
+        let condition = broken(rules, group, seen).unwrap_or(condition);
+        let mut set = attributes(group, &progress, retention_days);
+        let mut set_if_absent = Vec::new();
+        if seen.is_none() && unbroken {
+            set_if_absent.extend(gaps);
+        } else {
+            set.extend(gaps);
+        }
+        let counters = group.consumed().into_iter();
+        let counters = counters.map(|(limit, tokens)| (limit.to_string(), tokens));
+        let events = (usage::TOTAL_EVENTS.to_owned(), group.events());
         Self {
             key: keys::usage(group.entity(), group.resource(), group.window),
             condition,
-            set: set(group, newest, retention_days),
-            add: counters
-                .chain([(usage::TOTAL_EVENTS.to_owned(), group.events())])
-                .collect(),
+            set,
+            set_if_absent,
+            add: counters.chain([events]).collect(),
+            forgotten_gaps: advanced.forgotten,
         }
     }
 }
 
-fn set(group: &Group<'_>, newest: i64, retention_days: u32) -> Vec<(String, Value)> {
+/// The condition without the rule that a test has broken.
+#[cfg(test)]
+fn broken(rules: Rules, group: &Group<'_>, seen: Option<&Progress>) -> Option<Condition> {
+    use crate::rules::Rule;
+
+    let holds = |rule| rules.hold(rule);
+    match seen {
+        None if !holds(Rule::ConditionOnFirst) => Some(Condition::Before(group.last().clone())),
+        None if !holds(Rule::Gaps) => Some(Condition::Before(group.first().position.clone())),
+        Some(_) if !holds(Rule::CompareAndSet) => Some(Condition::Always),
+        _ => None,
+    }
+}
+
+fn attributes(group: &Group<'_>, progress: &Progress, retention_days: u32) -> Vec<(String, Value)> {
     let index = keys::gsi2_usage(group.resource(), group.window, group.entity());
-    // From the window's end, not from now: a row must outlive every delivery of its records, or its total and its
-    // progress would start again in the middle of the window.
+    // From the end of the window, not from now: a snapshot must outlive every delivery of its records, or its totals and
+    // its progress would start again in the middle of the window.
     let expires = group.window.end().seconds() + i64::from(retention_days) * 86_400;
+    let link = progress.link.as_ref().map(|link| link.as_str().to_owned());
+    let newest = progress.newest.map(|seconds| seconds.to_string());
     let texts = [
-        (usage::ENTITY_ID, group.entity().to_string()),
-        (usage::RESOURCE, group.resource().to_string()),
-        (usage::WINDOW, group.window.kind().to_string()),
-        (usage::WINDOW_START, group.window.start().to_string()),
-        (attribute::GSI2PK, index.pk),
-        (attribute::GSI2SK, index.sk),
-        (usage::SEQUENCE, group.last().to_string()),
-        (usage::NEWEST, newest.to_string()),
+        (usage::ENTITY_ID, Some(group.entity().to_string())),
+        (usage::RESOURCE, Some(group.resource().to_string())),
+        (usage::WINDOW, Some(group.window.kind().to_string())),
+        (usage::WINDOW_START, Some(group.window.start().to_string())),
+        (attribute::GSI2PK, Some(index.pk)),
+        (attribute::GSI2SK, Some(index.sk)),
+        (usage::SEQUENCE, Some(progress.last.to_string())),
+        (usage::LINK, link),
+        (usage::NEWEST, newest),
     ];
-    let texts = texts
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), Value::Text(text)));
+    let texts = texts.into_iter();
+    let texts = texts.filter_map(|(name, text)| Some((name.to_owned(), Value::Text(text?))));
     texts
         .chain([(attribute::TTL.to_owned(), Value::Number(expires.into()))])
         .collect()

@@ -5,8 +5,10 @@
 use aws_lambda_events::dynamodb::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Change, Condition, Entry, Reading, Seen, SnapshotUpdate, Value, groups};
-use zae_limiter_schema::{Timestamp, WindowKind};
+use zae_limiter_aggregator::{
+    Condition, Entry, Progress, Reading, SnapshotUpdate, UsageDelta, Value, groups,
+};
+use zae_limiter_schema::{EntityId, Resource, Timestamp, WindowKind};
 
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/limiter/stream/2026-01-31T12:00:00.000";
 /// 2026-01-31T23:59:58Z.
@@ -30,18 +32,18 @@ fn modify(old: &Json, new: &Json) -> EventRecord {
     record("MODIFY", "100", EVENING, old, new)
 }
 
-fn change(record: &EventRecord) -> Option<Change> {
-    Reading::of(record).unwrap().change
+fn delta(record: &EventRecord) -> Option<UsageDelta> {
+    Reading::of(record).unwrap().delta
 }
 
-/// Consumption per limit and events of a change.
+/// Consumption per limit and events of a delta.
 fn counted(record: &EventRecord) -> Option<(Vec<(String, i128)>, i128)> {
-    let change = change(record)?;
-    let consumed = change
+    let delta = delta(record)?;
+    let consumed = delta
         .consumed
         .iter()
         .map(|(limit, tokens)| (limit.to_string(), *tokens));
-    Some((consumed.collect(), change.events))
+    Some((consumed.collect(), delta.events))
 }
 
 fn tokens(list: &[(&str, i128)]) -> Vec<(String, i128)> {
@@ -71,7 +73,7 @@ fn a_new_bucket_counts_from_zero() {
 fn a_limit_that_is_dropped_takes_nothing_back_and_counts_from_zero_when_it_returns() {
     let with = json!({"b_rpm_tc": {"N": "9000"}, "b_tpm_tc": {"N": "4000"}, "ev": {"N": "5"}});
     let without = json!({"b_rpm_tc": {"N": "9000"}, "ev": {"N": "5"}});
-    assert_eq!(counted(&modify(&with, &without)), None);
+    assert!(!delta(&modify(&with, &without)).unwrap().counts());
     let again = json!({"b_rpm_tc": {"N": "9000"}, "b_tpm_tc": {"N": "1000"}, "ev": {"N": "6"}});
     assert_eq!(
         counted(&modify(&without, &again)),
@@ -107,17 +109,17 @@ fn limits_named_like_an_attribute_of_the_snapshot_are_left_out_and_counted_as_su
     let new = json!({"b_ttl_tc": {"N": "1000"}, "b_window_tc": {"N": "1000"}, "b_sq_tc": {"N": "2000"}, "ev": {"N": "1"}});
     let reading = Reading::of(&modify(&json!({}), &new)).unwrap();
     assert_eq!(reading.reserved, 2);
-    assert_eq!(reading.change.unwrap().consumed.len(), 1);
+    assert_eq!(reading.delta.unwrap().consumed.len(), 1);
 }
 
 #[test]
 fn removals_and_other_items_mean_nothing() {
     let image = json!({"b_rpm_tc": {"N": "9000"}});
-    assert_eq!(change(&record("REMOVE", "1", EVENING, &image, &json!({}))), None);
+    assert_eq!(delta(&record("REMOVE", "1", EVENING, &image, &json!({}))), None);
     let mut own = modify(&json!({}), &image);
     own.change.keys =
         serde_dynamo::to_item(json!({"PK": "ENTITY#user-1", "SK": "#USAGE#gpt-4#2026-01"})).unwrap();
-    assert_eq!(change(&own), None);
+    assert_eq!(delta(&own), None);
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn what_cannot_be_counted_says_why() {
     let reason = |record: &EventRecord| Reading::of(record).unwrap_err().to_string();
     let new = |value: Json| json!({"b_rpm_tc": value});
     let bad = |value| reason(&modify(&json!({}), &new(value)));
-    assert!(bad(json!({"N": "1500"})).contains("whole tokens"));
+    assert!(bad(json!({"N": "1500"})).contains("whole number of tokens"));
     assert!(bad(json!({"N": "1.5"})).contains("b_rpm_tc is 1.5"));
     assert!(bad(json!({"S": "1000"})).contains("not a number"));
     assert!(bad(json!({"N": "9".repeat(38)})).contains("not a usable"));
@@ -139,9 +141,9 @@ fn what_cannot_be_counted_says_why() {
     assert!(reason(&keyless).contains("entity id"));
 }
 
-fn consuming(number: u64, at: i64, from: i64, to: i64) -> Change {
+fn consuming(number: u64, at: i64, from: i64, to: i64) -> UsageDelta {
     let image = |tokens: i64| json!({"b_rpm_tc": {"N": (tokens * 1000).to_string()}, "o_abcd": {"N": tokens.to_string()}});
-    change(&record(
+    delta(&record(
         "MODIFY",
         &number.to_string(),
         at,
@@ -151,9 +153,9 @@ fn consuming(number: u64, at: i64, from: i64, to: i64) -> Change {
     .unwrap()
 }
 
-fn entries(changes: &[Change]) -> Vec<Entry<'_>> {
-    let places = changes.iter().enumerate();
-    places.map(|(place, change)| Entry { change, place }).collect()
+fn entries(deltas: &[UsageDelta]) -> Vec<Entry<'_>> {
+    let deltas = deltas.iter().enumerate();
+    deltas.map(|(index, delta)| Entry { delta, index }).collect()
 }
 
 #[test]
@@ -204,24 +206,156 @@ fn a_record_that_stands_twice_in_a_batch_counts_once_and_disorder_is_put_right()
     let groups = groups(&[WindowKind::Daily], entries(&changes));
     let update = SnapshotUpdate::whole(&groups[0], 1);
     assert_eq!(update.add[0], ("rpm".to_owned(), 8));
-    assert_eq!(update.condition, Condition::Before(changes[1].token.to_string()));
-    assert_eq!(groups[0].first_place(), 0);
+    let (first, link) = (changes[1].position.clone(), changes[1].link.before.clone());
+    assert_eq!(update.condition, Condition::Follows { first, link });
+    assert_eq!(groups[0].first_index(), 0);
+}
+
+/// A snapshot that has counted up to this record.
+fn progress(last: &UsageDelta, newest: i64) -> Progress {
+    let newest = newest.to_string();
+    let stored = |name: &str| match name {
+        "_sq" => Some(last.position.as_str()),
+        "_ln" => Some(last.link.after.as_str()),
+        "_sa" => Some(newest.as_str()),
+        _ => None,
+    };
+    Progress::from_attributes(stored).unwrap()
+}
+
+fn set<'u>(update: &'u SnapshotUpdate, name: &str) -> Option<&'u str> {
+    let all = update.set.iter().chain(&update.set_if_absent);
+    all.filter(|(known, _)| known == name)
+        .find_map(|(_, value)| match value {
+            Value::Text(text) => Some(text.as_str()),
+            Value::Number(_) => None,
+        })
+}
+
+/// The progress of a snapshot after an update.
+fn after(update: &SnapshotUpdate) -> Progress {
+    Progress::from_attributes(|name| set(update, name)).unwrap()
+}
+
+#[test]
+fn a_snapshot_knows_which_records_it_has_passed_without_counting_them() {
+    let all: Vec<_> = (1..=6)
+        .map(|n| {
+            consuming(
+                n,
+                EVENING,
+                i64::try_from(n).unwrap() - 1,
+                i64::try_from(n).unwrap(),
+            )
+        })
+        .collect();
+    let pick = |numbers: &[usize]| numbers.iter().map(|n| all[n - 1].clone()).collect::<Vec<_>>();
+    let counts = |progress: &Progress| {
+        all.iter()
+            .map(|d| progress.has_counted(&d.position))
+            .collect::<Vec<_>>()
+    };
+
+    // The first delivery lacks 1, 3 and 4; there must be no snapshot yet.
+    let first = pick(&[2, 5]);
+    let group = &groups(&[WindowKind::Daily], entries(&first))[0];
+    let update = SnapshotUpdate::whole(group, 1);
+    assert_eq!(update.condition, Condition::New);
+    let progress = after(&update);
+    assert_eq!(counts(&progress), [false, true, false, false, true, false]);
+
+    // 6 follows 5. What the snapshot knows about 1, 3 and 4 stays.
+    let next = pick(&[6]);
+    let group = &groups(&[WindowKind::Daily], entries(&next))[0];
+    assert!(matches!(
+        SnapshotUpdate::whole(group, 1).condition,
+        Condition::Follows { .. }
+    ));
+    let progress = after(&SnapshotUpdate::rest(group, 1, &progress));
+    assert_eq!(counts(&progress), [false, true, false, false, true, true]);
+
+    // Delivered again, and in part: only what is missing is counted.
+    let again = pick(&[2, 3, 4, 5]);
+    let group = &groups(&[WindowKind::Daily], entries(&again))[0];
+    let rest = group.uncounted(&progress).unwrap();
+    assert_eq!(rest.entries().len(), 2);
+    let update = SnapshotUpdate::rest(&rest, 1, &progress);
+    assert_eq!(update.add[0], ("rpm".to_owned(), 2));
+    let progress = after(&update);
+    assert_eq!(counts(&progress), [false, true, true, true, true, true]);
+
+    let all_again = &groups(&[WindowKind::Daily], entries(&all))[0];
+    let rest = all_again.uncounted(&progress).unwrap();
+    let progress = after(&SnapshotUpdate::rest(&rest, 1, &progress));
+    assert_eq!(all_again.uncounted(&progress), None);
+}
+
+#[test]
+fn the_gaps_of_a_snapshot_are_bounded() {
+    let mut progress: Option<Progress> = None;
+    for n in 1..100 {
+        let delta = [consuming(
+            n * 2,
+            EVENING,
+            i64::try_from(n * 10).unwrap(),
+            i64::try_from(n * 10 + 1).unwrap(),
+        )];
+        let group = &groups(&[WindowKind::Daily], entries(&delta))[0];
+        let update = match &progress {
+            Some(progress) => SnapshotUpdate::rest(group, 1, progress),
+            None => SnapshotUpdate::whole(group, 1),
+        };
+        assert!(set(&update, "_gp").unwrap().len() < 3_000);
+        assert_eq!(update.forgotten_gaps, u64::from(n > 16));
+        progress = Some(after(&update));
+    }
+}
+
+/// A new snapshot is one write unit for the index, and later writes are none: their index keys are the same.
+#[test]
+fn the_index_is_written_once_per_snapshot_and_with_one_unit() {
+    let longest = "x".repeat(EntityId::MAX_LENGTH);
+    let mut delta = consuming(1, EVENING, 0, 1);
+    delta.entity = longest.parse().unwrap();
+    let resource = "y".repeat(Resource::MAX_LENGTH);
+    delta.resource = resource.parse().unwrap();
+    let deltas = [
+        delta.clone(),
+        UsageDelta {
+            position: consuming(2, EVENING, 1, 2).position,
+            ..delta
+        },
+    ];
+    let keys = |delta: &UsageDelta| {
+        let deltas = [delta.clone()];
+        let group = &groups(&[WindowKind::Hourly], entries(&deltas))[0];
+        let update = SnapshotUpdate::whole(group, 1);
+        let index = ["GSI2PK", "GSI2SK"].map(|name| set(&update, name).unwrap().to_owned());
+        [update.key.pk, update.key.sk, index[0].clone(), index[1].clone()]
+    };
+    let first = keys(&deltas[0]);
+    assert_eq!(first, keys(&deltas[1]));
+    let size: usize = first.iter().map(String::len).sum();
+    assert!(size + "PKSKGSI2PKGSI2SK".len() <= 1_024, "{size} bytes");
 }
 
 #[test]
 fn what_is_left_of_a_group_is_written_under_the_progress_that_was_seen() {
     let changes = [consuming(9, EVENING, 0, 5), consuming(10, EVENING + 1, 5, 7)];
     let groups = groups(&[WindowKind::Monthly], entries(&changes[..1]));
-    assert_eq!(groups[0].after(changes[0].token.as_str()), None);
+    let seen = progress(&changes[0], EVENING + 50);
+    assert_eq!(groups[0].uncounted(&seen), None);
     let both = zae_limiter_aggregator::groups(&[WindowKind::Hourly], entries(&changes));
-    let seen = Seen {
-        sequence: changes[0].token.to_string(),
-        newest: Some(EVENING + 50),
-    };
-    let rest = both[0].after(&seen.sequence).unwrap();
+    let rest = both[0].uncounted(&seen).unwrap();
     let update = SnapshotUpdate::rest(&rest, 1, &seen);
     assert_eq!(update.add[0], ("rpm".to_owned(), 2));
-    assert_eq!(update.condition, Condition::CountedTo(seen.sequence.clone()));
+    assert_eq!(
+        update.condition,
+        Condition::Unchanged {
+            last: seen.last.clone(),
+            gaps: None,
+        }
+    );
     let newest = update.set.iter().find(|(name, _)| name == "_sa").unwrap();
     assert_eq!(
         newest.1,
@@ -234,15 +368,12 @@ fn what_is_left_of_a_group_is_written_under_the_progress_that_was_seen() {
 fn a_record_numbered_below_the_progress_but_newer_than_it_is_told_from_a_duplicate() {
     let changes = [consuming(5, EVENING, 0, 5), consuming(6, EVENING + 1, 5, 7)];
     let groups = groups(&[WindowKind::Hourly], entries(&changes));
-    let seen = |newest| Seen {
-        sequence: groups[0].last().to_string(),
-        newest: Some(newest),
-    };
+    let seen = |newest| progress(&changes[1], newest);
     assert!(groups[0].regressed(&seen(EVENING + 1)).is_empty());
     let places: Vec<_> = groups[0]
         .regressed(&seen(EVENING))
         .iter()
-        .map(|entry| entry.place)
+        .map(|entry| entry.index)
         .collect();
     assert_eq!(places, [1]);
 }
@@ -260,7 +391,7 @@ proptest! {
             .map(|(number, pair)| consuming(number as u64 + 1, EVENING - 7_200, pair[0], pair[1]))
             .collect();
         prop_assume!(!changes.is_empty());
-        let sum = |changes: &[Change]| -> i128 {
+        let sum = |changes: &[UsageDelta]| -> i128 {
             groups(&[WindowKind::Daily], entries(changes))
                 .iter()
                 .map(|group| group.consumed().values().sum::<i128>())

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, Answer, Seen, SnapshotUpdate, Table, metric};
+use zae_limiter_aggregator::{Aggregator, Progress, SnapshotUpdate, Table, UpdateOutcome, metric};
 use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
 };
@@ -37,18 +37,21 @@ fn batch(records: &[Json]) -> Batch {
 /// A table that answers by entity, and remembers what it was asked.
 #[derive(Default)]
 struct Script {
-    answers: BTreeMap<&'static str, Result<Answer, CallFailure>>,
+    answers: BTreeMap<&'static str, Result<UpdateOutcome, CallFailure>>,
     asked: RefCell<Vec<String>>,
     /// Whose snapshot makes it panic.
     panics: Option<&'static str>,
 }
 
 impl Table for Script {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
         let entity = update.key.pk.trim_start_matches("ENTITY#");
         self.asked.borrow_mut().push(entity.to_owned());
         assert_ne!(Some(entity), self.panics, "a bug that only {entity} meets");
-        self.answers.get(entity).cloned().unwrap_or(Ok(Answer::Done))
+        self.answers
+            .get(entity)
+            .cloned()
+            .unwrap_or(Ok(UpdateOutcome::Applied))
     }
 }
 
@@ -96,7 +99,7 @@ async fn process(table: Script, letters: &Letters, records: &[Json]) -> Result<O
     })
 }
 
-fn answering(entity: &'static str, answer: Result<Answer, CallFailure>) -> Script {
+fn answering(entity: &'static str, answer: Result<UpdateOutcome, CallFailure>) -> Script {
     Script {
         answers: [(entity, answer)].into(),
         ..Script::default()
@@ -148,7 +151,12 @@ async fn a_malformed_record_goes_whole_to_the_dead_letters_and_blocks_nobody() {
     let kept = letters.kept.borrow();
     assert_eq!(kept[0]["record"], bad);
     assert_eq!(kept[0]["sequenceNumber"], "2");
-    assert!(kept[0]["reason"].as_str().unwrap().contains("whole tokens"));
+    assert!(
+        kept[0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("whole number of tokens")
+    );
     assert_eq!(kept[1]["record"], json!({"x": 1}));
 }
 
@@ -172,7 +180,7 @@ async fn a_snapshot_that_can_never_take_its_update_makes_dead_letters_of_its_rec
     let letters = Letters::default();
     for answer in [
         Err(CallFailure::Rejected("ValidationException".to_owned())),
-        Ok(Answer::Refused(None)),
+        Ok(UpdateOutcome::Refused(None)),
     ] {
         letters.kept.borrow_mut().clear();
         let records = [good(1, "a"), good(2, "b"), good(3, "b")];
@@ -222,11 +230,13 @@ async fn a_panic_makes_dead_letters_of_its_records_and_the_others_are_counted() 
 
 fn counted_to(number: u64, newest: i64) -> Script {
     let label = STREAM.rsplit('/').next().unwrap();
-    let seen = Seen {
-        sequence: format!("{label}/{number:040}"),
-        newest: Some(newest),
-    };
-    answering("a", Ok(Answer::Refused(Some(seen))))
+    let (last, newest) = (format!("{label}/{number:040}"), newest.to_string());
+    let progress = Progress::from_attributes(|name| match name {
+        "_sq" => Some(last.as_str()),
+        "_sa" => Some(newest.as_str()),
+        _ => None,
+    });
+    answering("a", Ok(UpdateOutcome::Refused(progress)))
 }
 
 #[tokio::test(start_paused = true)]

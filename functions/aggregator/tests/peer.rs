@@ -6,10 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
-    ProjectionType, ScalarAttributeType,
-};
 use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_function::{
@@ -20,38 +16,13 @@ use zae_limiter_testing::{MiniStack, peer_output};
 
 const TABLE: &str = "usage";
 
-fn keys(hash: &str, range: &str) -> Vec<KeySchemaElement> {
-    let key = |name: &str, kind| {
-        KeySchemaElement::builder()
-            .attribute_name(name)
-            .key_type(kind)
-            .build()
-    };
-    vec![
-        key(hash, KeyType::Hash).unwrap(),
-        key(range, KeyType::Range).unwrap(),
-    ]
-}
-
-/// The index holds whole items, as the peer's own stack has it.
-async fn create_table(client: &Client) {
-    let text = |name: &str| {
-        let text = AttributeDefinition::builder().attribute_type(ScalarAttributeType::S);
-        text.attribute_name(name).build().unwrap()
-    };
-    let all = Projection::builder().projection_type(ProjectionType::All).build();
-    let index = GlobalSecondaryIndex::builder()
-        .index_name("GSI2")
-        .set_key_schema(Some(keys("GSI2PK", "GSI2SK")))
-        .projection(all);
-    let table = client
-        .create_table()
-        .table_name(TABLE)
-        .billing_mode(BillingMode::PayPerRequest)
-        .set_attribute_definitions(Some(["PK", "SK", "GSI2PK", "GSI2SK"].map(text).to_vec()))
-        .set_key_schema(Some(keys("PK", "SK")))
-        .global_secondary_indexes(index.build().unwrap());
-    table.send().await.unwrap();
+/// The index holds whole items, as in the peer's own stack.
+fn create_table() {
+    let mut table = zae_limiter_testing::stream::create_table(TABLE);
+    for index in table["GlobalSecondaryIndexes"].as_array_mut().unwrap() {
+        index["Projection"]["ProjectionType"] = "ALL".into();
+    }
+    MiniStack::shared().create_table(&table);
 }
 
 struct Nobody;
@@ -97,7 +68,7 @@ fn snapshot(kind: &str, start: &str, end: &str, (rpm, tpm, events): (u64, u64, u
 #[tokio::test]
 async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     let client = Client::new(&MiniStack::shared().aws());
-    create_table(&client).await;
+    create_table();
     let aggregator = Aggregator::new(DynamoDb::new(client, TABLE), Nobody, WindowKind::ALL.to_vec(), 90);
     // The last second of January, and the first hour of February, whose day and month begin with it.
     let (january, february) = (1_769_903_999, 1_769_904_000);

@@ -1,4 +1,4 @@
-//! A batch from the stream to the last object.
+//! From a batch of stream records to the last object.
 
 use serde_dynamo::AttributeValue;
 use zae_limiter_function::{
@@ -18,7 +18,7 @@ pub mod metric {
     pub const OBJECTS: &str = "Objects";
 }
 
-/// The archiver, over any store and any place for dead letters.
+/// The archiver, over any store and any destination of dead letters.
 #[derive(Debug, Clone)]
 pub struct Archiver<S, D> {
     store: S,
@@ -26,7 +26,7 @@ pub struct Archiver<S, D> {
 }
 
 impl Archiver<S3, Queue> {
-    /// The archiver that the environment describes. Clients are made here, once.
+    /// The archiver that the environment describes. Creates the clients, once.
     pub async fn start(environment: Environment) -> Result<Self, InvalidSetting> {
         let settings = Settings::read(&environment)?;
         let config = sdk_config().await;
@@ -40,13 +40,13 @@ impl Archiver<S3, Queue> {
 }
 
 impl<S, D> Archiver<S, D> {
-    /// An archiver that puts objects there.
+    /// An archiver that writes to this store.
     pub fn new(store: S, dead_letters: D) -> Self {
         Self { store, dead_letters }
     }
 }
 
-/// The object for a record, or nothing if it is not a new audit event; the mapping's filter leaves those out anyway.
+/// The object for a record. `None` if it is not a new audit event; the mapping's filter leaves those out anyway.
 fn read(record: Record<'_>) -> Result<Option<Object>, String> {
     let record = record.decode()?;
     let audit = match record.change.keys.get(attribute::PK) {
@@ -82,10 +82,10 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
     ) -> Result<DynamoDbEventResponse, Unreportable> {
         report.count(metric::RECORDS, batch.len() as u64);
         let (mut objects, mut letters) = (Vec::new(), Vec::new());
-        for (place, record) in batch.records().enumerate() {
+        for (index, record) in batch.records().enumerate() {
             match reading(|| read(record)) {
-                Ok(object) => objects.extend(object.map(|object| (place, object))),
-                Err(reason) => letters.push((place, reason)),
+                Ok(object) => objects.extend(object.map(|object| (index, object))),
+                Err(reason) => letters.push((index, reason)),
             }
         }
         for (_, object) in &objects {
@@ -93,19 +93,19 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
         }
 
         let mut failures = Failures::default();
-        let jobs = objects.iter().map(|(place, object)| {
+        let jobs = objects.iter().map(|(index, object)| {
             let budget = &budget;
             async move {
                 let put = processing(retrying(budget, || self.store.put(object))).await;
-                (*place, object, put)
+                (*index, object, put)
             }
         });
-        spread(jobs, |(place, object, put)| {
+        spread(jobs, |(index, object, put)| {
             match put {
                 Ok(()) => report.count(metric::OBJECTS, 1),
-                Err(CallFailure::Rejected(reason)) => letters.push((place, reason)),
+                Err(CallFailure::Rejected(reason)) => letters.push((index, reason)),
                 Err(failure @ CallFailure::Transient(_)) => {
-                    failures.add(place);
+                    failures.add(index);
                     report.note(
                         Level::Warn,
                         format!("{} is not archived yet: {failure}", object.key),

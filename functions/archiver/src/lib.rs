@@ -1,7 +1,7 @@
 //! Audit events on the table's stream become objects in S3, one per event.
 //!
-//! An object's name and bytes depend on the event alone ([`Object`]), so an event that comes again, in whatever batch,
-//! overwrites its object with the same bytes: the archive has every event exactly once.
+//! The name and bytes of an object depend on the event alone ([`Object`]). An event that is delivered again, in whatever
+//! batch, overwrites its object with the same bytes: the archive has every event exactly once.
 
 mod archiver;
 mod line;

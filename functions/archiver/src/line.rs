@@ -10,7 +10,7 @@ use serde_dynamo::{AttributeValue, Item};
 use serde_json::value::RawValue;
 use zae_limiter_schema::keys::attribute;
 
-/// The order in which people read an event; what a newer version adds comes after it.
+/// The first attributes of a line, in this order. Others follow by name.
 const FIRST: [&str; 7] = [
     "event_id",
     "timestamp",
@@ -20,11 +20,11 @@ const FIRST: [&str; 7] = [
     "resource",
     "details",
 ];
-/// What belongs to the table and not to the event.
+/// Attributes that belong to the table and not to the event.
 const LEFT_OUT: [&str; 3] = [attribute::PK, attribute::SK, attribute::TTL];
 
-/// Every attribute of the event but its key and expiry, as one line of JSON with a newline at its end. Numbers keep all
-/// their digits. The same event always gives the same bytes.
+/// One line of JSON with every attribute of the event except its key and expiry. Numbers keep all their digits. The same
+/// event always gives the same bytes.
 pub fn line(event: &Item) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(&Event(event))? + "\n")
 }
@@ -41,12 +41,12 @@ impl Serialize for Event<'_> {
         let mut map = serializer.serialize_map(None)?;
         for name in FIRST {
             if let Some(value) = self.0.get(name) {
-                map.serialize_entry(name, &Plain(value))?;
+                map.serialize_entry(name, &Untagged(value))?;
             }
         }
         for (name, value) in rest {
             if !LEFT_OUT.contains(&name.as_str()) {
-                map.serialize_entry(name, &Plain(value))?;
+                map.serialize_entry(name, &Untagged(value))?;
             }
         }
         map.end()
@@ -54,9 +54,9 @@ impl Serialize for Event<'_> {
 }
 
 /// A value without DynamoDB's type tags.
-struct Plain<'a>(&'a AttributeValue);
+struct Untagged<'a>(&'a AttributeValue);
 
-impl Serialize for Plain<'_> {
+impl Serialize for Untagged<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             AttributeValue::S(text) => serializer.serialize_str(text),
@@ -64,9 +64,10 @@ impl Serialize for Plain<'_> {
             AttributeValue::Bool(flag) => serializer.serialize_bool(*flag),
             AttributeValue::Null(_) => serializer.serialize_unit(),
             AttributeValue::B(bytes) => serializer.serialize_str(&BASE64_STANDARD.encode(bytes)),
-            AttributeValue::L(list) => serializer.collect_seq(list.iter().map(Plain)),
+            AttributeValue::L(list) => serializer.collect_seq(list.iter().map(Untagged)),
             AttributeValue::M(map) => {
-                let sorted: BTreeMap<_, _> = map.iter().map(|(name, value)| (name, Plain(value))).collect();
+                let sorted: BTreeMap<_, _> =
+                    map.iter().map(|(name, value)| (name, Untagged(value))).collect();
                 sorted.serialize(serializer)
             }
             AttributeValue::Ss(set) => sorted(set.iter(), serializer),
@@ -78,7 +79,7 @@ impl Serialize for Plain<'_> {
                 digits.sort();
                 let mut numbers = serializer.serialize_seq(Some(digits.len()))?;
                 for number in digits {
-                    numbers.serialize_element(&Plain(&AttributeValue::N(number.clone())))?;
+                    numbers.serialize_element(&Untagged(&AttributeValue::N(number.clone())))?;
                 }
                 numbers.end()
             }
@@ -86,14 +87,14 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// A number as DynamoDB wrote it, which is JSON and may have more digits than any type of ours.
+/// A number as DynamoDB wrote it: valid JSON, with up to 38 digits.
 fn number<S: Serializer>(digits: &str, serializer: S) -> Result<S::Ok, S::Error> {
     RawValue::from_string(digits.to_owned())
         .map_err(S::Error::custom)?
         .serialize(serializer)
 }
 
-/// A set has no order of its own.
+/// Sets have no order: sorted, they are always the same bytes.
 fn sorted<S: Serializer, T: Ord + Serialize>(
     items: impl Iterator<Item = T>,
     serializer: S,

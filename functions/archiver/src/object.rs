@@ -8,12 +8,12 @@ use zae_limiter_schema::{Timestamp, Ulid};
 
 use crate::line;
 
-/// Why an event cannot be archived, in words for whoever reads the dead letters.
+/// Why an event cannot be archived.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(String);
 
-/// An object of the archive: a name and bytes that depend on the event and on nothing else.
+/// An object of the archive. Its name and bytes depend on the event and on nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// `audit/year=YYYY/month=MM/day=DD/{event_id}.jsonl.gz`, by the day of the event.
@@ -25,17 +25,17 @@ pub struct Object {
 }
 
 impl Object {
-    /// How the archive's objects are served.
+    /// The `Content-Type` of every object.
     pub const CONTENT_TYPE: &'static str = "application/x-ndjson";
-    /// How they are compressed.
+    /// The `Content-Encoding` of every object.
     pub const CONTENT_ENCODING: &'static str = "gzip";
-    /// Where they are in the bucket.
+    /// The beginning of every key.
     pub const PREFIX: &'static str = "audit/";
 
-    /// The object for an audit event as it stands in the table.
+    /// The object for an audit event as the table stores it.
     ///
-    /// Only what makes up the name has to be readable: an archive that leaves out events it does not understand could not
-    /// be shown to an auditor.
+    /// Only the attributes that form the key must be valid. An archive must not leave out events that it does not
+    /// understand.
     ///
     /// ```
     /// use zae_limiter_archiver::Object;
@@ -74,8 +74,8 @@ fn text<'a>(event: &'a Item, name: &str) -> Result<&'a str, Malformed> {
     }
 }
 
-/// Without a time in the header, and with 255 ("unknown") for the system that made it: the bytes say nothing about
-/// where and when they were made.
+/// The header has no time, and 255 ("unknown") as the operating system: the bytes do not depend on where and when they
+/// were made.
 fn compressed(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzBuilder::new()
         .mtime(0)

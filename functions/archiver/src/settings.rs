@@ -1,4 +1,4 @@
-//! What the stack's template tells the function.
+//! The function's settings, which the stack's template sets.
 
 use zae_limiter_function::{Environment, InvalidSetting};
 
@@ -9,7 +9,7 @@ pub struct Settings {
     pub bucket: String,
     /// The queue for dead letters: `DLQ_URL`.
     pub dead_letters: String,
-    /// True where S3 is not AWS's: an endpoint of one's own knows no bucket names in its host.
+    /// True for a custom endpoint, where the bucket is in the path and not in the host name.
     pub path_style: bool,
 }
 

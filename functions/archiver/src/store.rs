@@ -1,4 +1,4 @@
-//! Where objects go.
+//! The bucket that holds the archive.
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
@@ -6,13 +6,13 @@ use zae_limiter_function::CallFailure;
 
 use crate::Object;
 
-/// The archive as the archiver sees it: it puts objects and does nothing else.
+/// The archive as the archiver sees it: it writes objects and does nothing else.
 pub trait Store {
-    /// Puts the object under its key, over whatever is there.
+    /// Writes the object, replacing one with the same key.
     fn put(&self, object: &Object) -> impl Future<Output = Result<(), CallFailure>>;
 }
 
-/// A bucket of S3.
+/// A bucket in S3.
 #[derive(Debug, Clone)]
 pub struct S3 {
     client: Client,

@@ -1,4 +1,4 @@
-//! The SDK as a function wants it.
+//! The SDK's configuration.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 
-/// Region, credentials and endpoint from the environment. The SDK's own retries are off: a function repeats calls for
-/// as long as its invocation has time, which only it knows.
+/// Region, credentials and endpoint from the environment. The SDK's own retries are off: a function retries for as long
+/// as its invocation has time, which the SDK does not know.
 pub async fn sdk_config() -> SdkConfig {
     aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())

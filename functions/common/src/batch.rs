@@ -1,4 +1,4 @@
-//! A batch of stream records, each kept as the text it came in.
+//! A batch of stream records, each kept as text until it is needed.
 
 use aws_lambda_events::dynamodb::EventRecord;
 use serde::Deserialize;
@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 /// The event that Lambda hands to a function that reads a DynamoDB stream.
 ///
-/// The records stay text until each is looked at. One that cannot be read then spoils nothing but itself, can be sent to
-/// the dead letters as it came, and a batch of the largest size never stands decoded in memory as a whole.
+/// Records are decoded one at a time. One that cannot be decoded affects no other and becomes a dead letter as it was
+/// delivered, and the largest batch is never decoded in memory as a whole.
 #[derive(Debug, Deserialize)]
 pub struct Batch {
     #[serde(rename = "Records")]
@@ -30,9 +30,9 @@ impl Batch {
         self.records.iter().map(|raw| Record { raw })
     }
 
-    /// The record at a place of the batch.
-    pub fn record(&self, place: usize) -> Option<Record<'_>> {
-        self.records.get(place).map(|raw| Record { raw })
+    /// The record at an index of the batch.
+    pub fn record(&self, index: usize) -> Option<Record<'_>> {
+        self.records.get(index).map(|raw| Record { raw })
     }
 }
 
@@ -42,7 +42,7 @@ pub struct Record<'a> {
     raw: &'a RawValue,
 }
 
-/// The one field without which nothing can be said about a record, not even that it failed.
+/// The field by which a failed record is reported.
 #[derive(Deserialize)]
 struct Head {
     dynamodb: HeadChange,
@@ -55,17 +55,17 @@ struct HeadChange {
 }
 
 impl<'a> Record<'a> {
-    /// The whole record as it came.
+    /// The whole record as it was delivered.
     pub fn raw(self) -> &'a RawValue {
         self.raw
     }
 
-    /// The whole record, decoded; in words why that is not possible.
+    /// The whole record, decoded, or why that is not possible.
     pub fn decode(self) -> Result<EventRecord, String> {
         serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
     }
 
-    /// Its sequence number, also where the rest of it cannot be read.
+    /// Its sequence number, even if the rest cannot be decoded.
     pub fn sequence_number(self) -> Option<String> {
         serde_json::from_str::<Head>(self.raw.get())
             .ok()

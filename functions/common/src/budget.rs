@@ -1,4 +1,4 @@
-//! How long an invocation may still take.
+//! The time left of an invocation.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,21 +11,21 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Kept back from retries, so that the answer to Lambda is always in time.
+    /// Reserved for the response to Lambda: no retry starts after it.
     pub const RESERVE: Duration = Duration::from_secs(3);
-    /// The longest that one call may take.
+    /// The timeout of one call.
     pub const LONGEST_CALL: Duration = Duration::from_secs(5);
-    /// What a call gets even when nothing is left: it may well be answered before Lambda ends the invocation.
+    /// The timeout of a call when no time is left: it may well succeed before Lambda ends the invocation.
     const SHORTEST_CALL: Duration = Duration::from_millis(200);
 
-    /// This much from now on.
+    /// This much time from now.
     pub fn of(time: Duration) -> Self {
         Self {
             ends: Instant::now() + time,
         }
     }
 
-    /// What is left until Lambda ends the invocation.
+    /// The time until Lambda ends the invocation.
     pub fn until(deadline: SystemTime) -> Self {
         Self::of(deadline.duration_since(SystemTime::now()).unwrap_or_default())
     }
@@ -35,12 +35,12 @@ impl Budget {
         self.ends.saturating_duration_since(Instant::now())
     }
 
-    /// True if there is time to wait so long and call again.
+    /// True if there is time for this pause and another call.
     pub fn allows(&self, pause: Duration) -> bool {
         self.remaining() > Self::RESERVE + pause
     }
 
-    /// How long the next call may take.
+    /// The timeout of the next call.
     pub fn for_one_call(&self) -> Duration {
         self.remaining()
             .saturating_sub(Self::RESERVE / 3)

@@ -1,4 +1,4 @@
-//! Calls to AWS: what a failure means, and when to call again.
+//! Calls to AWS: what a failure means, and when to retry.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::Budget;
 
-/// Why a call to AWS did not succeed, by what can be done about it.
+/// Why a call to AWS failed, by what can be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallFailure {
-    /// It may succeed when it is repeated: throttling, a server error, no answer.
-    #[error("{0}; it is tried again")]
+    /// A retry may succeed: throttling, a server error, no response.
+    #[error("{0}; it is retried")]
     Transient(String),
-    /// This very request can never succeed, others can.
-    #[error("{0}; the same request can never succeed")]
+    /// This request fails, whatever others do. Errors that nobody knows are here: one record must not block its shard.
+    #[error("{0}; the same request is not retried")]
     Rejected(String),
-    /// No request of this kind can succeed until someone changes permissions or puts a resource back.
+    /// No request succeeds until somebody fixes permissions, credentials, keys or a missing resource.
     #[error("{0}; check the function's permissions and that the resource exists")]
     Denied(String),
 }
 
-/// Codes by which AWS asks for patience without a status that says so.
+/// Error codes that ask for a retry, whatever the status.
 const THROTTLING: [&str; 11] = [
     "InternalServerError",
     "LimitExceededException",
@@ -37,17 +37,38 @@ const THROTTLING: [&str; 11] = [
     "TransactionInProgressException",
 ];
 
-/// Codes that speak about the request and nothing else.
-const REJECTING: [&str; 5] = [
-    "InvalidMessageContents",
-    "ItemCollectionSizeLimitExceededException",
-    "EntityTooLarge",
-    "KeyTooLongError",
-    "ValidationException",
+/// Beginnings of error codes that concern every request alike: permissions, credentials, encryption keys, and resources
+/// that are gone.
+const DENYING: [&str; 22] = [
+    "AccessDenied",
+    "AccountProblem",
+    "AllAccessDisabled",
+    "AuthFailure",
+    "ExpiredToken",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidAddress",
+    "InvalidClientTokenId",
+    "InvalidSecurity",
+    "InvalidSignature",
+    "InvalidToken",
+    "KMS",
+    "Kms",
+    "MissingAuthenticationToken",
+    "NoSuchBucket",
+    "NotAuthorized",
+    "OptInRequired",
+    "ResourceNotFound",
+    "SignatureDoesNotMatch",
+    "TableNotFound",
+    "UnrecognizedClient",
 ];
 
+/// The queue is gone. SQS has two names for it.
+const NO_QUEUE: [&str; 2] = ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"];
+
 impl CallFailure {
-    /// Sorts an error of the SDK.
+    /// Classifies an error of the SDK.
     pub fn of<E>(error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata,
@@ -55,26 +76,27 @@ impl CallFailure {
         match error {
             SdkError::ConstructionFailure(_) => Self::Rejected("the request could not be built".to_owned()),
             SdkError::TimeoutError(_) => Self::Transient("the call timed out".to_owned()),
-            SdkError::DispatchFailure(_) => Self::Transient("the service could not be reached".to_owned()),
+            SdkError::DispatchFailure(_) => Self::Transient("the service cannot be reached".to_owned()),
             SdkError::ServiceError(answer) => {
                 let code = answer.err().code().unwrap_or("an unnamed error");
                 let text = match answer.err().message() {
                     Some(message) => format!("{code}: {message}"),
                     None => code.to_owned(),
                 };
-                Self::sorted(answer.raw().status().as_u16(), code, text)
+                Self::classify(answer.raw().status().as_u16(), code, text)
             }
-            _ => Self::Transient("the answer could not be read".to_owned()),
+            _ => Self::Transient("the response cannot be read".to_owned()),
         }
     }
 
-    fn sorted(status: u16, code: &str, text: String) -> Self {
+    fn classify(status: u16, code: &str, text: String) -> Self {
+        let denies = |code: &str| DENYING.iter().any(|start| code.starts_with(start));
         if status >= 500 || status == 429 || THROTTLING.contains(&code) {
             Self::Transient(text)
-        } else if REJECTING.contains(&code) {
-            Self::Rejected(text)
-        } else {
+        } else if matches!(status, 401 | 403) || denies(code) || NO_QUEUE.contains(&code) {
             Self::Denied(text)
+        } else {
+            Self::Rejected(text)
         }
     }
 }
@@ -82,10 +104,10 @@ impl CallFailure {
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Calls until it succeeds, fails for good, or the budget has no time for another attempt.
+/// Retries a call until it succeeds, fails for good, or the budget has no time for another attempt.
 ///
-/// Pauses double up to two seconds, and each is drawn between nothing and that, so that functions that were throttled
-/// together do not come back together.
+/// Pauses double up to two seconds with full jitter, so that functions that were throttled together do not retry
+/// together.
 pub async fn retrying<T, F>(budget: &Budget, mut call: impl FnMut() -> F) -> Result<T, CallFailure>
 where
     F: Future<Output = Result<T, CallFailure>>,
@@ -96,7 +118,7 @@ where
         let failure = match tokio::time::timeout(limit, call()).await {
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(failure)) => failure,
-            Err(_) => CallFailure::Transient(format!("no answer within {} ms", limit.as_millis())),
+            Err(_) => CallFailure::Transient(format!("no response within {} ms", limit.as_millis())),
         };
         let pause = longest.mul_f64(fastrand::f64());
         if !matches!(failure, CallFailure::Transient(_)) || !budget.allows(pause) {
@@ -113,29 +135,43 @@ mod tests {
 
     use super::*;
 
-    fn sorted(status: u16, code: &str) -> CallFailure {
-        CallFailure::sorted(status, code, String::new())
+    fn classify(status: u16, code: &str) -> CallFailure {
+        CallFailure::classify(status, code, String::new())
     }
 
     #[test]
-    fn throttling_and_server_errors_are_worth_another_attempt_and_denials_are_not() {
+    fn throttling_is_retried_a_missing_permission_blocks_and_unknown_errors_concern_one_record() {
         assert!(matches!(
-            sorted(400, "ThrottlingException"),
+            classify(400, "ThrottlingException"),
             CallFailure::Transient(_)
         ));
-        assert!(matches!(sorted(503, "anything"), CallFailure::Transient(_)));
+        assert!(matches!(classify(503, "anything"), CallFailure::Transient(_)));
         assert!(matches!(
-            sorted(400, "ValidationException"),
+            classify(400, "ValidationException"),
             CallFailure::Rejected(_)
         ));
         assert!(matches!(
-            sorted(400, "AccessDeniedException"),
+            classify(400, "AccessDeniedException"),
             CallFailure::Denied(_)
         ));
-        assert!(matches!(
-            sorted(400, "ResourceNotFoundException"),
-            CallFailure::Denied(_)
-        ));
+        for (status, code) in [
+            (400, "ResourceNotFoundException"),
+            (400, "ExpiredTokenException"),
+            (400, "KMSDisabledException"),
+            (400, "KMS.DisabledException"),
+            (400, "AWS.SimpleQueueService.NonExistentQueue"),
+            (404, "NoSuchBucket"),
+            (403, "SomethingNew"),
+        ] {
+            assert!(matches!(classify(status, code), CallFailure::Denied(_)), "{code}");
+        }
+        for code in [
+            "FutureException",
+            "ItemCollectionSizeLimitExceededException",
+            "an unnamed error",
+        ] {
+            assert!(matches!(classify(400, code), CallFailure::Rejected(_)), "{code}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,6 @@
-//! Records that can never be processed: kept whole, with the reason, so that they block nobody and are not lost.
+//! Records that cannot be processed: kept whole in a queue, with the reason, so that they neither block others nor get lost.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,22 +9,22 @@ use crate::{
     Batch, Budget, CallFailure, Failures, Level, Record, Report, metric, processing, retrying, spread,
 };
 
-/// A record and why it was passed over.
+/// A record that could not be processed, and why.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter<'a> {
     /// The function that could not process it.
     pub function: &'static str,
-    /// What is wrong.
+    /// Why.
     pub reason: String,
-    /// Where in the stream it is, if that could be read.
+    /// The sequence number of the record, if it has one.
     pub sequence_number: Option<String>,
-    /// The record as it came; absent if it does not fit in a message.
+    /// The record as it was delivered; absent if it does not fit in a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<&'a RawValue>,
 }
 
-/// What every SQS queue takes, in bytes.
+/// The largest message that every SQS queue accepts, in bytes.
 const LARGEST_MESSAGE: usize = 262_144;
 
 impl<'a> DeadLetter<'a> {
@@ -36,8 +38,8 @@ impl<'a> DeadLetter<'a> {
         }
     }
 
-    /// The message: JSON that holds the record itself, or, where that is too large for any message, the place in the
-    /// stream from which it can be read for a day.
+    /// The message: JSON with the record itself, or, if that is too large for a message, with its sequence number. The
+    /// record can be read from the stream for 24 hours.
     pub fn to_message(&self) -> String {
         let whole = json(self);
         if whole.len() <= LARGEST_MESSAGE {
@@ -53,18 +55,18 @@ impl<'a> DeadLetter<'a> {
 }
 
 fn json(letter: &DeadLetter<'_>) -> String {
-    // Strings and text that is JSON already: there is nothing that could fail to serialise.
+    // Strings and JSON: serializing them cannot fail.
     serde_json::to_string(letter).unwrap_or_default()
 }
 
 /// Where dead letters go.
 pub trait DeadLetters {
-    /// Keeps a letter; returns when it is safe.
+    /// Keeps a dead letter. Returns once it is durable.
     fn send(&self, letter: &DeadLetter<'_>) -> impl Future<Output = Result<(), CallFailure>>;
 }
 
-/// Makes dead letters of records that can never be processed, given by their places in the batch. One that cannot even
-/// be kept has failed and comes again.
+/// Makes dead letters of records that cannot be processed, given by their index in the batch. A record whose dead letter
+/// cannot be sent has failed, and is delivered again.
 pub async fn pass_over<D: DeadLetters>(
     batch: &Batch,
     reasons: Vec<(usize, String)>,
@@ -74,15 +76,18 @@ pub async fn pass_over<D: DeadLetters>(
     failures: &mut Failures,
     report: &mut Report,
 ) {
-    let jobs = reasons.into_iter().filter_map(|(place, reason)| {
-        let letter = DeadLetter::new(function, batch.record(place)?, reason);
+    let jobs = reasons.into_iter().filter_map(|(index, reason)| {
+        let letter = DeadLetter::new(function, batch.record(index)?, reason);
         Some(async move {
             let sent = processing(retrying(budget, || dead_letters.send(&letter))).await;
-            (place, letter, sent)
+            (index, letter, sent)
         })
     });
-    spread(jobs, |(place, letter, sent)| {
-        let number = letter.sequence_number.as_deref().unwrap_or("without a number");
+    spread(jobs, |(index, letter, sent)| {
+        let number = letter
+            .sequence_number
+            .as_deref()
+            .unwrap_or("without a sequence number");
         match sent {
             Ok(()) => {
                 report.count(metric::DEAD_LETTERS, 1);
@@ -92,7 +97,7 @@ pub async fn pass_over<D: DeadLetters>(
                 );
             }
             Err(failure) => {
-                failures.add(place);
+                failures.add(index);
                 report.note(
                     Level::Error,
                     format!("record {number} could not be dead-lettered: {failure}"),
@@ -118,6 +123,66 @@ impl Queue {
             client,
             url: url.into(),
         }
+    }
+}
+
+/// A dead letter in a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterMessage {
+    /// What the queue calls it.
+    pub id: String,
+    /// What deletes it.
+    pub receipt: String,
+    /// The message: see [`DeadLetter::to_message`].
+    pub body: String,
+}
+
+/// Where dead letters are read again.
+pub trait DeadLetterSource {
+    /// Some messages, which nobody else receives for [`Queue::INVISIBLE`]; none if there are no more.
+    fn receive(&self) -> impl Future<Output = Result<Vec<DeadLetterMessage>, CallFailure>>;
+
+    /// Deletes a message.
+    fn delete(&self, message: &DeadLetterMessage) -> impl Future<Output = Result<(), CallFailure>>;
+}
+
+impl Queue {
+    /// How long a received message is hidden from others.
+    pub const INVISIBLE: Duration = Duration::from_mins(15);
+}
+
+impl DeadLetterSource for Queue {
+    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallFailure> {
+        let received = self
+            .client
+            .receive_message()
+            .queue_url(&self.url)
+            .max_number_of_messages(10)
+            // A short poll may return nothing though there are messages.
+            .wait_time_seconds(1)
+            .visibility_timeout(i32::try_from(Self::INVISIBLE.as_secs()).unwrap_or(i32::MAX))
+            .send()
+            .await
+            .map_err(|error| CallFailure::of(&error))?;
+        let messages = received.messages.unwrap_or_default().into_iter();
+        Ok(messages
+            .map(|message| DeadLetterMessage {
+                id: message.message_id.unwrap_or_default(),
+                receipt: message.receipt_handle.unwrap_or_default(),
+                body: message.body.unwrap_or_default(),
+            })
+            .collect())
+    }
+
+    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallFailure> {
+        self.client
+            .delete_message()
+            .queue_url(&self.url)
+            .receipt_handle(&message.receipt)
+            .send()
+            .await
+            .map(drop)
+            .map_err(|error| CallFailure::of(&error))
     }
 }
 

@@ -1,13 +1,14 @@
-//! Configuration from environment variables, checked at start-up.
+//! Configuration from environment variables, checked at startup.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 
-/// The variables a function is started with.
+/// The environment variables of a function.
 pub struct Environment(Box<Lookup>);
 
 type Lookup = dyn Fn(&str) -> Option<String>;
 
-/// A variable that keeps the function from starting.
+/// A missing or invalid variable. The function does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("environment variable {name} {problem}")]
 pub struct InvalidSetting {
@@ -21,13 +22,15 @@ impl Environment {
         Self(Box::new(|name| std::env::var(name).ok()))
     }
 
+    /// Variables that were read elsewhere.
+    pub fn from_variables(variables: HashMap<String, String>) -> Self {
+        Self(Box::new(move |name| variables.get(name).cloned()))
+    }
+
     /// Variables from a list.
     pub fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Self(Box::new(move |name| {
-            let found = variables.iter().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.clone())
-        }))
+        Self::from_variables(variables.into())
     }
 
     /// A variable's value; an empty one counts as absent.
@@ -35,7 +38,7 @@ impl Environment {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
-    /// A variable that must be there.
+    /// A required variable.
     pub fn required(&self, name: &'static str) -> Result<String, InvalidSetting> {
         self.optional(name).ok_or_else(|| InvalidSetting {
             name,
@@ -43,7 +46,7 @@ impl Environment {
         })
     }
 
-    /// A variable that must be there and be readable as something.
+    /// A required variable, parsed.
     pub fn parsed<T, E: Display>(
         &self,
         name: &'static str,

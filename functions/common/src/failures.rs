@@ -1,4 +1,4 @@
-//! Which records Lambda has to deliver again.
+//! Which records Lambda delivers again.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use aws_lambda_events::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse
 
 use crate::Batch;
 
-/// A record failed that has no sequence number to report it by; only failing the invocation brings it back.
+/// A record failed that has no sequence number: only a failed invocation brings it back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("record {place} of the batch failed and has no sequence number; the whole batch has to come again")]
+#[error("record {index} of the batch failed and has no sequence number; the whole batch is delivered again")]
 pub struct Unreportable {
-    place: usize,
+    index: usize,
 }
 
-/// The places of a batch whose records have to come again.
+/// The records of a batch that Lambda has to deliver again, by index.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Failures(BTreeSet<usize>);
 
 impl Failures {
-    /// The record at this place failed.
-    pub fn add(&mut self, place: usize) {
-        self.0.insert(place);
+    /// The record at this index failed.
+    pub fn add(&mut self, index: usize) {
+        self.0.insert(index);
     }
 
-    /// Nothing of the batch can be processed now.
+    /// No record of the batch can be processed now.
     pub fn add_all(&mut self) {
         self.0.insert(0);
     }
@@ -33,7 +33,7 @@ impl Failures {
         self.0.len()
     }
 
-    /// True if every record is done with.
+    /// True if no record failed.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,10 +41,10 @@ impl Failures {
     /// The partial batch response. Lambda goes back to the lowest of the numbers.
     pub fn to_response(&self, batch: &Batch) -> Result<DynamoDbEventResponse, Unreportable> {
         let mut response = DynamoDbEventResponse::default();
-        for place in &self.0 {
-            let number = batch.record(*place).and_then(crate::Record::sequence_number);
+        for index in &self.0 {
+            let number = batch.record(*index).and_then(crate::Record::sequence_number);
             let mut failure = DynamoDbBatchItemFailure::default();
-            failure.item_identifier = Some(number.ok_or(Unreportable { place: *place })?);
+            failure.item_identifier = Some(number.ok_or(Unreportable { index: *index })?);
             response.batch_item_failures.push(failure);
         }
         Ok(response)

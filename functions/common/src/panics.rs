@@ -1,4 +1,4 @@
-//! A panic is the failure of one record, not of its batch: it would come again with every delivery and block the shard.
+//! A panic fails one record, not its batch: otherwise every retry would panic again and block the shard.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use futures::FutureExt;
 
 use crate::CallFailure;
 
-/// Reads a record; a panic is one more reason why it cannot be read.
+/// Reads a record. A panic means that it cannot be read.
 pub fn reading<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         Err(format!(
@@ -17,7 +17,7 @@ pub fn reading<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String>
     })
 }
 
-/// Processes what was read; a panic means that it can never succeed.
+/// Processes what was read. A panic means that it cannot be processed.
 pub async fn processing<T>(work: impl Future<Output = Result<T, CallFailure>>) -> Result<T, CallFailure> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.unwrap_or_else(|panic| {

@@ -1,4 +1,4 @@
-//! What an invocation did: one log line that CloudWatch also reads as metrics, and a line for each thing gone wrong.
+//! What an invocation did: one log line that CloudWatch also reads as metrics, and a line for each problem.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,22 +9,22 @@ use zae_limiter_schema::Timestamp;
 pub mod metric {
     /// Records delivered.
     pub const RECORDS: &str = "Records";
-    /// Records that have to come again.
+    /// Records that are delivered again.
     pub const FAILURES: &str = "Failures";
-    /// Records passed over and kept in the queue.
+    /// Records kept in the dead-letter queue.
     pub const DEAD_LETTERS: &str = "DeadLetters";
 }
 
-/// How serious a line of the log is.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look for a fault.
+    /// For debugging.
     Debug,
-    /// The course of things.
+    /// Normal operation.
     Info,
-    /// Someone should look at it.
+    /// Needs attention.
     Warn,
-    /// Something was not done.
+    /// Something failed.
     Error,
 }
 
@@ -50,10 +50,10 @@ impl Level {
     }
 }
 
-/// One line of the log.
+/// A log line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// How serious it is.
+    /// Its level.
     pub level: Level,
     /// What happened.
     pub message: String,
@@ -69,13 +69,13 @@ pub struct Report {
     oldest: Option<Timestamp>,
 }
 
-/// More lines than this say nothing new.
+/// More lines than this add nothing.
 const MOST_NOTES: usize = 20;
-/// Where the metrics appear in CloudWatch.
+/// The namespace of the metrics in CloudWatch.
 const NAMESPACE: &str = "ZaeLimiter";
 
 impl Report {
-    /// A report with these metrics, all at zero; lines below the level are not kept.
+    /// A report with these metrics, all zero. Lines below the level are dropped.
     pub fn new(level: Level, metrics: &[&'static str]) -> Self {
         Self {
             level,
@@ -94,13 +94,13 @@ impl Report {
         }
     }
 
-    /// A metric so far.
+    /// The current value of a metric.
     pub fn counted(&self, metric: &str) -> u64 {
         let found = self.counts.iter().find(|(name, _)| *name == metric);
         found.map_or(0, |(_, count)| *count)
     }
 
-    /// Adds a line to the log; after many, further ones are only counted.
+    /// Adds a log line. After 20 lines, further ones are only counted.
     pub fn note(&mut self, level: Level, message: impl Into<String>) {
         if level < self.level {
         } else if self.notes.len() < MOST_NOTES {
@@ -116,12 +116,12 @@ impl Report {
         &self.notes
     }
 
-    /// A record of the batch was made at this moment; the oldest tells how far behind the function is.
+    /// Notes when a record of the batch was made. The oldest one is the function's lag.
     pub fn made_at(&mut self, moment: Timestamp) {
         self.oldest = Some(self.oldest.map_or(moment, |oldest| oldest.min(moment)));
     }
 
-    /// The lines of the log, in JSON. The last one is also metrics in CloudWatch's embedded format.
+    /// The log lines as JSON. The last one is also the metrics, in CloudWatch's embedded metric format.
     pub fn lines(&self, function: &str, request: &str, now: SystemTime, took: Duration) -> Vec<String> {
         let now = millis(now);
         let head = |level: Level, message: &str| {

@@ -1,4 +1,4 @@
-//! The loop around a function: Lambda's runtime API, time budget, log.
+//! The loop around a function: runtime API, time budget, log.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ pub trait Function {
     /// The metrics it always reports.
     const METRICS: &'static [&'static str];
 
-    /// Processes a batch within the budget. Whatever could not be done is in the response; a record that even the
-    /// response cannot name fails the invocation.
+    /// Processes a batch within the budget. The response names the records that failed; a failed record without a
+    /// sequence number fails the invocation.
     fn handle(
         &self,
         batch: &Batch,
@@ -27,7 +27,7 @@ pub trait Function {
     ) -> impl Future<Output = Result<DynamoDbEventResponse, Unreportable>>;
 }
 
-/// Starts a function from the process's environment and serves Lambda until it ends the process.
+/// Starts a function from the environment of the process and serves Lambda until the process ends.
 pub async fn run<F, S>(start: impl FnOnce(Environment) -> S) -> ExitCode
 where
     F: Function,

@@ -1,14 +1,14 @@
-//! Several calls at once, but not too many.
+//! Concurrent calls, with a limit.
 
 use futures::{StreamExt, stream};
 
-/// How many calls of one invocation are under way at most.
-pub const AT_ONCE: usize = 16;
+/// The maximum number of concurrent calls of one invocation.
+pub const MAX_CONCURRENT: usize = 16;
 
-/// Runs the jobs, at most [`AT_ONCE`] at the same time, and hands on each result as it comes; `false` from `each` ends
-/// it, and what is under way is dropped.
+/// Runs the jobs, at most [`MAX_CONCURRENT`] at the same time, and passes each result to `each`. `false` from `each` stops
+/// it and cancels the jobs that are running.
 pub async fn spread<J: Future>(jobs: impl IntoIterator<Item = J>, mut each: impl FnMut(J::Output) -> bool) {
-    let mut results = stream::iter(jobs).buffer_unordered(AT_ONCE);
+    let mut results = stream::iter(jobs).buffer_unordered(MAX_CONCURRENT);
     while let Some(result) = results.next().await {
         if !each(result) {
             return;
@@ -37,6 +37,6 @@ mod tests {
             true
         })
         .await;
-        assert_eq!((most.get(), done.get()), (AT_ONCE, 100));
+        assert_eq!((most.get(), done.get()), (MAX_CONCURRENT, 100));
     }
 }

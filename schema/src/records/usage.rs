@@ -23,6 +23,10 @@ pub mod attribute {
     pub const SEQUENCE: &str = "_sq";
     /// The creation time of the newest counted record.
     pub const NEWEST: &str = "_sa";
+    /// A digest of the bucket after the last counted record.
+    pub const LINK: &str = "_ln";
+    /// Where records before the last counted one are not counted.
+    pub const GAPS: &str = "_gp";
 }
 
 /// How far a snapshot has counted.
@@ -32,6 +36,10 @@ pub struct Progress {
     pub sequence: String,
     /// The creation time of the newest counted record, as epoch seconds in text.
     pub newest: Option<String>,
+    /// A digest of the bucket after the last counted record.
+    pub link: Option<String>,
+    /// Where records before the last counted one are not counted.
+    pub gaps: Option<String>,
 }
 
 /// What one entity used of one resource in one window.
@@ -55,7 +63,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 14] = [
     "PK",
     "SK",
     "GSI2PK",
@@ -68,6 +76,8 @@ const KNOWN: [&str; 12] = [
     attribute::TOTAL_EVENTS,
     attribute::SEQUENCE,
     attribute::NEWEST,
+    attribute::LINK,
+    attribute::GAPS,
 ];
 
 impl UsageSnapshot {
@@ -86,11 +96,13 @@ impl UsageSnapshot {
             .with_some(
                 attribute::SEQUENCE,
                 self.progress.as_ref().map(|p| s(&p.sequence)),
-            )
-            .with_some(
-                attribute::NEWEST,
-                self.progress.as_ref().and_then(|p| p.newest.as_ref()).map(s),
             );
+        if let Some(progress) = &self.progress {
+            item = item
+                .with_some(attribute::NEWEST, progress.newest.as_ref().map(s))
+                .with_some(attribute::LINK, progress.link.as_ref().map(s))
+                .with_some(attribute::GAPS, progress.gaps.as_ref().map(s));
+        }
         for (name, count) in &self.counters {
             item = item.with(name.as_str(), n(*count));
         }
@@ -123,10 +135,12 @@ impl UsageSnapshot {
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
                 .map(|sequence| {
-                    let newest = reader.optional_text(attribute::NEWEST)?.map(str::to_owned);
+                    let text = |name| Ok(reader.optional_text(name)?.map(str::to_owned));
                     Ok(Progress {
                         sequence: sequence.to_owned(),
-                        newest,
+                        newest: text(attribute::NEWEST)?,
+                        link: text(attribute::LINK)?,
+                        gaps: text(attribute::GAPS)?,
                     })
                 })
                 .transpose()?,

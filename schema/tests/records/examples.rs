@@ -280,6 +280,8 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         progress: Some(Progress {
             sequence: "2026-01-01T00:00:00.000/0000000000000000000000000000000000012345".to_owned(),
             newest: Some("1767226500".to_owned()),
+            link: None,
+            gaps: None,
         }),
         unknown: Unknown::new(),
     }

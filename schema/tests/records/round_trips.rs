@@ -158,8 +158,15 @@ fn audit_event() -> impl Strategy<Value = AuditEvent> {
 fn usage() -> impl Strategy<Value = UsageSnapshot> {
     let window = (proptest::sample::select(WindowKind::ALL.to_vec()), second())
         .prop_map(|(kind, moment)| kind.window_at(moment));
-    let progress = proptest::option::of((".{1,20}", optional_text()))
-        .prop_map(|progress| progress.map(|(sequence, newest)| Progress { sequence, newest }));
+    let progress = proptest::option::of((".{1,20}", optional_text(), optional_text(), optional_text()))
+        .prop_map(|progress| {
+            progress.map(|(sequence, newest, link, gaps)| Progress {
+                sequence,
+                newest,
+                link,
+                gaps,
+            })
+        });
     let counters = proptest::collection::btree_map(limit_name(), any::<i64>().prop_map(i128::from), 0..4);
     let counts = (counters, any::<u32>(), any::<Option<i64>>());
     (entity_id(), resource_name(), window, counts, progress, unknown()).prop_map(

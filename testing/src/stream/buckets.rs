@@ -10,7 +10,7 @@ use super::{ItemChange, Ledger, Stream};
 /// What was written, and what must come of it.
 #[derive(Debug)]
 pub struct Workload {
-    /// The stream, and a second one where it was switched off and on, with numbers that start lower.
+    /// The stream, and a second one from when it was disabled and enabled, with numbers that the first one has passed.
     pub streams: Vec<Stream>,
     /// What the totals must be.
     pub ledger: Ledger,
@@ -78,12 +78,12 @@ pub fn bucket_changes(seed: u64, changes: usize, buckets: usize) -> Workload {
     }
 }
 
-/// The second stream is later and numbers from lower on.
+/// The second stream is later and starts with a number that the first one has passed.
 fn stream(which: i64) -> Stream {
     let made = Timestamp::parse("2026-01-30T08:15:00Z")
         .unwrap()
         .plus_millis(which * 86_400_000);
-    let first = [9_999_999_999_999_999_990_000, 100_000_000_000_000_000_000];
+    let first = [9_999_999_999_999_999_990_000, 15_000_000_000_000_000_000_000];
     Stream::new(made, first[usize::try_from(which).unwrap()])
 }
 

@@ -11,8 +11,10 @@ use fastrand::Rng;
 pub enum ServiceFault {
     /// Nothing: it is performed and answered.
     None,
-    /// It is refused and not performed.
+    /// It is refused for now and not performed.
     Refused,
+    /// It is refused with an error that nobody knows, and not performed.
+    Rejected,
     /// It is performed, and the answer is lost.
     LostAnswer,
     /// There is no answer, and it is performed at some later time.
@@ -30,9 +32,11 @@ pub enum Trouble {
     Rough,
     /// Calls on some of the keys are refused throughout.
     Patchy(u64),
+    /// Calls on some of the keys are rejected throughout.
+    Rejecting(u64),
     /// Every call is refused.
     Outage,
-    /// All is well until the process ends after so many calls.
+    /// All is well until the process ends after this many calls.
     Crash(u32),
 }
 
@@ -43,30 +47,48 @@ pub struct Chaos {
     trouble: Cell<Trouble>,
     outage: Cell<u32>,
     crash: Cell<Option<u32>>,
-    bad: u8,
+    percent: Cell<u8>,
+    rejecting: bool,
     /// How many calls were refused, lost, late or cut off.
     pub faults: Cell<u64>,
 }
 
 impl Chaos {
-    /// Trouble in so many percent of the invocations.
+    /// Trouble in this percentage of the invocations.
     pub fn new(seed: u64, percent: u8) -> Self {
         Self {
             random: RefCell::new(Rng::with_seed(seed)),
             trouble: Cell::new(Trouble::Calm),
             outage: Cell::new(0),
             crash: Cell::new(None),
-            bad: percent,
+            percent: Cell::new(percent),
+            rejecting: false,
             faults: Cell::new(0),
         }
     }
 
-    /// From now on every call of so many invocations is refused.
+    /// The same, with keys that are rejected in some of the invocations.
+    #[must_use]
+    pub fn rejecting(self) -> Self {
+        Self {
+            rejecting: true,
+            ..self
+        }
+    }
+
+    /// Nothing goes wrong from now on.
+    pub fn calm(&self) {
+        self.percent.set(0);
+        self.outage.set(0);
+        self.trouble.set(Trouble::Calm);
+    }
+
+    /// Every call of the next invocations is refused.
     pub fn begin_outage(&self, invocations: u32) {
         self.outage.set(invocations);
     }
 
-    /// The next invocation is well until its process ends, after so many calls.
+    /// The next invocation is well until its process ends, after this many calls.
     pub fn begin_crash(&self, calls: u32) {
         self.crash.set(Some(calls));
     }
@@ -79,10 +101,11 @@ impl Chaos {
         } else if self.outage.get() > 0 {
             self.outage.set(self.outage.get() - 1);
             Trouble::Outage
-        } else if random.u8(..100) >= self.bad {
+        } else if random.u8(..100) >= self.percent.get() {
             Trouble::Calm
         } else {
             match random.u8(..10) {
+                0..4 if self.rejecting => Trouble::Rejecting(random.u64(..)),
                 0..4 => Trouble::Rough,
                 4..7 => Trouble::Patchy(random.u64(..)),
                 7 => Trouble::Outage,
@@ -105,17 +128,10 @@ impl Chaos {
     fn draw(&self, name: &str) -> ServiceFault {
         let mut random = self.random.borrow_mut();
         match self.trouble.get() {
-            Trouble::Calm => ServiceFault::None,
             Trouble::Outage => ServiceFault::Refused,
-            Trouble::Patchy(seed) => {
-                let mut hasher = DefaultHasher::new();
-                (seed, name).hash(&mut hasher);
-                if hasher.finish().is_multiple_of(6) {
-                    ServiceFault::Refused
-                } else {
-                    ServiceFault::None
-                }
-            }
+            Trouble::Patchy(seed) if is_hit(seed, name) => ServiceFault::Refused,
+            Trouble::Rejecting(seed) if is_hit(seed, name) => ServiceFault::Rejected,
+            Trouble::Calm | Trouble::Patchy(_) | Trouble::Rejecting(_) => ServiceFault::None,
             Trouble::Crash(0) => ServiceFault::Crash,
             Trouble::Crash(left) => {
                 self.trouble.set(Trouble::Crash(left - 1));
@@ -134,4 +150,11 @@ impl Chaos {
     pub fn below(&self, end: usize) -> usize {
         self.random.borrow_mut().usize(..end)
     }
+}
+
+/// True for about one name in six.
+fn is_hit(seed: u64, name: &str) -> bool {
+    let mut hasher = DefaultHasher::new();
+    (seed, name).hash(&mut hasher);
+    hasher.finish().is_multiple_of(6)
 }

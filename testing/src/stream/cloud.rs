@@ -99,12 +99,12 @@ impl Cloud {
         }
     }
 
-    /// From now on every call of so many invocations is refused.
+    /// Every call of the next invocations is refused.
     pub fn begin_outage(&self, invocations: u32) {
         self.services.chaos.lock().unwrap().begin_outage(invocations);
     }
 
-    /// The next invocation is well until its process ends, after so many calls.
+    /// The next invocation is well until its process ends, after this many calls.
     pub fn begin_crash(&self, calls: u32) {
         self.services.chaos.lock().unwrap().begin_crash(calls);
     }
@@ -128,6 +128,9 @@ impl Services {
         match fault {
             ServiceFault::None => self.perform(&call),
             ServiceFault::Refused => call.refusal(),
+            ServiceFault::Rejected => {
+                Reply::new(400, r#"{"__type":"FutureException","message":"unheard of"}"#)
+            }
             ServiceFault::LostAnswer => {
                 self.perform(&call);
                 Reply::HangUp

@@ -103,7 +103,7 @@ impl Stream {
         let (depth, next) = (self.shards[parent].depth + 1, self.shards[parent].next);
         let first = self.shards.len();
         // As in AWS's own example: 205… (23 digits), 820… (24), 168… (25).
-        for (child, factor) in [(first, 10), (first + 1, 17)] {
+        for (child, factor) in [(first, 19), (first + 1, 70)] {
             self.shards
                 .push(Shard::new(child, Some(parent), depth, next * factor));
         }
@@ -111,9 +111,7 @@ impl Stream {
     }
 
     fn shard_of(&self, pk: &str, sk: &str) -> usize {
-        let mut hasher = DefaultHasher::new();
-        (pk, sk).hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = hash(pk, sk);
         let mut place = 0;
         while let Some((left, right)) = self.shards[place].children {
             place = if hash >> self.shards[place].depth & 1 == 0 {
@@ -139,8 +137,15 @@ impl Shard {
     }
 }
 
+/// What decides where an item's records go.
+pub(super) fn hash(pk: &str, sk: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (pk, sk).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The event of an invocation.
-pub(crate) fn event<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
+pub(super) fn event<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
     let json: Vec<_> = records.into_iter().map(|record| record.json.as_str()).collect();
     format!(r#"{{"Records":[{}]}}"#, json.join(","))
 }

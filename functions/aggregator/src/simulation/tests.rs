@@ -1,14 +1,14 @@
-//! The aggregator behind an event source mapping, with everything that can go wrong.
-
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
+//! Totals equal consumption, whatever goes wrong, and only because of every one of the rules.
 
 use std::collections::BTreeSet;
 
-use support::{Backend as _, Dynoxide, Memory, Outcome, Trial};
-use zae_limiter_aggregator::Rules;
-use zae_limiter_testing::stream::{Database, Options, bucket_changes};
+use zae_limiter_schema::Timestamp;
+use zae_limiter_testing::stream::{
+    Chaos, Database, Invoke as _, ItemChange, Options, Stream, bucket_changes,
+};
+
+use super::{Backend as _, Dynoxide, InProcess, Memory, Outcome, Trial};
+use crate::rules::{Rule, Rules};
 
 fn assert_exact(outcome: &Outcome, malformed: usize) {
     assert_eq!(outcome.differences, [] as [String; 0]);
@@ -44,6 +44,18 @@ async fn totals_equal_consumption_for_many_seeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn totals_equal_consumption_with_parallel_batches_of_one_shard() {
+    for seed in 200..204 {
+        let workload = bucket_changes(seed, 3_000, 40);
+        let mut trial = Trial::new(seed);
+        trial.options.batch_size = 200;
+        trial.options.parallelization_factor = 4;
+        let outcome = trial.run(Memory::default(), &workload).await;
+        assert_exact(&outcome, workload.malformed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_faults_every_record_is_delivered_once_and_nothing_is_a_duplicate() {
     let workload = bucket_changes(1, 3_000, 50);
     let mut trial = Trial::new(1);
@@ -53,7 +65,7 @@ async fn without_faults_every_record_is_delivered_once_and_nothing_is_a_duplicat
     assert_eq!(outcome.duplicates, 0);
 }
 
-/// True if some seed shows that the broken rule is missed.
+/// True if the totals are wrong for some seed without the rule.
 async fn is_caught(break_rule: impl Fn(&mut Trial)) -> bool {
     for seed in 0..6 {
         let workload = bucket_changes(seed, 3_000, 40);
@@ -70,53 +82,102 @@ async fn is_caught(break_rule: impl Fn(&mut Trial)) -> bool {
     false
 }
 
-fn rules(break_rule: impl Fn(&mut Rules)) -> impl Fn(&mut Trial) {
-    move |trial| break_rule(&mut trial.rules)
+fn without(rule: Rule) -> impl Fn(&mut Trial) {
+    move |trial| trial.rules = Rules::without(rule)
 }
 
 #[tokio::test(start_paused = true)]
 async fn comparing_raw_sequence_numbers_is_caught() {
-    assert!(is_caught(rules(|rules| rules.padded = false)).await);
+    assert!(is_caught(without(Rule::PaddedNumbers)).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_on_the_last_number_is_caught() {
-    assert!(is_caught(rules(|rules| rules.from_first = false)).await);
+    assert!(is_caught(without(Rule::ConditionOnFirst)).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn skipping_groups_that_sum_up_to_nothing_is_caught() {
-    assert!(is_caught(rules(|rules| rules.zero_sums = false)).await);
+async fn skipping_groups_that_sum_to_zero_is_caught() {
+    assert!(is_caught(without(Rule::ZeroSums)).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_second_write_without_compare_and_set_is_caught() {
-    assert!(is_caught(rules(|rules| rules.compare_and_set = false)).await);
+    assert!(is_caught(without(Rule::CompareAndSet)).await);
+}
+
+/// How many acquires each window counts of three, the last of which is in a new stream. Its number lies between those of
+/// the first two.
+async fn events_of_two_streams(rules: Rules) -> Vec<i128> {
+    let function = InProcess::new(Memory::default(), Chaos::new(0, 0), rules);
+    let image = |n: u64| format!(r#"{{"b_rpm_tc":{{"N":"{}"}},"ev":{{"N":"{n}"}}}}"#, n * 1_000);
+    let push = |stream: &mut Stream, n: u64| {
+        stream.push(&ItemChange {
+            kind: "MODIFY",
+            pk: "ENTITY#user-1",
+            sk: "#BUCKET#gpt-4",
+            at: 1_769_889_600,
+            old: Some(&image(n - 1)),
+            new: Some(&image(n)),
+        });
+    };
+    let mut first = Stream::new(Timestamp::from_seconds(1_769_800_000), 1_000);
+    push(&mut first, 1);
+    first.split(0);
+    push(&mut first, 2);
+    let mut second = Stream::new(Timestamp::from_seconds(1_769_880_000), 2_000);
+    push(&mut second, 3);
+    for stream in [first, second] {
+        function.invoke(&stream.event()).await.unwrap();
+    }
+    let snapshots = function.table().backend.snapshots();
+    snapshots.iter().map(|snapshot| snapshot.total_events).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn tokens_without_the_streams_label_are_caught() {
-    assert!(is_caught(rules(|rules| rules.labelled = false)).await);
+async fn positions_without_the_streams_label_are_caught() {
+    assert_eq!(events_of_two_streams(Rules::default()).await, [3, 3, 3]);
+    let broken = Rules::without(Rule::StreamLabel);
+    assert_eq!(events_of_two_streams(broken).await, [2, 2, 2]);
+}
+
+/// Batches are given up at the first failure, and nothing is delivered again.
+fn give_up(trial: &mut Trial) {
+    trial.options = Options {
+        batch_size: 100,
+        maximum_retry_attempts: Some(0),
+        bisect: false,
+        ..Options::aggregator()
+    };
 }
 
 #[tokio::test(start_paused = true)]
 async fn bounded_retries_are_caught() {
-    assert!(is_caught(|trial| trial.options.maximum_retry_attempts = Some(3)).await);
+    assert!(is_caught(give_up).await);
 }
 
 #[test]
 fn the_model_of_the_table_does_what_dynamodb_does() {
     use proptest::prelude::*;
-    use zae_limiter_aggregator::{Condition, SnapshotUpdate, Value};
     use zae_limiter_schema::keys::Key;
 
-    let token = || (0u8..6).prop_map(|n| format!("2026/{n}"));
+    use crate::{Condition, Digest, Position, SnapshotUpdate, Value};
+
+    let position = || (0u8..6).prop_map(|n| Position::stored(&format!("2026/{n}")));
+    let link = || (0u8..2).prop_map(|n| n.to_string());
+    let gaps = || prop::option::of((0u8..2).prop_map(|n| n.to_string()));
     let condition = prop_oneof![
-        token().prop_map(Condition::Before),
-        token().prop_map(Condition::CountedTo),
-        Just(Condition::Any),
+        Just(Condition::New),
+        (position(), link()).prop_map(|(first, link)| Condition::Follows {
+            first,
+            link: Digest::stored(&link)
+        }),
+        (position(), gaps()).prop_map(|(last, gaps)| Condition::Unchanged { last, gaps }),
+        position().prop_map(Condition::Before),
+        Just(Condition::Always),
     ];
-    let update = (condition, token(), 0u8..2, -9i128..9).prop_map(|(condition, next, row, amount)| {
+    let update = (condition, position(), link(), 0u8..2, -9i128..9);
+    let update = update.prop_map(|(condition, next, link, row, amount)| {
         let text = |text: &str| Value::Text(text.to_owned());
         SnapshotUpdate {
             key: Key {
@@ -129,13 +190,16 @@ fn the_model_of_the_table_does_what_dynamodb_does() {
                 ("resource", text("r")),
                 ("window", text("monthly")),
                 ("window_start", text(&format!("2026-0{}-01T00:00:00Z", row + 1))),
-                ("_sq", text(&next)),
+                ("_sq", text(next.as_str())),
+                ("_ln", text(&link)),
                 ("_sa", text("17")),
                 ("ttl", Value::Number(5)),
             ]
             .map(|(name, value)| (name.to_owned(), value))
             .to_vec(),
+            set_if_absent: vec![("_gp".to_owned(), text(&link))],
             add: vec![("in-put.x".to_owned(), amount), ("total_events".to_owned(), 1)],
+            forgotten_gaps: 0,
         }
     });
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,35 +1,40 @@
-//! The aggregator in the process, over tables that misbehave.
+//! The aggregator in the process, on simulated streams and over tables that misbehave.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod memory;
+mod redrives;
 mod table;
+mod tests;
 
-pub(crate) use memory::Memory;
-use table::Unreliable;
-pub(crate) use table::{Backend, Dynoxide};
+use memory::Memory;
+use table::{Backend, Dynoxide, Unreliable};
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use zae_limiter_aggregator::{Aggregator, Rules};
 use zae_limiter_function::{
     Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
 use zae_limiter_testing::stream::{Chaos, Failed, Invoke, Ledger, Mapping, Options, ServiceFault, Workload};
 
+use crate::Aggregator;
+use crate::rules::Rules;
+
 /// The aggregator as Lambda would run it, but in the process: invocations end at their time limit or when a call crashes.
-pub(crate) struct InProcess<B> {
+struct InProcess<B> {
     aggregator: Aggregator<Unreliable<B>, Letters>,
-    pub(crate) chaos: Rc<Chaos>,
+    chaos: Rc<Chaos>,
     crash: Rc<Notify>,
-    pub(crate) letters: Letters,
-    pub(crate) report: RefCell<Report>,
+    letters: Letters,
+    report: RefCell<Report>,
 }
 
 impl<B: Backend> InProcess<B> {
-    pub(crate) fn new(backend: B, chaos: Chaos, rules: Rules) -> Self {
+    fn new(backend: B, chaos: Chaos, rules: Rules) -> Self {
         let (chaos, crash) = (Rc::new(chaos), Rc::new(Notify::new()));
         let letters = Letters {
             chaos: Rc::clone(&chaos),
@@ -49,8 +54,12 @@ impl<B: Backend> InProcess<B> {
         }
     }
 
+    fn table(&self) -> &Unreliable<B> {
+        self.aggregator.table()
+    }
+
     /// Rows that are not what was consumed, after every write that was still under way has arrived.
-    pub(crate) fn differences(&self, ledger: &Ledger) -> Vec<String> {
+    fn differences(&self, ledger: &Ledger) -> Vec<String> {
         let table = self.aggregator.table();
         table.settle();
         ledger.differences(&Ledger::of(table.backend.snapshots()))
@@ -78,10 +87,10 @@ impl<B: Backend> Invoke for InProcess<B> {
 
 /// Dead letters that are kept, unless sending them goes wrong.
 #[derive(Clone)]
-pub(crate) struct Letters {
+struct Letters {
     chaos: Rc<Chaos>,
     crash: Rc<Notify>,
-    pub(crate) kept: Rc<RefCell<Vec<String>>>,
+    kept: Rc<RefCell<Vec<String>>>,
 }
 
 impl DeadLetters for Letters {
@@ -106,26 +115,26 @@ impl DeadLetters for Letters {
 }
 
 /// What came of a run.
-pub(crate) struct Outcome {
-    pub(crate) differences: Vec<String>,
-    pub(crate) discarded: usize,
-    pub(crate) letters: Vec<String>,
-    pub(crate) faults: u64,
-    pub(crate) deliveries: usize,
-    pub(crate) duplicates: u64,
+struct Outcome {
+    differences: Vec<String>,
+    discarded: usize,
+    letters: Vec<String>,
+    faults: u64,
+    deliveries: usize,
+    duplicates: u64,
 }
 
 /// How a run is made difficult.
-pub(crate) struct Trial {
-    pub(crate) seed: u64,
-    pub(crate) rules: Rules,
-    pub(crate) options: Options,
+struct Trial {
+    seed: u64,
+    rules: Rules,
+    options: Options,
     /// The percentage of invocations that run into trouble.
-    pub(crate) trouble: u8,
+    trouble: u8,
 }
 
 impl Trial {
-    pub(crate) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         let options = Options {
             rewinds: 8,
             overlaps: 5,
@@ -141,7 +150,7 @@ impl Trial {
     }
 
     /// Runs the workload through the aggregator, stream by stream, with an outage of a dozen invocations in each.
-    pub(crate) async fn run<B: Backend>(&self, backend: B, workload: &Workload) -> Outcome {
+    async fn run<B: Backend>(&self, backend: B, workload: &Workload) -> Outcome {
         let function = InProcess::new(backend, Chaos::new(self.seed, self.trouble), self.rules);
         let (mut discarded, mut deliveries) = (0, 0);
         for stream in &workload.streams {
@@ -159,10 +168,7 @@ impl Trial {
             letters: function.letters.kept.borrow().clone(),
             faults: function.chaos.faults.get(),
             deliveries,
-            duplicates: function
-                .report
-                .borrow()
-                .counted(zae_limiter_aggregator::metric::DUPLICATES),
+            duplicates: function.report.borrow().counted(crate::metric::DUPLICATES),
         }
     }
 }

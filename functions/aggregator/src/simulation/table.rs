@@ -7,14 +7,15 @@ use std::rc::Rc;
 use dynoxide::actions::update_item::UpdateItemRequest;
 use dynoxide::{AttributeValue, DynoxideError};
 use tokio::sync::Notify;
-use zae_limiter_aggregator::{Answer, Expression, Seen, SnapshotUpdate, Table, Value};
 use zae_limiter_function::CallFailure;
 use zae_limiter_schema::UsageSnapshot;
 use zae_limiter_testing::stream::{Chaos, Database, ServiceFault};
 
+use crate::{Expression, Progress, SnapshotUpdate, Table, UpdateOutcome, Value};
+
 /// Something that performs updates.
 pub(crate) trait Backend {
-    fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure>;
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure>;
     fn snapshots(&self) -> Vec<UsageSnapshot>;
 }
 
@@ -57,7 +58,7 @@ impl<B: Backend> Unreliable<B> {
 }
 
 impl<B: Backend> Table for Unreliable<B> {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
         self.calls.set(self.calls.get() + 1);
         self.arrive(self.calls.get());
         // Others get their turn, so that calls of one batch and of two invocations interleave.
@@ -68,6 +69,7 @@ impl<B: Backend> Table for Unreliable<B> {
         match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
             ServiceFault::None => self.backend.update(update),
             ServiceFault::Refused => Err(CallFailure::Transient("slow down".to_owned())),
+            ServiceFault::Rejected => Err(CallFailure::Rejected("FutureException".to_owned())),
             ServiceFault::LostAnswer => self.backend.update(update).and(lost),
             ServiceFault::Late => {
                 let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
@@ -86,7 +88,7 @@ impl<B: Backend> Table for Unreliable<B> {
 pub(crate) struct Dynoxide(pub(crate) Database);
 
 impl Backend for Dynoxide {
-    fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
         let expression = Expression::from(update);
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let value = |value: Value| match value {
@@ -100,7 +102,7 @@ impl Backend for Dynoxide {
                 ("SK".to_owned(), s(&update.key.sk)),
             ]),
             update_expression: Some(expression.update),
-            condition_expression: expression.condition,
+            condition_expression: Some(expression.condition),
             expression_attribute_names: Some(expression.names.into_iter().collect()),
             expression_attribute_values: Some(
                 expression
@@ -113,16 +115,13 @@ impl Backend for Dynoxide {
             ..UpdateItemRequest::default()
         };
         match self.0.update_item(request) {
-            Ok(_) => Ok(Answer::Done),
+            Ok(_) => Ok(UpdateOutcome::Applied),
             Err(DynoxideError::ConditionalCheckFailedException(_, item)) => {
-                let text = |name| match item.as_ref()?.get(name)? {
-                    AttributeValue::S(text) => Some(text.clone()),
+                let text = |name: &str| match item.as_ref()?.get(name)? {
+                    AttributeValue::S(text) => Some(text.as_str()),
                     _ => None,
                 };
-                Ok(Answer::Refused(text("_sq").map(|sequence| Seen {
-                    sequence,
-                    newest: text("_sa").and_then(|seconds| seconds.parse().ok()),
-                })))
+                Ok(UpdateOutcome::Refused(Progress::from_attributes(text)))
             }
             Err(error) => Err(CallFailure::Rejected(error.to_string())),
         }

@@ -3,35 +3,43 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use zae_limiter_aggregator::{Answer, Condition, Seen, SnapshotUpdate, Value};
 use zae_limiter_function::CallFailure;
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, UsageSnapshot};
 
 use super::Backend;
+use crate::{Condition, Progress, SnapshotUpdate, UpdateOutcome, Value};
 
 #[derive(Default)]
 pub(crate) struct Memory(RefCell<BTreeMap<Key, HashMap<String, Value>>>);
 
 impl Backend for Memory {
-    fn update(&self, update: &SnapshotUpdate) -> Result<Answer, CallFailure> {
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
         let mut rows = self.0.borrow_mut();
         let text = |name: &str| match rows.get(&update.key)?.get(name)? {
-            Value::Text(text) => Some(text.clone()),
+            Value::Text(text) => Some(text.as_str()),
             Value::Number(_) => None,
         };
         let counted = text("_sq");
         let holds = match &update.condition {
-            Condition::Any => true,
-            Condition::Before(first) => counted.as_ref().is_none_or(|counted| counted < first),
-            Condition::CountedTo(token) => counted.as_ref() == Some(token),
+            Condition::New => counted.is_none(),
+            Condition::Follows { first, link } => {
+                counted.is_none_or(|counted| counted < first.as_str() && text("_ln") == Some(link.as_str()))
+            }
+            Condition::Unchanged { last, gaps } => {
+                counted == Some(last.as_str()) && text("_gp") == gaps.as_deref()
+            }
+            Condition::Before(first) => counted.is_none_or(|counted| counted < first.as_str()),
+            Condition::Always => true,
         };
         if !holds {
-            let newest = text("_sa").and_then(|seconds| seconds.parse().ok());
-            return Ok(Answer::Refused(counted.map(|sequence| Seen { sequence, newest })));
+            return Ok(UpdateOutcome::Refused(Progress::from_attributes(text)));
         }
         let row = rows.entry(update.key.clone()).or_default();
         row.extend(update.set.iter().cloned());
+        for (name, value) in &update.set_if_absent {
+            row.entry(name.clone()).or_insert_with(|| value.clone());
+        }
         for (name, amount) in &update.add {
             let before = match row.get(name) {
                 Some(Value::Number(number)) => *number,
@@ -40,7 +48,7 @@ impl Backend for Memory {
             };
             row.insert(name.clone(), Value::Number(before + amount));
         }
-        Ok(Answer::Done)
+        Ok(UpdateOutcome::Applied)
     }
 
     fn snapshots(&self) -> Vec<UsageSnapshot> {

@@ -5,49 +5,61 @@ use serde_dynamo::{AttributeValue, Item};
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
-use crate::{Rules, Token};
+use crate::link::{EVENTS, counted_limit};
+use crate::rules::Rules;
+use crate::{Digest, Link, Position};
 
-/// A change of one bucket that is to be counted.
+/// What one change of a bucket consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// Whose bucket.
+pub struct UsageDelta {
+    /// The bucket's entity.
     pub entity: EntityId,
-    /// Of what.
+    /// The bucket's resource.
     pub resource: Resource,
-    /// Where in the stream.
-    pub token: Token,
-    /// When it was made, which decides about the window.
+    /// Where in the stream the record is.
+    pub position: Position,
+    /// How it joins the changes before and after it.
+    pub link: Link,
+    /// When it was made, which determines the windows.
     pub at: Timestamp,
-    /// Whole tokens consumed per limit, below zero where they were given back; never zero.
+    /// Whole tokens consumed per limit: negative where tokens were returned, never zero.
     pub consumed: Vec<(LimitName, i128)>,
-    /// How many acquires it stands for.
+    /// The number of acquires.
     pub events: i128,
 }
 
-/// What a record means to us.
+/// A stream record, as far as it matters for usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The change, unless there is nothing to count.
-    pub change: Option<Change>,
+    /// What was consumed, possibly nothing; absent if it is no change of a bucket.
+    pub delta: Option<UsageDelta>,
     /// When the record was made.
     pub at: Option<Timestamp>,
-    /// Limits whose names are attributes of the snapshot itself. The Python peer creates such limits; they are left out.
+    /// The number of limits left out because they are named like an attribute of the snapshot. Only the Python peer
+    /// creates such limits.
     pub reserved: u64,
 }
 
-/// Why a record cannot be counted, in words for whoever reads the dead letters.
+/// Why a record cannot be counted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub String);
 
+impl UsageDelta {
+    /// True if there is something to add up, be it that it sums to zero.
+    pub fn counts(&self) -> bool {
+        self.events != 0 || !self.consumed.is_empty()
+    }
+}
+
 impl Reading {
     const NOTHING: Self = Self {
-        change: None,
+        delta: None,
         at: None,
         reserved: 0,
     };
 
-    /// Reads a record. Records of other items and deletions mean nothing; the mapping's filter leaves them out anyway.
+    /// Reads a record. Deletions and records of other items have no delta; the mapping's filter leaves them out anyway.
     pub fn of(record: &EventRecord) -> Result<Self, Malformed> {
         Self::by(Rules::default(), record)
     }
@@ -73,16 +85,21 @@ impl Reading {
         let at = created(record)?;
         let stream = record.event_source_arn.as_deref().unwrap_or_default();
         let number = change.sequence_number.as_deref().unwrap_or_default();
-        let token = Token::by(rules, stream, number).map_err(Malformed)?;
+        let position = Position::by(rules, stream, number).map_err(Malformed)?;
+        let link = Link {
+            before: Digest::of(&change.old_image),
+            after: Digest::of(&change.new_image),
+        };
 
         let (consumed, reserved) = consumed(&change.old_image, &change.new_image)?;
         let events = events(&change.old_image, &change.new_image, &consumed)?;
-        let counts = events != 0 || !consumed.is_empty();
+        let counts = events != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
-            change: counts.then_some(Change {
+            delta: counts.then_some(UsageDelta {
                 entity,
                 resource,
-                token,
+                position,
+                link,
                 at,
                 consumed,
                 events,
@@ -103,7 +120,7 @@ fn text<'a>(item: &'a Item, name: &str) -> Result<&'a str, Malformed> {
 
 fn created(record: &EventRecord) -> Result<Timestamp, Malformed> {
     let millis = record.change.approximate_creation_date_time.timestamp_millis();
-    // An absent time reads as the start of 1970, before there was any stream.
+    // A missing time reads as 1970, before there was any stream.
     if millis > 0 && millis <= Timestamp::MAX.millis() {
         Ok(Timestamp::from_millis(millis))
     } else {
@@ -113,21 +130,21 @@ fn created(record: &EventRecord) -> Result<Timestamp, Malformed> {
     }
 }
 
-/// What each limit's counter went up by, in whole tokens, and how many limits were left out for their names.
+/// The increase of each limit's counter in whole tokens, and how many limits were left out because of their names.
 ///
 /// A limit that is not in the old image counts from zero: the bucket or the limit is new. One that is not in the new image
-/// was dropped and takes nothing back.
+/// was dropped and returns nothing.
 fn consumed(old: &Item, new: &Item) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
     let (mut consumed, mut reserved) = (Vec::new(), 0);
     for (name, value) in new.iter() {
-        let Some(limit) = name.strip_prefix("b_").and_then(|rest| rest.strip_suffix("_tc")) else {
+        let Some(limit) = counted_limit(name) else {
             continue;
         };
         let before = old.get(name).map_or(Ok(0), |value| number(name, value))?;
         let millis = number(name, value)?
             .checked_sub(before)
             .filter(|millis| millis % 1000 == 0)
-            .ok_or_else(|| Malformed(format!("{name} changed by other than whole tokens")))?;
+            .ok_or_else(|| Malformed(format!("{name} did not change by a whole number of tokens")))?;
         let limit = LimitName::from_stored(limit).map_err(|error| Malformed(error.to_string()))?;
         if limit.is_reserved() {
             reserved += 1;
@@ -135,15 +152,15 @@ fn consumed(old: &Item, new: &Item) -> Result<(Vec<(LimitName, i128)>, u64), Mal
             consumed.push((limit, millis / 1000));
         }
     }
-    // The image is a hash map: the order must not depend on it.
+    // The image is a hash map, in no particular order.
     consumed.sort();
     Ok((consumed, reserved))
 }
 
-/// How many acquires a write stands for. Our client counts them in `ev`. The Python peer does not: there, a write that
-/// consumes and moves no slot of ours is one acquire.
+/// The number of acquires in a write. Our client counts them in `ev`. The Python peer does not: a write that consumes and
+/// changes no slot of ours is one acquire.
 fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
-    let count = |item: &Item| item.get("ev").map_or(Ok(0), |value| number("ev", value));
+    let count = |item: &Item| item.get(EVENTS).map_or(Ok(0), |value| number(EVENTS, value));
     let counted = count(new)?.saturating_sub(count(old)?);
     if counted > 0 {
         return Ok(counted);
@@ -155,7 +172,7 @@ fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128
     Ok(i128::from(peers))
 }
 
-/// Beyond this nothing that a bucket holds makes sense, and below it no sum of a batch overflows.
+/// No bucket holds a larger number, and no sum of a batch overflows below it.
 const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
 
 fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
