@@ -2,6 +2,8 @@
 
 use std::error::Error as StdError;
 
+use zae_limiter_function::CallFailure;
+
 use crate::exit::Exit;
 use crate::output::{Format, Terminal};
 
@@ -79,6 +81,17 @@ pub(crate) enum Error {
         problem: String,
     },
 
+    #[error(
+        "stack {stack} has no aggregator; enable it with `zae-limiter deploy -n {stack} --enable-aggregator`"
+    )]
+    NoAggregator { stack: String },
+
+    #[error("the settings of function {function} cannot be read: {problem}")]
+    FunctionSettings { function: String, problem: String },
+
+    #[error("dead letters of {queue} could not be counted: {failure}")]
+    Redrive { queue: String, failure: CallFailure },
+
     #[error("{message}")]
     Local { message: String },
 
@@ -143,7 +156,11 @@ impl Error {
             Self::Usage { .. } | Self::Manifest { .. } | Self::NoRegion | Self::Template { .. } => {
                 Exit::Usage
             }
-            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
+            Self::ArchiveUnavailable { .. }
+            | Self::Redrive {
+                failure: CallFailure::Transient(_),
+                ..
+            } => Exit::Unavailable,
             _ => Exit::Error,
         }
     }
@@ -194,9 +211,18 @@ impl Error {
             Self::NoArchive { .. } => "archive_missing",
             Self::ArchiveDenied { .. } => "denied",
             Self::ArchiveUnavailable { .. } => "unavailable",
+            Self::NoAggregator { .. } => "aggregator_missing",
+            Self::Redrive { failure, .. } => match failure {
+                CallFailure::Transient(_) => "unavailable",
+                CallFailure::Denied(_) => "denied",
+                CallFailure::Rejected(_) => "failed",
+            },
             Self::Io { .. } => "io",
             Self::Internal { .. } => "internal",
-            Self::TableCall { .. } | Self::Local { .. } | Self::Unwritten { .. } => "failed",
+            Self::TableCall { .. }
+            | Self::FunctionSettings { .. }
+            | Self::Local { .. }
+            | Self::Unwritten { .. } => "failed",
         }
     }
 

@@ -1,6 +1,7 @@
 //! `usage`: usage by hour, day, and month.
 
 mod list;
+mod redrive;
 mod summary;
 
 use clap::{Args, Subcommand};
@@ -24,6 +25,16 @@ pub(crate) enum Command {
   zae-limiter usage summary --entity-id user-1 --start 30d
   zae-limiter usage summary --resource gpt-4 --window monthly --output json")]
     Summary(summary::Summary),
+    /// Count the dead letters of the aggregator
+    #[command(
+        long_about = "Count the dead letters of the aggregator.\n\nDelivers the records in its dead-letter queue again, counts \
+                      each exactly once, and deletes the messages. Run it after the cause is fixed; it is safe to run \
+                      again, and while the aggregator runs.",
+        after_help = "Examples:
+  zae-limiter usage redrive --name limiter
+  zae-limiter usage redrive --output json"
+    )]
+    Redrive(redrive::Redrive),
 }
 
 /// Which usage to show.
@@ -69,5 +80,6 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
     match command {
         Command::List(arguments) => list::run(arguments, &context.limiter().await?).await,
         Command::Summary(arguments) => summary::run(arguments, &context.limiter().await?).await,
+        Command::Redrive(arguments) => redrive::run(arguments, context).await,
     }
 }

@@ -1,0 +1,110 @@
+//! `usage redrive`: counting what the aggregator sent to its dead-letter queue.
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use clap::Args;
+use serde::Serialize;
+use zae_limiter::StackName;
+use zae_limiter::stack::{Stack, StackOptions};
+use zae_limiter_aggregator::{DynamoDb, Redriven, Settings};
+use zae_limiter_function::{Budget, CallFailure, Environment, Queue};
+
+use crate::command_output::{CommandOutput, Text};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::{View, grouped};
+
+/// The stack output with the name of the aggregator.
+const FUNCTION_OUTPUT: &str = "AggregatorFunctionName";
+
+#[derive(Debug, Args)]
+pub(crate) struct Redrive {
+    /// Seconds after which to stop; what is left stays in the queue
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(10..=840))]
+    timeout: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    counted: u64,
+    snapshots: u64,
+    kept: Vec<String>,
+}
+
+impl From<Redriven> for Report {
+    fn from(redriven: Redriven) -> Self {
+        Self {
+            counted: redriven.done as u64,
+            snapshots: redriven.snapshots,
+            kept: redriven.kept,
+        }
+    }
+}
+
+impl Text for Report {
+    fn text(&self, _: &View) -> String {
+        let mut lines = vec![format!(
+            "{} dead letters counted, {} snapshots written",
+            grouped(self.counted),
+            grouped(self.snapshots)
+        )];
+        if !self.kept.is_empty() {
+            lines.push(format!("{} stay in the queue:", grouped(self.kept.len() as u64)));
+            lines.extend(self.kept.iter().map(|reason| format!("  {reason}")));
+        }
+        lines.join("\n")
+    }
+}
+
+pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<CommandOutput> {
+    let (name, aws) = (context.name()?, context.location.aws().await?);
+    let function = function_name(&name, &aws).await?;
+    let settings = deployed_settings(&function, &aws).await?;
+    let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), settings.table.clone());
+    let queue = Queue::new(aws_sdk_sqs::Client::new(&aws), settings.dead_letters.clone());
+    let budget = Budget::of(Duration::from_secs(arguments.timeout.into()));
+    let redriven = zae_limiter_aggregator::redrive(&table, &queue, &settings, budget).await;
+    let redriven = redriven.map_err(|failure| Error::Redrive {
+        queue: settings.dead_letters.clone(),
+        failure,
+    })?;
+    let exit = if redriven.kept.is_empty() {
+        Exit::Success
+    } else {
+        Exit::Error
+    };
+    Ok(CommandOutput::new(Report::from(redriven)).with_exit(exit))
+}
+
+async fn function_name(name: &StackName, aws: &SdkConfig) -> Result<String> {
+    let stack = Stack::new(name.clone(), StackOptions::default(), aws);
+    let missing = || zae_limiter::stack::Error::NoSuchStack {
+        stack: name.to_string(),
+    };
+    let status = stack.status().await?.ok_or_else(missing)?;
+    let function = status.outputs.get(FUNCTION_OUTPUT).cloned();
+    function.ok_or_else(|| Error::NoAggregator {
+        stack: name.to_string(),
+    })
+}
+
+/// Windows, retention and queue as the deployed function has them.
+async fn deployed_settings(function: &str, aws: &SdkConfig) -> Result<Settings> {
+    let failed = |problem: String| Error::FunctionSettings {
+        function: function.to_owned(),
+        problem,
+    };
+    let configuration = aws_sdk_lambda::Client::new(aws)
+        .get_function_configuration()
+        .function_name(function)
+        .send()
+        .await
+        .map_err(|error| failed(CallFailure::of(&error).to_string()))?;
+    let variables = configuration
+        .environment
+        .and_then(|environment| environment.variables);
+    let environment = Environment::from_variables(variables.unwrap_or_default());
+    Settings::read(&environment).map_err(|error| failed(error.to_string()))
+}
