@@ -44,7 +44,9 @@ const ALLOWED: [(&str, &[&str]); 12] = [
         "zae-limiter-cli",
         &[
             "zae-limiter",
+            "zae-limiter-aggregator",
             "zae-limiter-archiver",
+            "zae-limiter-function",
             "zae-limiter-report",
             "zae-limiter-template",
         ],
