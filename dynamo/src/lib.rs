@@ -42,13 +42,14 @@
 //! | what a failed call means | [`CallError`], [`Error`] |
 //! | retries within a time budget | [`Budget::retry`] |
 //! | items between the SDK and the schema | [`from_sdk_item`], [`to_sdk_item`] |
-//! | a wrong clock | [`ServerTime`] |
+//! | a wrong clock | [`ServerTime`], [`LocalTime`] |
 //! | consumed capacity | [`CapacityMeter`] |
 //! | randomness that tests can seed | [`Entropy`] |
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
 
 mod batch;
 mod call_error;
+mod clock_offset;
 mod convert;
 mod create;
 #[cfg(feature = "embedded")]
@@ -64,6 +65,7 @@ mod table;
 mod transaction;
 
 pub use call_error::CallError;
+pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;

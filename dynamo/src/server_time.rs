@@ -1,25 +1,36 @@
-//! Noticing a wrong clock by the time that the server's answers carry.
+//! Noticing a wrong clock by the time that the server's responses carry.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::interceptors::BeforeDeserializationInterceptorContextRef;
+use aws_sdk_dynamodb::config::interceptors::{
+    BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+};
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_types::DateTime;
+use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
-use zae_limiter_schema::Timestamp;
 
-/// Smaller differences are left alone: the header has whole seconds, and answers take time.
-const TOLERATED_MILLIS: i64 = 2_000;
+use crate::clock_offset::{ClockOffset, LocalTime};
 
-/// Reads the `Date` header of each answer and keeps by how much this machine's clock is off.
+/// Reads the `Date` header of each response and keeps by how much this machine's clock is off.
 #[derive(Clone)]
 pub struct ServerTime {
-    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    local: Arc<dyn Fn() -> LocalTime + Send + Sync>,
+    judged: Arc<Mutex<ClockOffset>>,
     offset: Arc<AtomicI64>,
+}
+
+/// When an attempt was sent, on the scale of [`LocalTime::elapsed`].
+#[derive(Debug, Clone, Copy)]
+struct Sent(Duration);
+
+impl Storable for Sent {
+    type Storer = StoreReplace<Self>;
 }
 
 impl fmt::Debug for ServerTime {
@@ -31,38 +42,33 @@ impl fmt::Debug for ServerTime {
 }
 
 impl ServerTime {
-    /// Compares answers with what `now` says.
-    pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+    /// Compares responses with what `local` says.
+    pub fn new(local: impl Fn() -> LocalTime + Send + Sync + 'static) -> Self {
         Self {
-            now: Arc::new(now),
+            local: Arc::new(local),
+            judged: Arc::default(),
             offset: Arc::default(),
         }
     }
 
-    /// The same client, whose answers are read.
+    /// The same client, whose responses are read.
     pub fn watch(&self, client: &Client) -> Client {
         Client::from_conf(client.config().to_builder().interceptor(self.clone()).build())
     }
 
-    /// What must be added to this machine's time, in milliseconds: 0 unless it is off by more than two seconds.
+    /// What must be added to this machine's time, in milliseconds: 0 unless it is certainly off by more than two seconds.
     pub fn offset(&self) -> i64 {
         self.offset.load(Ordering::Relaxed)
     }
 
-    fn observe(&self, date: &str) {
+    fn observe(&self, date: &str, sent: Duration) {
         let Ok(moment) = DateTime::from_str(date, Format::HttpDate) else {
             return;
         };
-        let (server, local) = (moment.secs().saturating_mul(1000), (self.now)().millis());
-        // The header is cut to the second: the server's time lies between it and the next one.
-        let behind = server - local;
-        let ahead = local - (server + 1000);
-        let offset = if behind > TOLERATED_MILLIS || ahead > TOLERATED_MILLIS {
-            server + 500 - local
-        } else {
-            0
-        };
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let offset = judged.observe(moment.secs().saturating_mul(1000), sent, (self.local)());
         let before = self.offset.swap(offset, Ordering::Relaxed);
+        drop(judged);
         if offset != 0 && before == 0 {
             tracing::warn!(
                 offset_ms = offset,
@@ -77,14 +83,25 @@ impl Intercept for ServerTime {
         "ServerTime"
     }
 
+    fn read_before_transmit(
+        &self,
+        _: &BeforeTransmitInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        config.interceptor_state().store_put(Sent((self.local)().elapsed));
+        Ok(())
+    }
+
     fn read_before_deserialization(
         &self,
         context: &BeforeDeserializationInterceptorContextRef<'_>,
         _: &RuntimeComponents,
-        _: &mut ConfigBag,
+        config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        if let Some(date) = context.response().headers().get("date") {
-            self.observe(date);
+        let date = context.response().headers().get("date");
+        if let (Some(date), Some(Sent(sent))) = (date, config.load::<Sent>()) {
+            self.observe(date, *sent);
         }
         Ok(())
     }
@@ -92,39 +109,28 @@ impl Intercept for ServerTime {
 
 #[cfg(test)]
 mod tests {
+    use zae_limiter_schema::Timestamp;
+
     use super::*;
 
-    fn watch(local: &str) -> ServerTime {
-        let now = Timestamp::parse(local).unwrap_or_default();
-        ServerTime::new(move || now)
+    fn observed(date: &str) -> i64 {
+        let local = LocalTime {
+            now: Timestamp::parse("2026-01-31T12:01:00Z").unwrap_or_default(),
+            elapsed: Duration::from_secs(7),
+        };
+        let watch = ServerTime::new(move || local);
+        watch.observe(date, local.elapsed);
+        watch.offset()
     }
 
     #[test]
-    fn a_clock_within_two_seconds_is_left_alone() {
-        for local in [
-            "2026-01-31T11:59:58Z",
-            "2026-01-31T12:00:00Z",
-            "2026-01-31T12:00:03Z",
-        ] {
-            let watch = watch(local);
-            watch.observe("Sat, 31 Jan 2026 12:00:00 GMT");
-            assert_eq!(watch.offset(), 0, "{local}");
-        }
-    }
-
-    #[test]
-    fn a_clock_that_is_off_by_more_is_corrected_and_released_when_it_is_right_again() {
-        let watch = watch("2026-01-31T12:01:00Z");
-        watch.observe("Sat, 31 Jan 2026 12:00:00 GMT");
-        assert_eq!(watch.offset(), -59_500);
-        watch.observe("Sat, 31 Jan 2026 12:01:00 GMT");
-        assert_eq!(watch.offset(), 0);
+    fn the_date_of_a_response_shows_how_far_the_clock_is_off() {
+        assert_eq!(observed("Sat, 31 Jan 2026 12:00:00 GMT"), -59_500);
+        assert_eq!(observed("Sat, 31 Jan 2026 12:00:59 GMT"), 0);
     }
 
     #[test]
     fn what_is_no_date_changes_nothing() {
-        let watch = watch("2026-01-31T12:01:00Z");
-        watch.observe("yesterday");
-        assert_eq!(watch.offset(), 0);
+        assert_eq!(observed("yesterday"), 0);
     }
 }

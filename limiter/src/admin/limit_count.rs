@@ -2,8 +2,9 @@
 
 use crate::{Error, Result};
 
-/// The most limits that a level, a bucket or a call may have. More do not fit into the expressions of one write.
-pub const MAX_LIMITS: usize = 32;
+/// The most limits that a level, a bucket or a call may have. More do not fit into the expressions of one write, which must
+/// have room for all of them under new names beside the old ones.
+pub const MAX_LIMITS: usize = 28;
 
 pub(crate) fn check_limit_count(field: &'static str, count: usize) -> Result<()> {
     if count <= MAX_LIMITS {
@@ -21,8 +22,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
     use zae_limiter_schema::bucket::{
-        Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Incarnation, Scalar,
-        Slot, SlotBefore, SlotIndex, TtlRule,
+        Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image,
+        Incarnation, Scalar, Sharing, Slot, SlotBefore, SlotIndex, TtlRule,
     };
     use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Timestamp};
 
@@ -32,6 +33,8 @@ mod tests {
     /// DynamoDB's bounds of an expression: its length, and its operators and functions.
     const MOST_BYTES: usize = 4096;
     const MOST_OPERATORS: usize = 300;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
     fn limits(capacity: u64) -> LimitSet {
         let limits =
@@ -73,71 +76,185 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_writes_of_a_bucket_with_the_most_limits_fit_into_expressions() {
-        let now = Timestamp::from_seconds(1_700_000_000);
-        let (old, new) = (limits(100), limits(200));
-        let terms =
-            |limits: &LimitSet| BucketConfig::new(limits.clone(), None, false, TtlRule::from_multiplier(7));
-        let (before, after) = (terms(&old), terms(&new));
-        let batch = |debit: i128| {
-            let mut batch = Batch {
-                acquires: 1,
-                ..Batch::default()
-            };
-            for name in old.names() {
-                batch.add(
-                    name,
-                    Demand {
-                        debit,
-                        ..Demand::default()
-                    },
-                );
-            }
-            batch
+    fn renamed(capacity: u64) -> LimitSet {
+        let limits =
+            (0..MAX_LIMITS).map(|number| Limit::per_minute(format!("renamed-{number}"), capacity).unwrap());
+        LimitSet::new(limits).unwrap()
+    }
+
+    fn config(limits: &LimitSet, parent: bool) -> BucketConfig {
+        let parent = parent.then(|| "parent-1".parse().unwrap());
+        let cascade = parent.is_some();
+        BucketConfig::new(limits.clone(), parent, cascade, TtlRule::from_multiplier(7))
+    }
+
+    /// Everything that can be asked of every limit at once.
+    fn batch(limits: &LimitSet, demand: Demand) -> Batch {
+        let mut batch = Batch {
+            acquires: 1,
+            ..Batch::default()
         };
-        let key = || BucketKey {
+        limits.names().for_each(|name| batch.add(name, demand));
+        batch
+    }
+
+    fn key() -> BucketKey {
+        BucketKey {
             entity: "user-1".parse().unwrap(),
             resource: "gpt-4".parse().unwrap(),
-        };
-        let slot = |before: SlotBefore| Slot {
+        }
+    }
+
+    fn slot(before: SlotBefore) -> Slot {
+        Slot {
             index: SlotIndex::new(1),
             before,
-            number: i128::from(now.millis()),
+            number: i128::from(NOW.millis()) + 1,
+        }
+    }
+
+    fn write(evaluation: &Evaluation<'_>, batch: &Batch, before: SlotBefore) -> Option<BucketWrite> {
+        evaluation.write(key(), batch, slot(before), Incarnation::from_random(1))
+    }
+
+    fn image(item: &Attributes) -> Image {
+        match item.decode() {
+            Ok(Decoded::Bucket(image)) => image,
+            other => panic!("no bucket: {other:?}"),
+        }
+    }
+
+    /// A bucket with these limits, all slots in use, and as many slots of an earlier release as one write removes.
+    fn bucket(before: &BucketConfig, taken: i128) -> Attributes {
+        let demand = Demand {
+            debit: taken,
+            ..Demand::default()
         };
-        let incarnation = || Incarnation::from_random(1);
-        // A bucket that is full again by then, one that is not, and calls that can or cannot do without the refill.
-        for (first, second) in [
-            (1_000, 1_000),
-            (90_000, 1_000),
-            (90_000, 15_000),
-            (99_000, 12_000),
+        let create = Evaluation::create(before, NOW);
+        let create = write(&create, &batch(before.limits(), demand), SlotBefore::Empty).unwrap();
+        assert_write_fits("create", &create);
+        let mut item = Attributes::default().apply(&create.statement()).unwrap();
+        let old = || Scalar::Number(i128::from(NOW.millis()) - 3_600_000);
+        for number in 0..16 {
+            item.insert(Attr::parse(&format!("o_aa{number:02}")), old());
+        }
+        for index in SlotIndex::all() {
+            item.insert(Attr::Slot(index), old());
+        }
+        item
+    }
+
+    fn assert_write_fits(what: &str, write: &BucketWrite) {
+        let parts = Update::from(write).into_parts();
+        assert_fits(&format!("the update of {what}"), &parts.update);
+        assert_fits(
+            &format!("the condition of {what}"),
+            &parts.condition.unwrap_or_default(),
+        );
+    }
+
+    #[test]
+    fn forty_limits_would_not_fit_under_other_names() {
+        let some = |prefix: &str| {
+            let limits = (0..40).map(|number| Limit::per_minute(format!("{prefix}-{number}"), 100).unwrap());
+            config(&LimitSet::new(limits).unwrap(), true)
+        };
+        let (before, after) = (some("limit"), some("renamed"));
+        let demand = Demand {
+            debit: 1_000,
+            ..Demand::default()
+        };
+        let create = Evaluation::create(&before, NOW);
+        let create = write(&create, &batch(before.limits(), demand), SlotBefore::Empty).unwrap();
+        let item = Attributes::default().apply(&create.statement()).unwrap();
+        let seen = image(&item);
+        let change = Evaluation::parameters(&seen, &after, NOW.plus_millis(1));
+        let change = write(&change, &batch(after.limits(), demand), SlotBefore::Any).unwrap();
+        assert!(Update::from(&change).into_parts().update.len() > MOST_BYTES);
+    }
+
+    #[test]
+    fn every_write_of_a_bucket_with_the_most_limits_fits_into_expressions() {
+        let own = SlotBefore::Own(i128::from(NOW.millis()) - 3_600_000);
+        let mut writes = 0;
+        // A bucket that is full by then and one that is not, and calls that can or cannot do without the refill.
+        for (taken, debit, later) in [
+            (1_000, 1_000, 7_001),
+            (90_000, 1_000, 7_001),
+            (90_000, 15_000, 7_001),
+            (99_000, 12_000, 7_001),
+            (50_000, 10_000, 60_001),
         ] {
-            let create = Evaluation::create(&before, now)
-                .write(key(), &batch(first), slot(SlotBefore::Empty), incarnation())
-                .unwrap();
-            let mut item = Attributes::default().apply(&create.statement()).unwrap();
-            // As many slots of an earlier release as one write removes.
-            for number in 0..16 {
-                let old = Scalar::Number(i128::from(now.millis()) - 3_600_000);
-                item.insert(Attr::parse(&format!("o_aa{number:02}")), old);
+            let before = config(&limits(100), true);
+            let item = bucket(&before, taken);
+            let image = image(&item);
+            let now = NOW.plus_millis(later);
+            let demands = [(debit, 0, 0), (debit, 500, 0), (debit, 500, 700), (0, 500, 700)];
+            for (debit, adjust, credit) in demands {
+                let demand = Demand {
+                    debit,
+                    adjust,
+                    credit,
+                    recount: -1,
+                };
+                for changed in [
+                    before.clone(),
+                    config(&limits(200), false),
+                    config(&renamed(200), false),
+                ] {
+                    let asked = batch(changed.limits(), demand);
+                    let evaluations = if changed == before {
+                        let live = Evaluation::live(&image, &changed, now);
+                        vec![
+                            live.clone(),
+                            live.clone().with_sharing(Sharing::Shared),
+                            live.with_sharing(Sharing::SharedAndStale),
+                        ]
+                    } else {
+                        vec![Evaluation::parameters(&image, &changed, now)]
+                    };
+                    for evaluation in evaluations {
+                        for slot in [own, SlotBefore::Empty, SlotBefore::Any] {
+                            let Some(write) = write(&evaluation, &asked, slot) else {
+                                continue;
+                            };
+                            assert_write_fits(&format!("{:?}", write.kind), &write);
+                            writes += 1;
+                        }
+                    }
+                }
             }
-            let Ok(Decoded::Bucket(image)) = item.decode() else {
-                panic!("no bucket: {item:?}")
-            };
-            let later = now.plus_millis(7_001);
-            let own = || slot(SlotBefore::Own(i128::from(now.millis())));
-            let live = Evaluation::live(&image, &before, later)
-                .write(key(), &batch(second), own(), incarnation())
-                .unwrap();
-            let changed = Evaluation::parameters(&image, &after, later)
-                .write(key(), &batch(second), own(), incarnation())
-                .unwrap();
-            for (what, write) in [("create", create), ("live", live), ("parameters", changed)] {
-                let parts = Update::from(&write).into_parts();
-                let condition = parts.condition.unwrap_or_default();
-                assert_fits(&format!("the update of {what}"), &parts.update);
-                assert_fits(&format!("the condition of {what}"), &condition);
+        }
+        assert!(writes > 200, "{writes}");
+    }
+
+    #[test]
+    fn a_bucket_whose_limits_were_all_renamed_is_still_written() {
+        let (before, after) = (config(&limits(100), true), config(&renamed(100), true));
+        let item = bucket(&before, 90_000);
+        let demand = Demand {
+            debit: 1_000,
+            adjust: 100,
+            credit: 200,
+            recount: -1,
+        };
+        let asked = batch(after.limits(), demand);
+        let now = NOW.plus_millis(1_001);
+        let seen = image(&item);
+        let change = Evaluation::parameters(&seen, &after, now);
+        let change = write(&change, &asked, SlotBefore::Any).unwrap();
+        let item = item.apply(&change.statement()).unwrap();
+        // The old limits leave when they are full; until then each write refills them too.
+        let seen = image(&item);
+        assert_eq!(seen.limits.len(), 2 * MAX_LIMITS);
+        for later in [1_002, 2_003, 30_001, 60_001, 600_001] {
+            let live = Evaluation::live(&seen, &after, NOW.plus_millis(later));
+            for sharing in [Sharing::Alone, Sharing::Shared, Sharing::SharedAndStale] {
+                let live = live.clone().with_sharing(sharing);
+                let slot = SlotBefore::Own(i128::from(NOW.millis()));
+                if let Some(write) = write(&live, &asked, slot) {
+                    assert_write_fits(&format!("{:?} after {later} ms", write.kind), &write);
+                }
             }
         }
     }

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
-use zae_limiter_dynamo::{Entropy, ServerTime, Table};
+use zae_limiter_dynamo::{Entropy, LocalTime, ServerTime, Table};
 use zae_limiter_schema::{EntityId, Principal, Resource, StackName, Timestamp};
 
 use crate::config::cache::{CacheLimits, CacheStats, ConfigCache};
@@ -95,7 +95,10 @@ impl Repository {
     pub(crate) fn new(setup: Setup) -> Self {
         let embedded = setup.connected.aws.is_none();
         let clock = setup.clock.clone();
-        let dates = ServerTime::new(move || clock.now());
+        let dates = ServerTime::new(move || LocalTime {
+            now: clock.now(),
+            elapsed: clock.elapsed(),
+        });
         let table = Table {
             // Every answer shows the server's time, so that a wrong clock is known before it decides anything. An
             // embedded store has no time of its own.

@@ -13,7 +13,8 @@ use super::shared::Shared;
 use crate::status::{LimitStatus, RateLimitExceeded};
 use crate::{Error, Result};
 
-/// So many buckets have a share. Beyond that, those that are full again make room, and without room nothing is admitted.
+/// At most this many buckets have a share. Beyond that, those that are full again make room, and without room nothing is
+/// admitted from a new one.
 const MOST_SHARED: usize = 10_000;
 
 /// The part of every limit that is this process's own.
@@ -127,9 +128,13 @@ impl OutageShare {
         if statuses.iter().any(|status| status.exceeded) {
             return Taken::TooLittle(statuses);
         }
-        if buckets.len() + after.len() > MOST_SHARED {
+        let has_room = |buckets: &BTreeMap<BucketKey, Shares>| {
+            let new = after.iter().filter(|(key, _)| !buckets.contains_key(key));
+            buckets.len() + new.count() <= MOST_SHARED
+        };
+        if !has_room(&buckets) {
             buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));
-            if buckets.len() + after.len() > MOST_SHARED {
+            if !has_room(&buckets) {
                 return Taken::NoRoom;
             }
         }
@@ -260,4 +265,41 @@ impl Drop for OutagePortion {
 
 fn millis(time: Duration) -> i128 {
     i128::try_from(time.as_millis()).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn asked(number: usize) -> Asked {
+        let limit = Limit::per_minute("rpm", 100).unwrap();
+        Asked {
+            key: BucketKey {
+                entity: format!("user-{number}").parse().unwrap(),
+                resource: "gpt-4".parse().unwrap(),
+            },
+            amounts: vec![(limit.name().clone(), 1_000)],
+            limits: LimitSet::new([limit]).unwrap(),
+        }
+    }
+
+    #[test]
+    fn without_room_for_new_buckets_those_that_have_a_share_are_still_admitted() {
+        let share = OutageShare::among(NonZeroU32::MIN);
+        let now = Duration::ZERO;
+        for number in 0..MOST_SHARED {
+            assert!(matches!(share.take(&[asked(number)], now), Taken::All));
+        }
+        assert!(matches!(share.take(&[asked(MOST_SHARED)], now), Taken::NoRoom));
+        assert!(matches!(share.take(&[asked(7)], now), Taken::All));
+        assert!(matches!(share.take(&[asked(7), asked(8)], now), Taken::All));
+        let half_new = [asked(7), asked(MOST_SHARED)];
+        assert!(matches!(share.take(&half_new, now), Taken::NoRoom));
+        // A minute later all are full again and make room.
+        let later = Duration::from_secs(60);
+        assert!(matches!(share.take(&half_new, later), Taken::All));
+        assert_eq!(share.buckets().len(), 2);
+    }
 }

@@ -243,7 +243,7 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
     let limiter = RateLimiter::embedded().await.unwrap();
     let refused = limiter.set_system_defaults(limits(most + 1)).await.unwrap_err();
     assert!(
-        matches!(&refused, Error::Invalid { field: "limits", rule, .. } if rule.contains("at most 32")),
+        matches!(&refused, Error::Invalid { field: "limits", rule, .. } if rule.contains("at most 28")),
         "{refused}"
     );
     let refused = limiter
@@ -264,5 +264,5 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
         acquire = acquire.consume(format!("limit-{number}"), 1);
     }
     acquire.await.unwrap().commit().await.unwrap();
-    assert_eq!(limiter.available("user-1", "gpt-4").await.unwrap()["limit-31"], 9);
+    assert_eq!(limiter.available("user-1", "gpt-4").await.unwrap()["limit-27"], 9);
 }

@@ -11,6 +11,9 @@ use crate::{LimitName, Timestamp};
 /// A settle on a full bucket also holds if the last refill was up to this part of the elapsed time ago.
 const RELAXED_PARTS: [i128; 3] = [4, 16, 64];
 
+/// Beyond this many limits, those on their way out included, there is no room for such alternatives in the condition.
+const MAX_RELAXED_LIMITS: usize = 32;
+
 /// How many slots of an earlier release one write removes, to keep the expression short.
 const MAX_LEGACY_REMOVED: usize = 12;
 
@@ -235,7 +238,7 @@ impl Evaluation<'_> {
     /// If every row is full, how long ago the last refill may be for that to hold whatever happened before it.
     fn relaxed(&self, image: &Image, batch: &Batch, rows: &[Row]) -> Vec<Relaxed> {
         let full = |row: &Row| matches!(row.form, RowForm::Full { .. } | RowForm::Drop { .. });
-        if !rows.iter().all(full) {
+        if rows.len() > MAX_RELAXED_LIMITS || !rows.iter().all(full) {
             return Vec::new();
         }
         let parts = RELAXED_PARTS
