@@ -38,6 +38,9 @@ pub enum CallError {
     /// No connection, no answer in time, or the service failed. The request may have been carried out. Transient.
     #[error("{0}")]
     Unavailable(String),
+    /// The request never left the process: the connection was refused, or credentials could not be fetched. Transient.
+    #[error("{0}")]
+    NotSent(String),
     /// Another process has locked the embedded store's file. The request was not carried out. Transient.
     #[error("another process holds {}", .0.display())]
     FileHeld(PathBuf),
@@ -48,7 +51,11 @@ impl CallError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::Conflict(_) | Self::Throttled(_) | Self::Unavailable(_) | Self::FileHeld(_)
+            Self::Conflict(_)
+                | Self::Throttled(_)
+                | Self::Unavailable(_)
+                | Self::NotSent(_)
+                | Self::FileHeld(_)
         )
     }
 
@@ -158,8 +165,14 @@ where
                 CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
                     CallError::Denied(text)
                 }
-                _ => CallError::Unavailable(text),
+                _ => CallError::NotSent(text),
             };
+        }
+        // Only opening a connection is ever refused.
+        if let Some(io) = current.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::ConnectionRefused
+        {
+            return CallError::NotSent(text);
         }
         cause = current.source();
     }
@@ -225,11 +238,26 @@ mod tests {
             SdkError::dispatch_failure(aws_smithy_runtime_api::client::result::ConnectorError::io(
                 cause.into(),
             ));
-        let CallError::Unavailable(text) = CallError::from(&error) else {
-            panic!("not unavailable")
+        let CallError::NotSent(text) = CallError::from(&error) else {
+            panic!("not refused")
         };
         assert!(text.ends_with("connection refused"), "{text}");
         assert!(!text.contains('{'), "{text}");
+    }
+
+    #[test]
+    fn a_connection_that_broke_may_have_carried_the_request() {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, TimedOut, UnexpectedEof};
+
+        for kind in [ConnectionReset, BrokenPipe, UnexpectedEof, TimedOut] {
+            let cause = std::io::Error::from(kind);
+            let error: SdkError<aws_sdk_dynamodb::operation::get_item::GetItemError, HttpResponse> =
+                SdkError::dispatch_failure(aws_smithy_runtime_api::client::result::ConnectorError::io(
+                    cause.into(),
+                ));
+            let failed = CallError::from(&error);
+            assert!(matches!(failed, CallError::Unavailable(_)), "{kind:?}");
+        }
     }
 
     #[test]

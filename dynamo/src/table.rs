@@ -71,6 +71,15 @@ impl Table {
         answer.item.map(from_sdk_item).transpose()
     }
 
+    /// The item with this key, asked for once and without a timeout. For finding out whether the table responds.
+    pub async fn get_once(&self, key: &Key) -> Result<Option<Item>> {
+        let request = self.client.get_item().table_name(self.name.as_str());
+        match request.set_key(Some(to_sdk_key(key))).send().await {
+            Ok(answer) => answer.item.map(from_sdk_item).transpose(),
+            Err(error) => Err(self.failed("GetItem", CallError::from(&error))),
+        }
+    }
+
     /// Writes one item, with retries. `Ok(false)` means that the condition was false.
     pub async fn update(&self, update: Update) -> Result<bool> {
         let request = self.update_request(update.into_parts());

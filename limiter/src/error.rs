@@ -369,6 +369,7 @@ mod tests {
             CallError::Conflict("text".to_owned()),
             CallError::Throttled("text".to_owned()),
             CallError::Unavailable("text".to_owned()),
+            CallError::NotSent("text".to_owned()),
             CallError::FileHeld("limiter.db".into()),
         ] {
             let error = from_call(cause);

@@ -26,7 +26,7 @@ pub use admin::{
     Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, NewEntity,
     Repository, ResourceCapacity, UsageQuery, UsageSummary,
 };
-pub use bucket::{LimiterStats, Shutdown, Unwritten};
+pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::Builder;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::MAX_PARENTS;

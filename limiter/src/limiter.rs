@@ -162,6 +162,11 @@ impl RateLimiter {
     /// the process ends: a lease that was dropped is given back in the background. A lease that is still held then can
     /// be committed or rolled back later, but takes no more.
     ///
+    /// It returns as soon as everything is written. While the table does not respond it waits for calls at most the
+    /// [time budget](crate::Builder::time_budget), for adjustments and refunds after that at most the
+    /// [settle budget](crate::Builder::settle_budget), and for nothing else: with none of them to be written, it takes no
+    /// longer than the time budget.
+    ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};
     ///

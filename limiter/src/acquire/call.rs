@@ -258,11 +258,20 @@ impl Buckets {
         .await
     }
 
-    /// The result, or that there was none within the time budget.
+    /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
     pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let budget = self.shared().settings.time_budget;
-        let late = |_| Err(self.shared().unavailable("no answer within the time budget"));
-        tokio::time::timeout(budget, work).await.unwrap_or_else(late)
+        let shared = self.shared();
+        let (budget, started) = (shared.settings.time_budget, shared.clock.elapsed());
+        let work = async {
+            shared.check_breaker().await?;
+            work.await
+        };
+        let late = |_| Err(shared.unavailable("no answer within the time budget"));
+        let result = tokio::time::timeout(budget, work).await.unwrap_or_else(late);
+        if result.as_ref().is_err_and(Error::is_unavailable) {
+            shared.suspect(started);
+        }
+        result
     }
 
     /// One try, within the time budget.

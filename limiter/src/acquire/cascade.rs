@@ -73,12 +73,12 @@ impl Round {
         }
         let mut failure = None;
         for (index, answer) in answers {
-            match answer.await {
-                Ok(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
-                Ok(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
-                Ok(Outcome::Failed(error)) => failure = Some(error),
+            match answer.outcome().await {
+                Some(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
+                Some(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
+                Some(Outcome::Failed(error)) => failure = Some(error),
                 // The runtime that worked on the queue is gone.
-                Err(_) => {
+                None => {
                     failure = Some(
                         charges[index]
                             .queue

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, RetryAfter,
 };
@@ -11,7 +10,7 @@ use zae_limiter_schema::{EntityId, LimitName, LimitSet, Resource};
 use crate::bucket::BucketQueue;
 use crate::bucket::Buckets;
 use crate::bucket::Grant;
-use crate::bucket::{Deltas, Outcome};
+use crate::bucket::{Answer, Deltas, Turn};
 use crate::config::MAX_PARENTS;
 use crate::config::cache::BucketImage;
 use crate::status::LimitStatus;
@@ -30,9 +29,21 @@ pub(super) struct Charge {
 
 impl Charge {
     /// Queues what is asked. Asked `anew` it is refused only after another look at the bucket.
-    pub(super) fn ask(&self, anew: bool) -> Result<oneshot::Receiver<Outcome<Grant>>> {
+    pub(super) fn ask(&self, anew: bool) -> Result<Answer> {
         self.queue
             .acquire(self.amounts.clone(), self.config.clone(), self.given, anew)
+    }
+
+    /// Joins those who wait for tokens of this bucket.
+    pub(super) fn join_line(&self, arrival: u64) -> Result<Turn> {
+        let turn = self.queue.line().join(arrival, &self.amounts);
+        turn.ok_or_else(|| self.queue.wait_queue_full())
+    }
+
+    /// True if by the last image there is enough for all of this.
+    pub(super) fn fits(&self, batch: &Batch) -> bool {
+        let image = self.queue.image();
+        self.evaluation(image.as_deref()).fits(batch)
     }
 
     fn batch(&self) -> Batch {

@@ -1,26 +1,28 @@
-//! Waiting for tokens: first come first served, at every charge that is short of them.
+//! Waiting for tokens: first come, first served, at every bucket that is short of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use zae_limiter_schema::bucket::RetryAfter;
 
 use super::call::Checked;
 use super::charge::Charge;
 use super::lease::Lease;
-use crate::bucket::Buckets;
-use crate::bucket::Turn;
-use zae_limiter_schema::bucket::RetryAfter;
-
+use crate::bucket::{Buckets, Call, Turn};
 use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
 /// More patience than this is no different from it, and a moment that far ahead can still be told.
 const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
+/// A wait is made longer by up to one part in this many, so that processes do not all come back at once.
+const JITTER: u32 = 100;
+const MAX_JITTER: Duration = Duration::from_millis(100);
 
-/// Tries again when the tokens should be there. Whoever waits stands in line at the entity's own bucket and, while a
-/// parent is what takes longest, at that parent's, together with the parent's other children.
+/// Asks like everybody else; only one that is refused waits, and one that finds others waiting. Whoever waits has a place
+/// at the entity's own bucket and, while a parent is what takes longest, at that parent's, together with the parent's
+/// other children. When its turn comes it asks again, and calls those behind it along who fit as well.
 pub(super) async fn acquire_within(
     buckets: &Arc<Buckets>,
     checked: &Checked,
@@ -36,29 +38,28 @@ pub(super) async fn acquire_within(
         arrival,
         turns: BTreeMap::new(),
         short: None,
+        due: None,
     };
-    loop {
-        let tried = match waiting.stand_in_line().await {
-            Ok(None) => buckets.acquire_now(checked).await,
-            Ok(Some(refused)) => return Err(Error::RateLimitExceeded(Box::new(refused))),
-            Err(error) => Err(error),
-        };
-        let refused = match tried {
-            Err(Error::RateLimitExceeded(refused)) => refused,
-            Err(error) if error.is_unavailable() => {
-                // Nobody behind would be told anything else, only later.
-                waiting.turns.values().for_each(|turn| turn.send_away(&error));
-                return Err(error);
-            }
+    let others_wait = charges
+        .iter()
+        .any(|charge| !charge.amounts.is_empty() && !charge.queue.line().is_empty());
+    if !others_wait {
+        match buckets.acquire_now(checked).await {
+            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
             other => return other,
-        };
-        match refused.retry_after() {
-            RetryAfter::After(wait) if Instant::now() + wait <= deadline => {
-                if waiting.keep_places(&refused) {
-                    waiting.sleep(wait).await?;
-                }
-            }
-            _ => return Err(Error::RateLimitExceeded(refused)),
+        }
+    }
+    loop {
+        if let Some(refused) = waiting.stand_in_line().await? {
+            return Err(Error::RateLimitExceeded(Box::new(refused)));
+        }
+        if waiting.is_behind() {
+            continue;
+        }
+        waiting.call_along();
+        match buckets.acquire_now(checked).await {
+            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
+            other => return other,
         }
     }
 }
@@ -70,34 +71,46 @@ struct Waiting<'a> {
     deadline: Instant,
     /// Its place among all who wait.
     arrival: u64,
-    /// The places in line, by charge, each the first there.
+    /// The places in line, by charge.
     turns: BTreeMap<usize, Turn>,
     /// The charge that takes longest.
     short: Option<usize>,
+    /// When its tokens should be there, by the last refusal.
+    due: Option<Instant>,
 }
 
 impl Waiting<'_> {
-    /// Waits for its turn wherever others wait, from the entity's own bucket up. A refusal if there is no turn in time.
+    /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
+    /// refusal if there is no turn in time.
     async fn stand_in_line(&mut self) -> Result<Option<RateLimitExceeded>> {
         let charges = self.charges;
         for (index, charge) in charges.iter().enumerate() {
             let joins = index == 0 || self.short == Some(index) || !charge.queue.line().is_empty();
-            if self.turns.contains_key(&index) || charge.amounts.is_empty() || !joins {
+            let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
+            if has_turn || charge.amounts.is_empty() || !joins {
                 continue;
             }
             // Everybody takes places from below, so that nobody holds one that another needs while waiting for his.
-            drop(self.turns.split_off(&index));
-            let mut turn = charge.queue.line().join(self.arrival, &charge.amounts);
+            drop(self.turns.split_off(&(index + 1)));
+            let mut turn = match self.turns.remove(&index) {
+                Some(turn) => turn,
+                None => charge.join_line(self.arrival)?,
+            };
             let come = tokio::select! {
                 biased;
                 come = tokio::time::timeout_at(self.deadline, turn.comes()) => come,
                 error = self.buckets.closing() => return Err(error),
             };
             match come {
-                Ok(come) => come?,
+                Ok(Call::Turn) => {}
+                // Whoever called it along has seen that the tokens are there.
+                Ok(Call::Along) => self.due = None,
                 Err(_) => return Ok(self.refusal_behind(index, &turn)),
             }
             self.turns.insert(index, turn);
+        }
+        if let Some(due) = self.due.take() {
+            self.sleep_until(due).await?;
         }
         Ok(None)
     }
@@ -118,23 +131,47 @@ impl Waiting<'_> {
         is_short.then_some(refused)
     }
 
-    /// Leaves all places but its own and the one where it waits. False if it has no place there yet.
-    fn keep_places(&mut self, refused: &RateLimitExceeded) -> bool {
+    /// Keeps its own place and the one where it waits, and leaves all others. The error, if its tokens will not be there
+    /// in time.
+    fn refused(&mut self, refused: Box<RateLimitExceeded>) -> Result<()> {
+        let due = match refused.retry_after() {
+            RetryAfter::After(wait) if Instant::now() + wait <= self.deadline => Instant::now() + wait,
+            _ => return Err(Error::RateLimitExceeded(refused)),
+        };
         let longest = refused.primary_violation().map(|status| &status.entity);
-        self.short = self
+        let short = self
             .charges
             .iter()
             .position(|charge| Some(&charge.queue.key().entity) == longest);
-        let short = self.short;
         self.turns.retain(|index, _| *index == 0 || Some(*index) == short);
-        short.is_none_or(|index| self.turns.contains_key(&index))
+        self.turns.values_mut().for_each(Turn::step_back_unless_first);
+        (self.short, self.due) = (short, Some(due));
+        Ok(())
     }
 
-    async fn sleep(&self, time: Duration) -> Result<()> {
+    /// True if somebody who came earlier has joined the line since its turn began: that one goes first.
+    fn is_behind(&mut self) -> bool {
+        self.turns.values().any(Turn::is_waiting)
+    }
+
+    /// Those behind it who fit as well ask with it.
+    fn call_along(&self) {
+        for (index, turn) in &self.turns {
+            let charge = &self.charges[*index];
+            turn.call_along(|batch| charge.fits(batch));
+        }
+    }
+
+    async fn sleep_until(&mut self, due: Instant) -> Result<()> {
+        let wait = due.saturating_duration_since(Instant::now());
+        let jitter = (wait / JITTER).min(MAX_JITTER);
+        let due = due + self.buckets.shared().entropy.up_to(jitter);
         tokio::select! {
             biased;
-            () = tokio::time::sleep(time) => Ok(()),
-            error = self.buckets.closing() => Err(error),
+            () = tokio::time::sleep_until(due.min(self.deadline)) => {}
+            error = self.buckets.closing() => return Err(error),
         }
+        self.turns.values_mut().for_each(Turn::step_back_unless_first);
+        Ok(())
     }
 }

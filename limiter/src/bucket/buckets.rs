@@ -4,18 +4,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{
     BucketConfig, BucketKey, ClientTag, SlotIndex, WRITE_UNIT_BYTES, estimated_bytes,
 };
 
 use super::bounded_map::{BoundedMap, Capacity};
+use super::breaker::Breaker;
 use super::in_flight::{InFlight, InFlightGuard};
 use super::outage_share::OutageShare;
 use super::queue::BucketQueue;
-use super::shared::Shared;
-use super::stats::{Counters, LimiterStats, Shutdown};
+use super::shared::{MAX_BACKGROUND_RETRIES, Shared};
+use super::stats::{BreakerState, Counters, LimiterStats, Shutdown};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
 use crate::store::Store;
@@ -55,6 +57,10 @@ impl Buckets {
             .map(|processes| Arc::new(OutageShare::among(processes)));
         let shared = Shared {
             share,
+            breaker: Mutex::new(Breaker::new(settings.time_budget)),
+            breaker_open: watch::Sender::new(false),
+            background_retries: Arc::new(Semaphore::new(MAX_BACKGROUND_RETRIES)),
+            closing: AtomicBool::new(false),
             store,
             cache,
             clock,
@@ -154,13 +160,43 @@ impl Buckets {
         )
     }
 
-    /// Refuses further acquires, waits until nothing is under way any more, and tells what could not be written.
+    /// Refuses further acquires, waits until nothing is under way any more, and tells what could not be written. Calls
+    /// have the time budget to end, changes after that at most the settle budget.
     pub(crate) async fn shut_down(&self) -> Shutdown {
+        let (calls, settle) = (
+            self.shared.settings.time_budget,
+            self.shared.settings.settle_budget,
+        );
         self.closed.send_replace(true);
         // None has more time than that; one that nobody polls any more is not waited for.
-        let _ = tokio::time::timeout(self.shared.settings.time_budget, self.calls.none()).await;
-        self.settled().await;
+        let _ = tokio::time::timeout(calls, self.calls.none()).await;
+        self.shared.closing.store(true, Ordering::Relaxed);
+        self.shared.hurry_probe();
+        self.everywhere(BucketQueue::look_again);
+        let end = Instant::now() + settle;
+        if tokio::time::timeout(calls.min(settle), self.settled())
+            .await
+            .is_ok()
+        {
+            return self.report();
+        }
+        // Only changes are worth more time: a write in doubt can do no harm but take too much.
+        self.everywhere(BucketQueue::rest);
+        if self.undone(BucketQueue::has_changes).is_empty() {
+            return self.report();
+        }
+        if tokio::time::timeout_at(end, self.settled()).await.is_err() {
+            let error = self
+                .shared
+                .unavailable("the limiter was shut down before the table responded");
+            self.everywhere(|queue| queue.give_up(&error));
+        }
         self.report()
+    }
+
+    fn everywhere(&self, act: impl Fn(&Arc<BucketQueue>)) {
+        let all = self.map().all();
+        all.iter().for_each(act);
     }
 
     /// Waits until no queue is worked on any more and none is left undone.
@@ -201,6 +237,14 @@ impl Buckets {
     }
 
     pub(crate) fn stats(&self) -> LimiterStats {
+        let (breaker, breaker_opened) = {
+            let breaker = self.shared.breaker();
+            let state = match breaker.open() {
+                Some(_) => BreakerState::Open,
+                None => BreakerState::Closed,
+            };
+            (state, breaker.opened())
+        };
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let counters = &self.shared.counters;
         LimiterStats {
@@ -211,6 +255,8 @@ impl Buckets {
             refill_went_back: count(&counters.refill_went_back),
             clock_offset_ms: self.shared.store.clock_offset(),
             buckets: self.map().len() as u64,
+            breaker,
+            breaker_opened,
         }
     }
 }

@@ -8,8 +8,13 @@
 //! The image only chooses the write and may refuse; the server's condition admits. A refused write returns the current
 //! image, from which the next write is made. A write without an answer is sent again unchanged: the client's slot on the
 //! item shows whether it happened.
+//!
+//! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`availability`]). Calls
+//! that wait for tokens stand in the bucket's [`wait_queue`].
 
+mod availability;
 mod bounded_map;
+mod breaker;
 mod buckets;
 mod grant;
 mod in_flight;
@@ -22,12 +27,12 @@ mod stats;
 mod wait_queue;
 mod worker;
 
-pub use stats::{LimiterStats, Shutdown, Unwritten};
+pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 
 pub(crate) use buckets::Buckets;
 pub(crate) use grant::Grant;
 pub(crate) use outage_share::{Asked, OutagePortion, OutageShare};
-pub(crate) use queue::BucketQueue;
+pub(crate) use queue::{Answer, BucketQueue};
 pub(crate) use request::{Deltas, Outcome};
 pub(crate) use shared::Shared;
-pub(crate) use wait_queue::Turn;
+pub(crate) use wait_queue::{Call, Turn};

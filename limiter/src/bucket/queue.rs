@@ -11,12 +11,16 @@ use super::grant::Grant;
 use super::request::{Deltas, Outcome, Request, RequestKind};
 use super::shared::Shared;
 use super::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
-use super::wait_queue::WaitQueue;
+use super::wait_queue::{MAX_WAITING, WaitQueue};
 use super::worker;
 use crate::{Error, Result};
 
-/// More calls than this do not wait for one bucket at a time.
+/// At most this many calls wait for one bucket at a time.
 const MOST_WAITING: usize = 10_000;
+/// Beside them this many adjustments and refunds.
+const MOST_CHANGES: usize = 10_000;
+/// A caller takes up the work of runtimes that have ended at most this many times.
+const MAX_TAKEOVERS: usize = 3;
 
 /// Everything this process does to one bucket goes through its queue: one write in flight, in order of arrival.
 #[derive(Debug)]
@@ -26,6 +30,35 @@ pub(crate) struct BucketQueue {
     locked: Mutex<Locked>,
     line: Arc<WaitQueue>,
     asked: tokio::sync::Notify,
+    /// The task that worked on it is gone.
+    abandoned: tokio::sync::Notify,
+}
+
+/// The answer to an acquire, which is still to come.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    queue: Arc<BucketQueue>,
+    outcome: oneshot::Receiver<Outcome<Grant>>,
+}
+
+impl Answer {
+    /// Waits for it. If the runtime of whoever works on the queue ends meanwhile, the work goes on on the caller's.
+    pub(crate) async fn outcome(mut self) -> Option<Outcome<Grant>> {
+        for _ in 0..MAX_TAKEOVERS {
+            let abandoned = self.queue.abandoned.notified();
+            tokio::pin!(abandoned);
+            abandoned.as_mut().enable();
+            if self.queue.has_waiting() {
+                self.queue.work();
+            }
+            tokio::select! {
+                biased;
+                outcome = &mut self.outcome => return outcome.ok(),
+                () = abandoned => {}
+            }
+        }
+        self.outcome.await.ok()
+    }
 }
 
 #[derive(Debug)]
@@ -59,6 +92,7 @@ impl BucketQueue {
             locked: Mutex::new(locked),
             line: Arc::default(),
             asked: tokio::sync::Notify::new(),
+            abandoned: tokio::sync::Notify::new(),
         }
     }
 
@@ -81,8 +115,14 @@ impl BucketQueue {
 
     /// True if forgetting it loses nothing but the image.
     pub(crate) fn is_idle(&self) -> bool {
+        let nobody_waits = self.line.is_empty();
         let locked = self.lock();
-        !locked.has_worker && locked.state.is_idle()
+        nobody_waits && !locked.has_worker && locked.state.is_idle()
+    }
+
+    /// The error for one who finds the line full.
+    pub(crate) fn wait_queue_full(&self) -> Error {
+        buckets::overloaded(&self.key, "calls waiting for tokens of this bucket", MAX_WAITING)
     }
 
     /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or broke.
@@ -132,8 +172,8 @@ impl BucketQueue {
         config: Arc<BucketConfig>,
         given: bool,
         anew: bool,
-    ) -> Result<oneshot::Receiver<Outcome<Grant>>> {
-        let (reply, answer) = oneshot::channel();
+    ) -> Result<Answer> {
+        let (reply, outcome) = oneshot::channel();
         if self.lock().state.waiting() >= MOST_WAITING {
             return Err(buckets::overloaded(
                 &self.key,
@@ -148,7 +188,10 @@ impl BucketQueue {
             anew,
             reply,
         });
-        Ok(answer)
+        Ok(Answer {
+            queue: self.clone(),
+            outcome,
+        })
     }
 
     /// Queues a change that must be booked.
@@ -158,6 +201,12 @@ impl BucketQueue {
         incarnation: Arc<str>,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, answer) = oneshot::channel();
+        if self.lock().state.waiting() >= MOST_WAITING + MOST_CHANGES {
+            let error = buckets::overloaded(&self.key, "changes waiting for this bucket", MOST_CHANGES);
+            self.unwritten(&changes, &error.to_string(), false);
+            drop(done.send(Err(error)));
+            return answer;
+        }
         self.push(RequestKind::Adjust {
             changes,
             incarnation,
@@ -183,6 +232,29 @@ impl BucketQueue {
     /// Gives up what waits; it is reported.
     pub(crate) fn give_up(self: &Arc<Self>, error: &Error) {
         self.finish(self.with_state(|state| state.failed(error)));
+        self.hurry();
+    }
+
+    /// Ends a pause of whoever works on it.
+    pub(crate) fn hurry(self: &Arc<Self>) {
+        self.asked.notify_one();
+    }
+
+    /// Looks for writes in doubt once more.
+    pub(crate) fn look_again(self: &Arc<Self>) {
+        self.with_state(BucketState::look_again);
+        self.hurry();
+    }
+
+    /// True if there is a change that is not booked yet.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.lock().state.has_changes()
+    }
+
+    /// Stops looking for writes in doubt if there is nothing else to do.
+    pub(crate) fn rest(self: &Arc<Self>) {
+        self.with_state(BucketState::rest);
+        self.hurry();
     }
 
     // What the worker calls.
@@ -214,6 +286,16 @@ impl BucketQueue {
         (step, completions)
     }
 
+    /// True if there is nothing to do: nobody works on the queue any more.
+    pub(crate) fn stops(&self) -> bool {
+        let mut locked = self.lock();
+        let idle = locked.state.is_idle();
+        if idle {
+            locked.has_worker = false;
+        }
+        idle
+    }
+
     /// The task that worked on it is gone, perhaps with a write under way.
     pub(crate) fn abandoned(self: &Arc<Self>) {
         let completions = {
@@ -222,6 +304,7 @@ impl BucketQueue {
             locked.state.interrupted(self.shared.clock.elapsed())
         };
         self.finish(completions);
+        self.abandoned.notify_waiters();
     }
 
     pub(crate) fn with_state<T>(&self, act: impl FnOnce(&mut BucketState) -> T) -> T {
@@ -257,6 +340,7 @@ impl BucketQueue {
                     self.lock().booked |= !changes(&request).is_empty();
                     booked(request, Ok(()));
                 }
+                Completion::Postponed(done, error) => drop(done.send(Err(error))),
                 Completion::Unwritten(request, error) => {
                     self.unwritten(changes(&request), &error.to_string(), request.in_doubt);
                     booked(request, Err(error));

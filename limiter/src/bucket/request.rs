@@ -132,6 +132,14 @@ impl Request {
         }
     }
 
+    /// Who waits for a change to be booked, if anybody still does.
+    pub(crate) fn take_done(&mut self) -> Option<oneshot::Sender<Result<(), Error>>> {
+        match &mut self.work {
+            RequestKind::Acquire { .. } => None,
+            RequestKind::Adjust { done, .. } => done.take(),
+        }
+    }
+
     /// What must be given back if it turns out that its debit happened though nobody holds it.
     pub(crate) fn debit(&self) -> Deltas {
         match &self.work {

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
 use zae_limiter_schema::{LimitName, LimitSet};
 
+use super::breaker::Breaker;
 use super::in_flight::InFlight;
 use super::outage_share::OutageShare;
 use super::state::Moment;
@@ -22,6 +24,9 @@ use crate::{Clock, Error};
 
 /// How many entries the report of what could not be written holds; the counter goes on.
 const MAX_REPORTED: usize = 1_000;
+
+/// At most this many buckets are retried at a time when nobody waits for them.
+pub(super) const MAX_BACKGROUND_RETRIES: usize = 8;
 
 /// What all buckets of a limiter share.
 #[derive(Debug)]
@@ -36,10 +41,16 @@ pub(crate) struct Shared {
     pub(super) table: String,
     pub(super) client: ClientTag,
     pub(super) runtime: Option<Handle>,
-    /// RequestKind goes to that runtime whatever the caller's is.
+    /// Work goes to that runtime whatever the caller's is.
     pub(super) keeps_runtime: AtomicBool,
     /// Buckets that are worked on.
     pub(super) work: Arc<InFlight>,
+    pub(super) breaker: Mutex<Breaker>,
+    /// The breaker is open, for those who wait for its end.
+    pub(super) breaker_open: watch::Sender<bool>,
+    pub(super) background_retries: Arc<Semaphore>,
+    /// The limiter is being shut down: what cannot be written at once is given up.
+    pub(super) closing: AtomicBool,
     pub(super) counters: Counters,
     pub(super) unwritten: Mutex<Vec<Unwritten>>,
 }
@@ -62,6 +73,10 @@ impl Shared {
 
     pub(crate) fn attempt_timeout(&self) -> Duration {
         self.settings.time_budget / 2
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     pub(crate) fn counters(&self) -> &Counters {

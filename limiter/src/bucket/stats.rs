@@ -25,6 +25,18 @@ impl Counters {
     }
 }
 
+/// The circuit breaker of a limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum BreakerState {
+    /// Calls ask the table.
+    #[default]
+    Closed,
+    /// The table does not respond. Calls follow their policy at once, and only probes are sent.
+    Open,
+}
+
 /// What a limiter has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
@@ -43,6 +55,10 @@ pub struct LimiterStats {
     pub clock_offset_ms: i64,
     /// Buckets that are kept in memory.
     pub buckets: u64,
+    /// Whether the circuit breaker is open now.
+    pub breaker: BreakerState,
+    /// How often the circuit breaker has opened.
+    pub breaker_opened: u64,
 }
 
 /// A change that could not be written.

@@ -1,120 +1,336 @@
 //! Those who wait for tokens of one bucket, in order of arrival.
+//!
+//! One call at a time has its turn: it sleeps until its tokens are due and then asks for them. When it asks, calls behind
+//! it that fit as well are called along, in order, so that the bucket's queue combines them into one write. The next turn
+//! begins when all of them have left or stepped back.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{Batch, Demand};
 
 use super::request::Deltas;
-use crate::{Error, Result};
 
-/// The line at one bucket. The first in it may ask for tokens, the others wait for their turn.
+/// At most this many calls wait for tokens of one bucket.
+pub(crate) const MAX_WAITING: usize = 10_000;
+/// At most this many are called along at a time: as many as one write combines.
+const MAX_CALLED_ALONG: usize = 999;
+
+/// The wait queue of one bucket.
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueue {
-    places: Mutex<VecDeque<Place>>,
+    places: Mutex<Places>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    /// By arrival at the limiter.
+    by_arrival: BTreeMap<u64, Place>,
+    /// Those who may ask now.
+    called: usize,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// When it came to the limiter, among all who wait.
-    arrival: u64,
     amounts: Deltas,
     /// Until it is called.
-    call: Option<oneshot::Sender<Result<()>>>,
+    call: Option<oneshot::Sender<Call>>,
 }
 
-/// A place in line. Dropped, it is left, and the next one is called.
+/// Why a call may ask now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// It has its turn.
+    Turn,
+    /// It fits beside the one whose turn it is.
+    Along,
+}
+
+/// A place in the queue. Dropped, it is left.
 #[derive(Debug)]
 pub(crate) struct Turn {
     line: Arc<WaitQueue>,
     arrival: u64,
-    called: Option<oneshot::Receiver<Result<()>>>,
+    /// Until it is called.
+    waits: Option<oneshot::Receiver<Call>>,
 }
 
 impl WaitQueue {
-    fn places(&self) -> MutexGuard<'_, VecDeque<Place>> {
+    fn places(&self) -> MutexGuard<'_, Places> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.places().is_empty()
+        self.places().by_arrival.is_empty()
     }
 
-    /// Takes the place that the arrival gives a right to: one that stood in line elsewhere first does not lose by it.
-    /// Only the first, whose turn it is, stays where he is.
-    pub(crate) fn join(self: &Arc<Self>, arrival: u64, amounts: &Deltas) -> Turn {
-        let (call, called) = oneshot::channel();
+    /// Takes the place that the arrival gives a right to: one that waited elsewhere first does not lose by it. Nothing if
+    /// the queue is full.
+    pub(crate) fn join(self: &Arc<Self>, arrival: u64, amounts: &Deltas) -> Option<Turn> {
+        let mut places = self.places();
+        if places.by_arrival.len() >= MAX_WAITING {
+            return None;
+        }
+        let (call, waits) = oneshot::channel();
         let place = Place {
-            arrival,
             amounts: amounts.clone(),
             call: Some(call),
         };
-        let mut places = self.places();
-        let ahead = |other: &Place| other.call.is_none() || other.arrival < arrival;
-        let index = places.partition_point(ahead);
-        places.insert(index, place);
-        call_first(&mut places);
-        Turn {
+        places.by_arrival.insert(arrival, place);
+        places.begin_turn();
+        Some(Turn {
             line: self.clone(),
             arrival,
-            called: Some(called),
+            waits: Some(waits),
+        })
+    }
+}
+
+impl Places {
+    /// Calls the first, unless somebody is called already.
+    fn begin_turn(&mut self) {
+        if self.called > 0 {
+            return;
+        }
+        if let Some(place) = self.by_arrival.values_mut().next() {
+            self.called += usize::from(place.call(Call::Turn));
         }
     }
 }
 
-fn call_first(places: &mut VecDeque<Place>) {
-    if let Some(call) = places.front_mut().and_then(|first| first.call.take()) {
+impl Place {
+    /// True if it was not called before.
+    fn call(&mut self, why: Call) -> bool {
+        let Some(call) = self.call.take() else {
+            return false;
+        };
         // One that is gone leaves its place by being dropped.
-        drop(call.send(Ok(())));
+        let _ = call.send(why);
+        true
     }
 }
 
 impl Turn {
-    /// Waits for the turn, or for the error that everybody in line is sent away with.
-    pub(crate) async fn comes(&mut self) -> Result<()> {
-        match &mut self.called {
-            Some(called) => {
-                let result = called.await;
-                self.called = None;
-                result.unwrap_or(Ok(()))
+    /// Waits until it is called; at once, if it is.
+    pub(crate) async fn comes(&mut self) -> Call {
+        match &mut self.waits {
+            Some(waits) => {
+                let call = waits.await;
+                self.waits = None;
+                call.unwrap_or(Call::Turn)
             }
-            None => Ok(()),
+            None => Call::Turn,
+        }
+    }
+
+    /// True if it has not been called, or has stepped back.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Calls those behind along, in order, as long as all of them fit together. Only the first may: those behind another
+    /// have to wait for it.
+    pub(crate) fn call_along(&self, fits: impl Fn(&Batch) -> bool) {
+        let mut places = self.line.places();
+        if places.by_arrival.keys().next() != Some(&self.arrival) {
+            return;
+        }
+        let mut batch = Batch::default();
+        let mut called = 0;
+        for (arrival, place) in places.by_arrival.iter_mut().take(MAX_CALLED_ALONG) {
+            add(&mut batch, &place.amounts);
+            if *arrival == self.arrival {
+                continue;
+            }
+            if !fits(&batch) {
+                break;
+            }
+            called += usize::from(place.call(Call::Along));
+        }
+        places.called += called;
+    }
+
+    /// After a refusal, or before asking: waits to be called again unless it is the first.
+    pub(crate) fn step_back_unless_first(&mut self) {
+        let mut places = self.line.places();
+        if self.waits.is_some() || places.by_arrival.keys().next() == Some(&self.arrival) {
+            return;
+        }
+        if let Some(place) = places.by_arrival.get_mut(&self.arrival) {
+            let (call, waits) = oneshot::channel();
+            place.call = Some(call);
+            self.waits = Some(waits);
+            places.called -= 1;
+            places.begin_turn();
         }
     }
 
     /// What those ahead want.
     pub(crate) fn ahead(&self) -> Batch {
         let mut batch = Batch::default();
-        let places = self.line.places();
-        for place in places.iter().take_while(|place| place.arrival != self.arrival) {
-            for (limit, amount) in &place.amounts {
-                let demand = Demand {
-                    debit: *amount,
-                    ..Demand::default()
-                };
-                batch.add(limit, demand);
-            }
+        for place in self
+            .line
+            .places()
+            .by_arrival
+            .range(..self.arrival)
+            .map(|(_, place)| place)
+        {
+            add(&mut batch, &place.amounts);
         }
         batch
     }
+}
 
-    /// Sends everybody else in line away: what the first was told is true for all.
-    pub(crate) fn send_away(&self, error: &Error) {
-        self.line.places().retain_mut(|place| match place.call.take() {
-            Some(call) => {
-                drop(call.send(Err(error.clone())));
-                false
-            }
-            None => true,
-        });
+fn add(batch: &mut Batch, amounts: &Deltas) {
+    for (limit, amount) in amounts {
+        let demand = Demand {
+            debit: *amount,
+            ..Demand::default()
+        };
+        batch.add(limit, demand);
     }
+    batch.acquires += 1;
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut places = self.line.places();
-        places.retain(|place| place.arrival != self.arrival);
-        call_first(&mut places);
+        if let Some(place) = places.by_arrival.remove(&self.arrival) {
+            places.called -= usize::from(place.call.is_none());
+            places.begin_turn();
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use zae_limiter_schema::LimitName;
+
+    use super::*;
+
+    fn rpm() -> LimitName {
+        "rpm".parse().unwrap()
+    }
+
+    fn join(line: &Arc<WaitQueue>, arrival: u64, tokens: i128) -> Turn {
+        line.join(arrival, &vec![(rpm(), tokens)]).unwrap()
+    }
+
+    /// Why it was called, if it was.
+    fn called(turn: &mut Turn) -> Option<Call> {
+        turn.waits.as_mut()?.try_recv().ok()
+    }
+
+    fn fits(most: i128) -> impl Fn(&Batch) -> bool {
+        move |batch| batch.demand(&rpm()).debit <= most
+    }
+
+    #[test]
+    fn a_second_one_is_not_called_while_the_first_has_its_turn() {
+        let line = Arc::new(WaitQueue::default());
+        let (mut first, mut second) = (join(&line, 1, 1), join(&line, 2, 1));
+        assert_eq!(called(&mut first), Some(Call::Turn));
+        let mut third = join(&line, 3, 1);
+        assert_eq!((called(&mut second), called(&mut third)), (None, None));
+        drop(first);
+        assert_eq!(called(&mut second), Some(Call::Turn));
+        assert_eq!(called(&mut third), None);
+        drop(second);
+        assert_eq!(called(&mut third), Some(Call::Turn));
+        drop(third);
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn one_who_leaves_while_waiting_changes_nobody_s_turn() {
+        let line = Arc::new(WaitQueue::default());
+        let (mut first, second, mut third) = (join(&line, 1, 1), join(&line, 2, 1), join(&line, 3, 1));
+        drop(second);
+        assert_eq!(called(&mut third), None);
+        assert_eq!(called(&mut first), Some(Call::Turn));
+        drop(first);
+        assert_eq!(called(&mut third), Some(Call::Turn));
+    }
+
+    #[test]
+    fn an_earlier_arrival_goes_ahead_of_all_but_the_one_that_has_its_turn() {
+        let line = Arc::new(WaitQueue::default());
+        let (mut five, mut seven) = (join(&line, 5, 1), join(&line, 7, 1));
+        let mut three = join(&line, 3, 1);
+        assert_eq!(called(&mut five), Some(Call::Turn));
+        assert_eq!(called(&mut three), None);
+        five.waits = None;
+        five.step_back_unless_first();
+        assert_eq!(called(&mut three), Some(Call::Turn));
+        drop(three);
+        assert_eq!(called(&mut five), Some(Call::Turn));
+        assert_eq!(called(&mut seven), None);
+    }
+
+    #[test]
+    fn those_who_fit_are_called_along_in_order_and_nobody_passes_by() {
+        let line = Arc::new(WaitQueue::default());
+        let mut first = join(&line, 1, 4);
+        let mut others: Vec<Turn> = [3, 2, 5, 1]
+            .into_iter()
+            .zip(2..)
+            .map(|(tokens, arrival)| join(&line, arrival, tokens))
+            .collect();
+        assert_eq!(called(&mut first), Some(Call::Turn));
+        first.call_along(fits(10));
+        let calls: Vec<_> = others.iter_mut().map(called).collect();
+        // The one token of the last would fit; the five of the one before it do not.
+        assert_eq!(calls, [Some(Call::Along), Some(Call::Along), None, None]);
+        drop(first);
+        let mut left = others.split_off(2);
+        assert_eq!(called(&mut left[0]), None, "two are still asking");
+        drop(others);
+        assert_eq!(called(&mut left[0]), Some(Call::Turn));
+        assert_eq!(called(&mut left[1]), None);
+    }
+
+    #[test]
+    fn one_that_was_called_along_in_vain_waits_at_its_old_place() {
+        let line = Arc::new(WaitQueue::default());
+        let mut turns: Vec<Turn> = (1..=3).map(|arrival| join(&line, arrival, 1)).collect();
+        turns[0].call_along(fits(3));
+        for turn in &mut turns {
+            assert!(called(turn).is_some());
+            turn.waits = None;
+            turn.step_back_unless_first();
+        }
+        assert!(!turns[0].is_waiting(), "the first keeps its turn");
+        assert!(turns[1].is_waiting() && turns[2].is_waiting());
+        turns.remove(0);
+        assert_eq!(called(&mut turns[0]), Some(Call::Turn));
+        assert_eq!(called(&mut turns[1]), None);
+    }
+
+    #[test]
+    fn only_the_first_calls_others_along() {
+        let line = Arc::new(WaitQueue::default());
+        let (_first, second, mut third) = (join(&line, 1, 1), join(&line, 2, 1), join(&line, 3, 1));
+        second.call_along(fits(100));
+        assert_eq!(called(&mut third), None);
+    }
+
+    #[test]
+    fn what_those_ahead_want_is_added_up() {
+        let line = Arc::new(WaitQueue::default());
+        let turns: Vec<Turn> = (1..=4).map(|arrival| join(&line, arrival, 10)).collect();
+        assert_eq!(turns[3].ahead().demand(&rpm()).debit, 30);
+        assert_eq!(turns[0].ahead().demand(&rpm()).debit, 0);
+    }
+
+    #[test]
+    fn a_full_queue_takes_nobody_in() {
+        let line = Arc::new(WaitQueue::default());
+        let limit = MAX_WAITING as u64;
+        let turns: Vec<Turn> = (0..limit).map(|arrival| join(&line, arrival, 1)).collect();
+        assert!(line.join(limit, &vec![(rpm(), 1)]).is_none());
+        drop(turns);
+        assert!(line.join(limit, &vec![(rpm(), 1)]).is_some());
     }
 }

@@ -4,17 +4,26 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
 use super::queue::BucketQueue;
-use super::state::{BucketState, Completion, LATE_DELIVERY, Step};
+use super::state::{BucketState, Completion, Step};
 use crate::config::cache::BucketImage;
 use crate::store::WriteOutcome;
 use crate::{Error, Result};
 
 const FIRST_OUTAGE_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_OUTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// A write without an answer is sent again so many times before its callers are told.
+/// Changes that nobody waits for pause at most this long between two attempts.
+const LONGEST_BACKGROUND_PAUSE: Duration = Duration::from_secs(5);
+/// When the table is back, buckets that nobody asks for come within this time, not all at once.
+const RECOVERY_SPREAD: Duration = Duration::from_secs(1);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// A write in doubt that nobody asks about is looked for after this time and up to as much again.
+const PAUSE_BEFORE_LOOKING: Duration = Duration::from_millis(500);
+/// A write without an answer is sent again at most this many times before its callers are told.
 const RESENDS_WHEN_LOST: u32 = 1;
 
 /// Works on a queue until its queue is empty and every write has been accounted for.
@@ -23,6 +32,7 @@ pub(crate) fn run(queue: Arc<BucketQueue>) -> impl Future<Output = ()> + Send + 
     let mut worker = Worker {
         queue,
         outages: 0,
+        waits_since: None,
         idle: false,
     };
     async move {
@@ -36,6 +46,8 @@ struct Worker {
     queue: Arc<BucketQueue>,
     /// Calls without a usable answer in a row.
     outages: u32,
+    /// Since when it waits for the circuit breaker, on the clock's time scale.
+    waits_since: Option<Duration>,
     idle: bool,
 }
 
@@ -50,6 +62,11 @@ impl Drop for Worker {
 
 impl Worker {
     async fn step(&mut self) {
+        if let Some(error) = self.queue.shared().breaker_error() {
+            return self.wait_for_table(&error).await;
+        }
+        self.waits_since = None;
+        let _permit = self.background_permit().await;
         let (step, completions) = self.queue.next(self.queue.shared().moment());
         self.queue.finish(completions);
         match step {
@@ -59,17 +76,50 @@ impl Worker {
                 let result = self.read().await;
                 self.after_reading(result).await;
             }
-            Step::Later(pause) => {
-                if tokio::time::timeout(pause, self.queue.asked()).await.is_err() {
-                    let result = self.read().await;
-                    self.after_reading(result).await;
-                }
-            }
             Step::Reload => {
                 let result = self.reload().await;
                 self.after_reading(result).await;
             }
             Step::Send(write) => self.send(&write).await,
+        }
+    }
+
+    /// While the circuit breaker is open nothing is sent. Callers are told at once; changes wait for their settle
+    /// budget, and so does the look for a write in doubt.
+    async fn wait_for_table(&mut self, error: &Error) {
+        let shared = self.queue.shared().clone();
+        let now = shared.clock.elapsed();
+        let since = *self.waits_since.get_or_insert(now);
+        self.finish(|state| state.postpone(error));
+        self.expire(error);
+        if now.saturating_sub(since) >= shared.settings.settle_budget {
+            self.queue.with_state(BucketState::rest);
+        }
+        if self.queue.stops() {
+            self.idle = true;
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = shared.breaker_closes() => {
+                // Whoever asks for the bucket does not wait; all others do not come at once.
+                self.sleep_unless_asked(shared.entropy.up_to(RECOVERY_SPREAD)).await;
+            }
+            () = self.queue.asked() => {}
+            () = tokio::time::sleep(shared.until_probe().max(SHORTEST_PAUSE)) => shared.probe_if_due().await,
+        }
+    }
+
+    /// After a failure few buckets at a time are retried for nobody who waits.
+    async fn background_permit(&self) -> Option<OwnedSemaphorePermit> {
+        if self.outages == 0 || self.queue.with_state(|state| state.has_callers()) {
+            return None;
+        }
+        let permits = self.queue.shared().background_retries.clone();
+        tokio::select! {
+            biased;
+            permit = permits.acquire_owned() => permit.ok(),
+            () = self.queue.asked() => None,
         }
     }
 
@@ -95,9 +145,10 @@ impl Worker {
             Ok(()) => self.answered(),
             Err(error) if error.is_unavailable() => {
                 self.finish(|state| state.unreadable(&error));
+                self.queue.with_state(BucketState::rest);
                 self.pause_for_outage(&error).await;
             }
-            Err(error) => self.finish(|state| state.failed(&error)),
+            Err(error) => self.failed(&error).await,
         }
     }
 
@@ -107,18 +158,27 @@ impl Worker {
         let started = self.queue.shared().clock.elapsed();
         loop {
             let shared = self.queue.shared().clone();
+            let attempted = shared.clock.elapsed();
             let sent = tokio::time::timeout(shared.attempt_timeout(), shared.store.write_bucket(write)).await;
             let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
+            match &outcome {
+                WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {
+                    shared.no_response(Some(self.queue.key()), attempted, reason);
+                }
+                _ => shared.responded(),
+            }
             let (reason, again) = match outcome {
-                WriteOutcome::Done(attributes) => return self.done(&attributes),
-                WriteOutcome::Refused(attributes) => return self.refused(attributes.as_ref()),
-                WriteOutcome::Failed(error) => return self.finish(|state| state.failed(&error)),
+                WriteOutcome::Done(attributes) => return self.done(&attributes).await,
+                WriteOutcome::Refused(attributes) => return self.refused(attributes.as_ref()).await,
+                WriteOutcome::Failed(error) => return self.failed(&error).await,
                 WriteOutcome::Lost(reason) => {
                     lost += 1;
                     let wanted = self.queue.with_state(|state| state.lost(shared.clock.elapsed()));
                     (reason, wanted && lost <= RESENDS_WHEN_LOST)
                 }
-                WriteOutcome::Throttled(reason) | WriteOutcome::Conflict(reason) => {
+                WriteOutcome::NotSent(reason)
+                | WriteOutcome::Throttled(reason)
+                | WriteOutcome::Conflict(reason) => {
                     #[cfg(test)]
                     if self.counts_conflicts_as_refusals(write) {
                         return;
@@ -132,6 +192,9 @@ impl Worker {
                     )
                 }
             };
+            if let Some(error) = shared.breaker_error() {
+                return self.finish(|state| state.give_up_current(&error));
+            }
             let error = shared.unavailable(&reason);
             if !again {
                 self.finish(|state| state.give_up_current(&error));
@@ -141,7 +204,7 @@ impl Worker {
         }
     }
 
-    fn done(&mut self, attributes: &Attributes) {
+    async fn done(&mut self, attributes: &Attributes) {
         self.answered();
         match attributes.decode() {
             Ok(decoded) => {
@@ -152,12 +215,23 @@ impl Worker {
                 // It happened, and nobody can be told what is left: what was taken goes back once it can be read.
                 let now = self.queue.shared().clock.elapsed();
                 self.queue.with_state(|state| state.lost(now));
-                self.finish(|state| state.failed(&malformed.into()));
+                self.failed(&malformed.into()).await;
             }
         }
     }
 
-    fn refused(&mut self, attributes: Option<&Attributes>) {
+    /// The answer is no transient failure. Acquires get the error; changes are tried again within their settle budget,
+    /// unless the limiter is being shut down.
+    async fn failed(&mut self, error: &Error) {
+        if self.queue.shared().is_closing() {
+            return self.finish(|state| state.failed(error));
+        }
+        self.finish(|state| state.postpone(error));
+        self.queue.with_state(BucketState::rest);
+        self.pause_for_outage(error).await;
+    }
+
+    async fn refused(&mut self, attributes: Option<&Attributes>) {
         self.answered();
         match attributes.map(Attributes::decode).transpose() {
             Ok(decoded) => {
@@ -167,7 +241,7 @@ impl Worker {
                     .note_refill(self.queue.image().as_deref(), decoded.as_ref());
                 self.finish(|state| state.refused(decoded, moment));
             }
-            Err(malformed) => self.finish(|state| state.failed(&malformed.into())),
+            Err(malformed) => self.failed(&malformed.into()).await,
         }
     }
 
@@ -175,24 +249,49 @@ impl Worker {
         self.outages = 0;
     }
 
-    /// Waits a little longer each time, gives up changes that have waited too long, and stops looking for writes that
-    /// can no longer arrive.
+    /// Gives up changes that have waited too long, and waits a little longer each time: not long for somebody who asks,
+    /// longer for changes that nobody waits for.
     async fn pause_for_outage(&mut self, error: &Error) {
         let shared = self.queue.shared().clone();
-        let now = shared.clock.elapsed();
         self.outages += 1;
-        if let Some(older_than) = now.checked_sub(shared.settings.settle_budget) {
+        self.expire(error);
+        if self.queue.with_state(|state| state.is_idle()) {
+            return;
+        }
+        if self.queue.with_state(|state| state.has_only_doubt()) {
+            // By then the circuit breaker knows whether it was this bucket alone.
+            let pause = PAUSE_BEFORE_LOOKING + shared.entropy.up_to(PAUSE_BEFORE_LOOKING);
+            return self.sleep_unless_asked(pause).await;
+        }
+        let most = FIRST_OUTAGE_PAUSE.saturating_mul(1 << self.outages.min(10));
+        // Whoever comes at the end of the outage must not spend all its time in the pause.
+        let short = most
+            .min(LONGEST_OUTAGE_PAUSE)
+            .min(shared.settings.time_budget / 4);
+        tokio::time::sleep(shared.entropy.up_to(short)).await;
+        let long = most.min(LONGEST_BACKGROUND_PAUSE).saturating_sub(short);
+        if !self.queue.with_state(|state| state.has_callers()) {
+            self.sleep_unless_asked(shared.entropy.up_to(long)).await;
+        }
+    }
+
+    /// Sleeps until somebody wants tokens of the bucket or the limiter is shut down.
+    async fn sleep_unless_asked(&self, pause: Duration) {
+        let end = Instant::now() + pause;
+        while tokio::time::timeout_at(end, self.queue.asked()).await.is_ok() {
+            let asked = self.queue.with_state(|state| state.has_callers());
+            if asked || self.queue.shared().is_closing() {
+                return;
+            }
+        }
+    }
+
+    fn expire(&self, error: &Error) {
+        let shared = self.queue.shared();
+        let older_than = shared.clock.elapsed().checked_sub(shared.settings.settle_budget);
+        if let Some(older_than) = older_than {
             self.finish(|state| state.expire(older_than, error));
         }
-        if let Some(sent_before) = now.checked_sub(LATE_DELIVERY) {
-            self.queue.with_state(|state| state.rest(sent_before));
-        }
-        let most = FIRST_OUTAGE_PAUSE
-            .saturating_mul(1 << self.outages.min(7))
-            .min(LONGEST_OUTAGE_PAUSE)
-            // Whoever comes at the end of the outage must not spend all its time in the pause.
-            .min(shared.settings.time_budget / 4);
-        tokio::time::sleep(shared.entropy.up_to(most)).await;
     }
 
     fn finish(&self, act: impl FnOnce(&mut BucketState) -> Vec<Completion>) {

@@ -11,6 +11,7 @@
 mod account;
 mod broken;
 mod clock;
+mod doubt;
 mod expiry;
 mod faults;
 mod fleet;

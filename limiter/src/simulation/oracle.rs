@@ -7,6 +7,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Im
 
 use super::account::{Account, Exact};
 use super::clock::START;
+use super::doubt::Doubt;
 use super::intervals::Intervals;
 
 /// A promise that was broken.
@@ -23,6 +24,7 @@ pub(super) struct Oracle {
     applied: HashSet<(i128, BucketKey)>,
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
+    pub(super) doubt: Doubt,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
     pub(super) booked: BTreeMap<(BucketKey, LimitName), i128>,
     /// By how much clocks differ at most: that much refill may come early.
@@ -45,6 +47,7 @@ impl Oracle {
             applied: HashSet::new(),
             violations: Vec::new(),
             intervals: Intervals::default(),
+            doubt: Doubt::default(),
             booked: BTreeMap::new(),
             spread,
             with_peers,
@@ -65,6 +68,7 @@ impl Oracle {
     /// A write of ours was applied at `at`.
     pub(super) fn applied(&mut self, write: &BucketWrite, after: &Attributes, at: i64) {
         self.writes += 1;
+        self.doubt.applied(write);
         self.legacy_removed += write.legacy_slots.len() as u64;
         let again = !self.applied.insert((write.slot.number, write.key.clone()));
         // On another client's slot a copy may land twice, if it only takes.
@@ -151,6 +155,7 @@ impl Oracle {
             return;
         };
         self.expired += 1;
+        self.doubt.expired(key);
         for (name, exact) in &mut account.limits {
             exact.advance(at);
             if exact.token_bucket.tokens < exact.token_bucket.params.burst() && !self.with_peers {

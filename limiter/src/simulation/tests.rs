@@ -103,9 +103,17 @@ fn intervals_alone_notice_rules_that_admit_too_much() {
         Mutation::CreditsWithoutClamp,
     ] {
         let noticed = (0..40).find(|seed| {
-            [keeping(*seed), Scenario::hostile(*seed)]
-                .into_iter()
-                .any(|s| run(s.breaking(mutation)).excesses > 0)
+            let crowded = Scenario {
+                limiters: 8,
+                cancelled: 0,
+                ..Scenario::hostile(*seed)
+            };
+            let scenarios = [keeping(*seed), Scenario::hostile(*seed), crowded];
+            scenarios.into_iter().any(|scenario| {
+                let broken = run(scenario.clone().breaking(mutation)).excesses > 0;
+                // What the same run without the broken rule exceeds proves nothing.
+                broken && run(scenario).excesses == 0
+            })
         });
         assert!(noticed.is_some(), "{mutation:?} went unnoticed");
         eprintln!("{mutation:?} shows in an interval of seed {noticed:?}");

@@ -290,7 +290,9 @@ impl Port {
                 return std::mem::forget(answer);
             }
             sleep(Duration::from_millis(back)).await;
-            drop(answer.send(outcome));
+            if answer.send(outcome).is_ok() {
+                lock(&world).oracle.doubt.heard(&write);
+            }
         });
         match answered.await {
             Ok(outcome) => outcome,

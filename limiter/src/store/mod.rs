@@ -55,6 +55,8 @@ pub(crate) enum WriteOutcome {
     Refused(Option<Attributes>),
     /// Nobody answered: it may have happened, or happen yet.
     Lost(String),
+    /// It never left the process: the connection was refused, or there were no credentials to sign it with.
+    NotSent(String),
     /// It was turned away because of too many requests.
     Throttled(String),
     /// It was turned away because a transaction is at work on the item.
@@ -85,6 +87,16 @@ pub(crate) trait Store: ConfigSource {
 
     /// Asks the store for something small.
     fn ping(&self) -> Pending<'_, ()>;
+
+    /// Asks the store for something small: true if there was any response, an error or throttling included.
+    fn responds(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async {
+            match self.ping().await {
+                Ok(()) => true,
+                Err(error) => !error.is_unavailable(),
+            }
+        })
+    }
 
     /// What must be added to this machine's time to get the store's, in milliseconds.
     fn clock_offset(&self) -> i64 {

@@ -95,6 +95,7 @@ fn outcome(sent: zae_limiter_dynamo::Result<Updated>) -> WriteOutcome {
         }
         Some(CallError::Conflict(reason)) => WriteOutcome::Conflict(reason.clone()),
         Some(CallError::Unavailable(reason)) => WriteOutcome::Lost(reason.clone()),
+        Some(CallError::NotSent(reason)) => WriteOutcome::NotSent(reason.clone()),
         _ => WriteOutcome::Failed(error.into()),
     }
 }
@@ -130,6 +131,18 @@ impl Store for TableStore {
         Box::pin(async {
             self.table.get(&keys::version(), false).await?;
             Ok(())
+        })
+    }
+
+    fn responds(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async {
+            match self.table.get_once(&keys::version()).await {
+                Ok(_) => true,
+                Err(error) => !matches!(
+                    error.cause(),
+                    Some(CallError::Unavailable(_) | CallError::NotSent(_))
+                ),
+            }
         })
     }
 

@@ -21,6 +21,7 @@ mod leases;
 mod limits_of_a_call;
 mod local;
 mod mistakes;
+mod outage;
 mod peer_items;
 mod refill;
 mod refusals;

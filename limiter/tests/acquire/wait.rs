@@ -319,3 +319,71 @@ async fn finding_the_levels_of_one_who_would_wait_counts_against_the_budget() {
     assert!(error.is_unavailable(), "{error}");
     assert_eq!(before.elapsed(), secs(1));
 }
+
+/// How many bucket writes were sent since the last look.
+fn writes(stage: &Stage) -> usize {
+    let operations = stage.wire.operations();
+    operations
+        .iter()
+        .filter(|operation| *operation == "UpdateItem")
+        .count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundred_patient_calls_on_a_full_bucket_share_few_writes() {
+    for latency in [0, 5] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rps:1000/sec"]).await;
+        take(&limiter, "user-1", "rps", 1).await.unwrap();
+        stage.wire.latency(millis(latency));
+        writes(&stage);
+        let before = Instant::now();
+        let callers: Vec<_> = (0..500)
+            .map(|_| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move { patient(&limiter, 1, secs(60)).await.map(Lease::commit)?.await })
+            })
+            .collect();
+        for caller in callers {
+            caller.await.unwrap().unwrap();
+        }
+        let sent = writes(&stage);
+        assert!(sent <= 5, "{sent} writes");
+        assert!(before.elapsed() <= millis(6 * latency), "{:?}", before.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_are_combined_into_one_write_when_their_tokens_are_due() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rps:100000/sec"]).await;
+    take(&limiter, "user-1", "rps", 100_000).await.unwrap();
+    stage.wire.latency(millis(5));
+    writes(&stage);
+    // Half a millisecond each: while one write is under way, the tokens of ten more come back.
+    let callers: Vec<_> = (0..500)
+        .map(|_| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { patient(&limiter, 50, secs(60)).await.map(Lease::commit)?.await })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap().unwrap();
+    }
+    let sent = writes(&stage);
+    assert!(sent <= 60, "{sent} writes");
+    assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rps"), 125_000_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_whose_bucket_is_throttled_does_not_send_the_others_away() {
+    let stage = Stage::new();
+    let limiter = empty(&stage).await;
+    let first = waiting(&limiter, "user-1", 1, secs(60)).await;
+    let second = waiting(&limiter, "user-1", 1, secs(60)).await;
+    stage.wire.always_for("UpdateItem", Fault::Throttled);
+    let error = first.await.unwrap().unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    stage.wire.heal();
+    second.await.unwrap().unwrap();
+}

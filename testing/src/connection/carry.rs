@@ -86,6 +86,10 @@ impl Trip {
             }
             Fault::HalfProcessed => held_back = batch::hold_back_half(&mut request),
             Fault::LostRequest => return Err(ConnectorError::io("the request was lost".into())),
+            Fault::ConnectionRefused => {
+                let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+                return Err(ConnectorError::io(refused.into()));
+            }
             Fault::Silence => return std::future::pending().await,
             Fault::Late(delay) => {
                 tokio::spawn(async move {

@@ -14,6 +14,8 @@ pub enum Fault {
     None,
     /// The request does not arrive, and the connection breaks.
     LostRequest,
+    /// Nobody listens: the connection is refused.
+    ConnectionRefused,
     /// The request is executed; the response does not arrive.
     LostAnswer,
     /// The request is executed after this time; the connection breaks at once.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{
     BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation, Slot,
@@ -21,12 +22,6 @@ use crate::Error;
 
 /// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
 const MOST_UNRESOLVED: usize = 1_000;
-
-/// The network may deliver a write this late; after that nobody looks for one without an answer on its own account.
-pub(crate) const LATE_DELIVERY: Duration = Duration::from_mins(1);
-
-/// A creation in doubt is looked for after this time, and then after twice as long each time.
-const FIRST_LOOK: Duration = Duration::from_millis(100);
 
 /// One reading of everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -70,8 +65,6 @@ pub(crate) enum Step {
     Read,
     /// Read the configuration and the bucket, consistently: the bucket has other parameters than expected.
     Reload,
-    /// Read the bucket after this time, unless somebody asks for it before.
-    Later(Duration),
     /// Look again: something was answered without asking anybody.
     Again,
 }
@@ -83,6 +76,8 @@ pub(crate) enum Completion {
     Answer(Request, Outcome<Arc<Image>>),
     /// A change was booked.
     Booked(Request),
+    /// A change could not be booked yet and stays in the queue; its caller is told.
+    Postponed(oneshot::Sender<Result<(), Error>>, Error),
     /// A change could not be booked and never will be.
     Unwritten(Request, Error),
     /// There is no bucket left to book a change on. Its next incarnation owes nothing, so this is no failure.
@@ -102,8 +97,6 @@ struct SentWrite {
 #[derive(Debug)]
 struct Unresolved {
     slot: Slot,
-    /// When its last copy was sent, on the clock's time scale.
-    sent: Duration,
     /// It creates the bucket: it can land where there is none.
     creates: bool,
     /// The incarnation of the bucket that has it, if any has.
@@ -144,14 +137,12 @@ pub(crate) struct BucketState {
     queue: VecDeque<Request>,
     current: Option<SentWrite>,
     unresolved: VecDeque<Unresolved>,
-    /// How often a creation in doubt was looked for.
-    looks: u32,
     /// There were so many of them that the oldest are no longer known.
     forgetful: bool,
     /// The last consistent read of the configuration, so that it is read once per etag.
     reloaded: Option<Reloaded>,
     next_request: u64,
-    /// The table refuses us, or has been away for long: writes in doubt are looked for when somebody asks for the bucket
+    /// Writes in doubt were looked for once in vain, or cannot be: they are looked for when somebody asks for the bucket
     /// again.
     resting: bool,
     /// How long an image that is proven may refuse.
@@ -177,7 +168,6 @@ impl BucketState {
             queue: VecDeque::new(),
             current: None,
             unresolved: VecDeque::new(),
-            looks: 0,
             forgetful: false,
             reloaded: None,
             next_request: 0,
@@ -206,9 +196,34 @@ impl BucketState {
         self.queue.len()
     }
 
-    /// True if forgetting this state loses nothing but the image, or what could not be found out in all its time.
+    /// True if there is nothing to do until somebody asks for the bucket. Forgetting this state then loses nothing but
+    /// the image and what could not be found out about writes in doubt. A creation in doubt is not looked for.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.current.is_none() && (self.unresolved.is_empty() || self.resting)
+        let nothing_in_doubt = self.unresolved.iter().all(|one| one.creates);
+        self.queue.is_empty() && self.current.is_none() && (nothing_in_doubt || self.resting)
+    }
+
+    /// True if there is nothing to do but to look for writes in doubt.
+    pub(crate) fn has_only_doubt(&self) -> bool {
+        self.queue.is_empty() && self.current.is_none()
+    }
+
+    /// True if there is a change that is not booked yet.
+    pub(crate) fn has_changes(&self) -> bool {
+        let carried = self.current.iter().flat_map(|current| &current.requests);
+        carried.chain(&self.queue).any(|request| !request.is_acquire())
+    }
+
+    /// Looks for writes in doubt once more.
+    pub(crate) fn look_again(&mut self) {
+        self.resting = false;
+    }
+
+    /// True if somebody waits for an acquire.
+    pub(crate) fn has_callers(&self) -> bool {
+        let is_wanted = |request: &Request| request.is_acquire() && request.is_wanted();
+        let carried = self.current.iter().flat_map(|current| &current.requests);
+        carried.chain(&self.queue).any(is_wanted)
     }
 
     pub(crate) fn push(&mut self, work: super::request::RequestKind, elapsed: Duration) {
@@ -237,7 +252,7 @@ impl BucketState {
     pub(crate) fn next(&mut self, moment: Moment) -> (Step, Vec<Completion>) {
         debug_assert!(self.current.is_none(), "one write at a time");
         self.queue.retain(Request::is_wanted);
-        if self.queue.is_empty() && (self.unresolved.is_empty() || self.resting) {
+        if self.is_idle() {
             return (Step::Idle, Vec::new());
         }
         match self.known.clone() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing, Slot};
 
 use super::super::request::{Outcome, Request, RequestKind};
-use super::{BucketState, Completion, FIRST_LOOK, LATE_DELIVERY, Moment, SentWrite, Sighting, Step};
+use super::{BucketState, Completion, Moment, SentWrite, Sighting, Step};
 use crate::status::LimitStatus;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
@@ -44,7 +44,7 @@ impl BucketState {
         let changes = self.take_out(|request| !request.is_acquire());
         completions.extend(changes.into_iter().map(Completion::Gone));
         let Some(config) = self.front_config() else {
-            return (self.look_for_creations(moment), completions);
+            return (Step::Again, completions);
         };
         let evaluation = Evaluation::create(&config, moment.now);
         let folded = self.fold(&evaluation, &config, "", |_| true);
@@ -53,18 +53,6 @@ impl BucketState {
             .send(&evaluation, &folded.batch, folded.taken, moment)
             .unwrap_or(Step::Again);
         (step, completions)
-    }
-
-    /// A creation in doubt may still arrive and take what nobody has; nothing else can where there is no bucket.
-    fn look_for_creations(&mut self, moment: Moment) -> Step {
-        if let Some(sent_before) = moment.elapsed.checked_sub(LATE_DELIVERY) {
-            self.rest(sent_before);
-        }
-        if self.unresolved.is_empty() || self.resting {
-            return Step::Again;
-        }
-        self.looks += 1;
-        Step::Later(FIRST_LOOK.saturating_mul(1 << (self.looks - 1).min(8)))
     }
 
     pub(super) fn next_on_live(

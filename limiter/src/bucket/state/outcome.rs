@@ -92,6 +92,8 @@ impl BucketState {
         if current.lost.is_some() {
             self.remember(&current);
         }
+        // A write that only looks for others is tried once; after that somebody must ask for the bucket.
+        self.resting |= current.requests.is_empty();
         let (acquires, changes): (Vec<_>, Vec<_>) =
             current.requests.into_iter().partition(Request::is_acquire);
         for request in changes.into_iter().rev() {
@@ -129,7 +131,7 @@ impl BucketState {
             .collect()
     }
 
-    /// Acquires that wait get the error: the bucket or its configuration cannot be read.
+    /// Acquires that wait get the error: the bucket or its configuration cannot be read. Changes stay.
     pub(crate) fn unreadable(&mut self, error: &Error) -> Vec<Completion> {
         self.take_out(Request::is_acquire)
             .into_iter()
@@ -137,10 +139,20 @@ impl BucketState {
             .collect()
     }
 
-    /// The write can never be carried out, nor can any other: everybody gets the error.
+    /// Nothing can be written for now: acquires get the error, and so do those who wait for changes, which stay in the
+    /// queue.
+    pub(crate) fn postpone(&mut self, error: &Error) -> Vec<Completion> {
+        let mut completions = self.give_up_current(error);
+        completions.extend(self.unreadable(error));
+        let waiting = self.queue.iter_mut().filter_map(Request::take_done);
+        completions.extend(waiting.map(|done| Completion::Postponed(done, error.clone())));
+        completions
+    }
+
+    /// Nothing will be written any more: everybody gets the error. A write under way is in doubt from now on.
     pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
         let current = self.current.take();
-        if let Some(current) = current.as_ref().filter(|current| current.lost.is_some()) {
+        if let Some(current) = &current {
             self.remember(current);
         }
         self.resting = true;
@@ -164,12 +176,10 @@ impl BucketState {
             .collect()
     }
 
-    /// Stops looking for writes that the network has had its time to deliver, until somebody asks for the bucket again.
-    /// They are not forgotten: one of them may be what the bucket shows then.
-    pub(crate) fn rest(&mut self, sent_before: Duration) {
-        // A write that only looks for the others is no reason to go on looking.
-        let late = |one: &Unresolved| one.entries.is_empty() || one.sent < sent_before;
-        self.resting = !self.unresolved.is_empty() && self.unresolved.iter().all(late);
+    /// Stops looking for writes without an answer if there is nothing else to do, until somebody asks for the bucket
+    /// again. They are not forgotten: one of them may be what the bucket shows then.
+    pub(crate) fn rest(&mut self) {
+        self.resting |= self.queue.is_empty();
     }
 
     /// Calls that a write without an answer has carried.
@@ -291,13 +301,12 @@ impl BucketState {
         });
         self.unresolved.push_back(Unresolved {
             slot: current.write.slot,
-            sent: current.lost.unwrap_or_default(),
             creates: current.write.kind == WriteKind::Create,
             incarnation: current.write.incarnation().into(),
             entries: entries.collect(),
         });
         if !current.requests.is_empty() {
-            (self.resting, self.looks) = (false, 0);
+            self.resting = false;
         }
         if self.unresolved.len() > MOST_UNRESOLVED {
             self.unresolved.pop_front();

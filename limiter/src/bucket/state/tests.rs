@@ -125,6 +125,8 @@ fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
     let write = bench.write();
     assert!(bench.arrive(&write));
     assert_eq!(bench.lose().len(), 1, "its caller is told");
+    bench.write();
+    bench.lose();
     bench.outlast(10 * 60_000);
     assert!(matches!(bench.next().0, Step::Idle), "nobody asks for it");
     let _next = bench.ask(1);
@@ -144,37 +146,88 @@ fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
 }
 
 #[test]
-fn looking_for_a_write_in_doubt_ends_though_no_look_is_answered() {
+fn a_write_in_doubt_is_looked_for_once_until_somebody_asks() {
+    let mut bench = created();
+    for _ in 0..3 {
+        let _call = bench.ask(5);
+        bench.write();
+        bench.lose();
+        let look = bench.write();
+        assert!(look.batch.demands.is_empty());
+        bench.lose();
+        for _ in 0..100 {
+            bench.outlast(1_000);
+            assert!(matches!(bench.next().0, Step::Idle));
+        }
+    }
+}
+
+#[test]
+fn a_look_that_is_throttled_is_not_repeated_either() {
     let mut bench = created();
     let _call = bench.ask(5);
     bench.write();
     bench.lose();
-    let mut looks = 0;
-    while let (Step::Send(write), _) = bench.next() {
-        assert!(write.batch.demands.is_empty());
-        bench.lose();
-        bench.outlast(1_000);
-        looks += 1;
-        assert!(looks < 100, "for ever");
-    }
-    assert!(looks > 50);
+    bench.write();
+    bench.give_up();
+    assert!(matches!(bench.next().0, Step::Idle));
 }
 
 #[test]
-fn a_creation_that_arrives_after_a_look_is_found_and_given_back() {
+fn a_failure_that_is_not_transient_keeps_changes_in_the_queue() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    let mut booked = bench.adjust_and_wait(vec![(rpm(), -2_000)]);
+    let _call = bench.ask(1);
+    bench.write();
+    let completions = bench.postpone();
+    assert!(
+        matches!(
+            completions[..],
+            [
+                Completion::Answer(_, Outcome::Failed(_)),
+                Completion::Postponed(_, _)
+            ]
+        ),
+        "{completions:?}"
+    );
+    drop(completions);
+    assert!(booked.try_recv().is_err());
+    assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
+    assert_eq!(bench.level(), 6);
+}
+
+#[test]
+fn what_is_given_up_while_its_write_is_under_way_is_in_doubt() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.give_back(5);
+    let write = bench.write();
+    let given_up = bench.fail();
+    let [Completion::Unwritten(request, _)] = &given_up[..] else {
+        panic!("{given_up:?}")
+    };
+    assert!(request.in_doubt);
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert!(bench.arrive(&write), "it may happen yet");
+}
+
+#[test]
+fn a_creation_in_doubt_is_found_when_somebody_asks_and_not_before() {
     let mut bench = Bench::new();
     bench.read();
     let _call = bench.ask(4);
     let creation = bench.write();
     bench.lose();
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert!(bench.arrive(&creation));
+    let _next = bench.ask(1);
     assert!(matches!(bench.next().0, Step::Read));
     bench.read();
-    assert!(matches!(bench.next().0, Step::Later(_)));
-    assert!(bench.arrive(&creation));
-    bench.elapsed += 200;
-    bench.read();
-    assert_eq!(bench.pass().len(), 1);
-    assert_eq!(bench.level(), 10);
+    assert_eq!(bench.pass().len(), 2, "the call, and what nobody has goes back");
+    assert_eq!(bench.level(), 9);
     assert!(matches!(bench.next().0, Step::Idle));
 }
 
@@ -192,9 +245,10 @@ fn a_look_at_the_configuration_does_not_pass_for_an_answer() {
         bench.state.knows_nothing(),
         "the write in doubt is looked for by a read of its own"
     );
+    let _next = bench.ask(1);
     bench.read();
-    assert_eq!(bench.pass().len(), 1);
-    assert_eq!(bench.level(), 10);
+    assert_eq!(bench.pass().len(), 2);
+    assert_eq!(bench.level(), 9);
 }
 
 /// Others write until our number is in no slot any more.

@@ -12,7 +12,7 @@ use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timesta
 use crate::Error;
 use crate::bucket::Grant;
 use crate::bucket::request::{Deltas, Outcome, RequestKind};
-use crate::bucket::state::{BucketState, Completion, LATE_DELIVERY, LastSeen, Moment, Sighting, Step};
+use crate::bucket::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
 
 const START: i64 = 1_700_000_000_000;
 
@@ -74,13 +74,19 @@ impl Bench {
     }
 
     pub(super) fn adjust(&mut self, changes: Deltas) {
+        drop(self.adjust_and_wait(changes));
+    }
+
+    pub(super) fn adjust_and_wait(&mut self, changes: Deltas) -> oneshot::Receiver<Result<(), Error>> {
         let incarnation = self.state.image().map_or("", |image| image.incarnation()).into();
+        let (done, booked) = oneshot::channel();
         let work = RequestKind::Adjust {
             changes,
             incarnation,
-            done: None,
+            done: Some(done),
         };
         self.state.push(work, self.moment().elapsed);
+        booked
     }
 
     pub(super) fn give_back(&mut self, tokens: i128) {
@@ -150,20 +156,27 @@ impl Bench {
     pub(super) fn lose(&mut self) -> Vec<Completion> {
         let elapsed = self.moment().elapsed;
         self.state.lost(elapsed);
-        self.state.give_up_current(&Error::Unavailable {
-            operation: "UpdateItem",
-            table: "t".to_owned(),
-            reason: "no answer".to_owned(),
-            within: Duration::ZERO,
-        })
+        self.give_up()
+    }
+
+    /// The write is turned away, and the callers are told.
+    pub(super) fn give_up(&mut self) -> Vec<Completion> {
+        self.state.give_up_current(&unavailable())
+    }
+
+    /// The answer is an error that is not transient.
+    pub(super) fn postpone(&mut self) -> Vec<Completion> {
+        self.state.postpone(&unavailable())
+    }
+
+    /// Everything is given up.
+    pub(super) fn fail(&mut self) -> Vec<Completion> {
+        self.state.failed(&unavailable())
     }
 
     /// A pause of an outage, as the worker makes them.
     pub(super) fn outlast(&mut self, millis: u64) {
         self.elapsed += millis;
-        if let Some(before) = self.moment().elapsed.checked_sub(LATE_DELIVERY) {
-            self.state.rest(before);
-        }
     }
 
     pub(super) fn read(&mut self) -> Vec<Completion> {
@@ -208,5 +221,14 @@ impl Bench {
         let write = other.write();
         assert!(other.arrive(&write), "{write:?}");
         self.item = other.item;
+    }
+}
+
+fn unavailable() -> Error {
+    Error::Unavailable {
+        operation: "UpdateItem",
+        table: "t".to_owned(),
+        reason: "no answer".to_owned(),
+        within: Duration::ZERO,
     }
 }

@@ -1,0 +1,159 @@
+//! What a limiter knows about the table being there: its circuit breaker, kept up to date and asked by everybody.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use zae_limiter_schema::bucket::BucketKey;
+
+use super::breaker::{Breaker, FailedRequest, Suspicion};
+use super::shared::Shared;
+use crate::{Error, Result};
+
+/// A probe under way. Dropped with its runtime, it counts as failed.
+struct Probe {
+    shared: Arc<Shared>,
+    /// When the first request without a response was sent.
+    since: Duration,
+    /// It decides whether the breaker opens; otherwise whether it closes.
+    opens: bool,
+    responded: bool,
+}
+
+impl Shared {
+    pub(super) fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error for whoever needs the table while the breaker is open.
+    pub(crate) fn breaker_error(&self) -> Option<Error> {
+        let breaker = self.breaker();
+        let open = breaker.open()?;
+        let reason = format!(
+            "the circuit breaker is open since {}: {}",
+            open.since, open.reason
+        );
+        drop(breaker);
+        Some(self.unavailable(&reason))
+    }
+
+    /// An error at once while the breaker is open. The caller for whom a probe is due waits for it.
+    pub(crate) async fn check_breaker(self: &Arc<Self>) -> Result<()> {
+        if self.breaker().open().is_none() {
+            return Ok(());
+        }
+        self.probe_if_due().await;
+        self.breaker_error().map_or(Ok(()), Err)
+    }
+
+    /// The table responded, whatever it said.
+    pub(super) fn responded(&self) {
+        let now = self.clock.elapsed();
+        let closed = self.breaker().responded(now);
+        if closed {
+            self.breaker_open.send_replace(false);
+            tracing::info!(table = %self.table, "the table responds again: the circuit breaker is closed");
+        }
+    }
+
+    /// A request had no response.
+    pub(super) fn no_response(&self, bucket: Option<&BucketKey>, sent: Duration, reason: &str) {
+        let (now, calendar) = (self.clock.elapsed(), self.moment().now);
+        let request = FailedRequest { bucket, sent, reason };
+        let opened = self
+            .breaker()
+            .failed(request, now, calendar, |most| self.entropy.up_to(most));
+        if opened {
+            self.breaker_opened(reason);
+        }
+    }
+
+    fn breaker_opened(&self, reason: &str) {
+        self.breaker_open.send_replace(true);
+        tracing::warn!(
+            table = %self.table, reason,
+            "the table does not respond: the circuit breaker is open, and calls follow their policy at once"
+        );
+    }
+
+    /// A call that began then found the table unavailable.
+    pub(crate) fn suspect(self: &Arc<Self>, sent: Duration) {
+        let (now, calendar) = (self.clock.elapsed(), self.moment().now);
+        let request = FailedRequest {
+            bucket: None,
+            sent,
+            reason: "no answer in time",
+        };
+        let suspicion = self
+            .breaker()
+            .suspects(request, now, calendar, |most| self.entropy.up_to(most));
+        match suspicion {
+            Suspicion::None => {}
+            Suspicion::Probe => drop(self.probe(sent, true)),
+            Suspicion::Opened => self.breaker_opened(request.reason),
+        }
+    }
+
+    /// Makes the probe if one is due and waits for its end.
+    pub(super) async fn probe_if_due(self: &Arc<Self>) {
+        let now = self.clock.elapsed();
+        let claimed = self.breaker().claims_probe(now, now + self.attempt_timeout());
+        if claimed {
+            // One that is dropped with its runtime has told the breaker.
+            drop(self.probe(now, false).await);
+        }
+    }
+
+    /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away.
+    fn probe(self: &Arc<Self>, since: Duration, opens: bool) -> oneshot::Receiver<()> {
+        let (done, over) = oneshot::channel();
+        let mut probe = Probe {
+            shared: self.clone(),
+            since,
+            opens,
+            responded: false,
+        };
+        self.spawn(async move {
+            let sent = probe.shared.store.responds();
+            let answer = tokio::time::timeout(probe.shared.attempt_timeout(), sent).await;
+            probe.responded = answer.unwrap_or(false);
+            drop(probe);
+            // The caller may have gone.
+            let _ = done.send(());
+        });
+        over
+    }
+
+    /// Waits until the breaker is closed.
+    pub(super) async fn breaker_closes(&self) {
+        let mut open = self.breaker_open.subscribe();
+        // It cannot end without a value: this one holds the sender.
+        drop(open.wait_for(|open| !open).await);
+    }
+
+    /// How long until the next probe is due; no time at all if the breaker is closed.
+    pub(super) fn until_probe(&self) -> Duration {
+        self.breaker()
+            .until_probe(self.clock.elapsed())
+            .unwrap_or_default()
+    }
+
+    /// Makes the next probe due now.
+    pub(super) fn hurry_probe(&self) {
+        self.breaker().hurry(self.clock.elapsed());
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        if self.responded {
+            shared.responded();
+        } else if self.opens {
+            shared.no_response(None, self.since, "no answer in time");
+        }
+        shared
+            .breaker()
+            .probed(shared.clock.elapsed(), |most| shared.entropy.up_to(most));
+    }
+}

@@ -1,0 +1,436 @@
+//! The circuit breaker of one limiter: whether the table is known to be away. Pure: no I/O, no waiting, no clock.
+//!
+//! Closed, requests flow, and failures in a row are counted: no connection, no response in time, a server error. A
+//! response of any other kind, throttling and failed conditions included, proves that the table is there and ends the
+//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; the first response closes it.
+
+use std::time::Duration;
+
+use zae_limiter_schema::Timestamp;
+use zae_limiter_schema::bucket::BucketKey;
+
+/// Opens after this many failures in a row, on at least two buckets.
+const FAILURES: u32 = 5;
+/// Failures in a row count only if they last this long: connections that a server closes all at once are no outage.
+const SHORTEST_OUTAGE: Duration = Duration::from_millis(100);
+/// Opens after this time without any response, whatever the number of buckets.
+const SILENCE: Duration = Duration::from_secs(1);
+/// The pause before the first probe is at most this; it doubles from there.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// No pause between two probes is longer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Decides whether requests are sent. All times are on the clock's scale that never goes back.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    /// After this time without a response it opens.
+    silence: Duration,
+    row: Option<Row>,
+    open: Option<Open>,
+    opened: u64,
+    last_response: Option<Duration>,
+    /// A probe is under way and counts as lost at this time.
+    probing_until: Option<Duration>,
+}
+
+/// Failures without a response in between.
+#[derive(Debug)]
+struct Row {
+    /// When the first request of the row was sent.
+    since: Duration,
+    last: Duration,
+    failures: u32,
+    bucket: Option<BucketKey>,
+    several_buckets: bool,
+    /// A call found the table unavailable, and a probe finds out.
+    suspected: bool,
+}
+
+/// What is to be done about a call that found the table unavailable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suspicion {
+    /// Nothing.
+    None,
+    /// The caller probes.
+    Probe,
+    /// It was enough to open the breaker.
+    Opened,
+}
+
+/// Why and since when nothing is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    /// On the calendar, for messages.
+    pub(crate) since: Timestamp,
+    /// The failure that opened it.
+    pub(crate) reason: String,
+    next_probe: Duration,
+    probes: u32,
+}
+
+/// A request that failed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailedRequest<'a> {
+    /// Whose bucket it was about, if any.
+    pub(crate) bucket: Option<&'a BucketKey>,
+    /// When it was sent.
+    pub(crate) sent: Duration,
+    /// What happened.
+    pub(crate) reason: &'a str,
+}
+
+impl Breaker {
+    /// With a time budget longer than a second, silence must last that long.
+    pub(crate) fn new(time_budget: Duration) -> Self {
+        Self {
+            silence: SILENCE.max(time_budget),
+            row: None,
+            open: None,
+            opened: 0,
+            last_response: None,
+            probing_until: None,
+        }
+    }
+
+    /// Why it is open; nothing while it is closed.
+    pub(crate) fn open(&self) -> Option<&Open> {
+        self.open.as_ref()
+    }
+
+    /// How often it has opened.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// The table responded. True if that closes the breaker.
+    pub(crate) fn responded(&mut self, now: Duration) -> bool {
+        self.row = None;
+        self.last_response = Some(now);
+        self.open.take().is_some()
+    }
+
+    /// The table did not respond to a request. True if that opens the breaker.
+    pub(crate) fn failed(
+        &mut self,
+        request: FailedRequest<'_>,
+        now: Duration,
+        calendar: Timestamp,
+        jitter: impl FnOnce(Duration) -> Duration,
+    ) -> bool {
+        let silence = self.silence;
+        let row = self.row_of(request.sent, now);
+        row.failures += 1;
+        match (&row.bucket, request.bucket) {
+            (Some(first), Some(bucket)) => row.several_buckets |= first != bucket,
+            (None, Some(bucket)) => row.bucket = Some(bucket.clone()),
+            (_, None) => {}
+        }
+        let lasted = now.saturating_sub(row.since);
+        let many = row.failures >= FAILURES && row.several_buckets && lasted >= SHORTEST_OUTAGE;
+        // One failure alone may be a process that was suspended with a request under way.
+        let silent = (row.failures >= 2 || row.suspected) && lasted >= silence;
+        if self.open.is_some() || !(many || silent) {
+            return false;
+        }
+        self.opens(request.reason, now, calendar, jitter);
+        true
+    }
+
+    fn opens(
+        &mut self,
+        reason: &str,
+        now: Duration,
+        calendar: Timestamp,
+        jitter: impl FnOnce(Duration) -> Duration,
+    ) {
+        self.open = Some(Open {
+            since: calendar,
+            reason: reason.to_owned(),
+            next_probe: now + pause(0, jitter),
+            probes: 0,
+        });
+        self.opened += 1;
+    }
+
+    /// A call that began at `request.sent` found the table unavailable. After a second without any response that is
+    /// enough to open the breaker if a request has failed since. Otherwise the reason may be a response, such as
+    /// throttled reads, and a probe finds out.
+    pub(crate) fn suspects(
+        &mut self,
+        request: FailedRequest<'_>,
+        now: Duration,
+        calendar: Timestamp,
+        jitter: impl FnOnce(Duration) -> Duration,
+    ) -> Suspicion {
+        if self.open.is_some() || self.last_response.is_some_and(|at| at > request.sent) {
+            return Suspicion::None;
+        }
+        let silence = self.silence;
+        let row = self.row_of(request.sent, now);
+        if now.saturating_sub(row.since) < silence {
+            return Suspicion::None;
+        }
+        if row.failures > 0 {
+            self.opens(request.reason, now, calendar, jitter);
+            return Suspicion::Opened;
+        }
+        row.suspected = true;
+        if self.claim(now, now + silence) {
+            Suspicion::Probe
+        } else {
+            Suspicion::None
+        }
+    }
+
+    /// True if a probe is due and nobody makes one: the caller makes it, before the given time.
+    pub(crate) fn claims_probe(&mut self, now: Duration, until: Duration) -> bool {
+        self.open.as_ref().is_some_and(|open| open.next_probe <= now) && self.claim(now, until)
+    }
+
+    fn claim(&mut self, now: Duration, until: Duration) -> bool {
+        let free = self.probing_until.is_none_or(|lost| lost <= now);
+        if free {
+            self.probing_until = Some(until);
+        }
+        free
+    }
+
+    /// The probe is over. One that failed makes the pause before the next one longer.
+    pub(crate) fn probed(&mut self, now: Duration, jitter: impl FnOnce(Duration) -> Duration) {
+        self.probing_until = None;
+        if let Some(open) = &mut self.open {
+            open.probes += 1;
+            open.next_probe = now + pause(open.probes, jitter);
+        }
+    }
+
+    /// How long until the next probe is due.
+    pub(crate) fn until_probe(&self, now: Duration) -> Option<Duration> {
+        let open = self.open.as_ref()?;
+        let under_way = self.probing_until.unwrap_or_default();
+        Some(open.next_probe.max(under_way).saturating_sub(now))
+    }
+
+    /// Makes the next probe due now and lets the pauses grow from the start: somebody cannot wait for long.
+    pub(crate) fn hurry(&mut self, now: Duration) {
+        if let Some(open) = &mut self.open {
+            (open.next_probe, open.probes) = (now, 0);
+        }
+    }
+
+    /// The row that a failure belongs to: a new one if there was no request for long.
+    fn row_of(&mut self, sent: Duration, now: Duration) -> &mut Row {
+        let silence = self.silence;
+        let row = self.row.take().filter(|row| sent <= row.last + silence);
+        let row = row.unwrap_or(Row {
+            since: sent,
+            last: now,
+            failures: 0,
+            bucket: None,
+            several_buckets: false,
+            suspected: false,
+        });
+        self.row.insert(Row {
+            since: row.since.min(sent),
+            last: now,
+            ..row
+        })
+    }
+}
+
+/// Half of the pause is certain, the other half drawn: processes that lost the table together do not probe together.
+fn pause(probes: u32, jitter: impl FnOnce(Duration) -> Duration) -> Duration {
+    let most = FIRST_PAUSE.saturating_mul(1 << probes.min(10)).min(LONGEST_PAUSE);
+    most / 2 + jitter(most / 2)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn key(entity: &str) -> BucketKey {
+        BucketKey {
+            entity: entity.parse().unwrap(),
+            resource: "gpt-4".parse().unwrap(),
+        }
+    }
+
+    const fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn breaker() -> Breaker {
+        Breaker::new(millis(1_000))
+    }
+
+    /// A request on the entity's bucket that was sent and failed then.
+    fn fail(breaker: &mut Breaker, entity: &str, sent: u64, now: u64) -> bool {
+        let key = key(entity);
+        let request = FailedRequest {
+            bucket: Some(&key),
+            sent: millis(sent),
+            reason: "no answer in time",
+        };
+        breaker.failed(request, millis(now), Timestamp::MIN, |most| most)
+    }
+
+    /// A call that began and found the table unavailable then.
+    fn suspect(breaker: &mut Breaker, sent: u64, now: u64) -> Suspicion {
+        let request = FailedRequest {
+            bucket: None,
+            sent: millis(sent),
+            reason: "no answer in time",
+        };
+        breaker.suspects(request, millis(now), Timestamp::MIN, |most| most)
+    }
+
+    fn open() -> Breaker {
+        let mut breaker = breaker();
+        assert!(!fail(&mut breaker, "a", 0, 500));
+        assert!(fail(&mut breaker, "a", 510, 1_010));
+        breaker
+    }
+
+    #[test]
+    fn failures_in_a_row_on_different_buckets_open_it() {
+        let mut breaker = breaker();
+        for number in 0..4 {
+            assert!(!fail(&mut breaker, ["a", "b"][number % 2], 0, 150));
+        }
+        assert!(fail(&mut breaker, "a", 0, 150));
+        let open = breaker.open().unwrap();
+        assert_eq!(open.reason, "no answer in time");
+        assert!(!fail(&mut breaker, "b", 0, 151), "it is open already");
+        assert_eq!(breaker.opened(), 1);
+    }
+
+    #[test]
+    fn many_failures_on_one_bucket_do_not_open_it_within_a_second() {
+        let mut breaker = breaker();
+        for at in 0..99 {
+            assert!(!fail(&mut breaker, "a", at * 10, at * 10 + 9), "{at}");
+        }
+        assert!(fail(&mut breaker, "a", 990, 1_000), "a second of silence does");
+    }
+
+    #[test]
+    fn connections_that_are_closed_all_at_once_are_no_outage() {
+        let mut breaker = breaker();
+        for entity in ["a", "b", "c", "d", "e", "f", "g"] {
+            assert!(!fail(&mut breaker, entity, 0, 5));
+        }
+        assert!(!breaker.responded(millis(20)), "it was not open");
+        assert!(!fail(&mut breaker, "a", 25, 200));
+    }
+
+    #[test]
+    fn any_response_ends_the_row() {
+        let mut breaker = breaker();
+        for round in 0..50 {
+            let at = round * 400;
+            for entity in ["a", "b", "c", "d"] {
+                assert!(!fail(&mut breaker, entity, at, at + 300));
+            }
+            breaker.responded(millis(at + 350));
+        }
+    }
+
+    #[test]
+    fn one_failure_after_a_long_time_does_not_open_it() {
+        let mut breaker = breaker();
+        assert!(
+            !fail(&mut breaker, "a", 0, 3_600_000),
+            "the process was suspended"
+        );
+        assert!(!fail(&mut breaker, "a", 7_200_000, 7_200_500), "another row");
+        assert!(fail(&mut breaker, "a", 7_200_510, 7_201_010));
+    }
+
+    #[test]
+    fn a_longer_time_budget_allows_longer_silence() {
+        let mut breaker = Breaker::new(millis(10_000));
+        for at in [0, 3_000, 6_000] {
+            assert!(!fail(&mut breaker, "a", at, at + 3_000));
+        }
+        assert!(fail(&mut breaker, "a", 9_000, 12_000));
+    }
+
+    #[test]
+    fn the_first_response_closes_it() {
+        let mut breaker = open();
+        assert!(breaker.responded(millis(1_020)));
+        assert!(breaker.open().is_none());
+        assert!(!fail(&mut breaker, "a", 1_030, 1_530), "and the row starts anew");
+    }
+
+    #[test]
+    fn there_is_one_probe_at_a_time_after_pauses_that_grow() {
+        let mut breaker = open();
+        let mut now = millis(1_010);
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            let pause = breaker.until_probe(now).unwrap();
+            pauses.push(pause.as_millis());
+            assert!(!breaker.claims_probe(now, now + millis(500)), "not due yet");
+            now += pause;
+            assert!(breaker.claims_probe(now, now + millis(500)));
+            assert!(!breaker.claims_probe(now, now + millis(500)), "one at a time");
+            breaker.probed(now, |most| most);
+        }
+        assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
+    }
+
+    #[test]
+    fn a_probe_that_is_never_reported_counts_as_lost() {
+        let mut breaker = open();
+        let now = millis(2_000);
+        assert!(breaker.claims_probe(now, now + millis(500)));
+        assert_eq!(breaker.until_probe(now), Some(millis(500)));
+        assert!(!breaker.claims_probe(now + millis(499), now + millis(999)));
+        assert!(breaker.claims_probe(now + millis(500), now + millis(1_000)));
+    }
+
+    #[test]
+    fn whoever_cannot_wait_makes_a_probe_due() {
+        let mut breaker = open();
+        for _ in 0..8 {
+            breaker.probed(millis(2_000), |most| most);
+        }
+        breaker.hurry(millis(2_000));
+        assert!(breaker.claims_probe(millis(2_000), millis(2_500)));
+        breaker.probed(millis(2_500), |most| most);
+        assert_eq!(breaker.until_probe(millis(2_500)), Some(millis(200)));
+    }
+
+    #[test]
+    fn a_call_without_a_response_for_a_second_asks_for_a_probe() {
+        let mut breaker = breaker();
+        assert_eq!(suspect(&mut breaker, 0, 900), Suspicion::None, "too early");
+        assert_eq!(suspect(&mut breaker, 0, 1_000), Suspicion::Probe);
+        assert_eq!(suspect(&mut breaker, 0, 1_001), Suspicion::None, "one at a time");
+        breaker.probed(millis(1_200), |most| most);
+        assert!(fail(&mut breaker, "a", 0, 1_200), "the probe failed as well");
+    }
+
+    #[test]
+    fn a_call_without_a_response_for_a_second_opens_it_if_a_request_failed() {
+        let mut breaker = breaker();
+        fail(&mut breaker, "a", 0, 500);
+        assert_eq!(suspect(&mut breaker, 0, 1_000), Suspicion::Opened);
+        assert!(breaker.open().is_some());
+        assert_eq!(
+            suspect(&mut breaker, 0, 1_000),
+            Suspicion::None,
+            "it is open already"
+        );
+    }
+
+    #[test]
+    fn a_call_that_saw_a_response_asks_for_no_probe() {
+        let mut breaker = breaker();
+        breaker.responded(millis(10));
+        assert_eq!(suspect(&mut breaker, 5, 1_500), Suspicion::None);
+        assert_eq!(suspect(&mut breaker, 11, 1_500), Suspicion::Probe);
+    }
+}
