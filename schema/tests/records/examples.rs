@@ -270,6 +270,7 @@ pub(crate) fn audit_events() -> Vec<(&'static str, AuditEvent)> {
 }
 
 pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
+    let label = "2026-01-01T00:00:00.000";
     UsageSnapshot {
         entity: entity("user-1"),
         resource: resource("gpt-4"),
@@ -278,10 +279,13 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         total_events: 12,
         ttl: Some(moment().seconds() + 90 * 86_400),
         progress: Some(Progress {
-            sequence: "2026-01-01T00:00:00.000/0000000000000000000000000000000000012345".to_owned(),
+            sequence: format!("{label}/{:040}", 12_345),
             newest: Some("1767226500".to_owned()),
-            link: None,
-            gaps: None,
+            link: Some("3f6c1e0a9b72d458".to_owned()),
+            gaps: Some(format!(
+                "{label}/{:040},8a1d5c07e3f94b26,{label}/{:040},51c9e0d2b7a8f364",
+                12_001, 12_003
+            )),
         }),
         unknown: Unknown::new(),
     }
