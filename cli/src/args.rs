@@ -288,6 +288,40 @@ mod tests {
         words
     }
 
+    /// Lines of the book's shell blocks that run this command, with continued lines joined.
+    fn lines_of_the_book() -> Vec<(String, String)> {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let mut folders = vec![PathBuf::from(root).join("docs")];
+        let mut lines = vec![];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "md") {
+                    let page = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+                    // Every other part between fences is a block.
+                    let blocks = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+                    let commands = blocks
+                        .map(str::trim)
+                        .filter(|line| line.starts_with("zae-limiter "));
+                    lines.extend(commands.map(|line| (path.display().to_string(), line.to_owned())));
+                }
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn commands_of_the_book_parse() {
+        let lines = lines_of_the_book();
+        assert!(lines.len() > 40);
+        for (page, line) in lines {
+            let parsed = Invocation::parse(example_arguments(&line).into_iter().map(OsString::from));
+            assert!(parsed.is_ok(), "{page}: {line}: {}", parsed.unwrap_err());
+        }
+    }
+
     #[test]
     fn the_reference_has_every_command_and_every_option() {
         let reference = include_str!("../../docs/cli.md");

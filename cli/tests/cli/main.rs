@@ -1,9 +1,13 @@
 //! Tests that run the built `zae-limiter` command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../../../tests/markdown.rs"]
+mod markdown;
+
 mod acquire;
 mod archive;
 mod audit;
+mod book;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
 mod configuration;

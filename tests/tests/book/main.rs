@@ -1,0 +1,13 @@
+//! The book is true: its blocks run, its links lead somewhere, and its tables say what the code says.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../../markdown.rs"]
+mod markdown;
+
+mod blocks;
+mod contents;
+mod links;
+mod pages;
+mod rust_blocks;
+mod schema_page;
+mod tables;
