@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+#[allow(dead_code, reason = "tests use the rest")]
 mod markdown;
 
 /// What every block has that is not blocking.

@@ -2,31 +2,31 @@
 
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub(crate) struct Block {
     /// The line of its fence, counted from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The words after the fence, such as `rust` and `no_run`.
-    pub info: Vec<String>,
+    pub(crate) info: Vec<String>,
     /// What a comment before the fence says that a test must do first: `<!-- setup: … -->`.
-    pub setup: String,
+    pub(crate) setup: String,
     /// Its text, without the indentation of the fence.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Block {
     /// The language.
-    pub fn language(&self) -> &str {
+    pub(crate) fn language(&self) -> &str {
         self.info.first().map_or("", String::as_str)
     }
 
     /// True if the block is marked with this word.
-    pub fn is(&self, word: &str) -> bool {
+    pub(crate) fn is(&self, word: &str) -> bool {
         self.info.iter().skip(1).any(|marked| marked == word)
     }
 }
 
 /// Every fenced block of a page, in order.
-pub fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut lines = page.lines().enumerate();
     let mut setup = String::new();
@@ -66,8 +66,7 @@ fn rest_of_comment<'a>(first: &'a str, lines: &mut impl Iterator<Item = (usize, 
 }
 
 /// The page without its fenced blocks.
-#[allow(dead_code, reason = "the build script needs blocks only")]
-pub fn prose(page: &str) -> String {
+pub(crate) fn prose(page: &str) -> String {
     let mut inside = false;
     let mut kept = Vec::new();
     for line in page.lines() {

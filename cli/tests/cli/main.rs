@@ -1,6 +1,7 @@
 //! Tests that run the built `zae-limiter` command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../tests/markdown.rs"]
 mod markdown;
 
