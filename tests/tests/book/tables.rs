@@ -14,6 +14,7 @@ use crate::{markdown, pages};
 /// The units of each path, measured by the example.
 #[path = "../../../limiter/examples/costs/meter.rs"]
 mod meter;
+#[allow(dead_code, reason = "the example prints the rest")]
 #[path = "../../../limiter/examples/costs/paths.rs"]
 mod paths;
 
