@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use zae_limiter::{RateLimiter, StackName};
+use zae_limiter::{RateLimiter, Repository, StackName};
 
 use crate::args::Globals;
 use crate::connect::{self, TableLocation};
@@ -77,6 +77,11 @@ impl Context {
 
     /// A limiter on the table.
     pub(crate) async fn limiter(&self) -> Result<RateLimiter> {
-        connect::limiter(&self.location, &self.name()?).await
+        Ok(RateLimiter::over(self.repository().await?))
+    }
+
+    /// What the table stores.
+    pub(crate) async fn repository(&self) -> Result<Repository> {
+        connect::repository(&self.location, &self.name()?).await
     }
 }

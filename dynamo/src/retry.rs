@@ -74,7 +74,8 @@ impl Budget {
         let mut previous = None;
         loop {
             let timeout = self.deadline.min(Instant::now() + self.attempt);
-            let error = match tokio::time::timeout_at(timeout, call()).await {
+            // The SDK's futures are large and deeply nested. Boxed, they do not make the caller's so.
+            let error = match tokio::time::timeout_at(timeout, Box::pin(call())).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
                 // An earlier answer says more than a timeout.

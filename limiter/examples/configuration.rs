@@ -6,7 +6,9 @@
 use std::error::Error;
 use std::io::{Write, stdout};
 
-use zae_limiter::{ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter};
+use zae_limiter::{
+    ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, Repository,
+};
 
 type Result = std::result::Result<(), Box<dyn Error>>;
 
@@ -19,27 +21,30 @@ async fn main() -> Result {
 }
 
 pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
-    let limiter = RateLimiter::embedded()
+    let repository = RateLimiter::embedded()
         .default_limits([Limit::per_minute("rpm", 10)?])
         .principal("ops@example.com")
+        .build_repository()
         .await?;
-    limiter.create_entity(NewEntity::new(USER).name("A user")).await?;
+    repository
+        .create_entity(NewEntity::new(USER).name("A user"))
+        .await?;
 
     writeln!(
         out,
         "What applies to {USER} on {MODEL}, as one level after the other is set:\n"
     )?;
     writeln!(out, "{:<34} {:<34} {:<16} unavailable", "step", "limits", "from")?;
-    show(out, &limiter, "the builder's defaults").await?;
+    show(out, &repository, "the builder's defaults").await?;
 
-    limiter
+    repository
         .set_system_defaults([Limit::per_minute("rpm", 20)?])
         .await?;
-    show(out, &limiter, "set for the system").await?;
+    show(out, &repository, "set for the system").await?;
 
     let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
     let level = ConfigLevel::Resource(MODEL.parse()?);
-    limiter
+    repository
         .set_config(
             &level,
             ConfigChange::new()
@@ -47,19 +52,19 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
                 .on_unavailable(OnUnavailable::Block),
         )
         .await?;
-    show(out, &limiter, "set for the resource").await?;
+    show(out, &repository, "set for the resource").await?;
 
-    limiter
+    repository
         .set_default_limits(USER, [Limit::per_minute("rpm", 300)?])
         .await?;
-    show(out, &limiter, "set for the entity").await?;
+    show(out, &repository, "set for the entity").await?;
 
     let limits = [
         Limit::per_minute("rpm", 1_000)?.with_burst(1_500)?,
         Limit::per_day("tpd", 5_000_000)?,
     ];
     let level = ConfigLevel::Entity(USER.parse()?, MODEL.parse()?);
-    limiter
+    repository
         .set_config(
             &level,
             ConfigChange::new()
@@ -67,16 +72,16 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
                 .on_unavailable(OnUnavailable::Allow),
         )
         .await?;
-    show(out, &limiter, "set for the entity and resource").await?;
+    show(out, &repository, "set for the entity and resource").await?;
 
-    limiter.delete_config(&level).await?;
-    show(out, &limiter, "deleted again").await?;
-    limiter
+    repository.delete_config(&level).await?;
+    show(out, &repository, "deleted again").await?;
+    repository
         .delete_config(&ConfigLevel::EntityDefault(USER.parse()?))
         .await?;
-    show(out, &limiter, "the entity's deleted too").await?;
+    show(out, &repository, "the entity's deleted too").await?;
 
-    let stats = limiter.cache_stats();
+    let stats = repository.cache_stats();
     writeln!(
         out,
         "\nThe cache answered {} of {} lookups.",
@@ -86,14 +91,18 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
     writeln!(
         out,
         "Resources with defaults: {}",
-        limiter.list_resources_with_defaults().await?.join(", ")
+        repository.list_resources_with_defaults().await?.join(", ")
     )?;
     writeln!(
         out,
         "\nEvery change left an event. Those about {USER}, newest first:"
     )?;
     let subject = zae_limiter::AuditSubject::Entity(USER.parse()?);
-    for event in limiter.audit_events(&subject, &PageRequest::of(10)).await?.items {
+    for event in repository
+        .audit_events(&subject, &PageRequest::of(10))
+        .await?
+        .items
+    {
         let (who, what) = (
             event.principal.unwrap_or_default(),
             event.resource.unwrap_or_default(),
@@ -109,10 +118,10 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
     Ok(())
 }
 
-async fn show(out: &mut impl Write, limiter: &RateLimiter, step: &str) -> Result {
+async fn show(out: &mut impl Write, repository: &Repository, step: &str) -> Result {
     // The second lookup is answered from memory.
-    limiter.resolve_limits(USER, MODEL).await?;
-    let resolved = limiter.resolve_limits(USER, MODEL).await?;
+    repository.resolve_limits(USER, MODEL).await?;
+    let resolved = repository.resolve_limits(USER, MODEL).await?;
     let limits: Vec<String> = resolved.limits.iter().map(ToString::to_string).collect();
     writeln!(
         out,

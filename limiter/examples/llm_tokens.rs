@@ -31,7 +31,7 @@ async fn ask(limiter: &RateLimiter, estimate: u64, cost: i64) -> Result<(), Erro
         Err(other) => return Err(other),
     }
     let left = limiter.acquire("user-1", "gpt-4").peek().await?;
-    for status in &left.statuses {
+    for status in left.statuses() {
         println!(
             "{:>20} {:>6} left",
             status.limit.name().as_str(),
@@ -47,7 +47,10 @@ async fn main() -> Result<(), Error> {
     let clock = Arc::new(ManualClock::at(SystemClock::new().now()));
     let limiter = RateLimiter::embedded().clock(clock.clone()).await?;
     let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?];
-    limiter.set_resource_defaults("gpt-4", limits).await?;
+    limiter
+        .repository()
+        .set_resource_defaults("gpt-4", limits)
+        .await?;
 
     println!("An answer shorter than estimated gives tokens back:");
     ask(&limiter, 2_000, 1_500).await?;

@@ -9,6 +9,7 @@ async fn main() -> zae_limiter::Result<()> {
     // The table lives in this process. `RateLimiter::builder("name").region("eu-west-1")` is the same on AWS.
     let limiter = RateLimiter::embedded().await?;
     limiter
+        .repository()
         .set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 3)?])
         .await?;
 

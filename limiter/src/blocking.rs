@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use zae_limiter_schema::{EntityId, Limit, LimitName, OnUnavailable, Resource};
 
-use crate::{Admission, Builder, Error, LimitStatus, LimiterStats, Peek, Result, Shutdown};
+use crate::{Admission, Availability, Builder, Error, LimitStatus, LimiterStats, Result, Shutdown};
 
 /// A distributed rate limiter whose calls block. Cheap to clone; clones share everything.
 #[derive(Debug, Clone)]
@@ -129,7 +129,7 @@ fn no_thread(error: &std::io::Error) -> Error {
 impl RateLimiter {
     /// Limits a call of an entity on a resource: say what it [consumes](Acquire::consume), then take the
     /// [lease](Acquire::lease).
-    pub fn acquire(&self, entity: impl Into<String>, resource: impl Into<String>) -> Acquire {
+    pub fn acquire(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Acquire {
         Acquire {
             acquire: self.limiter.acquire(entity, resource),
             background: self.background.clone(),
@@ -149,7 +149,7 @@ impl RateLimiter {
     /// # fn main() -> zae_limiter::Result<()> {
     /// let limiter = RateLimiter::embedded().build_blocking()?;
     /// let limits = [Limit::per_minute("rpm", 100)?];
-    /// limiter.wait(limiter.as_async().set_resource_defaults("gpt-4", limits))?;
+    /// limiter.wait(limiter.as_async().repository().set_resource_defaults("gpt-4", limits))?;
     /// # Ok(()) }
     /// ```
     pub fn wait<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
@@ -197,7 +197,7 @@ impl Acquire {
     }
 
     /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
-    pub fn consume(self, limit: impl Into<String>, tokens: u64) -> Self {
+    pub fn consume(self, limit: impl AsRef<str>, tokens: u64) -> Self {
         self.with(|acquire| acquire.consume(limit, tokens))
     }
 
@@ -217,7 +217,7 @@ impl Acquire {
     }
 
     /// How every limit stands, without taking anything and without a write.
-    pub fn peek(self) -> Result<Peek> {
+    pub fn peek(self) -> Result<Availability> {
         self.background.do_work(self.acquire.peek())
     }
 

@@ -11,7 +11,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 use zae_limiter_dynamo::{CapacityMeter, Entropy};
 use zae_limiter_schema::bucket::TtlRule;
-use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Principal, StackName};
+use zae_limiter_schema::{ConfigRecord, Limit, LimitSet, OnUnavailable, Principal, StackName};
 
 use crate::admin::{Repository, Setup, check_limit_count};
 use crate::config::cache::CacheLimits;
@@ -67,6 +67,11 @@ pub(crate) struct Settings {
     pub(crate) ttl_multiplier: u32,
     /// Among how many processes the limits are divided while the table cannot be reached.
     pub(crate) processes: Option<NonZeroU32>,
+    /// Refuses tables of another version, where nothing is stored about it.
+    pub(crate) strict_version: bool,
+    /// Replaces the code of deployed functions, where nothing is stored about it.
+    #[cfg(feature = "stack")]
+    pub(crate) auto_update: bool,
     /// A rule of the protocol that is broken on purpose.
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
@@ -80,16 +85,27 @@ impl Default for Settings {
             memory: Duration::from_secs(1),
             ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
             processes: None,
+            strict_version: true,
+            #[cfg(feature = "stack")]
+            auto_update: true,
             #[cfg(test)]
             mutation: None,
         }
     }
 }
 
+impl Settings {
+    /// What the system configuration says about tables of another version, or else this.
+    pub(crate) fn is_strict(&self, system: Option<&ConfigRecord>) -> bool {
+        let stored = system.and_then(|config| config.system.strict_version);
+        stored.unwrap_or(self.strict_version)
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(name: String, connection: Connection) -> Self {
+    pub(crate) fn new(name: &str, connection: Connection) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             create_table: connection.creates_table(),
             connection,
             misplaced: None,
@@ -122,13 +138,15 @@ impl Builder {
     }
 
     /// The AWS region. Otherwise from `AWS_REGION`, the profile or the instance.
-    pub fn region(self, region: impl Into<String>) -> Self {
-        self.aws("region", |aws| aws.region = Some(region.into()))
+    pub fn region(self, region: impl AsRef<str>) -> Self {
+        self.aws("region", |aws| aws.region = Some(region.as_ref().to_owned()))
     }
 
     /// Another endpoint than AWS's, such as a local DynamoDB. Otherwise from `AWS_ENDPOINT_URL` and the profile.
-    pub fn endpoint_url(self, url: impl Into<String>) -> Self {
-        self.aws("endpoint_url", |aws| aws.endpoint_url = Some(url.into()))
+    pub fn endpoint_url(self, url: impl AsRef<str>) -> Self {
+        self.aws("endpoint_url", |aws| {
+            aws.endpoint_url = Some(url.as_ref().to_owned());
+        })
     }
 
     /// Credentials, or where to get them. Otherwise from the environment, the profile or the instance.
@@ -139,8 +157,8 @@ impl Builder {
     }
 
     /// A profile of the shared AWS configuration files. Not beside [`sdk_config`](Self::sdk_config), which has one.
-    pub fn profile(self, name: impl Into<String>) -> Self {
-        self.aws("profile", |aws| aws.profile = Some(name.into()))
+    pub fn profile(self, name: impl AsRef<str>) -> Self {
+        self.aws("profile", |aws| aws.profile = Some(name.as_ref().to_owned()))
     }
 
     /// A whole SDK configuration that the application has already. Region, endpoint and credentials that are set
@@ -169,8 +187,8 @@ impl Builder {
     }
 
     /// Another name for the table of an embedded store, which is `limiter` otherwise.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        name.as_ref().clone_into(&mut self.name);
         self
     }
 
@@ -186,9 +204,32 @@ impl Builder {
         self
     }
 
+    /// Whether a table whose version does not fit is refused, where the system configuration does not say. It is
+    /// unless set.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// // Warns about a table of another version, and goes on.
+    /// let limiter = zae_limiter::RateLimiter::embedded().strict_version(false).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn strict_version(mut self, strict: bool) -> Self {
+        self.settings.strict_version = strict;
+        self
+    }
+
+    /// Whether [`RateLimiter::ensure_infrastructure`] may replace the code of deployed functions, where the system
+    /// configuration does not say. It may unless set.
+    #[cfg(feature = "stack")]
+    pub fn auto_update(mut self, update: bool) -> Self {
+        self.settings.auto_update = update;
+        self
+    }
+
     /// Who makes the changes of this limiter, for audit events. Otherwise the ARN of the AWS credentials.
-    pub fn principal(mut self, principal: impl Into<String>) -> Self {
-        self.principal = Some(principal.into());
+    pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
+        self.principal = Some(principal.as_ref().to_owned());
         self
     }
 
@@ -210,28 +251,30 @@ impl Builder {
         self
     }
 
-    /// For how long after a bucket was last seen an amount that it did not cover is refused without asking again.
-    /// One second unless set; a refusal within it costs nothing.
+    /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
+    /// it could not cover are refused without a call to the table. One second unless set.
     pub fn rejection_memory(mut self, time: Duration) -> Self {
         self.settings.memory = time;
         self
     }
 
-    /// After how many times the time to fill a bucket on default limits expires: 7 unless set, 0 for never. Buckets
-    /// of entities with limits of their own never expire.
+    /// The time to live of an unused bucket, as a multiple of the time that an empty bucket takes to refill: 7 unless
+    /// set, and 0 for no expiry. Applies to buckets on default limits; a bucket whose entity has limits of its own
+    /// never expires.
     pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
         self.settings.ttl_multiplier = multiplier;
         self
     }
 
-    /// While the table cannot be reached and the policy is to allow, admits no more than one part in `processes` of every
-    /// limit: of its burst at once, and of its refill as time goes by. Everything is let pass unless this is set.
+    /// Limits what this process admits during an outage under the policy
+    /// [`OnUnavailable::Allow`](crate::OnUnavailable::Allow): to one part in `processes` of every limit, both of its
+    /// burst and of its refill. Unless set, every call is admitted during an outage.
     ///
-    /// With the right number, all processes together admit in an outage what the limits allow, and once more the burst when
-    /// it begins: what the table had left is not known. A smaller number admits as much more. The limits are those that
-    /// the process has last seen (see [`config_cache_entries`](Self::config_cache_entries)), or the default limits of this
-    /// builder; a call for which there are none is blocked. What is admitted that way is not counted in the table, not
-    /// then and not later, and [`Lease::admission`](crate::Lease::admission) tells.
+    /// If `processes` is the real number of processes, then together they admit what the limits allow, plus at most one
+    /// more burst at the start of the outage, because what was left in the table is unknown. The limits are the last
+    /// ones that the process read (see [`config_cache_entries`](Self::config_cache_entries)), or the builder's
+    /// [`default_limits`](Self::default_limits); a call without known limits is blocked. The table never counts what is
+    /// admitted this way, and [`Lease::admission`](crate::Lease::admission) says so.
     pub fn share_while_unavailable(mut self, processes: NonZeroU32) -> Self {
         self.settings.processes = Some(processes);
         self
@@ -284,29 +327,40 @@ impl Builder {
         self
     }
 
-    /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), touches
+    /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), accesses
     /// the table here.
     pub async fn build(self) -> Result<RateLimiter> {
+        Ok(RateLimiter::over(self.build_repository().await?))
+    }
+
+    /// The same without a limiter, for programs that only manage what is stored. [`RateLimiter::over`] makes a limiter
+    /// of it later.
+    ///
+    /// ```no_run
+    /// # async fn example() -> zae_limiter::Result<()> {
+    /// let config = aws_config::load_from_env().await;
+    /// let repository = zae_limiter::RateLimiter::builder("my-app").sdk_config(config).build_repository().await?;
+    /// println!("{:?}", repository.version().await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn build_repository(self) -> Result<Repository> {
         self.check()?;
         let name = StackName::parse(&self.name)?;
         let limits = LimitSet::new(self.limits).map_err(|error| {
             Error::invalid("default limits", error.0.as_str(), "each name may stand once")
         })?;
-        #[cfg(feature = "stack")]
-        let retention = self.stack.as_ref().map(crate::StackSetup::retention_days);
-        #[cfg(not(feature = "stack"))]
-        let retention = None;
-        let principal = self.principal.map(Principal::parse).transpose()?;
         let setup = Setup {
             name,
-            connected: self.connection.open(self.meter).await?,
             defaults: Defaults {
                 limits,
                 on_unavailable: self.on_unavailable,
             },
-            principal,
-            retention,
-            time_budget: self.settings.time_budget,
+            principal: self.principal.map(Principal::parse).transpose()?,
+            // Boxed, as all that calls the SDK: its futures are deeply nested.
+            connected: Box::pin(self.connection.open(self.meter)).await?,
+            settings: self.settings,
+            #[cfg(feature = "stack")]
+            stack: self.stack,
             admin_budget: self.admin_budget,
             cache: self.cache,
             clock: self.clock,
@@ -316,10 +370,7 @@ impl Builder {
         if self.create_table {
             repository.create_table().await?;
         }
-        #[cfg(feature = "stack")]
-        return Ok(RateLimiter::over(repository, self.settings, self.stack));
-        #[cfg(not(feature = "stack"))]
-        Ok(RateLimiter::over(repository, self.settings))
+        Ok(repository)
     }
 
     /// Refuses settings that have no meaning, before anything is opened.
@@ -339,7 +390,7 @@ impl Builder {
         ];
         for (field, value) in budgets {
             if value.is_zero() {
-                return Err(Error::invalid(field, "0", "it must be longer than nothing"));
+                return Err(Error::invalid(field, "0", "it must be greater than zero"));
             }
         }
         let times = [

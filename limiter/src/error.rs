@@ -19,8 +19,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
-/// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-/// match limiter.create_entity(NewEntity::new("user#1")).await {
+/// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+/// match repository.create_entity(NewEntity::new("user#1")).await {
 ///     Err(Error::Name(invalid)) => assert_eq!(invalid.field(), "entity id"),
 ///     other => panic!("unexpected: {other:?}"),
 /// }

@@ -122,15 +122,15 @@ impl RateLimiter {
     /// has deployed this release with other options, the change is refused. [`StackSetup::mode`] changes both.
     ///
     /// If the stack is as it should be, that takes two calls to AWS, and one read of the table if code for the functions
-    /// is declared: where the system configuration says `auto_update` false, functions that are deployed keep their code,
+    /// is declared: where `auto_update` is false (in the system configuration, or else in the builder), functions that are deployed keep their code,
     /// and only the rest of the stack is changed. (Archives that the options name by their keys are used all the same.)
     ///
     /// After a change it also writes the table's version record and the retention of audit events.
     pub async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
-        let Some(setup) = &self.inner.stack else {
+        let repository = self.repository();
+        let Some(setup) = &repository.inner.stack else {
             return Ok(None);
         };
-        let repository = self.repository();
         let Some(aws) = &repository.inner.aws else {
             return Err(Error::invalid(
                 "stack",
@@ -165,7 +165,7 @@ impl RateLimiter {
         self.store_retention(outcome.audit_retention_days).await
     }
 
-    /// What the system configuration says about it. Without a table nobody has said anything.
+    /// What the system configuration says, or else the builder.
     async fn may_update_functions(&self) -> Result<bool> {
         let key = keys::config(&ConfigLevel::System);
         let item = match self.repository().table().get(&key, true).await {
@@ -173,15 +173,16 @@ impl RateLimiter {
             item => item?,
         };
         let config = item.map(|item| ConfigRecord::readable(ConfigLevel::System, &item));
-        Ok(config.and_then(|config| config.system.auto_update) != Some(false))
+        let stored = config.and_then(|config| config.system.auto_update);
+        Ok(stored.unwrap_or(self.repository().inner.settings.auto_update))
     }
 
     async fn store_retention(&self, days: u32) -> Result<()> {
-        let stored = self.get_config(&ConfigLevel::System).await?;
+        let stored = self.repository().get_config(&ConfigLevel::System).await?;
         let stored = stored.and_then(|config| config.system.audit_retention_days);
         if stored != Some(days) {
             let change = ConfigChange::new().audit_retention_days(days);
-            self.set_config(&ConfigLevel::System, change).await?;
+            self.repository().set_config(&ConfigLevel::System, change).await?;
         }
         Ok(())
     }

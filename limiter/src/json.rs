@@ -11,8 +11,8 @@ use zae_limiter_schema::AttributeValue;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
-/// let limiter = RateLimiter::embedded().await?;
-/// let entity = limiter.create_entity(NewEntity::new("user-1").metadata([("seats", 12)])).await?;
+/// let repository = RateLimiter::embedded().build_repository().await?;
+/// let entity = repository.create_entity(NewEntity::new("user-1").metadata([("seats", 12)])).await?;
 /// assert_eq!(to_json(&entity.metadata["seats"]), 12);
 /// # Ok(()) }
 /// ```

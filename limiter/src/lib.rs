@@ -19,12 +19,12 @@ mod simulation;
 mod status;
 mod store;
 
-pub use acquire::{Acquire, Admission, Lease, Peek};
+pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::compatibility::{CLIENT_VERSION, Compatibility};
 pub use admin::migrations::{Migrate, MigrationReport, MigrationStep};
 pub use admin::{
-    Availability, CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, NewEntity,
-    Repository, ResourceCapacity, UsageQuery, UsageSummary,
+    CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, NewEntity, Repository,
+    ResourceCapacity, UsageQuery, UsageSummary,
 };
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::Builder;
@@ -47,9 +47,9 @@ pub use status::{LimitStatus, RateLimitExceeded};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
-/// let limiter = RateLimiter::embedded().await?;
+/// let repository = RateLimiter::embedded().build_repository().await?;
 /// let query = UsageQuery::of_entity("user-1")?;
-/// let page = limiter.usage_snapshots(&query, &PageRequest::of(100)).await?;
+/// let page = repository.usage_snapshots(&query, &PageRequest::of(100)).await?;
 /// let report = UsageReport::new(&page.items);
 /// println!("{}", report.table(Layout::default()));
 /// println!("{}", report.charts(Layout::default().width(100)));

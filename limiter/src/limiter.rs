@@ -5,13 +5,12 @@ use std::sync::Arc;
 use crate::acquire::Acquire;
 use crate::admin::Repository;
 use crate::bucket::{Buckets, LimiterStats, Shutdown};
-use crate::builder::{Builder, Settings};
+use crate::builder::Builder;
 use crate::store::connect::Connection;
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
 ///
-/// What is stored besides admission (entities, configuration, audit, usage) is reached through it as well: it
-/// dereferences to its [`Repository`].
+/// Entities, stored limits, audit events and usage are managed through its [`repository`](Self::repository).
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
@@ -19,22 +18,16 @@ use crate::store::connect::Connection;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
 /// let limiter = RateLimiter::embedded().await?;
-/// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-/// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
-/// assert_eq!(resolved.limits_from.unwrap().to_string(), "resource");
+/// limiter.repository().set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+///
+/// let lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?;
+/// lease.commit().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 pub struct RateLimiter {
-    pub(crate) inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) repository: Repository,
-    pub(crate) buckets: Arc<Buckets>,
-    #[cfg(feature = "stack")]
-    pub(crate) stack: Option<crate::StackSetup>,
+    repository: Repository,
+    buckets: Arc<Buckets>,
 }
 
 impl RateLimiter {
@@ -45,14 +38,14 @@ impl RateLimiter {
     /// let limiter = zae_limiter::RateLimiter::builder("my-app").region("eu-west-1").await?;
     /// # Ok(()) }
     /// ```
-    pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into(), Connection::Aws(Box::default()))
+    pub fn builder(name: impl AsRef<str>) -> Builder {
+        Builder::new(name.as_ref(), Connection::Aws(Box::default()))
     }
 
     /// A limiter whose table lives in this process and ends with it: no account, no server, no port.
     #[cfg(feature = "embedded")]
     pub fn embedded() -> Builder {
-        Builder::new(EMBEDDED_NAME.to_owned(), Connection::Memory)
+        Builder::new(EMBEDDED_NAME, Connection::Memory)
     }
 
     /// A limiter whose table is a file that survives restarts. Several processes on one machine may share it.
@@ -65,18 +58,15 @@ impl RateLimiter {
     /// let folder = tempfile::tempdir().unwrap();
     /// let path = folder.path().join("limiter.db");
     /// let limiter = RateLimiter::embedded_at(&path).await?;
-    /// limiter.create_entity(NewEntity::new("user-1")).await?;
+    /// limiter.repository().create_entity(NewEntity::new("user-1")).await?;
     /// drop(limiter);
     /// let limiter = RateLimiter::embedded_at(&path).await?;
-    /// assert!(limiter.get_entity("user-1").await?.is_some());
+    /// assert!(limiter.repository().get_entity("user-1").await?.is_some());
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "embedded")]
     pub fn embedded_at(path: impl AsRef<std::path::Path>) -> Builder {
-        Builder::new(
-            EMBEDDED_NAME.to_owned(),
-            Connection::File(path.as_ref().to_owned()),
-        )
+        Builder::new(EMBEDDED_NAME, Connection::File(path.as_ref().to_owned()))
     }
 
     /// A limiter on a store that is already open, so that several limiters can share one in memory.
@@ -88,45 +78,50 @@ impl RateLimiter {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let store = EmbeddedStore::memory()?;
     /// let (one, other) = (RateLimiter::embedded_in(&store).await?, RateLimiter::embedded_in(&store).await?);
-    /// one.create_entity(NewEntity::new("user-1")).await?;
-    /// assert!(other.get_entity("user-1").await?.is_some());
+    /// one.repository().create_entity(NewEntity::new("user-1")).await?;
+    /// assert!(other.repository().get_entity("user-1").await?.is_some());
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "embedded")]
     pub fn embedded_in(store: &crate::EmbeddedStore) -> Builder {
-        Builder::new(EMBEDDED_NAME.to_owned(), Connection::Store(store.clone()))
+        Builder::new(EMBEDDED_NAME, Connection::Store(store.clone()))
     }
 
-    pub(crate) fn over(
-        repository: Repository,
-        settings: Settings,
-        #[cfg(feature = "stack")] stack: Option<crate::StackSetup>,
-    ) -> Self {
+    /// A limiter on a repository, with the settings that the repository was built with. Limiters on the same
+    /// repository share its configuration cache.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// let limiter = RateLimiter::over(repository);
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn over(repository: Repository) -> Self {
         let inner = &repository.inner;
         let buckets = Arc::new(Buckets::new(
             inner.store.clone(),
             inner.cache.clone(),
             inner.clock.clone(),
             inner.table.entropy.clone(),
-            settings,
+            inner.settings.clone(),
             repository.name().to_string(),
         ));
-        Self {
-            inner: Arc::new(Inner {
-                repository,
-                buckets,
-                #[cfg(feature = "stack")]
-                stack,
-            }),
-        }
+        Self { repository, buckets }
     }
 
-    /// Limits a call of an entity on a resource: say what it [consumes](Acquire::consume), then await it.
-    pub fn acquire(&self, entity: impl Into<String>, resource: impl Into<String>) -> Acquire {
-        Acquire::new(self.inner.buckets.clone(), entity.into(), resource.into())
+    /// Starts a call of `entity` on `resource`. Add what it [consumes](Acquire::consume), then await it for a
+    /// [`Lease`](crate::Lease), or [peek](Acquire::peek) at what is left.
+    pub fn acquire(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Acquire {
+        let (entity, resource) = (entity.as_ref().to_owned(), resource.as_ref().to_owned());
+        Acquire::new(self.buckets.clone(), entity, resource)
     }
 
-    /// True if the table answers within the time budget. Never an error.
+    /// Reports whether the table responds within the time budget. Never fails.
     ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};
@@ -138,10 +133,10 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub async fn is_available(&self) -> bool {
-        self.inner.buckets.is_available().await
+        self.buckets.is_available().await
     }
 
-    /// What this limiter has done so far.
+    /// Counters of this limiter since it was built.
     ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};
@@ -154,13 +149,16 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub fn stats(&self) -> LimiterStats {
-        self.inner.buckets.stats()
+        self.buckets.stats()
     }
 
-    /// Refuses further acquires, those that wait for tokens among them; waits until every call that is under way has
-    /// its answer and every adjustment and refund is written or given up; and tells what was given up. Call it before
-    /// the process ends: a lease that was dropped is given back in the background. A lease that is still held then can
-    /// be committed or rolled back later, but takes no more.
+    /// Shuts the limiter down, including its clones. Call it before the process ends, because dropped leases are
+    /// rolled back in the background.
+    ///
+    /// New acquires, and those that wait for tokens, fail with [`Error::ShutDown`](crate::Error::ShutDown). The
+    /// method returns once every call in flight has its result and every adjustment and refund is written or has
+    /// failed for good; the report lists the failed ones. Leases still held can be committed or rolled back later,
+    /// but cannot consume more.
     ///
     /// It returns as soon as everything is written. While the table does not respond it waits for calls at most the
     /// [time budget](crate::Builder::time_budget), for adjustments and refunds after that at most the
@@ -174,15 +172,15 @@ impl RateLimiter {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
     /// drop(limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?);
-    /// let left = limiter.shutdown().await;
-    /// assert_eq!(left.unwritten_total, 0, "what the lease took was given back");
+    /// let report = limiter.shutdown().await;
+    /// assert_eq!(report.unwritten_total, 0, "the dropped lease was rolled back");
     /// # Ok(()) }
     /// ```
     pub async fn shutdown(&self) -> Shutdown {
-        self.inner.buckets.shut_down().await
+        self.buckets.shut_down().await
     }
 
-    /// Waits until every adjustment and refund that is under way is written or given up.
+    /// Waits until every adjustment and refund in flight is written or has failed for good.
     ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};
@@ -192,32 +190,24 @@ impl RateLimiter {
     /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
     /// drop(limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?);
     /// limiter.settled().await;
-    /// assert_eq!(limiter.available("user-1", "gpt-4").await?["rpm"], 100);
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("rpm"), Some(100));
     /// # Ok(()) }
     /// ```
     pub async fn settled(&self) {
-        self.inner.buckets.settled().await;
+        self.buckets.settled().await;
     }
 
-    /// Works on the runtime where it was made and on no other.
+    /// Runs background work only on the runtime where the limiter was built.
     #[cfg(feature = "blocking")]
     pub(crate) fn keep_runtime(&self) {
-        self.inner.buckets.keep_runtime();
+        self.buckets.keep_runtime();
     }
 
-    /// The data side: entities, configuration, audit, usage, versions.
+    /// Everything that is stored: entities, configuration, audit events, usage and versions.
     pub fn repository(&self) -> &Repository {
-        &self.inner.repository
+        &self.repository
     }
 }
 
 #[cfg(feature = "embedded")]
 const EMBEDDED_NAME: &str = "limiter";
-
-impl std::ops::Deref for RateLimiter {
-    type Target = Repository;
-
-    fn deref(&self) -> &Repository {
-        self.repository()
-    }
-}

@@ -26,7 +26,7 @@ fn limiter() -> RateLimiter {
 fn available(limiter: &RateLimiter, limit: &str) -> i64 {
     let peek = limiter.acquire("user-1", "gpt-4").peek().unwrap();
     let status = peek
-        .statuses
+        .statuses()
         .iter()
         .find(|status| status.limit.name().as_str() == limit);
     status.unwrap().available
@@ -157,7 +157,12 @@ fn the_stored_side_is_reached_by_waiting() {
     let limiter = limiter();
     let limits = [Limit::per_day("rpd", 2).unwrap()];
     limiter
-        .wait(limiter.as_async().set_limits("user-1", "gpt-4", limits))
+        .wait(
+            limiter
+                .as_async()
+                .repository()
+                .set_limits("user-1", "gpt-4", limits),
+        )
         .unwrap();
     let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 3);
     assert!(matches!(call.lease(), Err(Error::RateLimitExceeded(_))));
@@ -187,7 +192,12 @@ fn use_it(limiter: &RateLimiter) {
     assert_eq!(available(limiter, "rpd"), 4);
     let limits = [Limit::per_day("rpd", 20).unwrap()];
     limiter
-        .wait(limiter.as_async().set_limits("user-2", "gpt-4", limits))
+        .wait(
+            limiter
+                .as_async()
+                .repository()
+                .set_limits("user-2", "gpt-4", limits),
+        )
         .unwrap();
 }
 

@@ -75,7 +75,7 @@ impl<'a> UsageReport<'a> {
             for (limit, count) in &snapshot.counters {
                 let key = (snapshot.resource.as_str(), window.kind(), limit.as_str());
                 let tokens = series.entry(key).or_default().entry(window.start()).or_default();
-                *tokens = tokens.saturating_add(*count);
+                *tokens = tokens.saturating_add(i128::from(*count));
             }
         }
         series
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn snapshots() -> Vec<UsageSnapshot> {
-        let at = |hour: i64, entity: &str, rpm: i128| UsageSnapshot {
+        let at = |hour: i64, entity: &str, rpm: i64| UsageSnapshot {
             entity: EntityId::parse(entity).unwrap(),
             resource: Resource::parse("gpt-4").unwrap(),
             window: WindowKind::Hourly.window_at(Timestamp::from_seconds(1_704_067_200 + hour * 3600)),

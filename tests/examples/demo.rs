@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Requests and tokens that were really used, and calls that were limited, by entity.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Used {
-    requests: i128,
-    tokens: i128,
+    requests: i64,
+    tokens: i64,
     limited: u64,
 }
 
@@ -69,7 +69,7 @@ async fn main() -> Result<(), Failure> {
     say("limits at three levels, and three keys whose calls count on their project too");
     configure(&limiter).await?;
     for key in KEYS {
-        let resolved = limiter.resolve_limits(key, MODEL).await?;
+        let resolved = limiter.repository().resolve_limits(key, MODEL).await?;
         let limits: Vec<_> = resolved.limits.iter().map(ToString::to_string).collect();
         let from = resolved
             .limits_from
@@ -101,6 +101,7 @@ async fn main() -> Result<(), Failure> {
     say("the audit trail of key-1, and the archive in S3");
     let subject: AuditSubject = KEYS[0].parse()?;
     for event in limiter
+        .repository()
         .audit_events(&subject, &PageRequest::default())
         .await?
         .items
@@ -125,9 +126,11 @@ async fn main() -> Result<(), Failure> {
 
 async fn configure(limiter: &RateLimiter) -> Result<(), Failure> {
     limiter
+        .repository()
         .set_system_defaults([Limit::per_minute("rpm", 60)?, Limit::per_minute("tpm", 6_000)?])
         .await?;
     limiter
+        .repository()
         .set_resource_defaults(
             MODEL,
             [
@@ -136,14 +139,19 @@ async fn configure(limiter: &RateLimiter) -> Result<(), Failure> {
             ],
         )
         .await?;
-    limiter.create_entity(NewEntity::new("project")).await?;
+    limiter
+        .repository()
+        .create_entity(NewEntity::new("project"))
+        .await?;
     for key in KEYS {
         limiter
+            .repository()
             .create_entity(NewEntity::new(key).parent("project").cascade(true))
             .await?;
     }
     // One key is on a small plan.
     limiter
+        .repository()
         .set_limits(
             "key-3",
             MODEL,
@@ -202,7 +210,7 @@ async fn one_call(limiter: &RateLimiter, tally: &Tally, key: &str, call: i64) ->
     for entity in [key, "project"] {
         note(tally, entity, |used| {
             used.requests += 1;
-            used.tokens += i128::from(tokens);
+            used.tokens += tokens;
         });
     }
     Ok(())
@@ -224,7 +232,10 @@ async fn compare(limiter: &RateLimiter, used: &BTreeMap<String, Used>) -> Result
     for (entity, used) in used {
         let query = UsageQuery::of_entity(entity)?.resource(MODEL)?;
         let counted = loop {
-            let summary = limiter.usage_summary(&query, WindowKind::Hourly).await?;
+            let summary = limiter
+                .repository()
+                .usage_summary(&query, WindowKind::Hourly)
+                .await?;
             let total = |limit: &str| {
                 let found = summary.totals.iter().find(|(name, _)| name.as_str() == limit);
                 found.map_or(0, |(_, tokens)| *tokens)

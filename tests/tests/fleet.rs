@@ -35,8 +35,8 @@ async fn limiter(name: &str) -> RateLimiter {
 
 /// LLM-like calls of two keys of one project, with estimates that are corrected and calls that fail. Returns what was
 /// really used, by entity.
-async fn traffic(limiter: &RateLimiter) -> BTreeMap<&'static str, (i128, i128)> {
-    let mut used: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
+async fn traffic(limiter: &RateLimiter) -> BTreeMap<&'static str, (i64, i64)> {
+    let mut used: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for call in 0..40_i64 {
         let key = if call % 3 == 0 { "key-2" } else { "key-1" };
         let mut lease = limiter
@@ -54,15 +54,15 @@ async fn traffic(limiter: &RateLimiter) -> BTreeMap<&'static str, (i128, i128)> 
         lease.commit().await.unwrap();
         for entity in [key, "project"] {
             let entry = used.entry(entity).or_default();
-            *entry = (entry.0 + 1, entry.1 + i128::from(tokens));
+            *entry = (entry.0 + 1, entry.1 + tokens);
         }
     }
     used
 }
 
-async fn usage(limiter: &RateLimiter, entity: &str, window: WindowKind) -> (i128, i128) {
+async fn usage(limiter: &RateLimiter, entity: &str, window: WindowKind) -> (i64, i64) {
     let query = UsageQuery::of_entity(entity).unwrap().resource("gpt-4").unwrap();
-    let summary = limiter.usage_summary(&query, window).await.unwrap();
+    let summary = limiter.repository().usage_summary(&query, window).await.unwrap();
     let total = |limit: &str| {
         summary
             .totals
@@ -141,9 +141,14 @@ async fn what_is_acquired_is_counted_and_what_is_changed_is_archived() {
     assert_eq!(outcome.change, Change::Created);
     let bucket = outcome.outputs["AuditArchiveBucketName"].clone();
 
-    limiter.create_entity(NewEntity::new("project")).await.unwrap();
+    limiter
+        .repository()
+        .create_entity(NewEntity::new("project"))
+        .await
+        .unwrap();
     for key in ["key-1", "key-2"] {
         limiter
+            .repository()
             .create_entity(NewEntity::new(key).parent("project").cascade(true))
             .await
             .unwrap();
@@ -152,7 +157,11 @@ async fn what_is_acquired_is_counted_and_what_is_changed_is_archived() {
         Limit::per_minute("rpm", 10_000).unwrap(),
         Limit::per_minute("tpm", 1_000_000).unwrap(),
     ];
-    limiter.set_resource_defaults("gpt-4", limits).await.unwrap();
+    limiter
+        .repository()
+        .set_resource_defaults("gpt-4", limits)
+        .await
+        .unwrap();
 
     let used = traffic(&limiter).await;
     limiter.settled().await;
@@ -166,6 +175,7 @@ async fn what_is_acquired_is_counted_and_what_is_changed_is_archived() {
     for subject in ["project", "key-1", "key-2", "$RESOURCE:gpt-4", "$SYSTEM"] {
         let subject: AuditSubject = subject.parse().unwrap();
         let page = limiter
+            .repository()
             .audit_events(&subject, &PageRequest::default())
             .await
             .unwrap();

@@ -58,18 +58,30 @@ async fn furnished() -> EmbeddedStore {
         .create_table(true)
         .await
         .unwrap();
-    admin.write_version().await.unwrap();
-    admin.create_entity(NewEntity::new("project")).await.unwrap();
+    admin.repository().write_version().await.unwrap();
+    admin
+        .repository()
+        .create_entity(NewEntity::new("project"))
+        .await
+        .unwrap();
     let key = NewEntity::new("key").parent("project").cascade(true);
-    admin.create_entity(key).await.unwrap();
+    admin.repository().create_entity(key).await.unwrap();
     let limits = || {
         [
             Limit::per_minute("rpm", 100).unwrap(),
             Limit::per_minute("tpm", 1_000).unwrap(),
         ]
     };
-    admin.set_resource_defaults("gpt-4", limits()).await.unwrap();
-    admin.set_limits("key", "gpt-4", limits()).await.unwrap();
+    admin
+        .repository()
+        .set_resource_defaults("gpt-4", limits())
+        .await
+        .unwrap();
+    admin
+        .repository()
+        .set_limits("key", "gpt-4", limits())
+        .await
+        .unwrap();
     store
 }
 
@@ -104,61 +116,88 @@ async fn acquires(limiter: &RateLimiter) {
         .await;
     lease.unwrap().commit().await.unwrap();
     assert!(limiter.is_available().await);
-    limiter.available("key", "gpt-4").await.unwrap();
-    limiter.resolve_limits("key", "gpt-4").await.unwrap();
+    limiter.repository().resolve_limits("key", "gpt-4").await.unwrap();
 }
 
 /// All that somebody does who looks.
 async fn reads(limiter: &RateLimiter) {
     let page = PageRequest::of(10);
-    limiter.get_entity("key").await.unwrap();
-    limiter.list_entities(&page).await.unwrap();
-    limiter.children("project", &page).await.unwrap();
-    limiter.get_config(&ConfigLevel::System).await.unwrap();
-    limiter.list_resources_with_defaults().await.unwrap();
-    limiter.list_resources_with_entity_configs().await.unwrap();
+    limiter.repository().get_entity("key").await.unwrap();
+    limiter.repository().list_entities(&page).await.unwrap();
+    limiter.repository().children("project", &page).await.unwrap();
     limiter
+        .repository()
+        .get_config(&ConfigLevel::System)
+        .await
+        .unwrap();
+    limiter.repository().list_resources_with_defaults().await.unwrap();
+    limiter
+        .repository()
+        .list_resources_with_entity_configs()
+        .await
+        .unwrap();
+    limiter
+        .repository()
         .list_entities_with_custom_limits(Some(&"gpt-4".parse().unwrap()), &page)
         .await
         .unwrap();
     limiter
+        .repository()
         .resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
         .await
         .unwrap();
-    limiter.availability("key", "gpt-4").await.unwrap();
+    limiter.acquire("key", "gpt-4").peek().await.unwrap();
     let subject = AuditSubject::Entity("key".parse().unwrap());
-    limiter.audit_events(&subject, &page).await.unwrap();
+    limiter.repository().audit_events(&subject, &page).await.unwrap();
     for query in [
         UsageQuery::of_entity("key").unwrap(),
         UsageQuery::of_resource("gpt-4").unwrap(),
     ] {
-        limiter.usage_snapshots(&query, &page).await.unwrap();
-        limiter.usage_summary(&query, WindowKind::Hourly).await.unwrap();
+        limiter.repository().usage_snapshots(&query, &page).await.unwrap();
+        limiter
+            .repository()
+            .usage_summary(&query, WindowKind::Hourly)
+            .await
+            .unwrap();
     }
-    limiter.version().await.unwrap();
-    limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    limiter.repository().version().await.unwrap();
+    limiter
+        .repository()
+        .migrate(Migrate::pending().dry_run())
+        .await
+        .unwrap();
     assert!(limiter.is_available().await);
 }
 
 /// All that somebody does who manages.
 async fn manages(limiter: &RateLimiter) {
-    limiter.write_version().await.unwrap();
+    limiter.repository().write_version().await.unwrap();
     limiter
+        .repository()
         .create_entity(NewEntity::new("other").parent("project"))
         .await
         .unwrap();
     limiter
+        .repository()
         .update_entity("other", EntityChange::new().name("Other"))
         .await
         .unwrap();
     let limits = || [Limit::per_minute("rpm", 10).unwrap()];
-    limiter.set_system_defaults(limits()).await.unwrap();
-    limiter.set_resource_defaults("other", limits()).await.unwrap();
-    limiter.set_limits("other", "gpt-4", limits()).await.unwrap();
+    limiter.repository().set_system_defaults(limits()).await.unwrap();
+    limiter
+        .repository()
+        .set_resource_defaults("other", limits())
+        .await
+        .unwrap();
+    limiter
+        .repository()
+        .set_limits("other", "gpt-4", limits())
+        .await
+        .unwrap();
     let level = ConfigLevel::System;
     let change = ConfigChange::new().audit_retention_days(30);
-    limiter.set_config(&level, change).await.unwrap();
-    limiter.delete_config(&level).await.unwrap();
+    limiter.repository().set_config(&level, change).await.unwrap();
+    limiter.repository().delete_config(&level).await.unwrap();
     limiter
         .acquire("other", "gpt-4")
         .consume("rpm", 1)
@@ -167,8 +206,8 @@ async fn manages(limiter: &RateLimiter) {
         .commit()
         .await
         .unwrap();
-    limiter.delete_entity("other").await.unwrap();
-    limiter.migrate(Migrate::pending()).await.unwrap();
+    limiter.repository().delete_entity("other").await.unwrap();
+    limiter.repository().migrate(Migrate::pending()).await.unwrap();
 }
 
 #[tokio::test]
@@ -205,9 +244,13 @@ async fn managing_is_permitted_what_it_does_and_nothing_else() {
 async fn whoever_deploys_may_write_the_records_of_a_deployment() {
     let recorder = Recorder::to(furnished().await);
     let limiter = limiter(&recorder).await;
-    limiter.write_version().await.unwrap();
+    limiter.repository().write_version().await.unwrap();
     let change = ConfigChange::new().audit_retention_days(30);
-    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
+    limiter
+        .repository()
+        .set_config(&ConfigLevel::System, change)
+        .await
+        .unwrap();
     let place = Place {
         partition: "aws".into(),
         region: "us-east-1".into(),

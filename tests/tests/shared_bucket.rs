@@ -47,6 +47,7 @@ async fn both_together_admit_exactly_what_the_limit_allows() {
     let name = "shared-bucket";
     let first = limiter(name).await;
     first
+        .repository()
         .set_resource_defaults("gpt-4", [Limit::per_day("calls", LIMIT).unwrap()])
         .await
         .unwrap();
@@ -74,5 +75,5 @@ async fn both_together_admit_exactly_what_the_limit_allows() {
     }
     assert_eq!(by_us + by_peer, LIMIT, "{by_peer} by the peer");
     let bucket = first.acquire("user-1", "gpt-4").peek().await.unwrap();
-    assert_eq!(bucket.statuses[0].available, 0);
+    assert_eq!(bucket.statuses()[0].available, 0);
 }

@@ -149,13 +149,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
 }
 
 async fn list(arguments: List, context: &Context) -> Result<CommandOutput> {
-    let limiter = context.limiter().await?;
-    let (limiter, subject) = (&limiter, &arguments.entity_id);
+    let repository = context.repository().await?;
+    let (repository, subject) = (&repository, &arguments.entity_id);
     // IDs sort by time, and the list is newest first.
     let before = |event: &AuditEvent| arguments.start_event_id.is_none_or(|start| event.id < start);
     let collected = pagination::collect(
         arguments.limit,
-        |page| async move { limiter.audit_events(subject, &page).await },
+        |page| async move { repository.audit_events(subject, &page).await },
         before,
     )
     .await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{EntityId, LimitName, LimitStatus, Peek, Resource, RetryAfter};
+use zae_limiter::{Availability, EntityId, LimitName, LimitStatus, Resource};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
@@ -50,9 +50,9 @@ struct Remaining {
 }
 
 impl Available {
-    fn new(entity: EntityId, resource: Resource, peek: Peek) -> Self {
+    fn new(entity: EntityId, resource: Resource, availability: &Availability) -> Self {
         let mut limits: BTreeMap<LimitName, Remaining> = BTreeMap::new();
-        for status in &peek.statuses {
+        for status in availability.statuses() {
             limits
                 .entry(status.limit.name().clone())
                 .and_modify(|remaining| remaining.available = remaining.available.min(status.available))
@@ -62,14 +62,13 @@ impl Available {
                     burst: status.limit.burst().get(),
                 });
         }
-        let longest = peek.statuses.iter().map(|status| status.retry_after).max();
         Self {
             entity_id: entity,
             resource,
-            would_pass: peek.would_pass(),
-            retry_after_seconds: longest.unwrap_or(RetryAfter::Now).seconds(),
+            would_pass: availability.would_pass(),
+            retry_after_seconds: availability.retry_after().seconds(),
             limits,
-            levels: peek.statuses,
+            levels: availability.statuses().to_vec(),
         }
     }
 }
@@ -127,10 +126,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     for (limit, tokens) in &arguments.consume {
         acquire = acquire.consume(limit.as_str(), *tokens);
     }
-    let peek = acquire.peek().await?;
+    let availability = acquire.peek().await?;
     Ok(CommandOutput::new(Available::new(
         arguments.entity,
         arguments.resource,
-        peek,
+        &availability,
     )))
 }

@@ -75,8 +75,8 @@ fn state(compatibility: &Compatibility) -> &'static str {
 }
 
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
-    let limiter = context.limiter().await?;
-    let record: Option<VersionRecord> = limiter.version().await?;
+    let repository = context.repository().await?;
+    let record: Option<VersionRecord> = repository.version().await?;
     let (state, problem) = match record.as_ref().map(Compatibility::of) {
         Some(found) => (state(&found), found.problem()),
         None => (
@@ -86,7 +86,7 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
     };
     let compatible = problem.is_none();
     let report = CompatibilityReport {
-        name: limiter.name().to_string(),
+        name: repository.name().to_string(),
         compatible,
         state,
         client_version: CLIENT_VERSION,

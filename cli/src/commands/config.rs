@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, RateLimiter, Resource};
+use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, Repository, Resource};
 
 use super::limits::limit_syntax;
 use super::record_reports::ConfigReport;
@@ -107,7 +107,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
     match command {
         Command::Get(level) => {
             let level = level.level()?;
-            show(&context.limiter().await?, &level).await
+            show(&context.repository().await?, &level).await
         }
         Command::Set(arguments) => {
             let level = arguments.level.level()?;
@@ -129,7 +129,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
             if let Some(flag) = arguments.strict_version {
                 change = change.strict_version(flag);
             }
-            apply(&context.limiter().await?, &level, change).await
+            apply(&context.repository().await?, &level, change).await
         }
     }
 }
@@ -154,7 +154,7 @@ impl LimitArguments {
 
 /// Sets the limits of a level, and its `on_unavailable` policy if one is given.
 pub(crate) async fn store(
-    limiter: &RateLimiter,
+    repository: &Repository,
     level: &ConfigLevel,
     limits: Vec<Limit>,
     policy: Option<OnUnavailable>,
@@ -163,11 +163,11 @@ pub(crate) async fn store(
     if let Some(policy) = policy {
         change = change.on_unavailable(policy);
     }
-    apply(limiter, level, change).await
+    apply(repository, level, change).await
 }
 
-async fn apply(limiter: &RateLimiter, level: &ConfigLevel, change: ConfigChange) -> Result<CommandOutput> {
-    let record = limiter.set_config(level, change).await?;
+async fn apply(repository: &Repository, level: &ConfigLevel, change: ConfigChange) -> Result<CommandOutput> {
+    let record = repository.set_config(level, change).await?;
     Ok(CommandOutput::new(WithMessage {
         message: format!("configuration of {level}:"),
         report: ConfigReport::new(level, Some(&record)),
@@ -175,8 +175,8 @@ async fn apply(limiter: &RateLimiter, level: &ConfigLevel, change: ConfigChange)
 }
 
 /// Shows the configuration of a level.
-pub(crate) async fn show(limiter: &RateLimiter, level: &ConfigLevel) -> Result<CommandOutput> {
-    let record = limiter.get_config(level).await?;
+pub(crate) async fn show(repository: &Repository, level: &ConfigLevel) -> Result<CommandOutput> {
+    let record = repository.get_config(level).await?;
     Ok(CommandOutput::new(ConfigReport::new(level, record.as_ref())))
 }
 
@@ -208,7 +208,7 @@ pub(crate) async fn delete_config(
     yes: bool,
 ) -> Result<CommandOutput> {
     confirm_by_name(&format!("delete the limits of {level}"), name, yes)?;
-    let deleted = context.limiter().await?.delete_config(level).await?;
+    let deleted = context.repository().await?.delete_config(level).await?;
     Ok(CommandOutput::new(DeletionReport {
         level_text: level.to_string(),
         level: level.kind(),

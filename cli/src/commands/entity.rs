@@ -4,7 +4,7 @@ mod limits;
 mod list;
 
 use clap::{Args, Subcommand};
-use zae_limiter::{EntityChange, EntityId, Error as Limiter, NewEntity, RateLimiter};
+use zae_limiter::{EntityChange, EntityId, Error as Limiter, NewEntity, Repository};
 
 use super::record_reports::EntityReport;
 use crate::command_output::{CommandOutput, Text, WithMessage};
@@ -142,25 +142,25 @@ pub(crate) struct Delete {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::Create(arguments) => create(arguments, &context.limiter().await?).await,
+        Command::Create(arguments) => create(arguments, &context.repository().await?).await,
         Command::Show(EntityArgument { entity }) => {
-            let found = context.limiter().await?.get_entity(&entity).await?;
+            let found = context.repository().await?.get_entity(&entity).await?;
             Ok(CommandOutput::new(EntityReport::from(
                 found.ok_or(Limiter::EntityNotFound { entity })?,
             )))
         }
-        Command::Update(arguments) => update(arguments, &context.limiter().await?).await,
+        Command::Update(arguments) => update(arguments, &context.repository().await?).await,
         Command::Delete(arguments) => delete(arguments, context).await,
-        Command::List(arguments) => list::list(arguments, &context.limiter().await?).await,
-        Command::Children(arguments) => list::children(arguments, &context.limiter().await?).await,
-        Command::ListResources(_) => list::resources(&context.limiter().await?).await,
-        Command::SetLimits(arguments) => limits::set(arguments, &context.limiter().await?).await,
-        Command::GetLimits(arguments) => limits::get(arguments, &context.limiter().await?).await,
+        Command::List(arguments) => list::list(arguments, &context.repository().await?).await,
+        Command::Children(arguments) => list::children(arguments, &context.repository().await?).await,
+        Command::ListResources(_) => list::resources(&context.repository().await?).await,
+        Command::SetLimits(arguments) => limits::set(arguments, &context.repository().await?).await,
+        Command::GetLimits(arguments) => limits::get(arguments, &context.repository().await?).await,
         Command::DeleteLimits(arguments) => limits::delete(arguments, context).await,
     }
 }
 
-async fn create(arguments: Create, limiter: &RateLimiter) -> Result<CommandOutput> {
+async fn create(arguments: Create, repository: &Repository) -> Result<CommandOutput> {
     let mut entity = NewEntity::new(arguments.entity.as_str())
         .cascade(arguments.cascade)
         .metadata(arguments.metadata);
@@ -170,14 +170,14 @@ async fn create(arguments: Create, limiter: &RateLimiter) -> Result<CommandOutpu
     if let Some(name) = arguments.display_name {
         entity = entity.name(name);
     }
-    let created = limiter.create_entity(entity).await?;
+    let created = repository.create_entity(entity).await?;
     Ok(CommandOutput::new(WithMessage {
         message: format!("created entity {}", created.id),
         report: EntityReport::from(created),
     }))
 }
 
-async fn update(arguments: Update, limiter: &RateLimiter) -> Result<CommandOutput> {
+async fn update(arguments: Update, repository: &Repository) -> Result<CommandOutput> {
     let given = arguments.changes;
     let mut change = EntityChange::new();
     if let Some(name) = given.display_name {
@@ -194,7 +194,7 @@ async fn update(arguments: Update, limiter: &RateLimiter) -> Result<CommandOutpu
     if !given.metadata.is_empty() || given.no_metadata {
         change = change.metadata(given.metadata);
     }
-    let entity = limiter.update_entity(&arguments.entity, change).await?;
+    let entity = repository.update_entity(&arguments.entity, change).await?;
     Ok(CommandOutput::new(WithMessage {
         message: format!("updated entity {}", entity.id),
         report: EntityReport::from(entity),
@@ -221,7 +221,7 @@ async fn delete(arguments: Delete, context: &Context) -> Result<CommandOutput> {
         entity.as_str(),
         arguments.yes,
     )?;
-    let records_deleted = context.limiter().await?.delete_entity(&entity).await?;
+    let records_deleted = context.repository().await?.delete_entity(&entity).await?;
     Ok(CommandOutput::new(DeletionReport {
         entity_id: entity,
         records_deleted,

@@ -14,7 +14,7 @@ mod stored;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use zae_limiter::RateLimiter;
+use zae_limiter::Repository;
 
 use applied_state::{AppliedState, AppliedStateRecord};
 use changes::LevelChanges;
@@ -105,7 +105,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
         }) => {
             let comparison = Comparison::load(&file, context).await?;
             let exit = comparison.exit(detailed_exitcode);
-            let all_levels = stored::every_level(&comparison.limiter).await?;
+            let all_levels = stored::every_level(&comparison.repository).await?;
             let unmanaged = comparison
                 .changes
                 .unmanaged(all_levels, &comparison.record.state.managed);
@@ -130,7 +130,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
 
 /// A limits file compared with the table.
 struct Comparison {
-    limiter: RateLimiter,
+    repository: Repository,
     manifest: Manifest,
     /// The hash of the file's text.
     hash: String,
@@ -146,14 +146,14 @@ impl Comparison {
             at: invalid.path,
             problem: invalid.problem,
         })?;
-        let limiter = context.limiter().await?;
+        let repository = context.repository().await?;
         let record = AppliedStateRecord::read(context).await?;
         let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
-        let stored = stored::levels(&limiter, levels).await?;
+        let stored = stored::levels(&repository, levels).await?;
         Ok(Self {
             changes: LevelChanges::between(&manifest, &stored, &record.state.managed),
             hash: applied_state::hash(&text),
-            limiter,
+            repository,
             manifest,
             record,
         })

@@ -101,7 +101,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     if let Some(version) = arguments.from {
         migration = migration.from(version);
     }
-    let report = MigrationOutput::from(context.limiter().await?.migrate(migration).await?);
+    let report = MigrationOutput::from(context.repository().await?.migrate(migration).await?);
     let complete = report.steps.iter().all(|step| step.problems.is_empty());
     Ok(CommandOutput::new(report).with_exit(if complete { Exit::Success } else { Exit::Error }))
 }

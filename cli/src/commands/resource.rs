@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use zae_limiter::{CapacityScope, ConfigLevel, EntityId, LimitName, RateLimiter, Resource, ResourceCapacity};
+use zae_limiter::{CapacityScope, ConfigLevel, EntityId, LimitName, Repository, Resource, ResourceCapacity};
 
 use super::config::{LimitArguments, delete_config, show, store};
 use super::pagination::total;
@@ -82,10 +82,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
         Command::SetDefaults(arguments) => {
             let (limits, policy) = arguments.limits.parts();
             let level = ConfigLevel::Resource(arguments.resource);
-            store(&context.limiter().await?, &level, limits, policy).await
+            store(&context.repository().await?, &level, limits, policy).await
         }
         Command::GetDefaults(ResourceArgument { resource }) => {
-            show(&context.limiter().await?, &ConfigLevel::Resource(resource)).await
+            show(&context.repository().await?, &ConfigLevel::Resource(resource)).await
         }
         Command::DeleteDefaults(arguments) => {
             let name = arguments.resource.to_string();
@@ -98,13 +98,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
             .await
         }
         Command::List => {
-            let resources = context.limiter().await?.list_resources_with_defaults().await?;
+            let resources = context.repository().await?.list_resources_with_defaults().await?;
             Ok(CommandOutput::new(ResourceNames {
                 count: resources.len(),
                 resources,
             }))
         }
-        Command::Capacity(arguments) => capacity(arguments, &context.limiter().await?).await,
+        Command::Capacity(arguments) => capacity(arguments, &context.repository().await?).await,
     }
 }
 
@@ -131,8 +131,8 @@ struct Utilization {
 #[derive(Debug, Serialize)]
 struct LimitUtilization {
     limit_name: LimitName,
-    total_capacity: i128,
-    total_available: i128,
+    total_capacity: u64,
+    total_available: i64,
     utilization_pct: f64,
     entities: Vec<EntityUtilization>,
 }
@@ -140,8 +140,8 @@ struct LimitUtilization {
 #[derive(Debug, Serialize)]
 struct EntityUtilization {
     entity_id: EntityId,
-    capacity: i128,
-    available: i128,
+    capacity: u64,
+    available: i64,
     utilization_pct: f64,
 }
 
@@ -204,10 +204,10 @@ impl Text for Utilization {
     }
 }
 
-async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<CommandOutput> {
+async fn capacity(arguments: Capacity, repository: &Repository) -> Result<CommandOutput> {
     let resource = arguments.resource;
     let names = if arguments.limits.is_empty() {
-        stored_names(limiter, &resource).await?
+        stored_names(repository, &resource).await?
     } else {
         arguments.limits
     };
@@ -219,15 +219,15 @@ async fn capacity(arguments: Capacity, limiter: &RateLimiter) -> Result<CommandO
     let mut limits = vec![];
     for name in names {
         limits.push(LimitUtilization::from(
-            limiter.resource_capacity(&resource, &name, scope).await?,
+            repository.resource_capacity(&resource, &name, scope).await?,
         ));
     }
     Ok(CommandOutput::new(Utilization { resource, limits }))
 }
 
-async fn stored_names(limiter: &RateLimiter, resource: &Resource) -> Result<Vec<LimitName>> {
+async fn stored_names(repository: &Repository, resource: &Resource) -> Result<Vec<LimitName>> {
     for level in [ConfigLevel::Resource(resource.clone()), ConfigLevel::System] {
-        let names: Vec<_> = match limiter.get_config(&level).await? {
+        let names: Vec<_> = match repository.get_config(&level).await? {
             Some(record) => record.limits.names().cloned().collect(),
             None => vec![],
         };

@@ -38,9 +38,9 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
     match command {
         Command::SetDefaults(arguments) => {
             let (limits, policy) = arguments.parts();
-            store(&context.limiter().await?, &level, limits, policy).await
+            store(&context.repository().await?, &level, limits, policy).await
         }
-        Command::GetDefaults => show(&context.limiter().await?, &level).await,
+        Command::GetDefaults => show(&context.repository().await?, &level).await,
         Command::DeleteDefaults(arguments) => delete_config(context, &level, "system", arguments.yes).await,
     }
 }

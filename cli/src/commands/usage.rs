@@ -78,8 +78,8 @@ impl Filter {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::List(arguments) => list::run(arguments, &context.limiter().await?).await,
-        Command::Summary(arguments) => summary::run(arguments, &context.limiter().await?).await,
+        Command::List(arguments) => list::run(arguments, &context.repository().await?).await,
+        Command::Summary(arguments) => summary::run(arguments, &context.repository().await?).await,
         Command::Redrive(arguments) => redrive::run(arguments, context).await,
     }
 }

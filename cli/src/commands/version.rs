@@ -93,10 +93,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let table = if arguments.client {
         None
     } else {
-        let limiter = context.limiter().await?;
+        let repository = context.repository().await?;
         Some(TableVersion::new(
-            limiter.name().to_string(),
-            limiter.version().await?,
+            repository.name().to_string(),
+            repository.version().await?,
         ))
     };
     Ok(CommandOutput::new(VersionReport {

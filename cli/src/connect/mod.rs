@@ -13,7 +13,7 @@ use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-use zae_limiter::{CapacityMeter, EmbeddedStore, Principal, RateLimiter, StackName};
+use zae_limiter::{CapacityMeter, EmbeddedStore, Principal, RateLimiter, Repository, StackName};
 
 use crate::error::{Error, Result};
 use crate::parse;
@@ -95,8 +95,8 @@ impl TableLocation {
     }
 }
 
-/// A limiter for the table.
-pub(crate) async fn limiter(location: &TableLocation, name: &StackName) -> Result<RateLimiter> {
+/// What the table stores.
+pub(crate) async fn repository(location: &TableLocation, name: &StackName) -> Result<Repository> {
     finish(location, builder(location, name).await?).await
 }
 
@@ -107,7 +107,7 @@ pub(crate) async fn metered_limiter(
 ) -> Result<(RateLimiter, CapacityMeter)> {
     let meter = CapacityMeter::new();
     let builder = builder(location, name).await?.meter(meter.clone());
-    Ok((finish(location, builder).await?, meter))
+    Ok((RateLimiter::over(finish(location, builder).await?), meter))
 }
 
 async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
@@ -119,14 +119,14 @@ async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limit
     })
 }
 
-async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<RateLimiter> {
+async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<Repository> {
     let mut builder = builder
         .time_budget(ACQUIRE_BUDGET)
         .admin_time_budget(ADMIN_BUDGET);
     if location.embedded.is_some() {
         builder = builder.principal(local_user());
     }
-    Ok(builder.await?)
+    Ok(builder.build_repository().await?)
 }
 
 /// A DynamoDB client for items that the limiter does not manage.

@@ -88,6 +88,7 @@ pub(crate) async fn measure() -> Result<Vec<Cost>> {
     stand
         .limiter()
         .await?
+        .repository()
         .set_resource_defaults("gpt-4", limits)
         .await?;
     let limiter = stand.limiter().await?;
@@ -172,11 +173,13 @@ async fn refusals(stand: &mut Stand, limiter: &RateLimiter) -> Result<()> {
 }
 
 async fn cascades(stand: &mut Stand, limiter: &RateLimiter) -> Result<()> {
-    limiter.create_entity(NewEntity::new("org")).await?;
+    limiter.repository().create_entity(NewEntity::new("org")).await?;
     limiter
+        .repository()
         .create_entity(NewEntity::new("team").parent("org").cascade(true))
         .await?;
     limiter
+        .repository()
         .create_entity(NewEntity::new("user-3").parent("team").cascade(true))
         .await?;
     take(limiter, "team", 1).await?;

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
+use super::availability::Availability;
 use super::cascade;
 use super::charge::{self, Charge};
 use super::lease::Lease;
 use super::outage;
-use super::peek::Peek;
 use super::wait;
 use crate::bucket::Buckets;
 use crate::bucket::Deltas;
@@ -74,8 +74,8 @@ impl Acquire {
     }
 
     /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
-    pub fn consume(mut self, limit: impl Into<String>, tokens: u64) -> Self {
-        self.amounts.push((limit.into(), tokens));
+    pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
+        self.amounts.push((limit.as_ref().to_owned(), tokens));
         self
     }
 
@@ -103,12 +103,12 @@ impl Acquire {
     }
 
     /// How every limit stands, without taking anything and without a write.
-    pub async fn peek(self) -> Result<Peek> {
+    pub async fn peek(self) -> Result<Availability> {
         let buckets = self.buckets.clone();
         let checked = self.check(true)?;
         let look = async {
             let charges = buckets.charges(&checked).await?;
-            Peek::look(&charges).await
+            Availability::read(&charges).await
         };
         buckets.in_time(look).await
     }

@@ -4,14 +4,14 @@
 //! that either all are charged or none, [`wait`] waits for tokens, and [`lease`] holds what was taken until it is
 //! committed or given back. What happens at one bucket is in [`crate::bucket`].
 
+mod availability;
 mod call;
 mod cascade;
 mod charge;
 mod lease;
 mod outage;
-mod peek;
 mod wait;
 
+pub use availability::Availability;
 pub use call::Acquire;
 pub use lease::{Admission, Lease};
-pub use peek::Peek;

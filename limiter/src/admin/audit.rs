@@ -56,9 +56,9 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().principal("ops@example.com").await?;
-    /// let entity = limiter.create_entity(NewEntity::new("user-1")).await?;
-    /// let events = limiter.audit_events(&AuditSubject::Entity(entity.id), &PageRequest::default()).await?;
+    /// let repository = RateLimiter::embedded().principal("ops@example.com").build_repository().await?;
+    /// let entity = repository.create_entity(NewEntity::new("user-1")).await?;
+    /// let events = repository.audit_events(&AuditSubject::Entity(entity.id), &PageRequest::default()).await?;
     /// assert_eq!(events.items[0].action, AuditAction::EntityCreated);
     /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
     /// # Ok(()) }
@@ -82,7 +82,7 @@ impl Repository {
     ) -> Result<AuditEvent> {
         let principal = match &self.actor {
             Some(actor) => Some(actor.to_string()),
-            None => self.inner.principal.get().await,
+            None => Box::pin(self.inner.principal.get()).await,
         };
         let retention = self.retention_days().await?;
         let now = self.now();

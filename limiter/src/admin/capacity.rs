@@ -16,9 +16,9 @@ pub struct ResourceCapacity {
     /// The limit.
     pub limit: LimitName,
     /// Sum of the capacities, in whole tokens.
-    pub total_capacity: i128,
+    pub total_capacity: u64,
     /// Sum of what is left, in whole tokens; debts count.
-    pub total_available: i128,
+    pub total_available: i64,
     /// Each entity, in order of ids.
     pub entities: Vec<EntityCapacity>,
 }
@@ -30,9 +30,9 @@ pub struct EntityCapacity {
     /// The entity.
     pub entity: EntityId,
     /// Its capacity, in whole tokens.
-    pub capacity: i128,
+    pub capacity: u64,
     /// What it has left, in whole tokens; below zero is debt.
-    pub available: i128,
+    pub available: i64,
 }
 
 impl ResourceCapacity {
@@ -50,11 +50,11 @@ impl EntityCapacity {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]
-fn utilization(capacity: i128, available: i128) -> f64 {
+fn utilization(capacity: u64, available: i64) -> f64 {
     if capacity == 0 {
         0.0
     } else {
-        (capacity - available) as f64 / capacity as f64 * 100.0
+        (capacity as f64 - available as f64) / capacity as f64 * 100.0
     }
 }
 
@@ -76,8 +76,8 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// let capacity = limiter.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// let capacity = repository.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
     /// assert!(capacity.entities.is_empty(), "nobody has used it yet");
     /// # Ok(()) }
     /// ```
@@ -110,8 +110,9 @@ impl Repository {
                     let available = of_limit.token_bucket.available(image.elapsed(now));
                     entities.push(EntityCapacity {
                         entity,
-                        capacity: whole_tokens(of_limit.token_bucket.params.capacity()),
-                        available: whole_tokens(available),
+                        capacity: u64::try_from(whole_tokens(of_limit.token_bucket.params.capacity()))
+                            .unwrap_or(u64::MAX),
+                        available: to_i64(available),
                     });
                 }
             }
@@ -124,8 +125,12 @@ impl Repository {
         Ok(ResourceCapacity {
             resource,
             limit,
-            total_capacity: entities.iter().map(|entity| entity.capacity).sum(),
-            total_available: entities.iter().map(|entity| entity.available).sum(),
+            total_capacity: entities
+                .iter()
+                .fold(0, |sum, entity| sum.saturating_add(entity.capacity)),
+            total_available: entities
+                .iter()
+                .fold(0, |sum, entity| sum.saturating_add(entity.available)),
             entities,
         })
     }
@@ -160,6 +165,11 @@ impl Repository {
         }
         Ok(read)
     }
+}
+
+/// Whole tokens, rounded down.
+fn to_i64(millitokens: i128) -> i64 {
+    i64::try_from(whole_tokens(millitokens)).unwrap_or(if millitokens < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// One item that is none of ours does not stop the sum of the others.

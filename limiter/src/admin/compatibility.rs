@@ -1,7 +1,7 @@
 //! Whether a table and this client fit together.
 
 use zae_limiter_dynamo::Table;
-use zae_limiter_schema::{ConfigRecord, Version, VersionRecord};
+use zae_limiter_schema::{Version, VersionRecord};
 
 use crate::{Error, Result};
 
@@ -112,29 +112,25 @@ pub(crate) fn is_later(record: &VersionRecord) -> bool {
     theirs.map(|version| version.release()) > ours.map(|version| version.release())
 }
 
-/// Refuses a table that does not fit, unless its system configuration says that mismatches are to be tolerated.
-/// A table without a version record is taken as it is.
-pub(crate) fn admit(
-    table: &Table,
-    record: Option<&VersionRecord>,
-    system: Option<&ConfigRecord>,
-) -> Result<()> {
+/// Refuses a table that is not compatible, or only warns about it if not `strict`. A table without a version record is
+/// taken as it is.
+pub(crate) fn admit(table: &Table, record: Option<&VersionRecord>, strict: bool) -> Result<()> {
     let Some(record) = record else { return Ok(()) };
     match Compatibility::of(record).problem() {
-        Some(reason) => refuse(table, &record.schema_version, reason, system),
+        Some(reason) => refuse(table, &record.schema_version, reason, strict),
         None => Ok(()),
     }
 }
 
 /// Refuses a table without a version record that holds items of an older format.
-pub(crate) fn admit_old(table: &Table, system: Option<&ConfigRecord>) -> Result<()> {
+pub(crate) fn admit_old(table: &Table, strict: bool) -> Result<()> {
     let ours = VersionRecord::SCHEMA_VERSION;
     let reason = format!("it has no version record and holds items from before {ours}; run the migrations");
-    refuse(table, "unknown", reason, system)
+    refuse(table, "unknown", reason, strict)
 }
 
-fn refuse(table: &Table, schema: &str, reason: String, system: Option<&ConfigRecord>) -> Result<()> {
-    if system.and_then(|config| config.system.strict_version) == Some(false) {
+fn refuse(table: &Table, schema: &str, reason: String, strict: bool) -> Result<()> {
+    if !strict {
         tracing::warn!(table = %table.name, schema, reason, "versions do not fit");
         return Ok(());
     }

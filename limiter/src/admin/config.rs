@@ -7,8 +7,7 @@ use std::fmt;
 use zae_limiter_dynamo::{Transacted, Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitSet, OnUnavailable,
-    Resource,
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, OnUnavailable,
 };
 
 use super::audit::{self, Details};
@@ -29,10 +28,10 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?, None);
-    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(limiter.get_config(&ConfigLevel::System).await?.unwrap().limits.len(), 1);
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// assert_eq!(repository.get_config(&ConfigLevel::System).await?, None);
+    /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.get_config(&ConfigLevel::System).await?.unwrap().limits.len(), 1);
     /// # Ok(()) }
     /// ```
     pub async fn get_config(&self, level: &ConfigLevel) -> Result<Option<ConfigRecord>> {
@@ -47,11 +46,11 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().await?;
-    /// limiter.set_config(&ConfigLevel::System, ConfigChange::new().audit_retention_days(30)).await?;
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// repository.set_config(&ConfigLevel::System, ConfigChange::new().audit_retention_days(30)).await?;
     /// let limits = [Limit::per_minute("rpm", 100)?];
     /// let change = ConfigChange::new().limits(limits).on_unavailable(OnUnavailable::Allow);
-    /// let config = limiter.set_config(&ConfigLevel::System, change).await?;
+    /// let config = repository.set_config(&ConfigLevel::System, change).await?;
     /// assert_eq!(config.system.audit_retention_days, Some(30));
     /// assert_eq!(config.config_version, 2);
     /// # Ok(()) }
@@ -115,11 +114,11 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
     /// let level = ConfigLevel::Resource("gpt-4".parse()?);
-    /// assert!(limiter.delete_config(&level).await?);
-    /// assert!(!limiter.delete_config(&level).await?, "it had none any more");
+    /// assert!(repository.delete_config(&level).await?);
+    /// assert!(!repository.delete_config(&level).await?, "it had none any more");
     /// # Ok(()) }
     /// ```
     pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
@@ -197,90 +196,6 @@ impl Repository {
         } else {
             Err(Error::contended(what))
         }
-    }
-
-    /// Sets the limits of the whole system.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
-    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "system");
-    /// # Ok(()) }
-    /// ```
-    pub async fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> Result<ConfigRecord> {
-        self.set_config(&ConfigLevel::System, ConfigChange::new().limits(limits))
-            .await
-    }
-
-    /// Sets the limits of a resource.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
-    /// let config = limiter.set_resource_defaults("gpt-4", limits).await?;
-    /// assert_eq!(config.limits.len(), 2);
-    /// # Ok(()) }
-    /// ```
-    pub async fn set_resource_defaults(
-        &self,
-        resource: impl AsRef<str>,
-        limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::Resource(Resource::parse(resource)?);
-        self.set_config(&level, ConfigChange::new().limits(limits)).await
-    }
-
-    /// Sets the limits of an entity on a resource. The entity need not have been created.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// let config = limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
-    /// assert_eq!(config.config_version, 1, "how often it was written");
-    /// # Ok(()) }
-    /// ```
-    pub async fn set_limits(
-        &self,
-        entity: impl AsRef<str>,
-        resource: impl AsRef<str>,
-        limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
-        self.set_config(&level, ConfigChange::new().limits(limits)).await
-    }
-
-    /// Sets the limits of an entity on every resource for which it has none of its own.
-    ///
-    /// ```
-    /// use zae_limiter::Limit;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_default_limits("user-1", [Limit::per_hour("rph", 500)?]).await?;
-    /// let resolved = limiter.resolve_limits("user-1", "gpt-4").await?;
-    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "entity_default");
-    /// # Ok(()) }
-    /// ```
-    pub async fn set_default_limits(
-        &self,
-        entity: impl AsRef<str>,
-        limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::EntityDefault(EntityId::parse(entity)?);
-        self.set_config(&level, ConfigChange::new().limits(limits)).await
     }
 }
 

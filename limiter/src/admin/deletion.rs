@@ -37,11 +37,11 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.create_entity(NewEntity::new("user-1")).await?;
-    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(limiter.delete_entity("user-1").await?, 2);
-    /// assert!(matches!(limiter.delete_entity("user-1").await, Err(Error::EntityNotFound { .. })));
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("user-1")).await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.delete_entity("user-1").await?, 2);
+    /// assert!(matches!(repository.delete_entity("user-1").await, Err(Error::EntityNotFound { .. })));
     /// # Ok(()) }
     /// ```
     pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {

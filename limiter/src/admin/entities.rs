@@ -22,11 +22,11 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().await?;
-    /// limiter.create_entity(NewEntity::new("project-1")).await?;
-    /// let key = limiter.create_entity(NewEntity::new("key-1").parent("project-1").cascade(true)).await?;
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("project-1")).await?;
+    /// let key = repository.create_entity(NewEntity::new("key-1").parent("project-1").cascade(true)).await?;
     /// assert_eq!(key.name, "key-1");
-    /// let again = limiter.create_entity(NewEntity::new("key-1")).await;
+    /// let again = repository.create_entity(NewEntity::new("key-1")).await;
     /// assert!(matches!(again, Err(Error::EntityExists { .. })));
     /// # Ok(()) }
     /// ```
@@ -69,11 +69,11 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.create_entity(NewEntity::new("user-1").metadata([("tier", "gold")])).await?;
-    /// let user = limiter.get_entity("user-1").await?.unwrap();
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("user-1").metadata([("tier", "gold")])).await?;
+    /// let user = repository.get_entity("user-1").await?.unwrap();
     /// assert_eq!(zae_limiter::to_json(&user.metadata["tier"]), "gold");
-    /// assert_eq!(limiter.get_entity("user-2").await?, None);
+    /// assert_eq!(repository.get_entity("user-2").await?, None);
     /// # Ok(()) }
     /// ```
     pub async fn get_entity(&self, entity: impl AsRef<str>) -> Result<Option<EntityRecord>> {
@@ -94,14 +94,14 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// for id in ["project-1", "key-1"] {
-    ///     limiter.create_entity(NewEntity::new(id)).await?;
+    ///     repository.create_entity(NewEntity::new(id)).await?;
     /// }
     /// let change = EntityChange::new().parent("project-1").cascade(true);
-    /// let key = limiter.update_entity("key-1", change).await?;
+    /// let key = repository.update_entity("key-1", change).await?;
     /// assert_eq!(key.parent.unwrap().as_str(), "project-1");
-    /// let circle = limiter.update_entity("project-1", EntityChange::new().parent("key-1")).await;
+    /// let circle = repository.update_entity("project-1", EntityChange::new().parent("key-1")).await;
     /// assert!(matches!(circle, Err(Error::ParentCycle { .. })));
     /// # Ok(()) }
     /// ```
@@ -162,10 +162,10 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.create_entity(NewEntity::new("project-1")).await?;
-    /// limiter.create_entity(NewEntity::new("key-1").parent("project-1")).await?;
-    /// let page = limiter.children("project-1", &PageRequest::default()).await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("project-1")).await?;
+    /// repository.create_entity(NewEntity::new("key-1").parent("project-1")).await?;
+    /// let page = repository.children("project-1", &PageRequest::default()).await?;
     /// assert_eq!(page.items[0].id.as_str(), "key-1");
     /// assert_eq!(page.next, None);
     /// # Ok(()) }
@@ -184,14 +184,14 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// for id in ["user-1", "user-2", "user-3"] {
-    ///     limiter.create_entity(NewEntity::new(id)).await?;
+    ///     repository.create_entity(NewEntity::new(id)).await?;
     /// }
     /// let mut request = PageRequest::of(2);
     /// let mut found = vec![];
     /// loop {
-    ///     let page = limiter.list_entities(&request).await?;
+    ///     let page = repository.list_entities(&request).await?;
     ///     found.extend(page.items);
     ///     let Some(cursor) = page.next else { break };
     ///     request = request.after(cursor);

@@ -30,9 +30,9 @@ pub struct NewEntity {
 
 impl NewEntity {
     /// An entity with this id, without a parent.
-    pub fn new(id: impl Into<String>) -> Self {
+    pub fn new(id: impl AsRef<str>) -> Self {
         Self {
-            id: id.into(),
+            id: id.as_ref().to_owned(),
             parent: None,
             cascade: false,
             name: None,
@@ -41,8 +41,8 @@ impl NewEntity {
     }
 
     /// The entity above it, which must exist.
-    pub fn parent(mut self, parent: impl Into<String>) -> Self {
-        self.parent = Some(parent.into());
+    pub fn parent(mut self, parent: impl AsRef<str>) -> Self {
+        self.parent = Some(parent.as_ref().to_owned());
         self
     }
 
@@ -53,8 +53,8 @@ impl NewEntity {
     }
 
     /// A name for people. The id unless set.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        self.name = Some(name.as_ref().to_owned());
         self
     }
 
@@ -113,14 +113,14 @@ impl EntityChange {
     }
 
     /// Another name for people.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        self.name = Some(name.as_ref().to_owned());
         self
     }
 
     /// Another parent, which must exist.
-    pub fn parent(mut self, parent: impl Into<String>) -> Self {
-        self.parent = Setting::To(parent.into());
+    pub fn parent(mut self, parent: impl AsRef<str>) -> Self {
+        self.parent = Setting::To(parent.as_ref().to_owned());
         self
     }
 

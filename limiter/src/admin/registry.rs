@@ -38,10 +38,10 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
     /// let resource = "gpt-4".parse()?;
-    /// let page = limiter.list_entities_with_custom_limits(Some(&resource), &PageRequest::of(100)).await?;
+    /// let page = repository.list_entities_with_custom_limits(Some(&resource), &PageRequest::of(100)).await?;
     /// assert_eq!(page.items[0].as_str(), "user-1");
     /// # Ok(()) }
     /// ```
@@ -92,9 +92,9 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(limiter.list_resources_with_defaults().await?, ["gpt-4"]);
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.list_resources_with_defaults().await?, ["gpt-4"]);
     /// # Ok(()) }
     /// ```
     pub async fn list_resources_with_defaults(&self) -> Result<Vec<String>> {
@@ -111,10 +111,10 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// limiter.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
-    /// assert_eq!(limiter.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// repository.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
+    /// assert_eq!(repository.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
     /// # Ok(()) }
     /// ```
     pub async fn list_resources_with_entity_configs(&self) -> Result<Vec<String>> {

@@ -12,10 +12,10 @@ impl Repository {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().create_table(false).await?;
-    /// limiter.create_table().await?;
-    /// limiter.create_table().await?;
-    /// assert!(limiter.version().await?.is_some());
+    /// # let repository = zae_limiter::RateLimiter::embedded().create_table(false).build_repository().await?;
+    /// repository.create_table().await?;
+    /// repository.create_table().await?;
+    /// assert!(repository.version().await?.is_some());
     /// # Ok(()) }
     /// ```
     pub async fn create_table(&self) -> Result<()> {

@@ -190,11 +190,11 @@ pub struct UsageSummary {
     /// How many snapshots there were.
     pub snapshots: u64,
     /// Whole tokens per limit.
-    pub totals: BTreeMap<LimitName, i128>,
+    pub totals: BTreeMap<LimitName, i64>,
     /// In how many snapshots each limit appears.
     pub appearances: BTreeMap<LimitName, u64>,
     /// Acquires.
-    pub total_events: i128,
+    pub total_events: i64,
     /// The start of the first window.
     pub first: Option<Timestamp>,
     /// The start of the last window.
@@ -244,9 +244,9 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let query = UsageQuery::of_resource("gpt-4")?.window(WindowKind::Hourly);
-    /// let page = limiter.usage_snapshots(&query, &PageRequest::of(24)).await?;
+    /// let page = repository.usage_snapshots(&query, &PageRequest::of(24)).await?;
     /// for snapshot in page.items {
     ///     println!("{} {}: {:?}", snapshot.window.start(), snapshot.entity, snapshot.counters);
     /// }
@@ -278,9 +278,9 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let query = UsageQuery::of_entity("user-1")?.resource("gpt-4")?;
-    /// let summary = limiter.usage_summary(&query, WindowKind::Daily).await?;
+    /// let summary = repository.usage_summary(&query, WindowKind::Daily).await?;
     /// assert_eq!(summary.snapshots, 0, "nothing was used yet");
     /// # Ok(()) }
     /// ```

@@ -20,8 +20,8 @@ impl Repository {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// let record = limiter.version().await?.expect("an embedded table has one");
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// let record = repository.version().await?.expect("an embedded table has one");
     /// assert_eq!(record.schema_version, "0.8.0");
     /// # Ok(()) }
     /// ```
@@ -35,8 +35,8 @@ impl Repository {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// assert_eq!(limiter.compatibility().await?, Some(zae_limiter::Compatibility::Compatible));
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// assert_eq!(repository.compatibility().await?, Some(zae_limiter::Compatibility::Compatible));
     /// # Ok(()) }
     /// ```
     pub async fn compatibility(&self) -> Result<Option<Compatibility>> {
@@ -49,9 +49,9 @@ impl Repository {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let limiter = zae_limiter::RateLimiter::embedded().await?;
-    /// limiter.write_version().await?;
-    /// assert_eq!(limiter.version().await?.unwrap().schema_version, zae_limiter::VersionRecord::SCHEMA_VERSION);
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.write_version().await?;
+    /// assert_eq!(repository.version().await?.unwrap().schema_version, zae_limiter::VersionRecord::SCHEMA_VERSION);
     /// # Ok(()) }
     /// ```
     pub async fn write_version(&self) -> Result<()> {
@@ -66,7 +66,7 @@ impl Repository {
             if let Some(record) = &record {
                 match Compatibility::of(record) {
                     Compatibility::SchemaTooNew { .. } | Compatibility::ClientTooOld { .. } => {
-                        return compatibility::admit(&table, Some(record), None);
+                        return compatibility::admit(&table, Some(record), true);
                     }
                     Compatibility::Compatible if compatibility::is_later(record) => return Ok(()),
                     _ => {}
@@ -118,7 +118,7 @@ impl Repository {
     pub(crate) async fn ready(&self) -> Result<()> {
         self.inner
             .ready
-            .get_or_try_init(|| self.check_version())
+            .get_or_try_init(|| Box::pin(self.check_version()))
             .await
             .copied()
     }
@@ -131,9 +131,10 @@ impl Repository {
         let stored = found.get(&system);
         // What cannot be read of it is repaired by a change, which must come past here.
         let config = stored.map(|item| ConfigRecord::readable(ConfigLevel::System, item));
-        compatibility::admit(&table, record.as_ref(), config.as_ref())?;
+        let strict = self.inner.settings.is_strict(config.as_ref());
+        compatibility::admit(&table, record.as_ref(), strict)?;
         if record.is_none() && self.stamp().await? == Look::Old {
-            compatibility::admit_old(&table, config.as_ref())?;
+            compatibility::admit_old(&table, strict)?;
         }
         self.repair_retention(stored, config).await
     }
@@ -142,7 +143,7 @@ impl Repository {
     /// before doing so.
     async fn repair_retention(&self, stored: Option<&Item>, config: Option<ConfigRecord>) -> Result<()> {
         let is_stored = stored.is_some_and(|item| item.contains_key(RETENTION));
-        let (Some(days), false) = (self.inner.declared_retention, is_stored) else {
+        let (Some(days), false) = (self.declared_retention(), is_stored) else {
             return Ok(());
         };
         let mut record = config.map_or_else(

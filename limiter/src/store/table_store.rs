@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
@@ -14,26 +13,29 @@ use zae_limiter_schema::{ConfigLevel, ConfigRecord, Item, VersionRecord};
 use super::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 use crate::Result;
 use crate::admin::compatibility;
+use crate::builder::Settings;
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
 pub(crate) struct TableStore {
     table: Table,
     embedded: bool,
+    settings: Settings,
     version_checked: AtomicBool,
     dates: ServerTime,
 }
 
 impl TableStore {
-    pub(crate) fn new(table: Table, time_budget: Duration, embedded: bool, dates: ServerTime) -> Self {
+    pub(crate) fn new(table: Table, settings: &Settings, embedded: bool, dates: ServerTime) -> Self {
         Self {
             table: Table {
-                budget: time_budget,
+                budget: settings.time_budget,
                 // Half the budget for one attempt leaves room for one retry.
-                attempt: time_budget / 2,
+                attempt: settings.time_budget / 2,
                 ..table
             },
             embedded,
+            settings: settings.clone(),
             version_checked: AtomicBool::new(false),
             dates,
         }
@@ -73,7 +75,11 @@ impl TableStore {
         let record = record.transpose()?;
         let system = found.get(&keys::config(&ConfigLevel::System));
         let system = system.map(ConfigRecord::from_item).transpose()?;
-        compatibility::admit(&self.table, record.as_ref(), system.as_ref())?;
+        compatibility::admit(
+            &self.table,
+            record.as_ref(),
+            self.settings.is_strict(system.as_ref()),
+        )?;
         // A table without a record is asked again: somebody may be about to write one.
         self.version_checked.store(record.is_some(), Ordering::Release);
         Ok(())

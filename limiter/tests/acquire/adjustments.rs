@@ -145,6 +145,7 @@ async fn an_adjustment_of_a_limit_that_has_left_the_bucket_is_reported() {
     let (stage, limiter) = with(&["rpm:10", "tpm:1000"]).await;
     let mut held = lease(&limiter, "user-1", "rpm", 1).await.unwrap();
     limiter
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpm:10"]))
         .await
         .unwrap();

@@ -8,21 +8,28 @@ use crate::support::*;
 async fn chain(stage: &Stage) -> RateLimiter {
     let limiter = stage.limiter(&[]).await;
     limiter
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpm:10"]))
         .await
         .unwrap();
-    limiter.create_entity(NewEntity::new("org")).await.unwrap();
+    limiter
+        .repository()
+        .create_entity(NewEntity::new("org"))
+        .await
+        .unwrap();
     let team = NewEntity::new("team").parent("org").cascade(true);
-    limiter.create_entity(team).await.unwrap();
+    limiter.repository().create_entity(team).await.unwrap();
     for user in ["user-1", "user-2"] {
         let user = NewEntity::new(user).parent("team").cascade(true);
-        limiter.create_entity(user).await.unwrap();
+        limiter.repository().create_entity(user).await.unwrap();
     }
     limiter
+        .repository()
         .set_limits("team", GPT, limits(&["rpm:15"]))
         .await
         .unwrap();
     limiter
+        .repository()
         .set_limits("org", GPT, limits(&["rpm:100"]))
         .await
         .unwrap();
@@ -158,12 +165,17 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
         let stage = Stage::new();
         let set_up = stage.limiter(&[]).await;
         set_up
+            .repository()
             .set_resource_defaults(GPT, limits(&["calls:1/sec"]))
             .await
             .unwrap();
-        set_up.create_entity(NewEntity::new("org")).await.unwrap();
+        set_up
+            .repository()
+            .create_entity(NewEntity::new("org"))
+            .await
+            .unwrap();
         let team = NewEntity::new("team").parent("org").cascade(true);
-        set_up.create_entity(team).await.unwrap();
+        set_up.repository().create_entity(team).await.unwrap();
         let mut calls = Vec::new();
         // The one reaches the team first, the other the organisation.
         for (number, (user, first, second)) in [("user-1", "team", "org"), ("user-2", "org", "team")]
@@ -171,7 +183,7 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
             .enumerate()
         {
             let entity = NewEntity::new(user).parent("team").cascade(true);
-            set_up.create_entity(entity).await.unwrap();
+            set_up.repository().create_entity(entity).await.unwrap();
             let wire = stage.another_wire();
             let builder = stage.builder_on(&wire).seed(seed * 2 + number as u64);
             let limiter = builder.await.unwrap();
@@ -200,14 +212,20 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
 async fn a_parent_counts_the_limits_that_it_has() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
-    limiter.create_entity(NewEntity::new("org")).await.unwrap();
-    let user = NewEntity::new("user-1").parent("org").cascade(true);
-    limiter.create_entity(user).await.unwrap();
     limiter
+        .repository()
+        .create_entity(NewEntity::new("org"))
+        .await
+        .unwrap();
+    let user = NewEntity::new("user-1").parent("org").cascade(true);
+    limiter.repository().create_entity(user).await.unwrap();
+    limiter
+        .repository()
         .set_limits("user-1", GPT, limits(&["rpm:10", "tpm:1000"]))
         .await
         .unwrap();
     limiter
+        .repository()
         .set_limits("org", GPT, limits(&["tpm:5000"]))
         .await
         .unwrap();
@@ -276,7 +294,7 @@ async fn a_hop_without_cascade_ends_the_chain() {
     let stage = Stage::new();
     let limiter = chain(&stage).await;
     let loner = NewEntity::new("loner").parent("team");
-    limiter.create_entity(loner).await.unwrap();
+    limiter.repository().create_entity(loner).await.unwrap();
     take(&limiter, "loner", "rpm", 3).await.unwrap();
     assert_eq!(levels(&limiter).await, [10, 15, 100]);
 }
@@ -285,10 +303,15 @@ async fn a_hop_without_cascade_ends_the_chain() {
 async fn a_parent_without_limits_is_named() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
-    limiter.create_entity(NewEntity::new("org")).await.unwrap();
-    let user = NewEntity::new("user-1").parent("org").cascade(true);
-    limiter.create_entity(user).await.unwrap();
     limiter
+        .repository()
+        .create_entity(NewEntity::new("org"))
+        .await
+        .unwrap();
+    let user = NewEntity::new("user-1").parent("org").cascade(true);
+    limiter.repository().create_entity(user).await.unwrap();
+    limiter
+        .repository()
         .set_limits("user-1", GPT, limits(&["rpm:10"]))
         .await
         .unwrap();

@@ -20,6 +20,7 @@ impl Two {
         let stage = Stage::new();
         let admin = stage.limiter(&[]).await;
         admin
+            .repository()
             .set_resource_defaults(GPT, limits(resource_defaults))
             .await
             .unwrap();
@@ -29,6 +30,7 @@ impl Two {
 
     async fn set(&self, texts: &[&str]) {
         self.admin
+            .repository()
             .set_resource_defaults(GPT, limits(texts))
             .await
             .unwrap();
@@ -160,6 +162,7 @@ async fn limits_of_the_entity_reach_its_live_buckets_at_both_levels() {
     let two = Two::with(&["rpd:100/day"]).await;
     take(&two.user, "user-1", "rpd", 1).await.unwrap();
     two.admin
+        .repository()
         .set_default_limits("user-1", limits(&["rpd:20/day"]))
         .await
         .unwrap();
@@ -167,18 +170,19 @@ async fn limits_of_the_entity_reach_its_live_buckets_at_both_levels() {
     take(&two.user, "user-1", "rpd", 1).await.unwrap();
     assert_eq!(available(&two.user, "user-1", "rpd").await, 19);
     two.admin
+        .repository()
         .set_limits("user-1", GPT, limits(&["rpd:3/day"]))
         .await
         .unwrap();
     two.cache_expires().await;
     assert_eq!(drain(&two.user, "user-1", "rpd").await, 3);
     let resource = zae_limiter::ConfigLevel::Entity("user-1".parse().unwrap(), GPT.parse().unwrap());
-    two.admin.delete_config(&resource).await.unwrap();
+    two.admin.repository().delete_config(&resource).await.unwrap();
     two.cache_expires().await;
     exceeded(take(&two.user, "user-1", "rpd", 4).await.unwrap_err());
     let peek = two.user.acquire("user-1", GPT).peek().await.unwrap();
     assert_eq!(
-        peek.statuses[0].limit.burst().get(),
+        peek.statuses()[0].limit.burst().get(),
         20,
         "the entity's default again"
     );
@@ -188,10 +192,18 @@ async fn limits_of_the_entity_reach_its_live_buckets_at_both_levels() {
 async fn system_limits_reach_live_buckets() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
-    admin.set_system_defaults(limits(&["rpd:100/day"])).await.unwrap();
+    admin
+        .repository()
+        .set_system_defaults(limits(&["rpd:100/day"]))
+        .await
+        .unwrap();
     let user = stage.limiter(&[]).await;
     take(&user, "user-1", "rpd", 1).await.unwrap();
-    admin.set_system_defaults(limits(&["rpd:2/day"])).await.unwrap();
+    admin
+        .repository()
+        .set_system_defaults(limits(&["rpd:2/day"]))
+        .await
+        .unwrap();
     advance(secs(61)).await;
     assert_eq!(drain(&user, "user-1", "rpd").await, 2);
 }
@@ -200,17 +212,29 @@ async fn system_limits_reach_live_buckets() {
 async fn a_new_parent_is_charged() {
     let two = Two::with(&["rpd:10/day"]).await;
     take(&two.user, "user-1", "rpd", 1).await.unwrap();
-    two.admin.create_entity(NewEntity::new("org")).await.unwrap();
+    two.admin
+        .repository()
+        .create_entity(NewEntity::new("org"))
+        .await
+        .unwrap();
     let entity = NewEntity::new("user-1").parent("org").cascade(true);
-    two.admin.create_entity(entity).await.unwrap();
+    two.admin.repository().create_entity(entity).await.unwrap();
     two.cache_expires().await;
     take(&two.user, "user-1", "rpd", 2).await.unwrap();
     assert_eq!(available(&two.user, "org", "rpd").await, 8);
     assert_eq!(available(&two.user, "user-1", "rpd").await, 7);
 
-    two.admin.create_entity(NewEntity::new("club")).await.unwrap();
+    two.admin
+        .repository()
+        .create_entity(NewEntity::new("club"))
+        .await
+        .unwrap();
     let moved = EntityChange::new().parent("club");
-    two.admin.update_entity("user-1", moved).await.unwrap();
+    two.admin
+        .repository()
+        .update_entity("user-1", moved)
+        .await
+        .unwrap();
     two.cache_expires().await;
     take(&two.user, "user-1", "rpd", 3).await.unwrap();
     assert_eq!(available(&two.user, "org", "rpd").await, 8);
@@ -226,8 +250,13 @@ async fn a_new_parent_is_charged() {
 #[tokio::test(start_paused = true)]
 async fn cascade_switched_on_and_off_reaches_live_buckets() {
     let two = Two::with(&["rpd:10/day"]).await;
-    two.admin.create_entity(NewEntity::new("org")).await.unwrap();
     two.admin
+        .repository()
+        .create_entity(NewEntity::new("org"))
+        .await
+        .unwrap();
+    two.admin
+        .repository()
         .create_entity(NewEntity::new("user-1").parent("org"))
         .await
         .unwrap();
@@ -235,7 +264,11 @@ async fn cascade_switched_on_and_off_reaches_live_buckets() {
     assert_eq!(available(&two.user, "org", "rpd").await, 10);
     for (cascade, left) in [(true, 9), (false, 9), (true, 8)] {
         let change = EntityChange::new().cascade(cascade);
-        two.admin.update_entity("user-1", change).await.unwrap();
+        two.admin
+            .repository()
+            .update_entity("user-1", change)
+            .await
+            .unwrap();
         two.cache_expires().await;
         take(&two.user, "user-1", "rpd", 1).await.unwrap();
         assert_eq!(available(&two.user, "org", "rpd").await, left);

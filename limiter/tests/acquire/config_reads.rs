@@ -9,6 +9,7 @@ use crate::support::*;
 async fn knows_the_resource(stage: &Stage) -> RateLimiter {
     let admin = stage.limiter(&[]).await;
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
         .await
         .unwrap();
@@ -35,6 +36,7 @@ async fn a_cold_acquire_of_a_new_entity_costs_two_calls_and_two_read_units() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
         .await
         .unwrap();
@@ -55,6 +57,7 @@ async fn a_bucket_with_another_etag_is_reloaded_consistently() {
     let limiter = knows_the_resource(&stage).await;
     let admin = stage.builder_on(&stage.another_wire()).await.unwrap();
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:50/day"]))
         .await
         .unwrap();
@@ -74,6 +77,7 @@ async fn reads_are_consistent_only_after_a_write_of_its_own() {
     take(&limiter, "user-2", "rpd", 1).await.unwrap();
     assert_eq!(reads(&stage), [(4, false)]);
     limiter
+        .repository()
         .set_limits("user-2", GPT, limits(&["rpd:5/day"]))
         .await
         .unwrap();
@@ -101,7 +105,7 @@ async fn throttled_configuration_does_not_stop_a_writable_bucket() {
             assert_eq!(lease.admission(), Admission::Counted, "{fault:?}");
             lease.commit().await.unwrap();
         }
-        let stats = limiter.cache_stats();
+        let stats = limiter.repository().cache_stats();
         assert_eq!((stats.misses, stats.stale_hits), (2, 20), "{fault:?}");
         assert_eq!(
             stage.bucket("user-1").await.unwrap().consumed("rpd"),
@@ -117,6 +121,7 @@ async fn stale_configuration_gives_way_to_what_the_bucket_says() {
     let limiter = knows_the_resource(&stage).await;
     let admin = stage.builder_on(&stage.another_wire()).await.unwrap();
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:5/day"]))
         .await
         .unwrap();
@@ -125,7 +130,7 @@ async fn stale_configuration_gives_way_to_what_the_bucket_says() {
     stage.wire.plan("BatchGetItem", [Fault::NothingProcessed]);
     // The bucket has another etag, and the reload that it calls for succeeds.
     assert_eq!(drain(&limiter, "user-1", "rpd").await, 4);
-    assert_eq!(limiter.cache_stats().stale_hits, 1);
+    assert_eq!(limiter.repository().cache_stats().stale_hits, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,10 +148,15 @@ async fn a_cascade_of_four_reads_all_levels_in_one_call_once_they_are_known() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
         .await
         .unwrap();
-    admin.create_entity(NewEntity::new("root")).await.unwrap();
+    admin
+        .repository()
+        .create_entity(NewEntity::new("root"))
+        .await
+        .unwrap();
     for (child, parent) in [
         ("org", "root"),
         ("team", "org"),
@@ -154,7 +164,7 @@ async fn a_cascade_of_four_reads_all_levels_in_one_call_once_they_are_known() {
         ("user-2", "team"),
     ] {
         let child = NewEntity::new(child).parent(parent).cascade(true);
-        admin.create_entity(child).await.unwrap();
+        admin.repository().create_entity(child).await.unwrap();
     }
     let limiter = stage.limiter(&[]).await;
     take(&limiter, "user-1", "rpd", 1).await.unwrap();

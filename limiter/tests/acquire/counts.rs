@@ -253,7 +253,7 @@ async fn peeking_writes_nothing() {
         .await
         .unwrap();
     assert!(peek.would_pass());
-    assert_eq!(peek.statuses[0].available, 10);
+    assert_eq!(peek.statuses()[0].available, 10);
     assert!(
         stage
             .wire

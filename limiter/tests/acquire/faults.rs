@@ -173,6 +173,7 @@ async fn unprocessed_keys_of_a_cold_read_are_asked_for_again() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
     admin
+        .repository()
         .set_resource_defaults(GPT, limits(&["rpd:10/day"]))
         .await
         .unwrap();

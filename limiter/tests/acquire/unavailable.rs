@@ -82,21 +82,28 @@ async fn the_most_specific_policy_decides_without_the_network() {
     let system = ConfigChange::new()
         .limits(limits(&["rpm:10"]))
         .on_unavailable(Block);
-    admin.set_config(&ConfigLevel::System, system).await.unwrap();
+    admin
+        .repository()
+        .set_config(&ConfigLevel::System, system)
+        .await
+        .unwrap();
     let resource = ConfigLevel::Resource("open".parse().unwrap());
     admin
+        .repository()
         .set_config(&resource, ConfigChange::new().on_unavailable(Allow))
         .await
         .unwrap();
     let blocked = ConfigLevel::Entity("user-1".parse().unwrap(), "open".parse().unwrap());
     let limited = ConfigChange::new().limits(limits(&["rpm:10"]));
     admin
+        .repository()
         .set_config(&blocked, limited.on_unavailable(Block))
         .await
         .unwrap();
     let friend = ConfigLevel::EntityDefault("friend".parse().unwrap());
     let limited = ConfigChange::new().limits(limits(&["rpm:10"]));
     admin
+        .repository()
         .set_config(&friend, limited.on_unavailable(Allow))
         .await
         .unwrap();

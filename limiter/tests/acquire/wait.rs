@@ -212,14 +212,19 @@ async fn impatient_callers_do_not_pass_by_one_who_came_before_them() {
 /// An empty team with two members who have plenty themselves.
 async fn team(stage: &Stage) -> RateLimiter {
     let limiter = stage.limiter(&["rps:100/sec"]).await;
-    limiter.create_entity(NewEntity::new("team")).await.unwrap();
     limiter
+        .repository()
+        .create_entity(NewEntity::new("team"))
+        .await
+        .unwrap();
+    limiter
+        .repository()
         .set_limits("team", GPT, limits(&["rps:10/sec"]))
         .await
         .unwrap();
     for user in ["user-1", "user-2", "user-3"] {
         let user = NewEntity::new(user).parent("team").cascade(true);
-        limiter.create_entity(user).await.unwrap();
+        limiter.repository().create_entity(user).await.unwrap();
     }
     take(&limiter, "team", "rps", 10).await.unwrap();
     limiter
@@ -253,6 +258,7 @@ async fn one_who_waits_for_its_own_bucket_does_not_hold_up_its_parent_s_others()
     let stage = Stage::new();
     let limiter = team(&stage).await;
     limiter
+        .repository()
         .set_limits("user-1", GPT, limits(&["rps:6/min"]))
         .await
         .unwrap();
@@ -303,9 +309,9 @@ async fn finding_the_levels_of_one_who_would_wait_counts_against_the_budget() {
     let stage = Stage::new();
     let limiter = team(&stage).await;
     let org = NewEntity::new("org");
-    limiter.create_entity(org).await.unwrap();
+    limiter.repository().create_entity(org).await.unwrap();
     let change = zae_limiter::EntityChange::new().parent("org").cascade(true);
-    limiter.update_entity("team", change).await.unwrap();
+    limiter.repository().update_entity("team", change).await.unwrap();
     // Three levels, nothing known of any: each takes almost half of the budget.
     let cold = stage.limiter(&["rps:100/sec"]).await;
     stage.wire.latency(millis(450));

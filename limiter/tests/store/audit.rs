@@ -15,24 +15,27 @@ on_every_store! {
 }
 
 async fn every_change_leaves_one_event_with_the_peers_details(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let change = ConfigChange::new()
         .limits([rpm(100)])
         .on_unavailable(OnUnavailable::Allow);
-    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
-    limiter.delete_config(&ConfigLevel::System).await.unwrap();
-    limiter.set_resource_defaults("gpt-4", [rpm(10)]).await.unwrap();
-    limiter
+    repository.set_config(&ConfigLevel::System, change).await.unwrap();
+    repository.delete_config(&ConfigLevel::System).await.unwrap();
+    repository
+        .set_resource_defaults("gpt-4", [rpm(10)])
+        .await
+        .unwrap();
+    repository
         .delete_config(&ConfigLevel::Resource("gpt-4".parse().unwrap()))
         .await
         .unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
-    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
-    limiter.set_default_limits("user-1", [rpm(2)]).await.unwrap();
-    limiter.delete_entity("user-1").await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    repository.set_default_limits("user-1", [rpm(2)]).await.unwrap();
+    repository.delete_entity("user-1").await.unwrap();
 
     let told = async |subject: AuditSubject| {
-        let events = limiter.audit_events(&subject, &page(10)).await.unwrap().items;
+        let events = repository.audit_events(&subject, &page(10)).await.unwrap().items;
         events
             .iter()
             .map(|event| (event.action.to_string(), event.resource.clone()))
@@ -60,7 +63,7 @@ async fn every_change_leaves_one_event_with_the_peers_details(stage: Stage) {
         ]
     );
 
-    let system = limiter
+    let system = repository
         .audit_events(&AuditSubject::System, &page(10))
         .await
         .unwrap()
@@ -94,9 +97,9 @@ async fn every_change_leaves_one_event_with_the_peers_details(stage: Stage) {
 }
 
 async fn events_come_newest_first_in_full_pages(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for number in 1..=12 {
-        limiter
+        repository
             .set_resource_defaults("gpt-4", [rpm(number)])
             .await
             .unwrap();
@@ -105,8 +108,8 @@ async fn events_come_newest_first_in_full_pages(stage: Stage) {
     }
     let subject: AuditSubject = "$RESOURCE:gpt-4".parse().unwrap();
     let (events, sizes) = all_pages(5, |request| {
-        let (limiter, subject) = (limiter.clone(), &subject);
-        async move { limiter.audit_events(subject, &request).await }
+        let (repository, subject) = (repository.clone(), &subject);
+        async move { repository.audit_events(subject, &request).await }
     })
     .await;
     assert_eq!(sizes, [5, 5, 2]);
@@ -122,9 +125,9 @@ async fn events_come_newest_first_in_full_pages(stage: Stage) {
 }
 
 async fn events_are_kept_as_long_as_the_system_says(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let days_kept = async |subject: &AuditSubject| {
-        let event = limiter
+        let event = repository
             .audit_events(subject, &page(1))
             .await
             .unwrap()
@@ -132,16 +135,16 @@ async fn events_are_kept_as_long_as_the_system_says(stage: Stage) {
             .remove(0);
         (event.ttl.unwrap() - event.timestamp.seconds()) / 86_400
     };
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     assert_eq!(
         days_kept(&AuditSubject::Entity("user-1".parse().unwrap())).await,
         90
     );
-    limiter
+    repository
         .set_config(&ConfigLevel::System, ConfigChange::new().audit_retention_days(7))
         .await
         .unwrap();
-    limiter.create_entity(NewEntity::new("user-2")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-2")).await.unwrap();
     assert_eq!(
         days_kept(&AuditSubject::Entity("user-2".parse().unwrap())).await,
         7
@@ -149,10 +152,10 @@ async fn events_are_kept_as_long_as_the_system_says(stage: Stage) {
 }
 
 async fn the_principal_is_whoever_acts(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let principal = async |id: &str| {
         let subject = AuditSubject::Entity(id.parse().unwrap());
-        limiter
+        repository
             .audit_events(&subject, &page(1))
             .await
             .unwrap()
@@ -160,26 +163,26 @@ async fn the_principal_is_whoever_acts(stage: Stage) {
             .remove(0)
             .principal
     };
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     assert_eq!(principal("user-1").await.as_deref(), Some("tester"));
     let arn = "arn:aws:iam::123456789012:user/ops";
-    limiter
+    repository
         .acting_as(arn)
         .unwrap()
         .create_entity(NewEntity::new("user-2"))
         .await
         .unwrap();
     assert_eq!(principal("user-2").await.as_deref(), Some(arn));
-    assert!(limiter.acting_as("no such name").is_err());
+    assert!(repository.acting_as("no such name").is_err());
 }
 
 #[tokio::test]
 async fn the_principal_is_the_callers_arn_if_none_is_given() {
     let stage = Stage::ministack();
-    let limiter = stage.anonymous().await.unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.anonymous().build_repository().await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    let event = limiter
+    let event = repository
         .audit_events(&subject, &page(1))
         .await
         .unwrap()
@@ -195,11 +198,11 @@ async fn the_principal_is_the_callers_arn_if_none_is_given() {
 async fn a_caller_who_cannot_be_found_out_does_not_stop_a_change() {
     // This server knows DynamoDB only.
     let stage = Stage::http();
-    let limiter = stage.anonymous().await.unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.anonymous().build_repository().await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
     assert_eq!(
-        limiter.audit_events(&subject, &page(1)).await.unwrap().items[0].principal,
+        repository.audit_events(&subject, &page(1)).await.unwrap().items[0].principal,
         None
     );
 }

@@ -50,7 +50,7 @@ fn id(number: u32) -> EntityId {
 }
 
 async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     // More than one batch read; refilled ten seconds ago, so each has ten tokens more by now.
     stage
         .put((0..130).map(|number| bucket(&id(number), "gpt-4", 20_000, NOON - 10_000)))
@@ -61,7 +61,7 @@ async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
             bucket(&id(500), "gpt-4", -5_500, NOON),
         ])
         .await;
-    let capacity = limiter
+    let capacity = repository
         .resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
         .await
         .unwrap();
@@ -80,7 +80,7 @@ async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
         (id(3), 30)
     );
     assert!((capacity.entities[3].utilization_percent() - 50.0).abs() < f64::EPSILON);
-    let other = limiter
+    let other = repository
         .resource_capacity("gpt-4", "tpm", CapacityScope::Everyone)
         .await
         .unwrap();
@@ -88,18 +88,21 @@ async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
 }
 
 async fn only_roots_are_summed_if_asked(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
-    limiter
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
+    repository
         .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
         .await
         .unwrap();
-    limiter.set_resource_defaults("gpt-4", [rpm(60)]).await.unwrap();
+    repository
+        .set_resource_defaults("gpt-4", [rpm(60)])
+        .await
+        .unwrap();
     let names: [EntityId; 3] = ["acme", "key-1", "stranger"].map(|name| name.parse().unwrap());
     stage
         .put(names.iter().map(|name| bucket(name, "gpt-4", 30_000, NOON)))
         .await;
-    let roots = limiter
+    let roots = repository
         .resource_capacity("gpt-4", "rpm", CapacityScope::RootsOnly)
         .await
         .unwrap();

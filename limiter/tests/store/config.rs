@@ -24,14 +24,14 @@ fn levels() -> [ConfigLevel; 4] {
 }
 
 async fn each_level_keeps_what_was_set_and_forgets_what_was_deleted(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for (number, level) in (1..).zip(levels()) {
-        assert_eq!(limiter.get_config(&level).await.unwrap(), None);
+        assert_eq!(repository.get_config(&level).await.unwrap(), None);
         let change = ConfigChange::new()
             .limits([rpm(number), tpm(number * 100)])
             .on_unavailable(OnUnavailable::Allow);
-        let set = limiter.set_config(&level, change).await.unwrap();
-        assert_eq!(limiter.get_config(&level).await.unwrap(), Some(set.clone()));
+        let set = repository.set_config(&level, change).await.unwrap();
+        assert_eq!(repository.get_config(&level).await.unwrap(), Some(set.clone()));
         assert_eq!(
             set.limits,
             LimitSet::new([rpm(number), tpm(number * 100)]).unwrap()
@@ -42,9 +42,9 @@ async fn each_level_keeps_what_was_set_and_forgets_what_was_deleted(stage: Stage
         );
     }
     for level in levels() {
-        assert!(limiter.delete_config(&level).await.unwrap(), "{level}");
-        assert!(!limiter.delete_config(&level).await.unwrap(), "{level}");
-        let left = limiter.get_config(&level).await.unwrap();
+        assert!(repository.delete_config(&level).await.unwrap(), "{level}");
+        assert!(!repository.delete_config(&level).await.unwrap(), "{level}");
+        let left = repository.get_config(&level).await.unwrap();
         assert!(
             left.is_none_or(|left| left.limits.is_empty() && left.on_unavailable.is_none()),
             "{level}"
@@ -53,19 +53,19 @@ async fn each_level_keeps_what_was_set_and_forgets_what_was_deleted(stage: Stage
 }
 
 async fn setting_one_thing_leaves_the_others(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let system = ConfigLevel::System;
     let settings = ConfigChange::new()
         .audit_retention_days(30)
         .auto_update(false)
         .strict_version(true);
-    limiter.set_config(&system, settings).await.unwrap();
-    limiter.set_system_defaults([rpm(100)]).await.unwrap();
-    limiter
+    repository.set_config(&system, settings).await.unwrap();
+    repository.set_system_defaults([rpm(100)]).await.unwrap();
+    repository
         .set_config(&system, ConfigChange::new().on_unavailable(OnUnavailable::Allow))
         .await
         .unwrap();
-    let config = limiter.get_config(&system).await.unwrap().unwrap();
+    let config = repository.get_config(&system).await.unwrap().unwrap();
     assert_eq!(config.limits, LimitSet::new([rpm(100)]).unwrap());
     assert_eq!(config.on_unavailable, Some(OnUnavailable::Allow));
     assert_eq!(config.system.audit_retention_days, Some(30));
@@ -74,21 +74,21 @@ async fn setting_one_thing_leaves_the_others(stage: Stage) {
         (Some(false), Some(true))
     );
     assert_eq!(config.config_version, 3);
-    limiter
+    repository
         .set_config(&system, ConfigChange::new().without_on_unavailable())
         .await
         .unwrap();
-    let config = limiter.get_config(&system).await.unwrap().unwrap();
+    let config = repository.get_config(&system).await.unwrap().unwrap();
     assert_eq!((config.on_unavailable, config.limits.len()), (None, 1));
 }
 
 async fn new_limits_replace_the_old_ones(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter
+    let repository = stage.repository().await;
+    repository
         .set_limits("user-1", "gpt-4", [rpm(1), tpm(2)])
         .await
         .unwrap();
-    limiter
+    repository
         .set_limits("user-1", "gpt-4", [tpm(3), Limit::per_day("rpd", 4).unwrap()])
         .await
         .unwrap();
@@ -109,37 +109,41 @@ async fn new_limits_replace_the_old_ones(stage: Stage) {
 }
 
 async fn deleting_the_system_defaults_keeps_the_settings(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let change = ConfigChange::new().limits([rpm(1)]).audit_retention_days(7);
-    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
-    assert!(limiter.delete_config(&ConfigLevel::System).await.unwrap());
-    let left = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+    repository.set_config(&ConfigLevel::System, change).await.unwrap();
+    assert!(repository.delete_config(&ConfigLevel::System).await.unwrap());
+    let left = repository
+        .get_config(&ConfigLevel::System)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(left.limits.is_empty());
     assert_eq!(left.system.audit_retention_days, Some(7));
 }
 
 async fn many_writers_at_once_lose_nothing(stage: Stage) {
     const WRITERS: u64 = 5;
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let level = levels()[0].clone();
-    limiter
+    repository
         .set_config(&level, ConfigChange::new().limits([rpm(1)]))
         .await
         .unwrap();
     let writers: Vec<_> = (1..=WRITERS)
         .map(|number| {
-            let (limiter, level) = (limiter.clone(), level.clone());
+            let (repository, level) = (repository.clone(), level.clone());
             tokio::spawn(async move {
                 let name = format!("limit-{number}");
                 let change = ConfigChange::new().limits([Limit::per_minute(name, number).unwrap()]);
-                limiter.set_config(&level, change).await
+                repository.set_config(&level, change).await
             })
         })
         .collect();
     for writer in writers {
         writer.await.unwrap().unwrap();
     }
-    let config = limiter.get_config(&level).await.unwrap().unwrap();
+    let config = repository.get_config(&level).await.unwrap().unwrap();
     assert_eq!(config.config_version, WRITERS + 1);
     assert_eq!(config.limits.len(), 1, "one writer's limits, not a mixture");
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
@@ -147,39 +151,51 @@ async fn many_writers_at_once_lose_nothing(stage: Stage) {
 }
 
 async fn registries_follow_what_is_configured(stage: Stage) {
-    let limiter = stage.limiter().await;
-    assert!(limiter.list_resources_with_defaults().await.unwrap().is_empty());
+    let repository = stage.repository().await;
+    assert!(
+        repository
+            .list_resources_with_defaults()
+            .await
+            .unwrap()
+            .is_empty()
+    );
     for resource in ["gpt-4", "openai/gpt-3.5"] {
-        limiter.set_resource_defaults(resource, [rpm(1)]).await.unwrap();
-        limiter.set_resource_defaults(resource, [rpm(2)]).await.unwrap();
+        repository
+            .set_resource_defaults(resource, [rpm(1)])
+            .await
+            .unwrap();
+        repository
+            .set_resource_defaults(resource, [rpm(2)])
+            .await
+            .unwrap();
     }
     assert_eq!(
-        limiter.list_resources_with_defaults().await.unwrap(),
+        repository.list_resources_with_defaults().await.unwrap(),
         ["gpt-4", "openai/gpt-3.5"]
     );
-    limiter
+    repository
         .delete_config(&ConfigLevel::Resource("gpt-4".parse().unwrap()))
         .await
         .unwrap();
     assert_eq!(
-        limiter.list_resources_with_defaults().await.unwrap(),
+        repository.list_resources_with_defaults().await.unwrap(),
         ["openai/gpt-3.5"]
     );
 
-    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
-    limiter.set_limits("user-1", "gpt-4", [rpm(2)]).await.unwrap();
-    limiter.set_limits("user-2", "gpt-4", [rpm(3)]).await.unwrap();
-    limiter.set_default_limits("user-1", [rpm(4)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(2)]).await.unwrap();
+    repository.set_limits("user-2", "gpt-4", [rpm(3)]).await.unwrap();
+    repository.set_default_limits("user-1", [rpm(4)]).await.unwrap();
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["_default_", "gpt-4"]
     );
     for user in ["user-1", "user-2"] {
         let level = ConfigLevel::Entity(user.parse().unwrap(), "gpt-4".parse().unwrap());
-        limiter.delete_config(&level).await.unwrap();
+        repository.delete_config(&level).await.unwrap();
     }
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["_default_"]
     );
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
@@ -187,19 +203,19 @@ async fn registries_follow_what_is_configured(stage: Stage) {
 }
 
 async fn entities_with_limits_of_their_own_are_listed_in_pages(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for number in 0..7 {
-        limiter
+        repository
             .set_limits(format!("user-{number}"), "gpt-4", [rpm(1)])
             .await
             .unwrap();
     }
-    limiter.set_default_limits("somebody", [rpm(1)]).await.unwrap();
+    repository.set_default_limits("somebody", [rpm(1)]).await.unwrap();
     let resource = "gpt-4".parse().unwrap();
     let (entities, sizes) = all_pages(3, |request| {
-        let (limiter, resource) = (limiter.clone(), &resource);
+        let (repository, resource) = (repository.clone(), &resource);
         async move {
-            limiter
+            repository
                 .list_entities_with_custom_limits(Some(resource), &request)
                 .await
         }
@@ -212,7 +228,7 @@ async fn entities_with_limits_of_their_own_are_listed_in_pages(stage: Stage) {
         ]
     );
     assert_eq!(sizes, [3, 3, 1]);
-    let everywhere = limiter
+    let everywhere = repository
         .list_entities_with_custom_limits(None, &page(10))
         .await
         .unwrap();
@@ -220,27 +236,27 @@ async fn entities_with_limits_of_their_own_are_listed_in_pages(stage: Stage) {
 }
 
 async fn names_with_dots_and_hyphens_are_names(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let limits = [
         Limit::per_minute("a-b.c_d", 1).unwrap(),
         Limit::per_minute("size", 2).unwrap(),
     ];
     let level = ConfigLevel::Entity("a:b@c.d-e_f".parse().unwrap(), "x-y.z_1/2".parse().unwrap());
-    limiter
+    repository
         .set_config(&level, ConfigChange::new().limits(limits.clone()))
         .await
         .unwrap();
     assert_eq!(
-        limiter.get_config(&level).await.unwrap().unwrap().limits,
+        repository.get_config(&level).await.unwrap().unwrap().limits,
         LimitSet::new(limits).unwrap()
     );
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["x-y.z_1/2"]
     );
-    assert!(limiter.delete_config(&level).await.unwrap());
+    assert!(repository.delete_config(&level).await.unwrap());
     assert!(
-        limiter
+        repository
             .list_resources_with_entity_configs()
             .await
             .unwrap()
@@ -249,7 +265,7 @@ async fn names_with_dots_and_hyphens_are_names(stage: Stage) {
 }
 
 async fn what_the_python_peer_wrote_is_read_and_changed(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let mut theirs = ConfigRecord::new(ConfigLevel::System, LimitSet::new([rpm(9)]).unwrap());
     theirs.unknown.insert(
         "novelty".to_owned(),
@@ -257,11 +273,15 @@ async fn what_the_python_peer_wrote_is_read_and_changed(stage: Stage) {
     );
     stage.put([theirs.to_item()]).await;
     assert_eq!(
-        limiter.get_config(&ConfigLevel::System).await.unwrap(),
+        repository.get_config(&ConfigLevel::System).await.unwrap(),
         Some(theirs)
     );
-    limiter.set_system_defaults([tpm(5)]).await.unwrap();
-    let now = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+    repository.set_system_defaults([tpm(5)]).await.unwrap();
+    let now = repository
+        .get_config(&ConfigLevel::System)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (now.limits, now.config_version),
         (LimitSet::new([tpm(5)]).unwrap(), 2)
@@ -273,7 +293,7 @@ async fn what_the_python_peer_wrote_is_read_and_changed(stage: Stage) {
 }
 
 async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let resource = ConfigLevel::Resource("gpt-4".parse().unwrap());
     for (level, change, field) in [
         (&resource, ConfigChange::new(), "change"),
@@ -291,7 +311,7 @@ async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) 
             "audit_retention_days",
         ),
     ] {
-        let refused = limiter.set_config(level, change).await.unwrap_err();
+        let refused = repository.set_config(level, change).await.unwrap_err();
         assert!(
             matches!(&refused, Error::Invalid { field: at_fault, .. } if *at_fault == field),
             "{refused}"
@@ -300,11 +320,17 @@ async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) 
     for resource in ["_default_", "PK", "", "a#b"] {
         assert!(
             matches!(
-                limiter.set_resource_defaults(resource, [rpm(1)]).await,
+                repository.set_resource_defaults(resource, [rpm(1)]).await,
                 Err(Error::Name(_))
             ),
             "{resource}"
         );
     }
-    assert!(limiter.list_resources_with_defaults().await.unwrap().is_empty());
+    assert!(
+        repository
+            .list_resources_with_defaults()
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -14,11 +14,16 @@ on_every_store! {
 }
 
 async fn a_missing_table_is_its_own_error(stage: Stage) {
-    let limiter = stage.builder().create_table(false).await.unwrap();
+    let repository = stage
+        .builder()
+        .create_table(false)
+        .build_repository()
+        .await
+        .unwrap();
     for result in [
-        limiter.create_entity(NewEntity::new("user-1")).await.map(drop),
-        limiter.resolve_limits("user-1", "gpt-4").await.map(drop),
-        limiter.version().await.map(drop),
+        repository.create_entity(NewEntity::new("user-1")).await.map(drop),
+        repository.resolve_limits("user-1", "gpt-4").await.map(drop),
+        repository.version().await.map(drop),
     ] {
         let error = result.unwrap_err();
         assert!(
@@ -34,7 +39,7 @@ async fn a_missing_table_is_its_own_error(stage: Stage) {
 }
 
 async fn two_limiters_on_one_table_see_the_same(stage: Stage) {
-    let (one, other) = (stage.limiter().await, stage.limiter().await);
+    let (one, other) = (stage.repository().await, stage.repository().await);
     one.create_entity(NewEntity::new("user-1").name("shared"))
         .await
         .unwrap();
@@ -47,15 +52,14 @@ async fn two_limiters_on_one_table_see_the_same(stage: Stage) {
 
 async fn a_limiter_is_shared_between_threads(stage: Stage) {
     fn is_shareable<T: Clone + Send + Sync + 'static>(_: &T) {}
-    let limiter = stage.limiter().await;
-    is_shareable(&limiter);
-    is_shareable(limiter.repository());
-    limiter.set_system_defaults([rpm(5)]).await.unwrap();
+    let repository = stage.repository().await;
+    is_shareable(&repository);
+    repository.set_system_defaults([rpm(5)]).await.unwrap();
     let tasks: Vec<_> = (0..4)
         .map(|number| {
-            let limiter = limiter.clone();
+            let repository = repository.clone();
             tokio::spawn(async move {
-                limiter
+                repository
                     .resolve_limits(format!("user-{number}"), "gpt-4")
                     .await
                     .unwrap()
@@ -73,11 +77,11 @@ async fn a_limiter_is_shared_between_threads(stage: Stage) {
 async fn a_file_survives_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limiter.db");
-    let first = RateLimiter::embedded_at(&path).await.unwrap();
+    let first = RateLimiter::embedded_at(&path).build_repository().await.unwrap();
     first.create_entity(NewEntity::new("user-1")).await.unwrap();
     first.set_limits("user-1", "gpt-4", [rpm(7)]).await.unwrap();
     drop(first);
-    let second = RateLimiter::embedded_at(&path).await.unwrap();
+    let second = RateLimiter::embedded_at(&path).build_repository().await.unwrap();
     assert!(second.get_entity("user-1").await.unwrap().is_some());
     assert_eq!(
         second
@@ -107,8 +111,8 @@ fn nowhere() -> zae_limiter::Builder {
 
 #[tokio::test]
 async fn an_endpoint_that_nobody_listens_on_is_unavailability() {
-    let limiter = nowhere().await.unwrap();
-    let error = limiter.resolve_limits("user-1", "gpt-4").await.unwrap_err();
+    let repository = nowhere().build_repository().await.unwrap();
+    let error = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 
@@ -152,7 +156,7 @@ async fn an_sdk_configuration_is_used_and_what_is_set_by_hand_stands_above_it() 
     use aws_credential_types::provider::SharedCredentialsProvider;
 
     let stage = Stage::http();
-    stage.limiter().await;
+    stage.repository().await;
     let config = |url: &str| {
         let credentials = Credentials::new("test", "test", None, None, "tests");
         aws_config::SdkConfig::builder()
@@ -164,10 +168,10 @@ async fn an_sdk_configuration_is_used_and_what_is_set_by_hand_stands_above_it() 
     };
     let builder = || RateLimiter::builder(&stage.name);
     let given = builder().sdk_config(config(stage.endpoint())).await.unwrap();
-    assert!(given.version().await.unwrap().is_some());
+    assert!(given.repository().version().await.unwrap().is_some());
     let elsewhere = builder().sdk_config(config("http://127.0.0.1:1"));
     let above = elsewhere.endpoint_url(stage.endpoint()).await.unwrap();
-    assert!(above.version().await.unwrap().is_some());
+    assert!(above.repository().version().await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -197,9 +201,9 @@ async fn lengths_of_time_beyond_a_year_are_refused() {
         .time_budget(a_year)
         .admin_time_budget(a_year)
         .config_cache_ttl(a_year);
-    let limiter = patient.await.unwrap();
-    limiter.set_system_defaults([rpm(1)]).await.unwrap();
-    assert!(limiter.resolve_limits("user-1", "gpt-4").await.is_ok());
+    let repository = patient.build_repository().await.unwrap();
+    repository.set_system_defaults([rpm(1)]).await.unwrap();
+    assert!(repository.resolve_limits("user-1", "gpt-4").await.is_ok());
 }
 
 #[tokio::test]
@@ -241,7 +245,11 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
     let refused = RateLimiter::embedded().default_limits(limits(most + 1)).await;
     assert_eq!(field_of(refused), "default limits");
     let limiter = RateLimiter::embedded().await.unwrap();
-    let refused = limiter.set_system_defaults(limits(most + 1)).await.unwrap_err();
+    let refused = limiter
+        .repository()
+        .set_system_defaults(limits(most + 1))
+        .await
+        .unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid { field: "limits", rule, .. } if rule.contains("at most 28")),
         "{refused}"
@@ -257,12 +265,28 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
         "{refused}"
     );
 
-    limiter.set_system_defaults(limits(most)).await.unwrap();
-    limiter.set_system_defaults(limits(most)).await.unwrap();
+    limiter
+        .repository()
+        .set_system_defaults(limits(most))
+        .await
+        .unwrap();
+    limiter
+        .repository()
+        .set_system_defaults(limits(most))
+        .await
+        .unwrap();
     let mut acquire = limiter.acquire("user-1", "gpt-4");
     for number in 0..most {
         acquire = acquire.consume(format!("limit-{number}"), 1);
     }
     acquire.await.unwrap().commit().await.unwrap();
-    assert_eq!(limiter.available("user-1", "gpt-4").await.unwrap()["limit-27"], 9);
+    assert_eq!(
+        limiter
+            .acquire("user-1", "gpt-4")
+            .peek()
+            .await
+            .unwrap()
+            .tokens("limit-27"),
+        Some(9)
+    );
 }

@@ -27,16 +27,16 @@ mod at_a_moment {
 }
 
 async fn an_entity_tells_when_it_was_created(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let created = limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.repository().await;
+    let created = repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     assert_eq!(created.created_at.to_string(), "2099-01-31T12:00:00Z");
 }
 
 async fn a_created_entity_is_found_with_all_that_was_said_about_it(stage: Stage) {
     stage.clock.advance(std::time::Duration::from_millis(123));
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
-    let created = limiter
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
+    let created = repository
         .create_entity(
             NewEntity::new("key-1")
                 .parent("acme")
@@ -50,7 +50,7 @@ async fn a_created_entity_is_found_with_all_that_was_said_about_it(stage: Stage)
         )
         .await
         .unwrap();
-    let found = limiter.get_entity("key-1").await.unwrap().unwrap();
+    let found = repository.get_entity("key-1").await.unwrap().unwrap();
     assert_eq!(found, created);
     assert_eq!((found.name.as_str(), found.cascade), ("Build server", true));
     assert_eq!(found.parent.unwrap().as_str(), "acme");
@@ -58,17 +58,20 @@ async fn a_created_entity_is_found_with_all_that_was_said_about_it(stage: Stage)
 }
 
 async fn an_entity_is_created_once(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter
+    let repository = stage.repository().await;
+    repository
         .create_entity(NewEntity::new("user-1").name("first"))
         .await
         .unwrap();
-    let again = limiter
+    let again = repository
         .create_entity(NewEntity::new("user-1").name("second"))
         .await;
     assert!(matches!(again, Err(Error::EntityExists { entity }) if entity.as_str() == "user-1"));
-    assert_eq!(limiter.get_entity("user-1").await.unwrap().unwrap().name, "first");
-    let events = limiter
+    assert_eq!(
+        repository.get_entity("user-1").await.unwrap().unwrap().name,
+        "first"
+    );
+    let events = repository
         .audit_events(&AuditSubject::Entity("user-1".parse().unwrap()), &page(10))
         .await
         .unwrap();
@@ -76,12 +79,12 @@ async fn an_entity_is_created_once(stage: Stage) {
 }
 
 async fn of_many_who_create_the_same_entity_one_succeeds(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let creators: Vec<_> = (0..8)
         .map(|number| {
-            let limiter = limiter.clone();
+            let repository = repository.clone();
             tokio::spawn(async move {
-                limiter
+                repository
                     .create_entity(NewEntity::new("user-1").name(format!("creator {number}")))
                     .await
             })
@@ -96,23 +99,23 @@ async fn of_many_who_create_the_same_entity_one_succeeds(stage: Stage) {
     }
     assert_eq!(winners.len(), 1);
     assert_eq!(
-        limiter.get_entity("user-1").await.unwrap().as_ref(),
+        repository.get_entity("user-1").await.unwrap().as_ref(),
         winners.first()
     );
 }
 
 async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for id in ["acme", "globex"] {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
     }
     let key = NewEntity::new("key-1")
         .parent("acme")
         .cascade(true)
         .metadata([("tier", "gold")]);
-    let created = limiter.create_entity(key).await.unwrap();
+    let created = repository.create_entity(key).await.unwrap();
 
-    let renamed = limiter
+    let renamed = repository
         .update_entity("key-1", EntityChange::new().name("New name"))
         .await
         .unwrap();
@@ -122,13 +125,13 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
         (&created.parent, true, &created.metadata)
     );
 
-    let moved = limiter
+    let moved = repository
         .update_entity("key-1", EntityChange::new().parent("globex").cascade(false))
         .await
         .unwrap();
-    assert_eq!(limiter.get_entity("key-1").await.unwrap().unwrap(), moved);
+    assert_eq!(repository.get_entity("key-1").await.unwrap().unwrap(), moved);
     assert!(
-        limiter
+        repository
             .children("acme", &page(10))
             .await
             .unwrap()
@@ -136,18 +139,18 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
             .is_empty()
     );
     assert_eq!(
-        limiter.children("globex", &page(10)).await.unwrap().items,
+        repository.children("globex", &page(10)).await.unwrap().items,
         [moved]
     );
 
     let change = EntityChange::new()
         .without_parent()
         .metadata([("tier", "silver")]);
-    let freed = limiter.update_entity("key-1", change).await.unwrap();
+    let freed = repository.update_entity("key-1", change).await.unwrap();
     assert_eq!(freed.parent, None);
-    assert_eq!(limiter.get_entity("key-1").await.unwrap().unwrap(), freed);
+    assert_eq!(repository.get_entity("key-1").await.unwrap().unwrap(), freed);
     assert!(
-        limiter
+        repository
             .children("globex", &page(10))
             .await
             .unwrap()
@@ -156,7 +159,7 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
     );
     assert_eq!(freed.metadata["tier"], AttributeValue::S("silver".to_owned()));
 
-    let events = limiter
+    let events = repository
         .audit_events(&AuditSubject::Entity(freed.id), &page(10))
         .await
         .unwrap()
@@ -177,18 +180,18 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
 }
 
 async fn an_entity_that_is_not_there_is_not_found(stage: Stage) {
-    let limiter = stage.limiter().await;
-    assert_eq!(limiter.get_entity("nobody").await.unwrap(), None);
-    let update = limiter
+    let repository = stage.repository().await;
+    assert_eq!(repository.get_entity("nobody").await.unwrap(), None);
+    let update = repository
         .update_entity("nobody", EntityChange::new().name("x"))
         .await;
     assert!(matches!(update, Err(Error::EntityNotFound { .. })));
     assert!(matches!(
-        limiter.delete_entity("nobody").await,
+        repository.delete_entity("nobody").await,
         Err(Error::EntityNotFound { .. })
     ));
     assert!(
-        limiter
+        repository
             .children("nobody", &page(10))
             .await
             .unwrap()
@@ -198,17 +201,17 @@ async fn an_entity_that_is_not_there_is_not_found(stage: Stage) {
 }
 
 async fn children_come_in_full_pages_in_order(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
     for number in (0..25).rev() {
-        limiter
+        repository
             .create_entity(NewEntity::new(format!("key-{number:02}")).parent("acme"))
             .await
             .unwrap();
     }
     let (children, sizes) = all_pages(10, |request| {
-        let limiter = limiter.clone();
-        async move { limiter.children("acme", &request).await }
+        let repository = repository.clone();
+        async move { repository.children("acme", &request).await }
     })
     .await;
     let expected: Vec<String> = (0..25).map(|number| format!("key-{number:02}")).collect();
@@ -223,15 +226,15 @@ async fn children_come_in_full_pages_in_order(stage: Stage) {
 }
 
 async fn every_entity_is_listed_once(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let ids: BTreeSet<String> = (0..12).map(|number| format!("user-{number}")).collect();
     for id in &ids {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
-        limiter.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
     }
     let (entities, sizes) = all_pages(5, |request| {
-        let limiter = limiter.clone();
-        async move { limiter.list_entities(&request).await }
+        let repository = repository.clone();
+        async move { repository.list_entities(&request).await }
     })
     .await;
     assert_eq!(sizes, [5, 5, 2]);
@@ -245,34 +248,34 @@ async fn every_entity_is_listed_once(stage: Stage) {
 }
 
 async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for id in ["user-1", "user-2"] {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
-        limiter.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.set_limits(id, "gpt-4", [rpm(10)]).await.unwrap();
     }
-    limiter.set_limits("user-1", "gpt-3", [rpm(20)]).await.unwrap();
-    limiter.set_default_limits("user-1", [rpm(30)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-3", [rpm(20)]).await.unwrap();
+    repository.set_default_limits("user-1", [rpm(30)]).await.unwrap();
     let id: EntityId = "user-1".parse().unwrap();
     stage
         .put((0..60).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
         .await;
 
-    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 64);
-    assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
+    assert_eq!(repository.delete_entity("user-1").await.unwrap(), 64);
+    assert_eq!(repository.get_entity("user-1").await.unwrap(), None);
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["gpt-4"]
     );
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
-    let left = limiter
+    let left = repository
         .list_entities_with_custom_limits(Some(&"gpt-4".parse().unwrap()), &page(10))
         .await
         .unwrap();
     assert_eq!(left.items, ["user-2".parse().unwrap()]);
     let query = zae_limiter::UsageQuery::of_entity("user-1").unwrap();
     assert!(
-        limiter
+        repository
             .usage_snapshots(&query, &page(10))
             .await
             .unwrap()
@@ -280,7 +283,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
             .is_empty()
     );
 
-    let events = limiter
+    let events = repository
         .audit_events(&AuditSubject::Entity(id), &page(10))
         .await
         .unwrap()
@@ -291,57 +294,57 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
         AttributeValue::N("64".to_owned())
     );
     assert_eq!(events.len(), 5, "the events about what was deleted stay");
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
 }
 
 async fn a_parent_is_not_deleted_before_its_children(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
-    limiter
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
+    repository
         .create_entity(NewEntity::new("key-1").parent("acme"))
         .await
         .unwrap();
-    let refused = limiter.delete_entity("acme").await;
+    let refused = repository.delete_entity("acme").await;
     assert!(matches!(refused, Err(Error::HasChildren { child, .. }) if child.as_str() == "key-1"));
-    limiter.delete_entity("key-1").await.unwrap();
-    limiter.delete_entity("acme").await.unwrap();
+    repository.delete_entity("key-1").await.unwrap();
+    repository.delete_entity("acme").await.unwrap();
 }
 
 async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for id in ["", "user#1", "-user", "user 1", "user-1\n"] {
         assert!(
             matches!(
-                limiter.create_entity(NewEntity::new(id)).await,
+                repository.create_entity(NewEntity::new(id)).await,
                 Err(Error::Name(_))
             ),
             "{id:?}"
         );
         assert!(
             matches!(
-                limiter.set_limits(id, "gpt-4", [rpm(1)]).await,
+                repository.set_limits(id, "gpt-4", [rpm(1)]).await,
                 Err(Error::Name(_))
             ),
             "{id:?}"
         );
         assert!(
-            matches!(limiter.delete_entity(id).await, Err(Error::Name(_))),
+            matches!(repository.delete_entity(id).await, Err(Error::Name(_))),
             "{id:?}"
         );
     }
     assert!(matches!(
-        limiter.create_entity(NewEntity::new("user-1").name(" ")).await,
+        repository.create_entity(NewEntity::new("user-1").name(" ")).await,
         Err(Error::Invalid { .. })
     ));
     assert!(matches!(
-        limiter
+        repository
             .create_entity(NewEntity::new("user-1").parent("a#b"))
             .await,
         Err(Error::Name(_))
     ));
     let notes = |value: serde_json::Value| NewEntity::new("user-1").metadata([("note", value)]);
     for value in [1e300.into(), "x".repeat(400_000).into()] {
-        let refused = limiter.create_entity(notes(value)).await;
+        let refused = repository.create_entity(notes(value)).await;
         assert!(
             matches!(
                 refused,
@@ -353,23 +356,30 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
             "{refused:?}"
         );
     }
-    assert!(limiter.list_entities(&page(10)).await.unwrap().items.is_empty());
+    assert!(
+        repository
+            .list_entities(&page(10))
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
 }
 
 #[tokio::test]
 async fn an_entity_with_more_configurations_than_a_transaction_holds_is_deleted_whole() {
     let stage = Stage::memory();
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     for number in 0..200 {
-        limiter
+        repository
             .set_limits("user-1", format!("model-{number}"), [rpm(1)])
             .await
             .unwrap();
     }
-    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 201);
+    assert_eq!(repository.delete_entity("user-1").await.unwrap(), 201);
     assert!(
-        limiter
+        repository
             .list_resources_with_entity_configs()
             .await
             .unwrap()

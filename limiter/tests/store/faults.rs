@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity, RateLimiter};
+use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity, Repository};
 
 use crate::support::{Fault, Weather};
 use crate::support::{Stage, page, rpm};
@@ -11,11 +11,12 @@ fn stage() -> Stage {
     Stage::faulty(Weather::Fair)
 }
 
-/// A limiter that soon gives up.
-async fn impatient(stage: &Stage) -> RateLimiter {
+/// A repository that soon gives up.
+async fn impatient(stage: &Stage) -> Repository {
     stage
         .builder()
         .admin_time_budget(Duration::from_millis(200))
+        .build_repository()
         .await
         .unwrap()
 }
@@ -23,20 +24,25 @@ async fn impatient(stage: &Stage) -> RateLimiter {
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_does_not_make_a_change_happen_twice() {
     let stage = stage();
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let lose = || {
         stage
             .faults()
             .plan("TransactWriteItems", [Fault::LostAnswer, Fault::LostAnswer]);
     };
     lose();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     lose();
-    let set = limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    let set = repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     assert_eq!(set.config_version, 1);
     let level = ConfigLevel::Entity("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
     assert_eq!(
-        limiter.get_config(&level).await.unwrap().unwrap().config_version,
+        repository
+            .get_config(&level)
+            .await
+            .unwrap()
+            .unwrap()
+            .config_version,
         1
     );
     assert_eq!(
@@ -46,10 +52,10 @@ async fn a_lost_answer_does_not_make_a_change_happen_twice() {
         "1"
     );
     lose();
-    assert!(limiter.delete_config(&level).await.unwrap());
+    assert!(repository.delete_config(&level).await.unwrap());
     lose();
-    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 1);
-    let events = limiter
+    assert_eq!(repository.delete_entity("user-1").await.unwrap(), 1);
+    let events = repository
         .audit_events(&AuditSubject::Entity("user-1".parse().unwrap()), &page(10))
         .await
         .unwrap();
@@ -65,9 +71,9 @@ async fn throttling_conflicts_and_failures_are_waited_out() {
         Fault::Conflict,
     ] {
         let stage = stage();
-        let limiter = stage.limiter().await;
+        let repository = stage.repository().await;
         stage.faults().plan("TransactWriteItems", [fault; 4]);
-        limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+        repository.create_entity(NewEntity::new("user-1")).await.unwrap();
         let sent = stage
             .faults()
             .operations()
@@ -82,10 +88,11 @@ async fn throttling_conflicts_and_failures_are_waited_out() {
 async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
     let stage = stage();
     let budget = Duration::from_millis(800);
-    let limiter = stage
+    let repository = stage
         .builder()
         .admin_time_budget(budget)
         .time_budget(budget)
+        .build_repository()
         .await
         .unwrap();
     for fault in [
@@ -98,30 +105,37 @@ async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
             stage.faults().plan(operation, [fault; 200]);
         }
         let started = tokio::time::Instant::now();
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap_err();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
         assert!(
             matches!(&resolved, Error::Unavailable { within, .. } if *within == budget),
             "{fault:?}: {resolved}"
         );
         assert!(started.elapsed() <= budget, "{fault:?}");
         assert!(
-            limiter.get_entity("user-1").await.unwrap_err().is_unavailable(),
+            repository
+                .get_entity("user-1")
+                .await
+                .unwrap_err()
+                .is_unavailable(),
             "{fault:?}"
         );
         stage.faults().heal();
     }
-    assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
+    assert_eq!(repository.get_entity("user-1").await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
     let stage = stage();
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
     stage.faults().plan("TransactWriteItems", [Fault::Denied]);
     stage.faults().plan("BatchGetItem", [Fault::Denied]);
     stage.faults().operations();
-    let denied = limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
+    let denied = repository
+        .create_entity(NewEntity::new("user-1"))
+        .await
+        .unwrap_err();
     assert!(
         matches!(
             denied,
@@ -136,7 +150,7 @@ async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
         denied.to_string().contains("policy"),
         "it says what to do: {denied}"
     );
-    let denied = limiter.resolve_limits("user-1", "gpt-4").await.unwrap_err();
+    let denied = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
     assert!(
         matches!(
             denied,
@@ -155,13 +169,13 @@ async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
 #[tokio::test(start_paused = true)]
 async fn unprocessed_keys_are_asked_for_again_and_never_taken_for_absent() {
     let stage = stage();
-    let limiter = stage.limiter().await;
-    limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
-    limiter.set_system_defaults([rpm(1)]).await.unwrap();
+    let repository = stage.repository().await;
+    repository.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
+    repository.set_system_defaults([rpm(1)]).await.unwrap();
     for _ in 0..20 {
-        limiter.invalidate_config_cache();
+        repository.invalidate_config_cache();
         stage.faults().plan("BatchGetItem", [Fault::HalfProcessed; 3]);
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         assert_eq!(resolved.limits.iter().next(), Some(&rpm(5)));
         stage.faults().heal();
     }
@@ -170,27 +184,28 @@ async fn unprocessed_keys_are_asked_for_again_and_never_taken_for_absent() {
 #[tokio::test(start_paused = true)]
 async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_cache() {
     let stage = stage();
-    let limiter = stage
+    let repository = stage
         .builder()
         .time_budget(Duration::from_millis(300))
+        .build_repository()
         .await
         .unwrap();
-    limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
     let outage = [Fault::HalfProcessed; 2]
         .into_iter()
         .chain([Fault::NothingProcessed; 500]);
     stage.faults().plan("BatchGetItem", outage);
     assert!(
-        limiter
+        repository
             .resolve_limits("user-1", "gpt-4")
             .await
             .unwrap_err()
             .is_unavailable()
     );
-    assert_eq!(limiter.cache_stats().entries, 0);
+    assert_eq!(repository.cache_stats().entries, 0);
     stage.faults().heal();
     assert_eq!(
-        limiter
+        repository
             .resolve_limits("user-1", "gpt-4")
             .await
             .unwrap()
@@ -203,13 +218,13 @@ async fn keys_that_stay_unprocessed_are_unavailability_and_leave_nothing_in_the_
 #[tokio::test(start_paused = true)]
 async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
     let stage = stage();
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     stage.faults().operations();
     for _ in 0..100 {
-        limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     }
     assert_eq!(stage.faults().operations(), ["BatchGetItem"]);
-    let stats = limiter.cache_stats();
+    let stats = repository.cache_stats();
     assert_eq!(
         (stats.hits, stats.misses, stats.entries, stats.evictions),
         (99, 1, 1, 0)
@@ -220,53 +235,57 @@ async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
 async fn a_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
     const STRANGERS: usize = 1_000;
     let stage = stage();
-    let limiter = stage.builder().config_cache_entries(200).await.unwrap();
+    let repository = stage
+        .builder()
+        .config_cache_entries(200)
+        .build_repository()
+        .await
+        .unwrap();
     stage.faults().operations();
     for number in 0..STRANGERS {
         for _ in 0..2 {
-            limiter
+            repository
                 .resolve_limits(format!("user-{number}"), "gpt-4")
                 .await
                 .unwrap();
         }
     }
     assert_eq!(stage.faults().operations().len(), STRANGERS);
-    let stats = limiter.cache_stats();
+    let stats = repository.cache_stats();
     assert_eq!((stats.hits, stats.entries), (STRANGERS as u64, 200));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_is_one_read_once_the_configuration_is_known() {
+async fn a_peek_is_one_read_for_each_level_once_the_configuration_is_known() {
     let stage = stage();
     let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
     limiter
+        .repository()
+        .create_entity(NewEntity::new("acme"))
+        .await
+        .unwrap();
+    limiter
+        .repository()
         .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
         .await
         .unwrap();
-    limiter.set_system_defaults([rpm(60)]).await.unwrap();
+    limiter.repository().set_system_defaults([rpm(60)]).await.unwrap();
     stage.faults().operations();
-    limiter.available("key-1", "gpt-4").await.unwrap();
+    let peek = async || limiter.acquire("key-1", "gpt-4").peek().await.unwrap();
+    peek().await;
     assert_eq!(
         stage.faults().operations(),
-        ["BatchGetItem", "BatchGetItem"],
-        "one for each level"
+        ["BatchGetItem", "BatchGetItem", "GetItem", "GetItem"],
+        "configuration and bucket of each level"
     );
-    limiter
-        .time_until_available("key-1", "gpt-4", [("rpm", 1)])
-        .await
-        .unwrap();
-    assert_eq!(
-        stage.faults().operations(),
-        ["BatchGetItem"],
-        "the buckets of all levels together"
-    );
+    peek().await;
+    assert_eq!(stage.faults().operations(), ["GetItem", "GetItem"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_resources_days_are_found_without_reading_its_hours() {
     let stage = stage();
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let id = "user-1".parse().unwrap();
     stage
         .put((1..24).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
@@ -277,7 +296,7 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
         .window(zae_limiter::WindowKind::Daily);
     stage.faults().plan("BatchGetItem", [Fault::HalfProcessed]);
     stage.faults().operations();
-    let found = limiter.usage_snapshots(&days, &page(10)).await.unwrap();
+    let found = repository.usage_snapshots(&days, &page(10)).await.unwrap();
     assert_eq!(found.items.len(), 1);
     assert_eq!(
         stage.faults().operations(),
@@ -289,13 +308,13 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
 #[tokio::test(start_paused = true)]
 async fn a_change_and_its_event_happen_together_or_not_at_all() {
     let stage = stage();
-    let limiter = impatient(&stage).await;
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = impatient(&stage).await;
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     stage
         .faults()
         .plan("TransactWriteItems", [Fault::LostRequest; 100]);
     assert!(
-        limiter
+        repository
             .set_limits("user-1", "gpt-4", [rpm(1)])
             .await
             .unwrap_err()
@@ -303,7 +322,7 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
     );
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
     assert_eq!(
-        limiter
+        repository
             .audit_events(&subject, &page(10))
             .await
             .unwrap()
@@ -313,7 +332,7 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
     );
     assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
     assert!(
-        limiter
+        repository
             .list_resources_with_entity_configs()
             .await
             .unwrap()
@@ -324,12 +343,12 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
 #[tokio::test(start_paused = true)]
 async fn a_change_that_may_have_happened_is_looked_for_at_once() {
     let stage = stage();
-    let limiter = impatient(&stage).await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
-    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    let repository = impatient(&stage).await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let applied = async || {
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         let capacity = resolved.limits.iter().next().map(|limit| limit.capacity().get());
         (capacity, resolved.cascade, resolved.entity_exists)
     };
@@ -341,17 +360,23 @@ async fn a_change_that_may_have_happened_is_looked_for_at_once() {
     assert_eq!(applied().await, (Some(1), false, true));
 
     lose();
-    limiter.set_limits("user-1", "gpt-4", [rpm(2)]).await.unwrap_err();
+    repository
+        .set_limits("user-1", "gpt-4", [rpm(2)])
+        .await
+        .unwrap_err();
     assert_eq!(applied().await, (Some(2), false, true));
     let change = zae_limiter::EntityChange::new().parent("acme").cascade(true);
-    limiter.update_entity("user-1", change).await.unwrap_err();
+    repository.update_entity("user-1", change).await.unwrap_err();
     assert_eq!(applied().await, (Some(2), true, true));
     let level = ConfigLevel::Entity("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
-    limiter.delete_config(&level).await.unwrap_err();
+    repository.delete_config(&level).await.unwrap_err();
     assert_eq!(applied().await, (None, true, true));
-    limiter.delete_entity("user-1").await.unwrap_err();
+    repository.delete_entity("user-1").await.unwrap_err();
     assert_eq!(applied().await, (None, false, false));
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
+    repository
+        .create_entity(NewEntity::new("user-1"))
+        .await
+        .unwrap_err();
     assert_eq!(applied().await, (None, false, true));
 }
 
@@ -359,7 +384,7 @@ async fn a_change_that_may_have_happened_is_looked_for_at_once() {
 async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
     let stage = stage();
     stage.faults().plan("CreateTable", [Fault::LostAnswer]);
-    stage.limiter().await;
+    stage.repository().await;
     let calls = stage.faults().operations();
     assert!(calls.iter().any(|call| call == "UpdateTimeToLive"), "{calls:?}");
     let client = stage.client().await;
@@ -376,9 +401,9 @@ async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_was_stopped_can_be_run_again() {
     let stage = stage();
-    let limiter = impatient(&stage).await;
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
-    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    let repository = impatient(&stage).await;
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let id = "user-1".parse().unwrap();
     stage
         .put((0..40).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
@@ -387,18 +412,18 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
         .faults()
         .plan("TransactWriteItems", [Fault::ServerError; 100]);
     assert!(
-        limiter
+        repository
             .delete_entity("user-1")
             .await
             .unwrap_err()
             .is_unavailable()
     );
-    assert!(limiter.get_entity("user-1").await.unwrap().is_some());
+    assert!(repository.get_entity("user-1").await.unwrap().is_some());
     stage.faults().heal();
     stage.faults().plan("BatchWriteItem", [Fault::HalfProcessed; 2]);
-    assert_eq!(limiter.delete_entity("user-1").await.unwrap(), 2, "the rest");
+    assert_eq!(repository.delete_entity("user-1").await.unwrap(), 2, "the rest");
     assert!(
-        limiter
+        repository
             .list_resources_with_entity_configs()
             .await
             .unwrap()
@@ -409,10 +434,10 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
 #[tokio::test(start_paused = true)]
 async fn the_bad_weather_of_the_other_tests_is_bad() {
     let stage = Stage::faulty(Weather::Storm);
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     stage.faults().operations();
     for number in 0..20 {
-        limiter
+        repository
             .create_entity(NewEntity::new(format!("user-{number}")))
             .await
             .unwrap();

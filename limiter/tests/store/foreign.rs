@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use zae_limiter::{
-    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, RateLimiter,
+    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository,
 };
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
@@ -38,26 +38,26 @@ async fn break_level(stage: &Stage, level: &ConfigLevel) {
     stage.put([Item::from(item)]).await;
 }
 
-/// A limiter that has not seen the level, which was set and then broken.
-async fn beside_broken(stage: &Stage, level: &ConfigLevel) -> RateLimiter {
+/// A repository that has not seen the level, which was set and then broken.
+async fn beside_broken(stage: &Stage, level: &ConfigLevel) -> Repository {
     let change = ConfigChange::new().limits([rpm(1)]);
-    stage.limiter().await.set_config(level, change).await.unwrap();
+    stage.repository().await.set_config(level, change).await.unwrap();
     break_level(stage, level).await;
-    stage.limiter().await
+    stage.repository().await
 }
 
 async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: Stage) {
     for level in levels() {
-        let limiter = beside_broken(&stage, &level).await;
-        let unread = limiter.get_config(&level).await.unwrap_err();
+        let repository = beside_broken(&stage, &level).await;
+        let unread = repository.get_config(&level).await.unwrap_err();
         assert!(matches!(unread, Error::Malformed(_)), "{level}: {unread}");
         let policy = ConfigChange::new().on_unavailable(OnUnavailable::Allow);
-        let refused = limiter.set_config(&level, policy).await.unwrap_err();
+        let refused = repository.set_config(&level, policy).await.unwrap_err();
         assert!(matches!(refused, Error::Malformed(_)), "{level}: {refused}");
 
         let change = ConfigChange::new().limits([tpm(7)]);
-        let set = limiter.set_config(&level, change).await.unwrap();
-        let read = limiter.get_config(&level).await.unwrap().unwrap();
+        let set = repository.set_config(&level, change).await.unwrap();
+        let read = repository.get_config(&level).await.unwrap().unwrap();
         assert_eq!(read, set, "{level}");
         assert_eq!(read.limits, LimitSet::new([tpm(7)]).unwrap());
         assert_eq!((read.on_unavailable, read.config_version), (None, 2));
@@ -65,23 +65,23 @@ async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: St
             read.unknown.contains_key("novelty"),
             "attributes of others survive"
         );
-        limiter.delete_config(&level).await.unwrap();
+        repository.delete_config(&level).await.unwrap();
     }
 }
 
 async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
     for level in levels() {
-        let limiter = beside_broken(&stage, &level).await;
-        assert!(limiter.delete_config(&level).await.unwrap(), "{level}");
-        let left = limiter.get_config(&level).await.unwrap();
+        let repository = beside_broken(&stage, &level).await;
+        assert!(repository.delete_config(&level).await.unwrap(), "{level}");
+        let left = repository.get_config(&level).await.unwrap();
         assert!(
             left.is_none_or(|left| left.limits.is_empty() && left.on_unavailable.is_none()),
             "{level}"
         );
-        assert!(!limiter.delete_config(&level).await.unwrap(), "{level}");
+        assert!(!repository.delete_config(&level).await.unwrap(), "{level}");
     }
     let registered = stage
-        .limiter()
+        .repository()
         .await
         .list_resources_with_entity_configs()
         .await
@@ -90,40 +90,44 @@ async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
 }
 
 async fn a_retention_that_cannot_be_read_stops_no_change(stage: Stage) {
-    stage.limiter().await;
+    stage.repository().await;
     let mut item = ConfigRecord::new(ConfigLevel::System, LimitSet::default())
         .to_item()
         .into_inner();
     item.insert("audit_retention_days".to_owned(), text("long"));
     stage.put([Item::from(item)]).await;
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    let events = limiter.audit_events(&subject, &page(1)).await.unwrap().items;
+    let events = repository.audit_events(&subject, &page(1)).await.unwrap().items;
     let kept = events[0].ttl.unwrap() - events[0].timestamp.seconds();
     assert_eq!(kept, 90 * 86_400, "as where nothing is stored");
 }
 
 async fn a_version_that_cannot_count_up_starts_again(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for version in [text("many"), AttributeValue::N(u64::MAX.to_string())] {
         let mut item = ConfigRecord::new(ConfigLevel::System, LimitSet::default())
             .to_item()
             .into_inner();
         item.insert("config_version".to_owned(), version);
         stage.put([Item::from(item)]).await;
-        let set = limiter.set_system_defaults([rpm(1)]).await.unwrap();
-        let read = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+        let set = repository.set_system_defaults([rpm(1)]).await.unwrap();
+        let read = repository
+            .get_config(&ConfigLevel::System)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(read, set);
     }
 }
 
 async fn ids_that_are_none_of_ours_hide_nobody(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
     for id in ["user-1", "user-2"] {
-        limiter.set_limits(id, "gpt-4", [rpm(1)]).await.unwrap();
-        limiter
+        repository.set_limits(id, "gpt-4", [rpm(1)]).await.unwrap();
+        repository
             .create_entity(NewEntity::new(id).parent("acme"))
             .await
             .unwrap();
@@ -153,7 +157,7 @@ async fn ids_that_are_none_of_ours_hide_nobody(stage: Stage) {
     stage.put([item(&config), item(&meta)]).await;
 
     let resource = "gpt-4".parse().unwrap();
-    let listed = limiter
+    let listed = repository
         .list_entities_with_custom_limits(Some(&resource), &page(10))
         .await
         .unwrap();
@@ -161,13 +165,13 @@ async fn ids_that_are_none_of_ours_hide_nobody(stage: Stage) {
         listed.items,
         ["user-1".parse().unwrap(), "user-2".parse().unwrap()]
     );
-    let children = limiter.children("acme", &page(10)).await.unwrap();
+    let children = repository.children("acme", &page(10)).await.unwrap();
     assert_eq!(children.items.len(), 2);
-    assert_eq!(limiter.list_entities(&page(10)).await.unwrap().items.len(), 3);
+    assert_eq!(repository.list_entities(&page(10)).await.unwrap().items.len(), 3);
 }
 
 async fn buckets_that_cannot_be_read_do_not_stop_the_sum(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let broken = |id: &str, attribute: &str, value: AttributeValue| {
         let mut item = bucket(&id.parse().unwrap(), "gpt-4", 10_000, NOON).into_inner();
         item.insert(attribute.to_owned(), value);
@@ -184,7 +188,7 @@ async fn buckets_that_cannot_be_read_do_not_stop_the_sum(stage: Stage) {
         ])
         .await;
     for (scope, entities) in [(CapacityScope::Everyone, 2), (CapacityScope::RootsOnly, 1)] {
-        let capacity = limiter.resource_capacity("gpt-4", "rpm", scope).await.unwrap();
+        let capacity = repository.resource_capacity("gpt-4", "rpm", scope).await.unwrap();
         assert_eq!(capacity.entities.len(), entities, "{scope:?}");
     }
 }

@@ -20,7 +20,11 @@ fn options() -> StackOptions {
 }
 
 async fn retention(limiter: &RateLimiter) -> (Option<u32>, u64) {
-    let system = limiter.get_config(&ConfigLevel::System).await.unwrap();
+    let system = limiter
+        .repository()
+        .get_config(&ConfigLevel::System)
+        .await
+        .unwrap();
     system.map_or((None, 0), |config| {
         (config.system.audit_retention_days, config.config_version)
     })
@@ -29,16 +33,26 @@ async fn retention(limiter: &RateLimiter) -> (Option<u32>, u64) {
 async fn the_declared_retention_is_stored_if_whoever_deployed_did_not(stage: Stage) {
     let limiter = stage.builder().stack(options()).await.unwrap();
     assert_eq!(retention(&limiter).await, (None, 0));
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    limiter
+        .repository()
+        .create_entity(NewEntity::new("user-1"))
+        .await
+        .unwrap();
     assert_eq!(retention(&limiter).await, (Some(30), 1));
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    let events = limiter.audit_events(&subject, &page(1)).await.unwrap().items;
+    let events = limiter
+        .repository()
+        .audit_events(&subject, &page(1))
+        .await
+        .unwrap()
+        .items;
     assert_eq!(
         events[0].ttl,
         Some(events[0].timestamp.seconds() + 30 * 86_400),
         "from the first event on"
     );
     let told = limiter
+        .repository()
         .audit_events(&AuditSubject::System, &page(10))
         .await
         .unwrap();
@@ -48,41 +62,59 @@ async fn the_declared_retention_is_stored_if_whoever_deployed_did_not(stage: Sta
 async fn a_stored_retention_is_left_alone(stage: Stage) {
     let limiter = stage.limiter().await;
     let change = ConfigChange::new().audit_retention_days(7);
-    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
+    limiter
+        .repository()
+        .set_config(&ConfigLevel::System, change)
+        .await
+        .unwrap();
     let limiter = stage.builder().stack(options()).await.unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    limiter
+        .repository()
+        .create_entity(NewEntity::new("user-1"))
+        .await
+        .unwrap();
     assert_eq!(retention(&limiter).await, (Some(7), 1));
 }
 
 #[tokio::test]
-async fn functions_keep_their_code_where_the_system_says_so() {
+async fn functions_keep_their_code_where_the_system_or_else_the_builder_says_so() {
     let stage = Stage::ministack();
     // An archive of nothing, with something before it.
     let end = [&b"PK\x05\x06"[..], &[0; 18]].concat();
-    let with_code = async |code: &str| {
+    let with_code = async |code: &str, auto_update: bool| {
         let archive = [b"PK\x03\x04", code.as_bytes(), &end].concat();
         let setup = StackSetup::new(options()).code(Code::bundled([(LambdaFunction::Aggregator, archive)]));
         let builder = stage.builder().create_table(false);
-        builder.stack(setup).await.unwrap()
+        builder.stack(setup).auto_update(auto_update).await.unwrap()
     };
     let ensure = async |limiter: &RateLimiter| {
         let outcome = limiter.ensure_infrastructure().await.unwrap().unwrap();
         outcome.change
     };
-    let (older, newer) = (with_code("older").await, with_code("newer").await);
+    let (older, newer) = (with_code("older", true).await, with_code("newer", true).await);
     assert_eq!(
         ensure(&older).await,
         Change::Created,
         "there is no table to ask yet"
     );
     assert_eq!(retention(&older).await.0, Some(30));
+    let reluctant = with_code("newer", false).await;
+    assert_eq!(ensure(&reluctant).await, Change::None, "nothing is stored yet");
     let allow = async |allowed: bool| {
         let change = ConfigChange::new().auto_update(allowed);
-        older.set_config(&ConfigLevel::System, change).await.unwrap();
+        older
+            .repository()
+            .set_config(&ConfigLevel::System, change)
+            .await
+            .unwrap();
     };
     allow(false).await;
     assert_eq!(ensure(&newer).await, Change::None);
     allow(true).await;
-    assert_eq!(ensure(&newer).await, Change::Updated);
+    assert_eq!(
+        ensure(&reluctant).await,
+        Change::Updated,
+        "what is stored decides"
+    );
     assert_eq!(ensure(&newer).await, Change::None);
 }

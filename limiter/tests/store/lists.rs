@@ -10,17 +10,17 @@ on_every_store! {
 }
 
 async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let query = UsageQuery::of_resource("gpt-4").unwrap();
     for size in [0, PageRequest::MOST + 1, usize::MAX] {
         for refused in [
-            limiter.children("acme", &page(size)).await.map(drop),
-            limiter.list_entities(&page(size)).await.map(drop),
-            limiter
+            repository.children("acme", &page(size)).await.map(drop),
+            repository.list_entities(&page(size)).await.map(drop),
+            repository
                 .audit_events(&AuditSubject::System, &page(size))
                 .await
                 .map(drop),
-            limiter.usage_snapshots(&query, &page(size)).await.map(drop),
+            repository.usage_snapshots(&query, &page(size)).await.map(drop),
         ] {
             assert!(
                 matches!(
@@ -37,31 +37,31 @@ async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
 }
 
 async fn a_cursor_of_another_list_is_refused(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for parent in ["acme", "other"] {
-        limiter.create_entity(NewEntity::new(parent)).await.unwrap();
+        repository.create_entity(NewEntity::new(parent)).await.unwrap();
         for number in 0..3 {
             let id = format!("{parent}-{number}");
-            limiter
+            repository
                 .create_entity(NewEntity::new(&id).parent(parent))
                 .await
                 .unwrap();
-            limiter.set_limits(&id, "gpt-4", [rpm(1)]).await.unwrap();
-            limiter.set_limits(&id, "gpt-3", [rpm(1)]).await.unwrap();
+            repository.set_limits(&id, "gpt-4", [rpm(1)]).await.unwrap();
+            repository.set_limits(&id, "gpt-3", [rpm(1)]).await.unwrap();
         }
     }
     let (gpt_3, gpt_4) = ("gpt-3".parse().unwrap(), "gpt-4".parse().unwrap());
     let subject = |id: &str| AuditSubject::Entity(id.parse().unwrap());
     let cursors: [Cursor; 4] = [
-        limiter.children("acme", &page(1)).await.unwrap().next.unwrap(),
-        limiter.list_entities(&page(1)).await.unwrap().next.unwrap(),
-        limiter
+        repository.children("acme", &page(1)).await.unwrap().next.unwrap(),
+        repository.list_entities(&page(1)).await.unwrap().next.unwrap(),
+        repository
             .audit_events(&subject("acme-0"), &page(1))
             .await
             .unwrap()
             .next
             .unwrap(),
-        limiter
+        repository
             .list_entities_with_custom_limits(Some(&gpt_4), &page(1))
             .await
             .unwrap()
@@ -72,13 +72,13 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
     for (own, cursor) in cursors.iter().enumerate() {
         let request = || page(1).after(cursor.clone());
         let mut answers = vec![
-            limiter.children("acme", &request()).await.map(drop),
-            limiter.list_entities(&request()).await.map(drop),
-            limiter
+            repository.children("acme", &request()).await.map(drop),
+            repository.list_entities(&request()).await.map(drop),
+            repository
                 .audit_events(&subject("acme-0"), &request())
                 .await
                 .map(drop),
-            limiter
+            repository
                 .list_entities_with_custom_limits(Some(&gpt_4), &request())
                 .await
                 .map(drop),
@@ -86,16 +86,16 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
         let fits = answers.remove(own);
         assert!(fits.is_ok(), "{own}: {fits:?}");
         answers.extend([
-            limiter.children("other", &request()).await.map(drop),
-            limiter
+            repository.children("other", &request()).await.map(drop),
+            repository
                 .audit_events(&subject("acme-1"), &request())
                 .await
                 .map(drop),
-            limiter
+            repository
                 .list_entities_with_custom_limits(Some(&gpt_3), &request())
                 .await
                 .map(drop),
-            limiter.usage_snapshots(&usage, &request()).await.map(drop),
+            repository.usage_snapshots(&usage, &request()).await.map(drop),
         ]);
         for refused in answers {
             assert!(

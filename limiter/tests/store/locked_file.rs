@@ -6,19 +6,23 @@ use zae_limiter::{NewEntity, RateLimiter};
 async fn a_file_that_is_locked_later_is_named_within_the_time_budget() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limiter.db");
-    let limiter = RateLimiter::embedded_at(&path)
+    let repository = RateLimiter::embedded_at(&path)
         .admin_time_budget(std::time::Duration::from_secs(2))
+        .build_repository()
         .await
         .unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let error = limiter.create_entity(NewEntity::new("user-1")).await.unwrap_err();
+    let error = repository
+        .create_entity(NewEntity::new("user-1"))
+        .await
+        .unwrap_err();
     assert!(
         error.is_unavailable() && error.to_string().contains("another process holds"),
         "{error}"
     );
     other.execute_batch("ROLLBACK").unwrap();
-    limiter.create_entity(NewEntity::new("user-2")).await.unwrap();
+    repository.create_entity(NewEntity::new("user-2")).await.unwrap();
 }
 
 #[tokio::test]

@@ -62,10 +62,15 @@ async fn lists_and_batches_are_charged_as_well_and_clones_count_together() {
     let (limiter, meter) = metered(&EmbeddedStore::memory().unwrap()).await;
     take(&limiter, 1).await.unwrap();
     let limits = [Limit::per_minute("rpm", 1).unwrap()];
-    let (stored, calls, _, write) = of(&meter, limiter.set_resource_defaults("gpt-4", limits)).await;
+    let (stored, calls, _, write) = of(
+        &meter,
+        limiter.repository().set_resource_defaults("gpt-4", limits),
+    )
+    .await;
     stored.unwrap();
     assert!(calls > 0 && write > 0.0);
-    let (deleted, calls, read, write) = of(&meter.clone(), limiter.delete_entity("user-1")).await;
+    let (deleted, calls, read, write) =
+        of(&meter.clone(), limiter.repository().delete_entity("user-1")).await;
     deleted.unwrap();
     assert!(calls > 1 && read > 0.0 && write > 0.0);
 }

@@ -74,7 +74,7 @@ pub(crate) fn old_bucket(
 }
 
 async fn old_table(stage: &Stage) {
-    stage.limiter().await;
+    stage.repository().await;
     let mut record = VersionRecord::current(zae_limiter::Timestamp::MIN, "somebody");
     "0.7.0".clone_into(&mut record.schema_version);
     stage.put([record.to_item()]).await;
@@ -95,8 +95,8 @@ async fn old_table(stage: &Stage) {
 
 async fn a_dry_run_counts_and_changes_nothing(stage: Stage) {
     old_table(&stage).await;
-    let limiter = stage.limiter().await;
-    let report = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending().dry_run()).await.unwrap();
     let counts: Vec<_> = report
         .steps
         .iter()
@@ -112,35 +112,48 @@ async fn a_dry_run_counts_and_changes_nothing(stage: Stage) {
     assert!(report.dry_run);
     assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_some());
     assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
-    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.7.0");
+    assert_eq!(
+        repository.version().await.unwrap().unwrap().schema_version,
+        "0.7.0"
+    );
 }
 
 async fn old_limits_become_one_configuration_per_level(stage: Stage) {
     old_table(&stage).await;
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     assert!(
-        limiter.set_system_defaults([rpm(1)]).await.is_err(),
+        repository.set_system_defaults([rpm(1)]).await.is_err(),
         "an old table is not written to"
     );
-    limiter.migrate(Migrate::pending()).await.unwrap();
-    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
-    let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    repository.migrate(Migrate::pending()).await.unwrap();
+    assert_eq!(
+        repository.version().await.unwrap().unwrap().schema_version,
+        "0.8.0"
+    );
+    let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     assert_eq!(resolved.limits, LimitSet::new([rpm(30), tpm(3_000)]).unwrap());
     assert_eq!(resolved.limits_from, Some(Source::Entity));
     let default = ConfigLevel::EntityDefault("user-1".parse().unwrap());
     assert_eq!(
-        limiter.get_config(&default).await.unwrap().unwrap().limits,
+        repository.get_config(&default).await.unwrap().unwrap().limits,
         LimitSet::new([rpm(40)]).unwrap()
     );
-    let system = limiter.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+    let system = repository
+        .get_config(&ConfigLevel::System)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(system.limits, LimitSet::new([rpm(10), tpm(1_000)]).unwrap());
-    assert_eq!(limiter.list_resources_with_defaults().await.unwrap(), ["gpt-4"]);
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_defaults().await.unwrap(),
+        ["gpt-4"]
+    );
+    assert_eq!(
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["_default_", "gpt-4"]
     );
     assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_none());
-    let again = limiter
+    let again = repository
         .migrate(Migrate::pending().from("0.7.0".parse().unwrap()))
         .await
         .unwrap();
@@ -149,8 +162,8 @@ async fn old_limits_become_one_configuration_per_level(stage: Stage) {
 
 async fn old_buckets_become_one_bucket_with_all_limits(stage: Stage) {
     old_table(&stage).await;
-    let limiter = stage.limiter().await;
-    limiter.migrate(Migrate::pending()).await.unwrap();
+    let repository = stage.repository().await;
+    repository.migrate(Migrate::pending()).await.unwrap();
     let bucket = stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap();
     let number = |name: &str| bucket[name].as_n().unwrap().parse::<i64>().unwrap();
     assert_eq!(number("rf"), 1_004_000, "the latest of both");
@@ -171,9 +184,9 @@ async fn old_buckets_become_one_bucket_with_all_limits(stage: Stage) {
 }
 
 async fn what_is_there_in_the_new_form_wins(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     stage
         .put([
             old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
@@ -181,7 +194,7 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
             crate::capacity::bucket(&"user-1".parse().unwrap(), "gpt-4", 42_000, crate::capacity::NOON),
         ])
         .await;
-    let report = limiter
+    let report = repository
         .migrate(Migrate::pending().from("0.7.0".parse().unwrap()))
         .await
         .unwrap();
@@ -192,7 +205,7 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
             .all(|step| (step.found, step.written, step.removed) == (1, 0, 1)),
         "{report:?}"
     );
-    let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     assert_eq!(resolved.limits, LimitSet::new([rpm(99)]).unwrap());
     assert_eq!(
         stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap()["b_rpm_tk"]
@@ -201,7 +214,7 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
         "42000"
     );
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["gpt-4"]
     );
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
@@ -209,9 +222,9 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
 }
 
 async fn a_table_that_is_up_to_date_is_left_alone(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     assert!(
-        limiter
+        repository
             .migrate(Migrate::pending())
             .await
             .unwrap()
@@ -233,8 +246,8 @@ async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
             ),
         ])
         .await;
-    let limiter = stage.limiter().await;
-    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
     let problems: Vec<&String> = report.steps.iter().flat_map(|step| &step.problems).collect();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(
@@ -248,7 +261,7 @@ async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
         "it is left for somebody to look at"
     );
     assert_eq!(
-        limiter.version().await.unwrap().unwrap().schema_version,
+        repository.version().await.unwrap().unwrap().schema_version,
         "0.7.0",
         "not done yet"
     );
@@ -274,8 +287,8 @@ async fn what_has_a_problem_is_left_whole_until_it_is_repaired(stage: Stage) {
             ),
         ])
         .await;
-    let limiter = stage.limiter().await;
-    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
     assert_eq!(problems(&report).len(), 2, "{report:?}");
     for sk in [
         "#LIMIT#gpt-4#rpm",
@@ -291,9 +304,9 @@ async fn what_has_a_problem_is_left_whole_until_it_is_repaired(stage: Stage) {
             old_bucket("user-3", "gpt-4", "tpm", 2_000, 1_000_000, false),
         ])
         .await;
-    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
     assert_eq!(problems(&report).len(), 0, "{report:?}");
-    let resolved = limiter.resolve_limits("user-3", "gpt-4").await.unwrap();
+    let resolved = repository.resolve_limits("user-3", "gpt-4").await.unwrap();
     assert_eq!(resolved.limits, LimitSet::new([rpm(30), tpm(300)]).unwrap());
     let bucket = stage.item("ENTITY#user-3", "#BUCKET#gpt-4").await.unwrap();
     assert_eq!(bucket["b_tpm_tk"].as_n().unwrap(), "2000");
@@ -309,8 +322,8 @@ async fn a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same(stage
             old_limit("ENTITY#user-4", "#LIMIT#_default_#rpm", 40),
         ])
         .await;
-    let limiter = stage.limiter().await;
-    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
     let [problem] = problems(&report)[..] else {
         panic!("{report:?}")
     };
@@ -320,13 +333,13 @@ async fn a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same(stage
     );
     assert!(stage.item("ENTITY#user-3", "#LIMIT#rpm").await.is_some());
     let level = ConfigLevel::EntityDefault("user-4".parse().unwrap());
-    let stored = limiter.get_config(&level).await.unwrap().unwrap();
+    let stored = repository.get_config(&level).await.unwrap().unwrap();
     assert_eq!(stored.limits, LimitSet::new([rpm(40)]).unwrap());
 }
 
 async fn a_dry_run_counts_what_the_run_does(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    let repository = stage.repository().await;
+    repository.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
     stage
         .put([
             old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
@@ -337,8 +350,8 @@ async fn a_dry_run_counts_what_the_run_does(stage: Stage) {
         ])
         .await;
     let how = || Migrate::pending().from("0.7.0".parse().unwrap());
-    let told = limiter.migrate(how().dry_run()).await.unwrap();
-    let done = limiter.migrate(how()).await.unwrap();
+    let told = repository.migrate(how().dry_run()).await.unwrap();
+    let done = repository.migrate(how()).await.unwrap();
     assert_eq!(told.steps, done.steps);
     assert!(
         done.steps
@@ -363,8 +376,8 @@ async fn records_that_cannot_be_read_stop_only_what_they_belong_to(stage: Stage)
             old_bucket("user-3", "gpt-4", "rpm", 1_000, 1_000_000, false),
         ])
         .await;
-    let limiter = stage.limiter().await;
-    let report = limiter.migrate(Migrate::pending()).await.unwrap();
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
     assert_eq!(problems(&report).len(), 2, "{report:?}");
     assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_some());
     assert!(stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.is_some());
@@ -376,7 +389,7 @@ async fn records_that_cannot_be_read_stop_only_what_they_belong_to(stage: Stage)
 async fn a_bucket_that_was_used_meanwhile_is_left_for_the_next_run() {
     for nested in [false, true] {
         let stage = Stage::faulty(Weather::Fair);
-        let limiter = stage.limiter().await;
+        let repository = stage.repository().await;
         stage
             .put([old_bucket("user-1", "gpt-4", "rpm", 9_000, 1_000_000, nested)])
             .await;
@@ -392,9 +405,9 @@ async fn a_bucket_that_was_used_meanwhile_is_left_for_the_next_run() {
                 .unwrap();
         });
         let how = || Migrate::pending().from("0.7.0".parse().unwrap());
-        let report = limiter.migrate(how()).await.unwrap();
+        let report = repository.migrate(how()).await.unwrap();
         assert_eq!(problems(&report).len(), 1, "nested: {nested}, {report:?}");
-        limiter.migrate(how()).await.unwrap();
+        repository.migrate(how()).await.unwrap();
         let bucket = stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap();
         assert_eq!(bucket["b_rpm_tk"].as_n().unwrap(), "1000", "nested: {nested}");
     }
@@ -404,33 +417,37 @@ async fn a_bucket_that_was_used_meanwhile_is_left_for_the_next_run() {
 async fn a_migration_that_was_stopped_goes_on_where_it_was() {
     let stage = Stage::faulty(Weather::Fair);
     old_table(&stage).await;
-    let limiter = stage
+    let repository = stage
         .builder()
         .admin_time_budget(std::time::Duration::from_millis(100))
+        .build_repository()
         .await
         .unwrap();
-    let before = limiter.migrate(Migrate::pending().dry_run()).await.unwrap();
+    let before = repository.migrate(Migrate::pending().dry_run()).await.unwrap();
     // The first level is written; then the table cannot be reached for longer than the budget.
     let outage = std::iter::once(Fault::None).chain(std::iter::repeat_n(Fault::ServerError, 100));
     stage.faults().plan("TransactWriteItems", outage);
     assert!(
-        limiter
+        repository
             .migrate(Migrate::pending())
             .await
             .unwrap_err()
             .is_unavailable()
     );
     stage.faults().heal();
-    let after = limiter.migrate(Migrate::pending()).await.unwrap();
+    let after = repository.migrate(Migrate::pending()).await.unwrap();
     let removed =
         |report: &zae_limiter::MigrationReport| report.steps.iter().map(|step| step.removed).sum::<u64>();
     assert!(
         removed(&after) < removed(&before),
         "part of it was done before: {after:?}"
     );
-    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.version().await.unwrap().unwrap().schema_version,
+        "0.8.0"
+    );
+    assert_eq!(
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["_default_", "gpt-4"]
     );
 }

@@ -50,29 +50,29 @@ async fn peer(stage: &Stage, what: &str) -> Value {
 #[tokio::test]
 async fn the_peer_reads_what_we_write() {
     let stage = Stage::http();
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
     let key = NewEntity::new("key-1")
         .parent("acme")
         .cascade(true)
         .name("Key")
         .metadata([("tier", "gold")]);
-    limiter.create_entity(key).await.unwrap();
+    repository.create_entity(key).await.unwrap();
     let change = ConfigChange::new()
         .limits([rpm(10)])
         .on_unavailable(OnUnavailable::Allow)
         .audit_retention_days(30);
-    limiter.set_config(&ConfigLevel::System, change).await.unwrap();
-    limiter
+    repository.set_config(&ConfigLevel::System, change).await.unwrap();
+    repository
         .set_resource_defaults("gpt-4", [rpm(20).with_burst(25).unwrap()])
         .await
         .unwrap();
-    limiter
+    repository
         .set_default_limits("key-1", [Limit::per_day("tpd", 30).unwrap()])
         .await
         .unwrap();
-    limiter.set_limits("key-1", "gpt-4", [rpm(1)]).await.unwrap();
-    limiter
+    repository.set_limits("key-1", "gpt-4", [rpm(1)]).await.unwrap();
+    repository
         .set_limits("key-1", "gpt-4", [tpm(40), rpm(2)])
         .await
         .unwrap();
@@ -106,10 +106,10 @@ async fn the_peer_reads_what_we_write() {
 #[tokio::test]
 async fn we_read_what_the_peer_writes() {
     let stage = Stage::http();
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     peer(&stage, "write").await;
 
-    let key = limiter.get_entity("key-1").await.unwrap().unwrap();
+    let key = repository.get_entity("key-1").await.unwrap().unwrap();
     assert_eq!(
         (
             key.name.as_str(),
@@ -118,11 +118,11 @@ async fn we_read_what_the_peer_writes() {
         ),
         ("Key", "acme", true)
     );
-    let acme = limiter.get_entity("acme").await.unwrap().unwrap();
+    let acme = repository.get_entity("acme").await.unwrap().unwrap();
     assert_eq!(acme.metadata["tier"], AttributeValue::S("gold".to_owned()));
-    assert_eq!(limiter.children("acme", &page(10)).await.unwrap().items, [key]);
+    assert_eq!(repository.children("acme", &page(10)).await.unwrap().items, [key]);
 
-    let resolved = limiter.resolve_limits("key-1", "gpt-4").await.unwrap();
+    let resolved = repository.resolve_limits("key-1", "gpt-4").await.unwrap();
     let theirs = Limit::custom("tpm", 40, 40, 4, 7).unwrap();
     assert_eq!(
         (&resolved.limits, resolved.limits_from),
@@ -132,22 +132,22 @@ async fn we_read_what_the_peer_writes() {
         (resolved.on_unavailable, resolved.on_unavailable_from),
         (OnUnavailable::Allow, Source::System)
     );
-    let other = limiter.resolve_limits("key-1", "gpt-3").await.unwrap();
+    let other = repository.resolve_limits("key-1", "gpt-3").await.unwrap();
     assert_eq!(
         other.limits,
         LimitSet::new([Limit::per_day("tpd", 30).unwrap()]).unwrap()
     );
-    let stranger = limiter.resolve_limits("stranger", "gpt-4").await.unwrap();
+    let stranger = repository.resolve_limits("stranger", "gpt-4").await.unwrap();
     assert_eq!(
         stranger.limits,
         LimitSet::new([rpm(20).with_burst(25).unwrap()]).unwrap()
     );
     assert_eq!(
-        limiter.list_resources_with_entity_configs().await.unwrap(),
+        repository.list_resources_with_entity_configs().await.unwrap(),
         ["_default_", "gpt-4"]
     );
 
-    let events = limiter
+    let events = repository
         .audit_events(&AuditSubject::Entity("key-1".parse().unwrap()), &page(10))
         .await
         .unwrap()
@@ -162,13 +162,13 @@ async fn we_read_what_the_peer_writes() {
     );
 
     let scope = zae_limiter::CapacityScope::Everyone;
-    let capacity = limiter.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
+    let capacity = repository.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
     assert_eq!((capacity.entities.len(), capacity.total_capacity), (1, 40));
 
     // And what the peer has configured is counted down when we delete it.
-    limiter.delete_entity("key-1").await.unwrap();
+    repository.delete_entity("key-1").await.unwrap();
     assert!(
-        limiter
+        repository
             .list_resources_with_entity_configs()
             .await
             .unwrap()

@@ -23,45 +23,45 @@ fn limit(capacity: u64, refill: u64) -> Limit {
 
 /// What the registries say is what is stored.
 async fn assert_registries_are_right(stage: &Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let resource = "gpt-4".parse().unwrap();
-    let listed = limiter
+    let listed = repository
         .list_entities_with_custom_limits(Some(&resource), &page(100))
         .await
         .unwrap();
     let mut stored = 0;
     for entity in &listed.items {
         let level = ConfigLevel::Entity(entity.clone(), resource.clone());
-        stored += u64::from(limiter.get_config(&level).await.unwrap().is_some());
+        stored += u64::from(repository.get_config(&level).await.unwrap().is_some());
     }
     assert_eq!(stored, listed.items.len() as u64);
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await;
     let counted = registry.and_then(|item| item.get("gpt-4").cloned());
     let counted: u64 = counted.map_or(0, |count| count.as_n().unwrap().parse().unwrap());
     assert_eq!(counted, stored);
-    let defaults = limiter
+    let defaults = repository
         .get_config(&ConfigLevel::Resource(resource))
         .await
         .unwrap();
-    let with_defaults = limiter.list_resources_with_defaults().await.unwrap();
+    let with_defaults = repository.list_resources_with_defaults().await.unwrap();
     assert_eq!(with_defaults.len(), usize::from(defaults.is_some()));
 }
 
 async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let resource = ConfigLevel::Resource("gpt-4".parse().unwrap());
     let mut writers = tokio::task::JoinSet::new();
     for number in 0..6_u64 {
-        let (limiter, resource) = (limiter.clone(), resource.clone());
+        let (repository, resource) = (repository.clone(), resource.clone());
         writers.spawn(async move {
             for round in 0..2 {
                 // Two writers share each entity's level, and all of them the resource's.
                 for level in [level(&format!("user-{}", number / 2)), resource.clone()] {
                     let done = if (number + round) % 2 == 0 {
                         let change = ConfigChange::new().limits([rpm(number + 1)]);
-                        limiter.set_config(&level, change).await.map(drop)
+                        repository.set_config(&level, change).await.map(drop)
                     } else {
-                        limiter.delete_config(&level).await.map(drop)
+                        repository.delete_config(&level).await.map(drop)
                     };
                     // Being overtaken too often is an answer too, as long as nothing is half done.
                     assert!(
@@ -79,20 +79,20 @@ async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
 }
 
 async fn an_entity_deleted_while_it_is_configured_leaves_registries_right(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for _ in 0..3 {
-        limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
-        limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
-        let (one, other) = (limiter.clone(), limiter.clone());
+        repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+        repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+        let (one, other) = (repository.clone(), repository.clone());
         let deleting = tokio::spawn(async move { one.delete_entity("user-1").await });
         let setting = tokio::spawn(async move { other.set_limits("user-1", "gpt-4", [rpm(2)]).await });
         deleting.await.unwrap().unwrap();
         setting.await.unwrap().unwrap();
         assert_registries_are_right(&stage).await;
-        limiter.delete_config(&level("user-1")).await.unwrap();
+        repository.delete_config(&level("user-1")).await.unwrap();
         assert_registries_are_right(&stage).await;
-        if limiter.get_entity("user-1").await.unwrap().is_some() {
-            limiter.delete_entity("user-1").await.unwrap();
+        if repository.get_entity("user-1").await.unwrap().is_some() {
+            repository.delete_entity("user-1").await.unwrap();
         }
     }
 }
@@ -100,9 +100,9 @@ async fn an_entity_deleted_while_it_is_configured_leaves_registries_right(stage:
 #[tokio::test(start_paused = true)]
 async fn a_level_that_was_deleted_and_set_anew_meanwhile_is_not_mixed_with_ours() {
     let stage = Stage::faulty(Weather::Fair);
-    let (limiter, other) = (stage.limiter().await, stage.limiter().await);
+    let (repository, other) = (stage.repository().await, stage.repository().await);
     let level = level("user-1");
-    limiter
+    repository
         .set_limits("user-1", "gpt-4", [limit(10, 10)])
         .await
         .unwrap();
@@ -116,18 +116,18 @@ async fn a_level_that_was_deleted_and_set_anew_meanwhile_is_not_mixed_with_ours(
         assert_eq!(anew.config_version, 1, "as before");
     });
     // Only the refill differs from what was there when the change began.
-    let set = limiter
+    let set = repository
         .set_limits("user-1", "gpt-4", [limit(10, 7)])
         .await
         .unwrap();
     assert_eq!(set.config_version, 2, "on top of theirs");
-    let stored = limiter.get_config(&level).await.unwrap().unwrap();
+    let stored = repository.get_config(&level).await.unwrap().unwrap();
     assert_eq!(stored, set);
     assert_eq!(stored.limits, LimitSet::new([limit(10, 7)]).unwrap());
 }
 
 /// Somebody who changes the level again each time before a change of ours arrives.
-fn overtake_forever(stage: &Stage, deeds: usize, other: &zae_limiter::RateLimiter) {
+fn overtake_forever(stage: &Stage, deeds: usize, other: &zae_limiter::Repository) {
     for number in 1..=deeds as u64 {
         let other = other.clone();
         stage.faults().before("TransactWriteItems", async move {
@@ -141,15 +141,15 @@ fn overtake_forever(stage: &Stage, deeds: usize, other: &zae_limiter::RateLimite
 #[tokio::test(start_paused = true)]
 async fn being_overtaken_each_time_is_an_error_that_says_so() {
     let stage = Stage::faulty(Weather::Fair);
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     // Past the faults, so that what they do is not itself overtaken.
     let other = stage.beside().await;
     for id in ["acme-0", "acme-1", "user-1"] {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
     }
-    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
     overtake_forever(&stage, 20, &other);
-    let lost = limiter
+    let lost = repository
         .set_limits("user-1", "gpt-4", [rpm(100)])
         .await
         .unwrap_err();
@@ -161,7 +161,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         lost.is_unavailable() && !lost.to_string().contains("no answer"),
         "{lost}"
     );
-    let lost = limiter
+    let lost = repository
         .update_entity("user-1", EntityChange::new().without_parent())
         .await
         .unwrap_err();
@@ -175,9 +175,14 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
 async fn all_attempts_of_a_change_share_one_time_budget() {
     const BUDGET: Duration = Duration::from_secs(2);
     let stage = Stage::faulty(Weather::Fair);
-    let limiter = stage.builder().admin_time_budget(BUDGET).await.unwrap();
+    let repository = stage
+        .builder()
+        .admin_time_budget(BUDGET)
+        .build_repository()
+        .await
+        .unwrap();
     let other = stage.beside().await;
-    limiter.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(99)]).await.unwrap();
     for number in 1..=20_u64 {
         let other = other.clone();
         stage.faults().before("TransactWriteItems", async move {
@@ -187,7 +192,7 @@ async fn all_attempts_of_a_change_share_one_time_budget() {
         });
     }
     let started = tokio::time::Instant::now();
-    let lost = limiter
+    let lost = repository
         .set_limits("user-1", "gpt-4", [rpm(100)])
         .await
         .unwrap_err();

@@ -16,20 +16,25 @@ on_every_store! {
 }
 
 async fn the_most_specific_level_decides(stage: Stage) {
-    let limiter = stage.builder().default_limits([rpm(1)]).await.unwrap();
+    let repository = stage
+        .builder()
+        .default_limits([rpm(1)])
+        .build_repository()
+        .await
+        .unwrap();
     let expect = async |capacity: u64, source: Source| {
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         assert_eq!(resolved.limits, LimitSet::new([rpm(capacity)]).unwrap());
         assert_eq!(resolved.limits_from, Some(source));
     };
     expect(1, Source::Builder).await;
-    limiter.set_system_defaults([rpm(2)]).await.unwrap();
+    repository.set_system_defaults([rpm(2)]).await.unwrap();
     expect(2, Source::System).await;
-    limiter.set_resource_defaults("gpt-4", [rpm(3)]).await.unwrap();
+    repository.set_resource_defaults("gpt-4", [rpm(3)]).await.unwrap();
     expect(3, Source::Resource).await;
-    limiter.set_default_limits("user-1", [rpm(4)]).await.unwrap();
+    repository.set_default_limits("user-1", [rpm(4)]).await.unwrap();
     expect(4, Source::EntityDefault).await;
-    limiter.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
     expect(5, Source::Entity).await;
 
     let (user, gpt): (EntityId, Resource) = ("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
@@ -43,40 +48,43 @@ async fn the_most_specific_level_decides(stage: Stage) {
         (ConfigLevel::Resource(gpt), 2, Source::System),
         (ConfigLevel::System, 1, Source::Builder),
     ] {
-        limiter.delete_config(&level).await.unwrap();
+        repository.delete_config(&level).await.unwrap();
         expect(capacity, source).await;
     }
 }
 
 async fn each_level_decides_about_unavailability_by_itself(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let policy = async || {
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         (resolved.on_unavailable, resolved.on_unavailable_from)
     };
-    limiter.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     assert_eq!(policy().await, (OnUnavailable::Block, Source::Builder));
     let allow = || ConfigChange::new().on_unavailable(OnUnavailable::Allow);
     let block = || ConfigChange::new().on_unavailable(OnUnavailable::Block);
     let (user, gpt): (EntityId, Resource) = ("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
-    limiter.set_config(&ConfigLevel::System, allow()).await.unwrap();
+    repository
+        .set_config(&ConfigLevel::System, allow())
+        .await
+        .unwrap();
     assert_eq!(policy().await, (OnUnavailable::Allow, Source::System));
-    limiter
+    repository
         .set_config(&ConfigLevel::Resource(gpt.clone()), block())
         .await
         .unwrap();
     assert_eq!(policy().await, (OnUnavailable::Block, Source::Resource));
-    limiter
+    repository
         .set_config(&ConfigLevel::EntityDefault(user.clone()), allow())
         .await
         .unwrap();
     assert_eq!(policy().await, (OnUnavailable::Allow, Source::EntityDefault));
-    limiter
+    repository
         .set_config(&ConfigLevel::Entity(user, gpt), block())
         .await
         .unwrap();
     assert_eq!(policy().await, (OnUnavailable::Block, Source::Entity));
-    let limits = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+    let limits = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     assert_eq!(
         limits.limits_from,
         Some(Source::Entity),
@@ -85,21 +93,21 @@ async fn each_level_decides_about_unavailability_by_itself(stage: Stage) {
 }
 
 async fn own_changes_are_seen_at_once_at_every_level(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let (user, gpt): (EntityId, Resource) = ("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
     for (number, level) in (1..).zip(ConfigLevel::chain(&user, &gpt).into_iter().rev()) {
-        limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
-        limiter
+        repository.resolve_limits("user-1", "gpt-4").await.unwrap();
+        repository
             .set_config(&level, ConfigChange::new().limits([tpm(number)]))
             .await
             .unwrap();
-        let resolved = limiter.resolve_limits("user-1", "gpt-4").await.unwrap();
+        let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         assert_eq!(resolved.limits, LimitSet::new([tpm(number)]).unwrap(), "{level}");
     }
 }
 
 async fn changes_of_others_are_seen_when_the_cache_expires(stage: Stage) {
-    let (ours, theirs) = (stage.limiter().await, stage.limiter().await);
+    let (ours, theirs) = (stage.repository().await, stage.repository().await);
     ours.set_resource_defaults("gpt-4", [rpm(1)]).await.unwrap();
     ours.resolve_limits("user-1", "gpt-4").await.unwrap();
     theirs.set_resource_defaults("gpt-4", [rpm(2)]).await.unwrap();
@@ -122,24 +130,24 @@ async fn changes_of_others_are_seen_when_the_cache_expires(stage: Stage) {
 }
 
 async fn parent_and_cascade_come_with_the_limits(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let resolved = limiter.resolve_limits("key-1", "gpt-4").await.unwrap();
+    let repository = stage.repository().await;
+    let resolved = repository.resolve_limits("key-1", "gpt-4").await.unwrap();
     assert_eq!((resolved.limits_from, resolved.entity_exists), (None, false));
-    limiter.create_entity(NewEntity::new("acme")).await.unwrap();
-    limiter
+    repository.create_entity(NewEntity::new("acme")).await.unwrap();
+    repository
         .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
         .await
         .unwrap();
-    let resolved = limiter.resolve_limits("key-1", "gpt-4").await.unwrap();
+    let resolved = repository.resolve_limits("key-1", "gpt-4").await.unwrap();
     assert_eq!(
         (resolved.parent.as_ref().unwrap().as_str(), resolved.cascade),
         ("acme", true)
     );
-    limiter
+    repository
         .update_entity("key-1", EntityChange::new().cascade(false).without_parent())
         .await
         .unwrap();
-    let resolved = limiter.resolve_limits("key-1", "gpt-4").await.unwrap();
+    let resolved = repository.resolve_limits("key-1", "gpt-4").await.unwrap();
     assert_eq!(
         (resolved.parent.clone(), resolved.cascade, resolved.entity_exists),
         (None, false, true)

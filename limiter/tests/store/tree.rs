@@ -1,6 +1,6 @@
 //! Parents: they exist, they end, and there are not too many.
 
-use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, RateLimiter};
+use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, Repository};
 
 use crate::support::Stage;
 
@@ -13,28 +13,28 @@ on_every_store! {
 }
 
 async fn a_parent_must_exist(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let orphan = limiter
+    let repository = stage.repository().await;
+    let orphan = repository
         .create_entity(NewEntity::new("key-1").parent("nobody"))
         .await;
     assert!(matches!(orphan, Err(Error::ParentNotFound { parent, .. }) if parent.as_str() == "nobody"));
-    assert_eq!(limiter.get_entity("key-1").await.unwrap(), None);
-    limiter.create_entity(NewEntity::new("key-1")).await.unwrap();
-    let moved = limiter
+    assert_eq!(repository.get_entity("key-1").await.unwrap(), None);
+    repository.create_entity(NewEntity::new("key-1")).await.unwrap();
+    let moved = repository
         .update_entity("key-1", EntityChange::new().parent("nobody"))
         .await;
     assert!(matches!(moved, Err(Error::ParentNotFound { .. })));
 }
 
 /// Creates `prefix-0` and so many entities below it, each the child of the one before.
-async fn chain(limiter: &RateLimiter, prefix: &str, below: usize) {
-    limiter
+async fn chain(repository: &Repository, prefix: &str, below: usize) {
+    repository
         .create_entity(NewEntity::new(format!("{prefix}-0")))
         .await
         .unwrap();
     for level in 1..=below {
         let parent = format!("{prefix}-{}", level - 1);
-        limiter
+        repository
             .create_entity(NewEntity::new(format!("{prefix}-{level}")).parent(parent))
             .await
             .unwrap();
@@ -42,9 +42,9 @@ async fn chain(limiter: &RateLimiter, prefix: &str, below: usize) {
 }
 
 async fn a_chain_of_parents_is_limited(stage: Stage) {
-    let limiter = stage.limiter().await;
-    chain(&limiter, "level", MAX_PARENTS).await;
-    let too_deep = limiter
+    let repository = stage.repository().await;
+    chain(&repository, "level", MAX_PARENTS).await;
+    let too_deep = repository
         .create_entity(NewEntity::new("last").parent(format!("level-{MAX_PARENTS}")))
         .await;
     assert!(
@@ -60,24 +60,24 @@ async fn a_chain_of_parents_is_limited(stage: Stage) {
 }
 
 async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
-    let limiter = stage.limiter().await;
-    chain(&limiter, "a", 2).await;
-    chain(&limiter, "b", 2).await;
-    let refused = limiter
+    let repository = stage.repository().await;
+    chain(&repository, "a", 2).await;
+    chain(&repository, "b", 2).await;
+    let refused = repository
         .update_entity("b-0", EntityChange::new().parent("a-2"))
         .await;
     assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
-    limiter
+    repository
         .update_entity("b-0", EntityChange::new().parent("a-1"))
         .await
         .unwrap();
-    limiter.create_entity(NewEntity::new("top")).await.unwrap();
-    chain(&limiter, "c", MAX_PARENTS).await;
-    let refused = limiter
+    repository.create_entity(NewEntity::new("top")).await.unwrap();
+    chain(&repository, "c", MAX_PARENTS).await;
+    let refused = repository
         .update_entity("c-0", EntityChange::new().parent("top"))
         .await;
     assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
-    limiter
+    repository
         .update_entity("c-1", EntityChange::new().parent("top"))
         .await
         .unwrap();
@@ -85,40 +85,42 @@ async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
 
 #[tokio::test]
 async fn of_many_children_the_one_with_too_many_below_is_found() {
-    let limiter = Stage::memory().limiter().await;
+    let repository = Stage::memory().repository().await;
     for id in ["top", "wide"] {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
     }
     for number in 0..50 {
         let child = NewEntity::new(format!("child-{number}")).parent("wide");
-        limiter.create_entity(child).await.unwrap();
+        repository.create_entity(child).await.unwrap();
     }
     let under_top = || EntityChange::new().parent("top");
-    limiter.update_entity("wide", under_top()).await.unwrap();
-    limiter
+    repository.update_entity("wide", under_top()).await.unwrap();
+    repository
         .update_entity("wide", EntityChange::new().without_parent())
         .await
         .unwrap();
     let mut parent = "child-37".to_owned();
     for level in 2..=MAX_PARENTS {
         let id = format!("level-{level}");
-        limiter
+        repository
             .create_entity(NewEntity::new(&id).parent(&parent))
             .await
             .unwrap();
         parent = id;
     }
-    let refused = limiter.update_entity("wide", under_top()).await;
+    let refused = repository.update_entity("wide", under_top()).await;
     assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
 }
 
 async fn nobody_is_above_themselves(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let own = limiter.create_entity(NewEntity::new("a-0").parent("a-0")).await;
+    let repository = stage.repository().await;
+    let own = repository
+        .create_entity(NewEntity::new("a-0").parent("a-0"))
+        .await;
     assert!(matches!(own, Err(Error::ParentCycle { .. })));
-    chain(&limiter, "a", 2).await;
+    chain(&repository, "a", 2).await;
     for parent in ["a-0", "a-1", "a-2"] {
-        let circle = limiter
+        let circle = repository
             .update_entity("a-0", EntityChange::new().parent(parent))
             .await;
         assert!(
@@ -129,11 +131,11 @@ async fn nobody_is_above_themselves(stage: Stage) {
 }
 
 async fn two_moves_at_once_cannot_close_a_circle(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for id in ["a", "b"] {
-        limiter.create_entity(NewEntity::new(id)).await.unwrap();
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
     }
-    let (one, other) = (limiter.clone(), limiter.clone());
+    let (one, other) = (repository.clone(), repository.clone());
     let (one, other) = tokio::join!(
         tokio::spawn(async move { one.update_entity("a", EntityChange::new().parent("b")).await }),
         tokio::spawn(async move { other.update_entity("b", EntityChange::new().parent("a")).await }),

@@ -18,7 +18,7 @@ on_every_store! {
 
 const START: &str = "2026-01-01T00:00:00Z";
 
-fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tokens: i128) -> UsageSnapshot {
+fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tokens: i64) -> UsageSnapshot {
     let moment = Timestamp::parse(START).unwrap().plus_millis(hours * 3_600_000);
     UsageSnapshot {
         entity: entity.clone(),
@@ -33,11 +33,11 @@ fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tok
 }
 
 /// The snapshot of an hour, so many hours after the start of the year.
-pub(crate) fn hour(entity: &EntityId, resource: &str, number: i64, tokens: i128) -> Item {
+pub(crate) fn hour(entity: &EntityId, resource: &str, number: i64, tokens: i64) -> Item {
     snapshot(entity, resource, WindowKind::Hourly, number, tokens).to_item()
 }
 
-pub(crate) fn day(entity: &EntityId, resource: &str, number: i64, tokens: i128) -> Item {
+pub(crate) fn day(entity: &EntityId, resource: &str, number: i64, tokens: i64) -> Item {
     snapshot(entity, resource, WindowKind::Daily, number * 24, tokens).to_item()
 }
 
@@ -46,7 +46,7 @@ fn user(number: u32) -> EntityId {
 }
 
 async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     stage
         .put((0..30).map(|number| hour(&user(1), "gpt-4", number, 10)))
         .await;
@@ -62,8 +62,8 @@ async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
         .unwrap()
         .window(WindowKind::Hourly);
     let (snapshots, sizes) = all_pages(12, |request| {
-        let (limiter, query) = (limiter.clone(), &query);
-        async move { limiter.usage_snapshots(query, &request).await }
+        let (repository, query) = (repository.clone(), &query);
+        async move { repository.usage_snapshots(query, &request).await }
     })
     .await;
     assert_eq!(
@@ -75,7 +75,7 @@ async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
     assert!(starts.windows(2).all(|pair| pair[0] > pair[1]), "newest first");
     let everything = UsageQuery::of_entity("user-1").unwrap();
     assert_eq!(
-        limiter
+        repository
             .usage_snapshots(&everything, &page(100))
             .await
             .unwrap()
@@ -86,7 +86,7 @@ async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
 }
 
 async fn a_resources_usage_is_found_over_all_entities(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     for number in 1..=4 {
         stage
             .put((0..3).map(|hours| hour(&user(number), "gpt-4", hours, 10)))
@@ -102,8 +102,8 @@ async fn a_resources_usage_is_found_over_all_entities(stage: Stage) {
         .unwrap()
         .window(WindowKind::Hourly);
     let (snapshots, sizes) = all_pages(5, |request| {
-        let (limiter, query) = (limiter.clone(), &query);
-        async move { limiter.usage_snapshots(query, &request).await }
+        let (repository, query) = (repository.clone(), &query);
+        async move { repository.usage_snapshots(query, &request).await }
     })
     .await;
     assert_eq!(sizes, [5, 5, 2]);
@@ -112,12 +112,12 @@ async fn a_resources_usage_is_found_over_all_entities(stage: Stage) {
             .iter()
             .all(|one| one.resource.as_str() == "gpt-4" && one.window.kind() == WindowKind::Hourly)
     );
-    let summary = limiter.usage_summary(&query, WindowKind::Daily).await.unwrap();
+    let summary = repository.usage_summary(&query, WindowKind::Daily).await.unwrap();
     assert_eq!((summary.snapshots, summary.totals["tpm"]), (4, 120));
 }
 
 async fn time_ranges_include_both_ends(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     stage
         .put((0..50).map(|number| hour(&user(1), "gpt-4", number, 1)))
         .await;
@@ -135,7 +135,7 @@ async fn time_ranges_include_both_ends(stage: Stage) {
     ] {
         let count = async |kind, from, until| {
             let query = query.clone().window(kind).from(at(from)).until(at(until));
-            limiter
+            repository
                 .usage_snapshots(&query, &page(100))
                 .await
                 .unwrap()
@@ -152,15 +152,18 @@ async fn time_ranges_include_both_ends(stage: Stage) {
 }
 
 async fn a_summary_adds_everything_of_one_length_and_nothing_else(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     stage
-        .put((0..120).map(|number| hour(&user(1), "gpt-4", number, i128::from(number))))
+        .put((0..120).map(|number| hour(&user(1), "gpt-4", number, number)))
         .await;
     stage
         .put((0..5).map(|number| day(&user(1), "gpt-4", number, 1_000)))
         .await;
     let query = UsageQuery::of_entity("user-1").unwrap();
-    let hourly = limiter.usage_summary(&query, WindowKind::Hourly).await.unwrap();
+    let hourly = repository
+        .usage_summary(&query, WindowKind::Hourly)
+        .await
+        .unwrap();
     let tpm = "tpm".parse().unwrap();
     assert_eq!(
         (hourly.snapshots, hourly.totals[&tpm], hourly.total_events),
@@ -169,14 +172,17 @@ async fn a_summary_adds_everything_of_one_length_and_nothing_else(stage: Stage) 
     assert_eq!(hourly.average(&tpm), Some(59.5));
     assert_eq!(hourly.first.unwrap().to_string(), START);
     assert_eq!(hourly.last.unwrap().to_string(), "2026-01-05T23:00:00Z");
-    let daily = limiter.usage_summary(&query, WindowKind::Daily).await.unwrap();
+    let daily = repository.usage_summary(&query, WindowKind::Daily).await.unwrap();
     assert_eq!((daily.snapshots, daily.totals[&tpm]), (5, 5_000));
-    let monthly = limiter.usage_summary(&query, WindowKind::Monthly).await.unwrap();
+    let monthly = repository
+        .usage_summary(&query, WindowKind::Monthly)
+        .await
+        .unwrap();
     assert_eq!((monthly.snapshots, monthly.first), (0, None));
 }
 
 async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let mut theirs = day(&user(1), "gpt-4", 1, 7);
     theirs.insert(
         "SK".to_owned(),
@@ -197,7 +203,7 @@ async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) 
     ] {
         let query = query.from(from).until(from);
         assert_eq!(
-            limiter
+            repository
                 .usage_summary(&query, WindowKind::Daily)
                 .await
                 .unwrap()
@@ -205,7 +211,7 @@ async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) 
             1
         );
         assert_eq!(
-            limiter
+            repository
                 .usage_summary(&query, WindowKind::Hourly)
                 .await
                 .unwrap()
@@ -216,18 +222,18 @@ async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) 
 }
 
 async fn a_senseless_query_is_refused(stage: Stage) {
-    let limiter = stage.limiter().await;
+    let repository = stage.repository().await;
     let query = UsageQuery::of_entity("user-1")
         .unwrap()
         .from(Timestamp::MAX)
         .until(Timestamp::MIN);
     assert!(matches!(
-        limiter.usage_snapshots(&query, &page(10)).await,
+        repository.usage_snapshots(&query, &page(10)).await,
         Err(Error::Invalid { .. })
     ));
     let query = UsageQuery::of_entity("user-1").unwrap();
     for size in [0, 1_001] {
-        let refused = limiter.usage_snapshots(&query, &page(size)).await;
+        let refused = repository.usage_snapshots(&query, &page(size)).await;
         assert!(
             matches!(
                 refused,

@@ -9,14 +9,15 @@ on_every_store! {
     a_new_table_has_a_record_that_the_python_peer_can_live_with,
     a_table_of_another_format_is_refused_before_anything_is_written,
     a_table_that_tolerates_mismatches_is_used,
+    the_builder_decides_about_mismatches_where_nothing_is_stored,
     a_table_without_a_record_gets_one,
     an_old_table_without_a_record_is_not_passed_for_a_new_one,
     the_record_of_a_later_release_is_left_alone,
 }
 
 async fn a_new_table_has_a_record_that_the_python_peer_can_live_with(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let record = limiter.version().await.unwrap().unwrap();
+    let repository = stage.repository().await;
+    let record = repository.version().await.unwrap().unwrap();
     assert_eq!(
         (record.schema_version.as_str(), record.client_min_version.as_str()),
         ("0.8.0", "0.0.0")
@@ -26,7 +27,7 @@ async fn a_new_table_has_a_record_that_the_python_peer_can_live_with(stage: Stag
         "anything else makes the peer overwrite our function"
     );
     assert_eq!(
-        limiter.compatibility().await.unwrap(),
+        repository.compatibility().await.unwrap(),
         Some(Compatibility::Compatible)
     );
     let item = stage.item("SYSTEM#", "#VERSION").await.unwrap();
@@ -41,7 +42,7 @@ fn of_version(schema: &str, least: &str) -> zae_limiter_schema::Item {
 }
 
 async fn a_table_of_another_format_is_refused_before_anything_is_written(stage: Stage) {
-    stage.limiter().await;
+    stage.repository().await;
     for (schema, least) in [
         ("0.7.0", "0.0.0"),
         ("0.10.0", "0.0.0"),
@@ -50,11 +51,11 @@ async fn a_table_of_another_format_is_refused_before_anything_is_written(stage: 
         ("x", "0.0.0"),
     ] {
         stage.put([of_version(schema, least)]).await;
-        let limiter = stage.limiter().await;
+        let repository = stage.repository().await;
         for result in [
-            limiter.create_entity(NewEntity::new("user-1")).await.map(drop),
-            limiter.set_system_defaults([rpm(1)]).await.map(drop),
-            limiter.resolve_limits("user-1", "gpt-4").await.map(drop),
+            repository.create_entity(NewEntity::new("user-1")).await.map(drop),
+            repository.set_system_defaults([rpm(1)]).await.map(drop),
+            repository.resolve_limits("user-1", "gpt-4").await.map(drop),
         ] {
             let error = result.unwrap_err();
             assert!(
@@ -63,21 +64,21 @@ async fn a_table_of_another_format_is_refused_before_anything_is_written(stage: 
             );
             assert!(!error.is_unavailable());
         }
-        assert_eq!(limiter.get_entity("user-1").await.unwrap(), None);
+        assert_eq!(repository.get_entity("user-1").await.unwrap(), None);
     }
 }
 
 async fn a_table_that_tolerates_mismatches_is_used(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter
+    let repository = stage.repository().await;
+    repository
         .set_config(&ConfigLevel::System, ConfigChange::new().strict_version(false))
         .await
         .unwrap();
     stage.put([of_version("0.9.0", "0.0.0")]).await;
-    let limiter = stage.limiter().await;
-    limiter.set_system_defaults([rpm(1)]).await.unwrap();
+    let repository = stage.repository().await;
+    repository.set_system_defaults([rpm(1)]).await.unwrap();
     assert_eq!(
-        limiter
+        repository
             .resolve_limits("user-1", "gpt-4")
             .await
             .unwrap()
@@ -85,6 +86,34 @@ async fn a_table_that_tolerates_mismatches_is_used(stage: Stage) {
             .len(),
         1
     );
+}
+
+async fn the_builder_decides_about_mismatches_where_nothing_is_stored(stage: Stage) {
+    stage.repository().await;
+    stage.put([of_version("0.9.0", "0.0.0")]).await;
+    let tolerant = || stage.builder().strict_version(false).create_table(false);
+    let limiter = tolerant().await.unwrap();
+    let repository = limiter.repository();
+    repository.set_system_defaults([rpm(1)]).await.unwrap();
+    let taken = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await;
+    taken.unwrap().commit().await.unwrap();
+
+    let change = ConfigChange::new().strict_version(true);
+    repository.set_config(&ConfigLevel::System, change).await.unwrap();
+    let limiter = tolerant().await.unwrap();
+    for refused in [
+        limiter.repository().set_system_defaults([rpm(2)]).await.map(drop),
+        limiter
+            .acquire("user-1", "gpt-4")
+            .consume("rpm", 1)
+            .await
+            .map(drop),
+    ] {
+        assert!(
+            matches!(refused, Err(Error::IncompatibleSchema { .. })),
+            "{refused:?}"
+        );
+    }
 }
 
 async fn forget_version(stage: &Stage) {
@@ -101,54 +130,68 @@ async fn forget_version(stage: &Stage) {
 }
 
 async fn a_table_without_a_record_gets_one(stage: Stage) {
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     forget_version(&stage).await;
-    let limiter = stage.builder().create_table(false).await.unwrap();
-    assert_eq!(limiter.version().await.unwrap(), None);
-    limiter.create_entity(NewEntity::new("user-2")).await.unwrap();
-    assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
+    let repository = stage
+        .builder()
+        .create_table(false)
+        .build_repository()
+        .await
+        .unwrap();
+    assert_eq!(repository.version().await.unwrap(), None);
+    repository.create_entity(NewEntity::new("user-2")).await.unwrap();
+    assert_eq!(
+        repository.version().await.unwrap().unwrap().schema_version,
+        "0.8.0"
+    );
     forget_version(&stage).await;
-    limiter.create_table().await.unwrap();
-    assert!(limiter.version().await.unwrap().is_some());
+    repository.create_table().await.unwrap();
+    assert!(repository.version().await.unwrap().is_some());
 }
 
 async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage) {
-    stage.limiter().await;
+    stage.repository().await;
     for old in [
         crate::migrations::old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
         crate::migrations::old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
     ] {
         forget_version(&stage).await;
         stage.put([old]).await;
-        let limiter = stage.limiter().await;
-        assert_eq!(limiter.version().await.unwrap(), None);
-        let refused = limiter.create_entity(NewEntity::new("user-2")).await.unwrap_err();
+        let repository = stage.repository().await;
+        assert_eq!(repository.version().await.unwrap(), None);
+        let refused = repository
+            .create_entity(NewEntity::new("user-2"))
+            .await
+            .unwrap_err();
         assert!(
             matches!(&refused, Error::IncompatibleSchema { reason, .. } if reason.contains("run the migrations")),
             "{refused}"
         );
-        assert_eq!(limiter.version().await.unwrap(), None);
-        let report = limiter.migrate(Migrate::pending()).await.unwrap();
+        assert_eq!(repository.version().await.unwrap(), None);
+        let report = repository.migrate(Migrate::pending()).await.unwrap();
         assert_eq!(report.steps.iter().map(|step| step.found).sum::<u64>(), 1);
-        assert_eq!(limiter.version().await.unwrap().unwrap().schema_version, "0.8.0");
+        assert_eq!(
+            repository.version().await.unwrap().unwrap().schema_version,
+            "0.8.0"
+        );
     }
-    let limiter = stage.limiter().await;
-    limiter.create_entity(NewEntity::new("user-2")).await.unwrap();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("user-2")).await.unwrap();
 }
 
 async fn the_record_of_a_later_release_is_left_alone(stage: Stage) {
-    let limiter = stage.limiter().await;
-    let stored = async || limiter.version().await.unwrap().unwrap();
+    let repository = stage.repository().await;
+    let stored = async || repository.version().await.unwrap().unwrap();
     for (schema, least) in [("0.10.0", "0.0.0"), ("0.8.0", "9.0.0")] {
         stage.put([of_version(schema, least)]).await;
-        let refused = limiter.write_version().await.unwrap_err();
+        let refused = repository.write_version().await.unwrap_err();
         assert!(matches!(refused, Error::IncompatibleSchema { .. }), "{refused}");
         assert_eq!(stored().await.client_min_version, least);
         assert_eq!(stored().await.schema_version, schema);
     }
     stage.put([of_version("0.8.3", "0.0.0")]).await;
-    limiter.write_version().await.unwrap();
+    repository.write_version().await.unwrap();
     assert_eq!(
         stored().await.schema_version,
         "0.8.3",
@@ -156,7 +199,7 @@ async fn the_record_of_a_later_release_is_left_alone(stage: Stage) {
     );
     for schema in ["0.7.0", "x"] {
         stage.put([of_version(schema, "0.0.0")]).await;
-        limiter.write_version().await.unwrap();
+        repository.write_version().await.unwrap();
         assert_eq!(stored().await.schema_version, "0.8.0");
     }
 }

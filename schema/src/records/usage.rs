@@ -52,9 +52,9 @@ pub struct UsageSnapshot {
     /// When.
     pub window: Window,
     /// Whole tokens per limit; below zero where more was given back than taken in this window.
-    pub counters: BTreeMap<LimitName, i128>,
+    pub counters: BTreeMap<LimitName, i64>,
     /// How many acquires were counted.
-    pub total_events: i128,
+    pub total_events: i64,
     /// When the table may forget it, in epoch seconds.
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
@@ -130,7 +130,7 @@ impl UsageSnapshot {
             window,
             unknown: unknown(item, |name| KNOWN.contains(&name) || counters.contains_key(name)),
             counters,
-            total_events: reader.optional_integer(attribute::TOTAL_EVENTS)?.unwrap_or(0),
+            total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
             ttl: reader.optional_number("ttl")?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
@@ -149,13 +149,15 @@ impl UsageSnapshot {
 }
 
 /// Every number under the name of a limit is a counter.
-fn counters(reader: &Reader<'_>, item: &Item) -> Result<BTreeMap<LimitName, i128>, Malformed> {
+fn counters(reader: &Reader<'_>, item: &Item) -> Result<BTreeMap<LimitName, i64>, Malformed> {
     let mut counters = BTreeMap::new();
     for (attribute, value) in item.iter() {
         let (AttributeValue::N(digits), Ok(name)) = (value, LimitName::parse(attribute)) else {
             continue;
         };
-        let count = integer(digits).ok_or_else(|| reader.malformed(attribute, "must be a whole number"))?;
+        let count = integer(digits)
+            .and_then(|count| i64::try_from(count).ok())
+            .ok_or_else(|| reader.malformed(attribute, "must be a whole number of 64 bits"))?;
         counters.insert(name, count);
     }
     Ok(counters)

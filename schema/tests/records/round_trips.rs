@@ -167,7 +167,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
                 gaps,
             })
         });
-    let counters = proptest::collection::btree_map(limit_name(), any::<i64>().prop_map(i128::from), 0..4);
+    let counters = proptest::collection::btree_map(limit_name(), any::<i64>(), 0..4);
     let counts = (counters, any::<u32>(), any::<Option<i64>>());
     (entity_id(), resource_name(), window, counts, progress, unknown()).prop_map(
         |(entity, resource, window, (counters, total_events, ttl), progress, unknown)| UsageSnapshot {
@@ -175,7 +175,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
             resource,
             window,
             counters,
-            total_events: i128::from(total_events),
+            total_events: i64::from(total_events),
             ttl,
             progress,
             unknown,

@@ -52,10 +52,10 @@ impl Ledger {
             } = snapshot;
             let tokens = counters
                 .into_iter()
-                .map(|(limit, count): (LimitName, _)| (limit.to_string(), count));
+                .map(|(limit, count): (LimitName, i64)| (limit.to_string(), i128::from(count)));
             let usage = Usage {
                 tokens: tokens.collect(),
-                events: total_events,
+                events: i128::from(total_events),
             };
             (
                 row(EntityId::as_str(&entity), Resource::as_str(&resource), window),

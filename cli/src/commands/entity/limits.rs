@@ -1,7 +1,7 @@
 //! `entity set-limits`, `get-limits`, and `delete-limits`.
 
 use clap::Args;
-use zae_limiter::{ConfigLevel, EntityId, Limit, OnUnavailable, RateLimiter};
+use zae_limiter::{ConfigLevel, EntityId, Limit, OnUnavailable, Repository};
 
 use crate::command_output::CommandOutput;
 use crate::commands::config::{LimitArguments, delete_config, show, store};
@@ -51,13 +51,13 @@ impl Target {
     }
 }
 
-pub(super) async fn set(arguments: Set, limiter: &RateLimiter) -> Result<CommandOutput> {
+pub(super) async fn set(arguments: Set, repository: &Repository) -> Result<CommandOutput> {
     let (limits, policy): (Vec<Limit>, Option<OnUnavailable>) = arguments.limits.parts();
-    store(limiter, &arguments.target.level(), limits, policy).await
+    store(repository, &arguments.target.level(), limits, policy).await
 }
 
-pub(super) async fn get(arguments: Get, limiter: &RateLimiter) -> Result<CommandOutput> {
-    show(limiter, &arguments.target.level()).await
+pub(super) async fn get(arguments: Get, repository: &Repository) -> Result<CommandOutput> {
+    show(repository, &arguments.target.level()).await
 }
 
 pub(super) async fn delete(arguments: Delete, context: &Context) -> Result<CommandOutput> {

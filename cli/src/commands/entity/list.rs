@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{ConfigLevel, EntityId, RateLimiter};
+use zae_limiter::{ConfigLevel, EntityId, Repository};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::pagination::{self, total};
@@ -104,10 +104,10 @@ impl Text for ResourceNames {
     }
 }
 
-pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<CommandOutput> {
+pub(super) async fn list(arguments: List, repository: &Repository) -> Result<CommandOutput> {
     if let Some(resource) = arguments.with_custom_limits {
         let resource = resource.resource();
-        let fetch = |page| async move { limiter.list_entities_with_custom_limits(resource, &page).await };
+        let fetch = |page| async move { repository.list_entities_with_custom_limits(resource, &page).await };
         let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
         return Ok(CommandOutput::new(EntitiesWithLimits {
             resource: resource
@@ -118,7 +118,7 @@ pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<Comma
             entity_ids: listed.items,
         }));
     }
-    let fetch = |page| async move { limiter.list_entities(&page).await };
+    let fetch = |page| async move { repository.list_entities(&page).await };
     let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
     let mut entities: Vec<EntityReport> = listed.items.into_iter().map(EntityReport::from).collect();
     // A scan returns items in no particular order.
@@ -130,9 +130,9 @@ pub(super) async fn list(arguments: List, limiter: &RateLimiter) -> Result<Comma
     }))
 }
 
-pub(super) async fn children(arguments: Children, limiter: &RateLimiter) -> Result<CommandOutput> {
+pub(super) async fn children(arguments: Children, repository: &Repository) -> Result<CommandOutput> {
     let parent = &arguments.entity;
-    let fetch = |page| async move { limiter.children(parent, &page).await };
+    let fetch = |page| async move { repository.children(parent, &page).await };
     let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
     let entities: Vec<EntityReport> = listed.items.into_iter().map(EntityReport::from).collect();
     Ok(CommandOutput::new(Entities {
@@ -142,8 +142,8 @@ pub(super) async fn children(arguments: Children, limiter: &RateLimiter) -> Resu
     }))
 }
 
-pub(super) async fn resources(limiter: &RateLimiter) -> Result<CommandOutput> {
-    let resources = limiter.list_resources_with_entity_configs().await?;
+pub(super) async fn resources(repository: &Repository) -> Result<CommandOutput> {
+    let resources = repository.list_resources_with_entity_configs().await?;
     Ok(CommandOutput::new(ResourceNames {
         count: resources.len(),
         resources,

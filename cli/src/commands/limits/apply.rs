@@ -1,6 +1,6 @@
 //! `limits apply`: make the planned changes.
 
-use zae_limiter::{ConfigChange, RateLimiter};
+use zae_limiter::{ConfigChange, Repository};
 
 use super::changes::{Action, LevelChange, LevelChanges};
 use super::manifest::LevelSettings;
@@ -14,7 +14,7 @@ use crate::parse::now;
 /// every level that this one may have created.
 pub(super) async fn apply(comparison: Comparison) -> Result<LevelChanges> {
     let Comparison {
-        limiter,
+        repository,
         manifest,
         hash,
         mut record,
@@ -34,17 +34,17 @@ pub(super) async fn apply(comparison: Comparison) -> Result<LevelChanges> {
         both.managed.extend(after.managed.iter().cloned());
         record.write(both).await?;
         for change in &changes.list {
-            apply_change(&limiter, change).await?;
+            apply_change(&repository, change).await?;
         }
     }
     record.write(after).await?;
     Ok(changes)
 }
 
-async fn apply_change(limiter: &RateLimiter, change: &LevelChange) -> Result<()> {
+async fn apply_change(repository: &Repository, change: &LevelChange) -> Result<()> {
     let level = &change.level;
     let Some(wanted) = &change.after else {
-        limiter.delete_config(level).await?;
+        repository.delete_config(level).await?;
         return Ok(());
     };
     let had_limits = change
@@ -52,10 +52,10 @@ async fn apply_change(limiter: &RateLimiter, change: &LevelChange) -> Result<()>
         .as_ref()
         .is_some_and(|before| !before.limits.is_empty());
     if wanted.limits.is_empty() && had_limits {
-        limiter.delete_config(level).await?;
+        repository.delete_config(level).await?;
     }
     let fresh = change.action == Action::Create || (wanted.limits.is_empty() && had_limits);
-    limiter.set_config(level, to_change(wanted, fresh)).await?;
+    repository.set_config(level, to_change(wanted, fresh)).await?;
     Ok(())
 }
 

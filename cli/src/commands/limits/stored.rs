@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter::{ConfigLevel, ConfigRecord, RateLimiter, Resource};
+use zae_limiter::{ConfigLevel, ConfigRecord, Repository, Resource};
 
 use crate::commands::pagination;
 use crate::error::Result;
 
 /// The configurations of these levels; levels without one are left out.
 pub(super) async fn levels(
-    limiter: &RateLimiter,
+    repository: &Repository,
     requested: impl Iterator<Item = ConfigLevel>,
 ) -> Result<BTreeMap<ConfigLevel, ConfigRecord>> {
     let mut found = BTreeMap::new();
     for level in requested {
         if !found.contains_key(&level)
-            && let Some(record) = limiter.get_config(&level).await?
+            && let Some(record) = repository.get_config(&level).await?
         {
             found.insert(level, record);
         }
@@ -24,18 +24,18 @@ pub(super) async fn levels(
 }
 
 /// Every level that has a configuration, from the most general to the most specific.
-pub(super) async fn every_level(limiter: &RateLimiter) -> Result<Vec<(ConfigLevel, ConfigRecord)>> {
+pub(super) async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLevel, ConfigRecord)>> {
     let mut every = vec![ConfigLevel::System];
-    for name in limiter.list_resources_with_defaults().await? {
+    for name in repository.list_resources_with_defaults().await? {
         every.extend(Resource::parse(name).ok().map(ConfigLevel::Resource));
     }
-    for name in limiter.list_resources_with_entity_configs().await? {
+    for name in repository.list_resources_with_entity_configs().await? {
         let resource = Resource::parse(&name).ok();
         if resource.is_none() && name != ConfigLevel::DEFAULT_RESOURCE {
             continue;
         }
         let resource = resource.as_ref();
-        let fetch = |page| async move { limiter.list_entities_with_custom_limits(resource, &page).await };
+        let fetch = |page| async move { repository.list_entities_with_custom_limits(resource, &page).await };
         for entity in pagination::collect(None, fetch, |_| true).await?.items {
             every.push(match resource {
                 Some(resource) => ConfigLevel::Entity(entity, resource.clone()),
@@ -43,7 +43,7 @@ pub(super) async fn every_level(limiter: &RateLimiter) -> Result<Vec<(ConfigLeve
             });
         }
     }
-    Ok(levels(limiter, every.into_iter())
+    Ok(levels(repository, every.into_iter())
         .await?
         .into_iter()
         .rev()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::stack::{Change, Outcome, Plan, Stack, StackOptions};
-use zae_limiter::{ConfigChange, ConfigLevel, RateLimiter};
+use zae_limiter::{ConfigChange, ConfigLevel, Repository};
 
 use super::options::Wanted;
 use super::plan::Allowed;
@@ -232,18 +232,18 @@ pub(crate) async fn ensure(context: &Context) -> Result<()> {
 
 /// Writes what no resource can hold, also where whoever has changed the stack has gone before the end.
 async fn keep_records(context: &Context, outcome: &Outcome) -> Result<()> {
-    let limiter = context.limiter().await?;
-    if outcome.changed() || limiter.version().await?.is_none() {
-        limiter.write_version().await?;
+    let repository = context.repository().await?;
+    if outcome.changed() || repository.version().await?.is_none() {
+        repository.write_version().await?;
     }
-    keep_retention(&limiter, outcome.audit_retention_days).await
+    keep_retention(&repository, outcome.audit_retention_days).await
 }
 
-async fn keep_retention(limiter: &RateLimiter, days: u32) -> Result<()> {
-    let stored = limiter.get_config(&ConfigLevel::System).await?;
+async fn keep_retention(repository: &Repository, days: u32) -> Result<()> {
+    let stored = repository.get_config(&ConfigLevel::System).await?;
     if stored.and_then(|config| config.system.audit_retention_days) != Some(days) {
         let change = ConfigChange::new().audit_retention_days(days);
-        limiter.set_config(&ConfigLevel::System, change).await?;
+        repository.set_config(&ConfigLevel::System, change).await?;
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let done = Box::pin(deployment.run(stack, None, context)).await?;
     // The functions of the new release come before its table, so not while the stack still changes.
     if done.to_the_end {
-        context.limiter().await?.migrate(Migrate::pending()).await?;
+        context.repository().await?.migrate(Migrate::pending()).await?;
     }
     Ok(done.answer)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::{Serialize, Serializer};
-use zae_limiter::{EntityId, LimitName, RateLimiter, Resource, Timestamp, UsageSnapshot, WindowKind};
+use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp, UsageSnapshot, WindowKind};
 use zae_limiter_report::UsageReport;
 
 use super::Filter;
@@ -46,8 +46,8 @@ struct JsonSnapshot<'a> {
     window: WindowKind,
     window_start: Timestamp,
     window_end: Timestamp,
-    total_events: i128,
-    counters: &'a BTreeMap<LimitName, i128>,
+    total_events: i64,
+    counters: &'a BTreeMap<LimitName, i64>,
 }
 
 impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
@@ -84,10 +84,10 @@ impl Text for SnapshotList {
     }
 }
 
-pub(super) async fn run(arguments: List, limiter: &RateLimiter) -> Result<CommandOutput> {
+pub(super) async fn run(arguments: List, repository: &Repository) -> Result<CommandOutput> {
     let query = arguments.filter.query(arguments.window)?;
     let query = &query;
-    let fetch = |page| async move { limiter.usage_snapshots(query, &page).await };
+    let fetch = |page| async move { repository.usage_snapshots(query, &page).await };
     let collected = pagination::collect(arguments.limit, fetch, |_| true).await?;
     Ok(CommandOutput::new(SnapshotList {
         count: collected.items.len(),

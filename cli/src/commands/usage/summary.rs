@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{LimitName, RateLimiter, Timestamp, UsageSummary, WindowKind};
+use zae_limiter::{LimitName, Repository, Timestamp, UsageSummary, WindowKind};
 
 use super::Filter;
 use crate::command_output::{CommandOutput, Text};
@@ -24,7 +24,7 @@ pub(crate) struct Summary {
 struct UsageTotals {
     window: WindowKind,
     snapshots: u64,
-    total_events: i128,
+    total_events: i64,
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
     limits: BTreeMap<LimitName, LimitTotals>,
@@ -32,7 +32,7 @@ struct UsageTotals {
 
 #[derive(Debug, Serialize)]
 struct LimitTotals {
-    total: i128,
+    total: i64,
     /// The average over the windows that have the limit.
     average: f64,
 }
@@ -89,8 +89,8 @@ impl Text for UsageTotals {
     }
 }
 
-pub(super) async fn run(arguments: Summary, limiter: &RateLimiter) -> Result<CommandOutput> {
+pub(super) async fn run(arguments: Summary, repository: &Repository) -> Result<CommandOutput> {
     let query = arguments.filter.query(None)?;
-    let summary = limiter.usage_summary(&query, arguments.window).await?;
+    let summary = repository.usage_summary(&query, arguments.window).await?;
     Ok(CommandOutput::new(UsageTotals::from(summary)))
 }

@@ -108,7 +108,7 @@ async fn a_second_write_without_compare_and_set_is_caught() {
 
 /// How many acquires each window counts of three, the last of which is in a new stream. Its number lies between those of
 /// the first two.
-async fn events_of_two_streams(rules: Rules) -> Vec<i128> {
+async fn events_of_two_streams(rules: Rules) -> Vec<i64> {
     let function = InProcess::new(Memory::default(), Chaos::new(0, 0), rules);
     let image = |n: u64| format!(r#"{{"b_rpm_tc":{{"N":"{}"}},"ev":{{"N":"{n}"}}}}"#, n * 1_000);
     let push = |stream: &mut Stream, n: u64| {

@@ -161,8 +161,8 @@ impl Repository {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().await?;
-    /// let plan = limiter.migrate(Migrate::pending().dry_run()).await?;
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// let plan = repository.migrate(Migrate::pending().dry_run()).await?;
     /// assert!(plan.steps.is_empty(), "a new table is up to date");
     /// # Ok(()) }
     /// ```

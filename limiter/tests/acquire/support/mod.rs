@@ -247,7 +247,7 @@ pub(crate) async fn lease(
 pub(crate) async fn available(limiter: &RateLimiter, entity: &str, limit: &str) -> i64 {
     let peek = limiter.acquire(entity, GPT).peek().await.unwrap();
     let own = peek
-        .statuses
+        .statuses()
         .iter()
         .find(|status| status.limit.name().as_str() == limit && status.entity.as_str() == entity);
     own.unwrap().available

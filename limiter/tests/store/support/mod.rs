@@ -12,7 +12,9 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
 use aws_sdk_dynamodb::types::AttributeValue;
-use zae_limiter::{Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Timestamp};
+use zae_limiter::{
+    Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Repository, Timestamp,
+};
 use zae_limiter_schema::Item;
 
 pub(crate) use zae_limiter_testing::connection::{Connection, Fault, Weather};
@@ -115,14 +117,19 @@ impl Stage {
         self.builder().await.unwrap()
     }
 
-    /// A limiter on the table of a stage with faults, past them.
-    pub(crate) async fn beside(&self) -> RateLimiter {
+    pub(crate) async fn repository(&self) -> Repository {
+        self.builder().build_repository().await.unwrap()
+    }
+
+    /// A repository on the table of a stage with faults, past them.
+    pub(crate) async fn beside(&self) -> Repository {
         let Place::Faulty(store, _) = &self.place else {
             panic!("this stage has no faults");
         };
         RateLimiter::embedded_in(store)
             .name(&self.name)
             .clock(self.clock.clone())
+            .build_repository()
             .await
             .unwrap()
     }

@@ -1,0 +1,87 @@
+//! Reading the limits of a call without taking from them.
+
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Attributes, Batch, Decoded, Evaluation, RetryAfter};
+
+use super::charge::Charge;
+use crate::Result;
+use crate::status::LimitStatus;
+
+/// What is available to a call, from [`Acquire::peek`](crate::Acquire::peek): every limit of the entity and of the
+/// parents that are charged too.
+///
+/// ```
+/// use std::time::Duration;
+/// use zae_limiter::{Limit, RateLimiter, RetryAfter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+/// limiter.acquire("user-1", "gpt-4").consume("rph", 15).await?.commit().await?;
+///
+/// let left = limiter.acquire("user-1", "gpt-4").peek().await?;
+/// assert_eq!(left.tokens("rph"), Some(45));
+///
+/// let call = limiter.acquire("user-1", "gpt-4").consume("rph", 46).peek().await?;
+/// assert!(!call.would_pass());
+/// assert!(call.retry_after() <= RetryAfter::After(Duration::from_secs(60)), "one token per minute");
+///
+/// let call = limiter.acquire("user-1", "gpt-4").consume("rph", 61).peek().await?;
+/// assert_eq!(call.retry_after(), RetryAfter::Never, "more than the burst");
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Availability {
+    statuses: Vec<LimitStatus>,
+}
+
+impl Availability {
+    /// The status of every limit: first the entity's own, then those of its parents.
+    pub fn statuses(&self) -> &[LimitStatus] {
+        &self.statuses
+    }
+
+    /// The whole tokens available of one limit, rounded down; negative if it is in debt. If a parent has the same
+    /// limit, the smaller amount. None if there is no such limit.
+    pub fn tokens(&self, limit: impl AsRef<str>) -> Option<i64> {
+        let limit = LimitName::from_stored(limit.as_ref()).ok()?;
+        let same = self
+            .statuses
+            .iter()
+            .filter(|status| *status.limit.name() == limit);
+        same.map(|status| status.available).min()
+    }
+
+    /// Reports whether the call would be admitted now.
+    pub fn would_pass(&self) -> bool {
+        self.statuses.iter().all(|status| !status.exceeded)
+    }
+
+    /// When the call will be admitted if nobody else takes tokens in the meantime.
+    pub fn retry_after(&self) -> RetryAfter {
+        let exceeded = self.statuses.iter().filter(|status| status.exceeded);
+        exceeded
+            .map(|status| status.retry_after)
+            .max()
+            .unwrap_or(RetryAfter::Now)
+    }
+
+    pub(super) async fn read(charges: &[Charge]) -> Result<Self> {
+        let mut statuses = Vec::new();
+        for charge in charges {
+            let shared = charge.queue.shared();
+            let found = shared.store.read_bucket(charge.queue.key(), false).await?;
+            let decoded = found.as_ref().map(Attributes::decode).transpose()?;
+            let now = shared.moment().now;
+            let evaluation = match &decoded {
+                Some(Decoded::Bucket(image)) if charge.config.matches(image) => {
+                    Evaluation::live(image, &charge.config, now)
+                }
+                Some(Decoded::Bucket(image)) => Evaluation::parameters(image, &charge.config, now),
+                Some(Decoded::Stub) | None => Evaluation::create(&charge.config, now),
+            };
+            statuses.extend(charge.statuses_on(&evaluation, &Batch::default()));
+        }
+        Ok(Self { statuses })
+    }
+}
