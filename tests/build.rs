@@ -1,4 +1,4 @@
-//! Makes a test of every Rust block in the README and in `docs/`.
+//! Makes a test of every Rust block in `docs/` and in README files.
 //!
 //! A block is the body of an async function that has `limiter` and `repository`, on an embedded store of its own, and the imports of
 //! `tests/book/rust_blocks.rs`. What else it needs is in a comment before it: `<!-- setup: … -->`. A block that is
@@ -16,7 +16,10 @@ const LIMITER: &str = "let limiter = limiter().await;\nlet repository = limiter.
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut pages = vec![root.join("README.md")];
+    let mut pages = markdown::readmes(root)
+        .into_iter()
+        .map(|readme| root.join(readme))
+        .collect::<Vec<_>>();
     find_pages(&root.join("docs"), &mut pages);
     pages.sort();
     let mut code = String::new();
@@ -33,7 +36,9 @@ fn main() {
     std::fs::write(out.join("rust_blocks.rs"), code).unwrap();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=markdown.rs");
-    println!("cargo::rerun-if-changed={}", root.join("README.md").display());
+    for readme in markdown::readmes(root) {
+        println!("cargo::rerun-if-changed={}", root.join(readme).display());
+    }
     println!("cargo::rerun-if-changed={}", root.join("docs").display());
 }
 

@@ -1,5 +1,22 @@
 // Reads the pages of the book: fenced blocks, headings and links. Used by the build script and by tests.
 
+/// The README files of the repository and its crates, by their paths from the root.
+pub(crate) fn readmes(root: &std::path::Path) -> Vec<String> {
+    let mut found = vec!["README.md".to_owned()];
+    for parent in ["", "functions/"] {
+        let folders = std::fs::read_dir(root.join(parent))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let paths = folders.map(|folder| format!("{parent}{}/README.md", folder.file_name().display()));
+        let ours =
+            |path: &String| !path.starts_with('.') && !path.starts_with("docs/") && root.join(path).exists();
+        found.extend(paths.filter(ours));
+    }
+    found.sort();
+    found
+}
+
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {

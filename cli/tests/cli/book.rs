@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use tempfile::TempDir;
 
 use crate::local::{free_port, ministack};
-use crate::markdown::{Block, blocks};
+use crate::markdown::{Block, blocks, readmes};
 
 /// The command as the pages call it. Local clouds get a port of their own.
 const PRELUDE: &str = r#"
@@ -23,7 +23,10 @@ const OPTIONS: &str = "enable_aggregator: false\nenable_audit_archival: false\n"
 /// Every page with shell blocks, by its path.
 fn pages() -> BTreeMap<String, Vec<Block>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut files = vec![root.join("README.md")];
+    let mut files: Vec<_> = readmes(root)
+        .into_iter()
+        .map(|readme| root.join(readme))
+        .collect();
     let mut folders = vec![root.join("docs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -92,16 +92,30 @@ fn hcl_is_hcl() {
     }
 }
 
+/// Runs a Python program with each block of a language as its argument.
+fn accepted_by_python(language: &str, program: &str) {
+    for (place, block) in of(language) {
+        let output = Command::new("python3")
+            .args(["-c", program, &block.text])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{place}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
 #[test]
 fn python_compiles() {
     let compile = "import ast, sys; compile(sys.argv[1], 'block', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)";
-    for (place, block) in of("python") {
-        let status = Command::new("python3")
-            .args(["-c", compile, &block.text])
-            .status()
-            .unwrap();
-        assert!(status.success(), "{place}");
-    }
+    accepted_by_python("python", compile);
+}
+
+#[test]
+fn toml_is_toml() {
+    accepted_by_python("toml", "import sys, tomllib; tomllib.loads(sys.argv[1])");
 }
 
 /// Every `make` target of the shell blocks exists.

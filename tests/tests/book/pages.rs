@@ -1,7 +1,9 @@
-//! The pages: the README, and everything under `docs/`.
+//! The pages: everything under `docs/`, and the README files of the repository and its crates.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use crate::markdown;
 
 /// The folder of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -10,7 +12,11 @@ pub(crate) fn root() -> PathBuf {
 
 /// Every page, by its path from the root of the repository.
 pub(crate) fn all() -> BTreeMap<String, String> {
-    let mut pages = BTreeMap::from([("README.md".to_owned(), read("README.md"))]);
+    let mut pages = BTreeMap::new();
+    for readme in markdown::readmes(&root()) {
+        let text = read(&readme);
+        pages.insert(readme, text);
+    }
     add_folder("docs", &mut pages);
     pages
 }
