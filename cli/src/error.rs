@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use zae_limiter_function::CallFailure;
+use zae_limiter_function::{CallError, Remedy};
 
 use crate::exit::Exit;
 use crate::output::{Format, Terminal};
@@ -90,7 +90,7 @@ pub(crate) enum Error {
     FunctionSettings { function: String, problem: String },
 
     #[error("dead letters of {queue} could not be counted: {failure}")]
-    Redrive { queue: String, failure: CallFailure },
+    Redrive { queue: String, failure: CallError },
 
     #[error("{message}")]
     Local { message: String },
@@ -156,11 +156,8 @@ impl Error {
             Self::Usage { .. } | Self::Manifest { .. } | Self::NoRegion | Self::Template { .. } => {
                 Exit::Usage
             }
-            Self::ArchiveUnavailable { .. }
-            | Self::Redrive {
-                failure: CallFailure::Transient(_),
-                ..
-            } => Exit::Unavailable,
+            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
+            Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
             _ => Exit::Error,
         }
     }
@@ -212,10 +209,10 @@ impl Error {
             Self::ArchiveDenied { .. } => "denied",
             Self::ArchiveUnavailable { .. } => "unavailable",
             Self::NoAggregator { .. } => "aggregator_missing",
-            Self::Redrive { failure, .. } => match failure {
-                CallFailure::Transient(_) => "unavailable",
-                CallFailure::Denied(_) => "denied",
-                CallFailure::Rejected(_) => "failed",
+            Self::Redrive { failure, .. } => match Remedy::of(failure) {
+                Remedy::Redelivery => "unavailable",
+                Remedy::Repair => "denied",
+                Remedy::DeadLetter => "failed",
             },
             Self::Io { .. } => "io",
             Self::Internal { .. } => "internal",

@@ -11,7 +11,8 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// Credentials are missing, wrong or lack permission.
+    /// Credentials are missing, wrong or lack permission, or an encryption key, bucket or queue cannot be used. No request
+    /// succeeds until somebody fixes that.
     #[error("{0}")]
     Denied(String),
     /// There is no such table.
@@ -46,6 +47,34 @@ pub enum CallError {
     FileHeld(PathBuf),
 }
 
+/// How codes begin that concern every request alike: permissions, credentials, encryption keys, and the bucket or queue.
+const DENIED: [&str; 24] = [
+    "AWS.SimpleQueueService.NonExistentQueue",
+    "AccessDenied",
+    "AccountProblem",
+    "AllAccessDisabled",
+    "AuthFailure",
+    "AuthorizationHeaderMalformed",
+    "ExpiredToken",
+    "IncompleteSignature",
+    "InvalidAccessKeyId",
+    "InvalidAddress",
+    "InvalidClientTokenId",
+    "InvalidSecurity",
+    "InvalidSignature",
+    "InvalidToken",
+    "KMS",
+    "Kms",
+    "MissingAuthenticationToken",
+    "NoSuchBucket",
+    "NonExistentQueue",
+    "NotAuthorized",
+    "OptInRequired",
+    "QueueDoesNotExist",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClient",
+];
+
 impl CallError {
     /// True if the same request may succeed a moment later.
     pub fn is_transient(&self) -> bool {
@@ -74,7 +103,7 @@ impl CallError {
         match code.strip_suffix("Exception").unwrap_or(code) {
             "ConditionalCheckFailed" => Self::ConditionFailed,
             "TransactionCanceled" => Self::Canceled(text),
-            "ResourceNotFound" => Self::TableMissing,
+            "ResourceNotFound" | "TableNotFound" => Self::TableMissing,
             "TransactionConflict" | "TransactionInProgress" | "ReplicatedWriteConflict" => {
                 Self::Conflict(text)
             }
@@ -86,17 +115,7 @@ impl CallError {
             | "LimitExceeded"
             | "SlowDown" => Self::Throttled(text),
             "InternalServerError" | "RequestTimeout" => Self::Unavailable(text),
-            "AccessDenied"
-            | "UnrecognizedClient"
-            | "InvalidSignature"
-            | "MissingAuthenticationToken"
-            | "ExpiredToken"
-            | "InvalidClientTokenId"
-            | "IncompleteSignature"
-            | "NotAuthorized"
-            | "SignatureDoesNotMatch"
-            | "OptInRequired"
-            | "KMSAccessDenied" => Self::Denied(text),
+            code if DENIED.iter().any(|start| code.starts_with(start)) => Self::Denied(text),
             "Validation"
             | "Serialization"
             | "ItemCollectionSizeLimitExceeded"
@@ -229,6 +248,22 @@ mod tests {
         ));
         assert!(matches!(from_code("SomethingNew", 400), CallError::Refused(_)));
         assert!(matches!(from_code("SomethingNew", 403), CallError::Denied(_)));
+    }
+
+    #[test]
+    fn what_fails_every_request_until_somebody_fixes_it_is_a_denial() {
+        for (status, code) in [
+            (400, "AccessDeniedException"),
+            (400, "ExpiredTokenException"),
+            (400, "KMSDisabledException"),
+            (400, "KMS.DisabledException"),
+            (400, "AWS.SimpleQueueService.NonExistentQueue"),
+            (400, "QueueDoesNotExist"),
+            (404, "NoSuchBucket"),
+            (403, "SomethingNew"),
+        ] {
+            assert!(matches!(from_code(code, status), CallError::Denied(_)), "{code}");
+        }
     }
 
     #[test]

@@ -76,5 +76,5 @@ pub use meter::{CapacityMeter, ConsumedCapacity};
 pub use query::{Filter, Query, RawPage, Sort};
 pub use retry::Budget;
 pub use server_time::ServerTime;
-pub use table::{Table, Updated, key_of};
+pub use table::{Table, Updated, key_of, update_once};
 pub use transaction::{MAX_WRITES, Reason, Transacted, Transaction, is_none};

@@ -40,11 +40,49 @@ pub struct Table {
 
 /// What became of a write that was sent once.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Updated {
+pub enum Updated<T = Item> {
     /// It happened; this is the item now.
-    Done(Item),
+    Done(T),
     /// Its condition was false; this is the item, if there is one.
-    ConditionFailed(Option<Item>),
+    ConditionFailed(Option<T>),
+}
+
+/// Sends a write once, without a timeout. For writes that must not be carried out twice, and for those that are retried
+/// elsewhere. What the item is after the write is as much as `returned` asks for.
+pub async fn update_once(
+    client: &Client,
+    table: &str,
+    update: Update,
+    returned: ReturnValue,
+) -> Result<Updated<SdkItem>, CallError> {
+    let sent = update_request(client, table, update.into_parts())
+        .return_values(returned)
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .send()
+        .await;
+    match sent {
+        Ok(answer) => Ok(Updated::Done(answer.attributes.unwrap_or_default())),
+        Err(error) => match CallError::from(&error) {
+            CallError::ConditionFailed => Ok(Updated::ConditionFailed(match error.into_service_error() {
+                UpdateItemError::ConditionalCheckFailedException(failed) => {
+                    failed.item.filter(|item| !item.is_empty())
+                }
+                _ => None,
+            })),
+            cause => Err(cause),
+        },
+    }
+}
+
+fn update_request(client: &Client, table: &str, parts: UpdateParts) -> UpdateItemFluentBuilder {
+    client
+        .update_item()
+        .table_name(table)
+        .set_key(Some(to_sdk_key(&parts.key)))
+        .update_expression(parts.update)
+        .set_condition_expression(parts.condition)
+        .set_expression_attribute_names(parts.names)
+        .set_expression_attribute_values(parts.values)
 }
 
 impl Table {
@@ -82,7 +120,7 @@ impl Table {
 
     /// Writes one item, with retries. `Ok(false)` means that the condition was false.
     pub async fn update(&self, update: Update) -> Result<bool> {
-        let request = self.update_request(update.into_parts());
+        let request = update_request(&self.client, self.name.as_str(), update.into_parts());
         let sent = self.send("UpdateItem", self.budget(), || request.clone().send());
         match sent.await {
             Ok(_) => Ok(true),
@@ -91,40 +129,13 @@ impl Table {
         }
     }
 
-    /// Sends a write once, without a timeout. For writes that must not be carried out twice.
+    /// Sends a write once, without a timeout, and returns the item. For writes that must not be carried out twice.
     pub async fn update_once(&self, update: Update) -> Result<Updated> {
-        let request = self
-            .update_request(update.into_parts())
-            .return_values(ReturnValue::AllNew)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let item = |item: Option<SdkItem>| {
-            item.filter(|item| !item.is_empty())
-                .map(from_sdk_item)
-                .transpose()
-        };
-        match request.send().await {
-            Ok(answer) => Ok(Updated::Done(item(answer.attributes)?.unwrap_or_default())),
-            Err(error) => match CallError::from(&error) {
-                CallError::ConditionFailed => {
-                    Ok(Updated::ConditionFailed(match error.into_service_error() {
-                        UpdateItemError::ConditionalCheckFailedException(failed) => item(failed.item)?,
-                        _ => None,
-                    }))
-                }
-                cause => Err(self.failed("UpdateItem", cause)),
-            },
-        }
-    }
-
-    fn update_request(&self, parts: UpdateParts) -> UpdateItemFluentBuilder {
-        self.client
-            .update_item()
-            .table_name(self.name.as_str())
-            .set_key(Some(to_sdk_key(&parts.key)))
-            .update_expression(parts.update)
-            .set_condition_expression(parts.condition)
-            .set_expression_attribute_names(parts.names)
-            .set_expression_attribute_values(parts.values)
+        let sent = update_once(&self.client, self.name.as_str(), update, ReturnValue::AllNew).await;
+        Ok(match sent.map_err(|cause| self.failed("UpdateItem", cause))? {
+            Updated::Done(item) => Updated::Done(from_sdk_item(item)?),
+            Updated::ConditionFailed(item) => Updated::ConditionFailed(item.map(from_sdk_item).transpose()?),
+        })
     }
 
     /// Sends the request until it succeeds, cannot succeed, or the budget is used up.

@@ -62,8 +62,8 @@ fn allowed() -> Directions {
         .collect()
 }
 
-/// The normal dependencies between members of the workspace.
-fn actual() -> Directions {
+/// The packages of the workspace, as `cargo metadata` describes them.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -82,7 +82,12 @@ fn actual() -> Directions {
         String::from_utf8_lossy(&output.stderr)
     );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// The normal dependencies between members of the workspace.
+fn actual() -> Directions {
+    let packages = packages();
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     let members: BTreeSet<_> = packages.iter().map(name).collect();
     let uses = |package: &Value| {
@@ -118,6 +123,32 @@ fn every_crate_uses_only_what_it_may() {
     for (name, uses) in &actual {
         let forbidden: Vec<_> = uses.difference(&allowed[name]).collect();
         assert!(forbidden.is_empty(), "{name} must not use {forbidden:?}");
+    }
+}
+
+#[test]
+fn the_functions_are_built_without_the_embedded_store() {
+    let packages = packages();
+    let package = |name: &str| packages.iter().find(|package| package["name"] == name).unwrap();
+    assert_eq!(
+        package("zae-limiter-dynamo")["features"]["default"],
+        Value::Null,
+        "no feature is on by default"
+    );
+    for function in [
+        "zae-limiter-function",
+        "zae-limiter-aggregator",
+        "zae-limiter-archiver",
+    ] {
+        let dependencies = package(function)["dependencies"].as_array().unwrap().iter();
+        let normal = dependencies.filter(|dependency| dependency["kind"].is_null());
+        let embedded = normal.filter(|dependency| {
+            dependency["name"] == "dynoxide-rs"
+                || dependency["name"] == "rusqlite"
+                || dependency["name"] == "zae-limiter-dynamo"
+                    && dependency["features"] != Value::Array(vec![])
+        });
+        assert_eq!(embedded.count(), 0, "{function}");
     }
 }
 

@@ -17,7 +17,7 @@ use zae_limiter::{
 };
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_archiver::{Archiver, S3};
-use zae_limiter_function::{Batch, Budget, Function, Level, Queue, Report};
+use zae_limiter_function::{Batch, Function, Invocation, Level, Queue, Report};
 use zae_limiter_template::deployer::{Place, deployer_policy};
 use zae_limiter_template::{
     LambdaFunction, PolicyKind, StackName, function_policy_document, policy_document,
@@ -294,8 +294,8 @@ async fn process<F: Function>(function: &F, event: &str) {
     event["Records"].as_array_mut().unwrap().push(broken);
     let batch: Batch = serde_json::from_str(&event.to_string()).unwrap();
     let mut report = Report::new(Level::Error, F::METRICS);
-    let budget = Budget::of(Duration::from_secs(60));
-    let done = function.handle(&batch, budget, &mut report).await;
+    let invocation = Invocation::within(Duration::from_secs(60));
+    let done = function.handle(&batch, &invocation, &mut report).await;
     assert!(done.is_ok());
 }
 

@@ -74,6 +74,13 @@ impl Update {
         self
     }
 
+    /// Sets an attribute unless the item has it.
+    pub fn set_if_absent(mut self, attribute: &str, value: AttributeValue) -> Self {
+        let (name, value) = self.pair(attribute, value);
+        self.set.push(format!("{name} = if_not_exists({name}, {value})"));
+        self
+    }
+
     /// Removes an attribute.
     pub fn remove(mut self, attribute: &str) -> Self {
         let name = self.placeholders.name(attribute);
@@ -170,15 +177,19 @@ mod tests {
         };
         let parts = Update::of(key)
             .set("l_a-b.c_cp", AttributeValue::N("1".to_owned()))
+            .set_if_absent("kept", AttributeValue::N("0".to_owned()))
             .remove("gone")
             .add("config_version", AttributeValue::N("1".to_owned()))
             .when_still("config_version", Some(AttributeValue::N("4".to_owned())))
             .when_exists("PK")
             .into_parts();
-        assert_eq!(parts.update, "SET #a0 = :v0 REMOVE #a1 ADD #a2 :v1");
+        assert_eq!(
+            parts.update,
+            "SET #a0 = :v0, #a1 = if_not_exists(#a1, :v1) REMOVE #a2 ADD #a3 :v2"
+        );
         assert_eq!(
             parts.condition.as_deref(),
-            Some("#a2 = :v2 AND attribute_exists(#a3)")
+            Some("#a3 = :v3 AND attribute_exists(#a4)")
         );
         assert_eq!(
             parts.names.map(|names| names["#a0"].clone()).as_deref(),

@@ -1,9 +1,9 @@
 //! From a batch of stream records to the last snapshot.
 
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
-    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, processing, reading, sdk_config,
-    spread,
+    Batch, CallError, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function, InvalidSetting,
+    Invocation, Level, Queue, Record, Remedy, Report, Unreportable, pass_over, processing, reading,
+    sdk_config, spread,
 };
 use zae_limiter_schema::WindowKind;
 
@@ -104,7 +104,7 @@ impl<T, D> Aggregator<T, D> {
 type Indexed<T> = Vec<(usize, T)>;
 
 /// A group and what became of it.
-type Tried<'g, 'c> = (&'g Group<'c>, Result<Counted<'c>, CallFailure>);
+type Tried<'g, 'c> = (&'g Group<'c>, Result<Counted<'c>, CallError>);
 
 impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
     const METRICS: &'static [&'static str] = &[
@@ -122,7 +122,7 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
     async fn handle(
         &self,
         batch: &Batch,
-        budget: Budget,
+        invocation: &Invocation,
         report: &mut Report,
     ) -> Result<DynamoDbEventResponse, Unreportable> {
         report.count(metric::RECORDS, batch.len() as u64);
@@ -133,14 +133,14 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
         let groups = groups(&self.windows, entries);
 
         let mut failures = Failures::default();
-        self.count_all(&groups, budget, &mut failures, &mut letters, report)
+        self.count_all(&groups, invocation, &mut failures, &mut letters, report)
             .await;
         pass_over(
             batch,
             letters,
             "aggregator",
             &self.dead_letters,
-            &budget,
+            invocation,
             &mut failures,
             report,
         )
@@ -154,7 +154,7 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
     async fn count_all(
         &self,
         groups: &[Group<'_>],
-        budget: Budget,
+        invocation: &Invocation,
         failures: &mut Failures,
         letters: &mut Indexed<String>,
         report: &mut Report,
@@ -164,7 +164,7 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
             table,
             rules,
             retention_days,
-            budget,
+            invocation,
         };
         let jobs = groups
             .iter()
@@ -200,23 +200,25 @@ fn note_outcome(
             }));
             true
         }
-        Err(CallFailure::Rejected(reason)) => {
-            let reason = format!("{} cannot be counted: {reason}", snapshot());
-            letters.extend(group.entries().iter().map(|entry| (entry.index, reason.clone())));
-            true
-        }
-        Err(failure @ CallFailure::Transient(_)) => {
-            failures.add(group.first_index());
-            report.note(
-                Level::Warn,
-                format!("{} is not counted yet: {failure}", snapshot()),
-            );
-            true
-        }
-        Err(failure @ CallFailure::Denied(_)) => {
-            failures.add_all();
-            report.note(Level::Error, format!("no usage can be counted: {failure}"));
-            false
-        }
+        Err(error) => match Remedy::of(&error) {
+            Remedy::DeadLetter => {
+                let reason = format!("{} cannot be counted: {error}", snapshot());
+                letters.extend(group.entries().iter().map(|entry| (entry.index, reason.clone())));
+                true
+            }
+            Remedy::Redelivery => {
+                failures.add(group.first_index());
+                report.note(Level::Warn, format!("{} is not counted yet: {error}", snapshot()));
+                true
+            }
+            Remedy::Repair => {
+                failures.add_all();
+                report.note(
+                    Level::Error,
+                    format!("no usage can be counted until this is fixed: {error}"),
+                );
+                false
+            }
+        },
     }
 }

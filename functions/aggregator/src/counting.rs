@@ -1,6 +1,6 @@
 //! Adding one group to its snapshot, exactly once.
 
-use zae_limiter_function::{Budget, CallFailure, retrying};
+use zae_limiter_function::{CallError, Invocation};
 
 use crate::rules::{Rule, Rules};
 use crate::{Entry, Group, SnapshotUpdate, Table, UpdateOutcome};
@@ -25,13 +25,13 @@ pub(crate) struct Counter<'t, T> {
     pub(crate) table: &'t T,
     pub(crate) rules: Rules,
     pub(crate) retention_days: u32,
-    pub(crate) budget: Budget,
+    pub(crate) invocation: &'t Invocation,
 }
 
 impl<T: Table> Counter<'_, T> {
     /// Counts the group. First as a whole, if it follows what the snapshot has counted. Otherwise only what the snapshot
     /// has not counted, and only if its progress is still the same when the write arrives.
-    pub(crate) async fn count<'a>(&self, group: &Group<'a>) -> Result<Counted<'a>, CallFailure> {
+    pub(crate) async fn count<'a>(&self, group: &Group<'a>) -> Result<Counted<'a>, CallError> {
         let mut result = Counted::default();
         let zero = group.events() == 0 && group.consumed().values().all(|sum| *sum == 0);
         if zero && !self.rules.hold(Rule::ZeroSums) {
@@ -41,7 +41,7 @@ impl<T: Table> Counter<'_, T> {
         let mut seen = None;
         for _ in 0..=MAX_CONFLICTS {
             let update = SnapshotUpdate::by(self.rules, &rest, self.retention_days, seen.as_ref());
-            let progress = match retrying(&self.budget, || self.table.update(&update)).await? {
+            let progress = match self.invocation.retry(|| self.table.update(&update)).await? {
                 UpdateOutcome::Applied => {
                     result.writes = 1;
                     result.forgotten_gaps = update.forgotten_gaps;
@@ -50,7 +50,7 @@ impl<T: Table> Counter<'_, T> {
                     return Ok(result);
                 }
                 UpdateOutcome::Refused(progress) => progress.ok_or_else(|| {
-                    CallFailure::Rejected("the snapshot's attribute _sq is not a string".to_owned())
+                    CallError::Invalid("the snapshot's attribute _sq is not a string".to_owned())
                 })?,
             };
             result.regressed = group.regressed(&progress);
@@ -61,7 +61,7 @@ impl<T: Table> Counter<'_, T> {
             rest = left;
             seen = Some(progress);
         }
-        Err(CallFailure::Transient(format!(
+        Err(CallError::Conflict(format!(
             "the snapshot changed {MAX_CONFLICTS} times while it was updated"
         )))
     }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetter, DeadLetterSource, DeadLetters, Function as _, Level, Report,
-    retrying,
+    Batch, CallError, DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Function as _,
+    Invocation, Level, Report,
 };
 
 use crate::{Aggregator, Settings, Table, metric};
@@ -43,22 +43,22 @@ pub async fn redrive<T: Table, Q: DeadLetterSource>(
     table: T,
     queue: &Q,
     settings: &Settings,
-    budget: Budget,
-) -> Result<Redriven, CallFailure> {
+    invocation: &Invocation,
+) -> Result<Redriven, CallError> {
     let mut messages = BTreeMap::new();
     while messages.len() < MAX_LETTERS {
-        let received = retrying(&budget, || queue.receive()).await?;
+        let received = invocation.retry(|| queue.receive()).await?;
         if received.is_empty() {
             break;
         }
         messages.extend(received.into_iter().map(|message| (message.id.clone(), message)));
     }
     let mut redriven = Redriven::default();
-    let mut records = Vec::new();
+    let (mut records, mut kept) = (Vec::new(), Vec::new());
     for message in messages.values() {
         match record(&message.body) {
             Ok(record) => records.push((message, record)),
-            Err(reason) => redriven.kept.push(format!("message {}: {reason}", message.id)),
+            Err(reason) => kept.push((message, reason)),
         }
     }
     // In the order of the stream, so that a snapshot's gaps close one after the other instead of splitting up.
@@ -72,19 +72,35 @@ pub async fn redrive<T: Table, Q: DeadLetterSource>(
     for part in records.chunks(BATCH) {
         let event: Vec<_> = part.iter().map(|(_, record)| record.get()).collect();
         let batch: Batch = serde_json::from_str(&format!(r#"{{"Records":[{}]}}"#, event.join(",")))
-            .map_err(|error| CallFailure::Rejected(error.to_string()))?;
-        let outcome = deliver(&aggregator, &batch, budget).await;
+            .map_err(|error| CallError::Invalid(error.to_string()))?;
+        let outcome = deliver(&aggregator, &batch, invocation).await;
         redriven.snapshots += outcome.snapshots;
         for (index, (message, _)) in part.iter().enumerate() {
             if let Some(reason) = outcome.reason(index) {
-                redriven.kept.push(format!("message {}: {reason}", message.id));
+                kept.push((message, reason.to_owned()));
                 continue;
             }
-            retrying(&budget, || queue.delete(message)).await?;
+            invocation.retry(|| queue.delete(message)).await?;
             redriven.done += 1;
         }
     }
+    redriven.kept = release(queue, kept, invocation).await;
     Ok(redriven)
+}
+
+/// Gives messages back to the queue, for the next redrive, and lists them.
+async fn release<Q: DeadLetterSource>(
+    queue: &Q,
+    kept: Vec<(&DeadLetterMessage, String)>,
+    invocation: &Invocation,
+) -> Vec<String> {
+    let mut listed = Vec::with_capacity(kept.len());
+    for (message, reason) in kept {
+        // A message that cannot be released comes back by itself, only later.
+        let _ = invocation.retry(|| queue.release(message)).await;
+        listed.push(format!("message {}: {reason}", message.id));
+    }
+    listed
 }
 
 /// As many records as Lambda delivers at once.
@@ -144,13 +160,17 @@ impl Outcome {
     }
 }
 
-async fn deliver<T: Table>(aggregator: &Aggregator<T, Returned>, batch: &Batch, budget: Budget) -> Outcome {
+async fn deliver<T: Table>(
+    aggregator: &Aggregator<T, Returned>,
+    batch: &Batch,
+    invocation: &Invocation,
+) -> Outcome {
     let numbers: Vec<_> = batch
         .records()
         .map(zae_limiter_function::Record::sequence_number)
         .collect();
     let mut report = Report::new(Level::Warn, &[]);
-    let response = aggregator.handle(batch, budget, &mut report).await;
+    let response = aggregator.handle(batch, invocation, &mut report).await;
     let failed: Option<BTreeSet<_>> = response.ok().map(|response| {
         let failures = response.batch_item_failures.into_iter();
         failures.filter_map(|failure| failure.item_identifier).collect()
@@ -180,7 +200,7 @@ async fn deliver<T: Table>(aggregator: &Aggregator<T, Returned>, batch: &Batch, 
 struct Returned(RefCell<BTreeMap<String, String>>);
 
 impl DeadLetters for Returned {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         let number = letter.sequence_number.clone().unwrap_or_default();
         self.0.borrow_mut().insert(number, letter.reason.clone());
         Ok(())

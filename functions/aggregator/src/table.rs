@@ -1,6 +1,6 @@
 //! The table that holds the snapshots.
 
-use zae_limiter_function::CallFailure;
+use zae_limiter_function::CallError;
 
 use crate::{Progress, SnapshotUpdate};
 
@@ -16,11 +16,11 @@ pub enum UpdateOutcome {
 /// The table as the aggregator sees it: it updates snapshots and does nothing else.
 pub trait Table {
     /// Performs the update if its condition holds.
-    fn update(&self, update: &SnapshotUpdate) -> impl Future<Output = Result<UpdateOutcome, CallFailure>>;
+    fn update(&self, update: &SnapshotUpdate) -> impl Future<Output = Result<UpdateOutcome, CallError>>;
 }
 
 impl<T: Table> Table for &T {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         (*self).update(update).await
     }
 }

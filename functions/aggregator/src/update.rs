@@ -1,7 +1,7 @@
 //! The one conditional write that counts a group.
 
 use zae_limiter_schema::keys::{self, Key, attribute};
-use zae_limiter_schema::usage_attribute as usage;
+use zae_limiter_schema::{AttributeValue, usage_attribute as usage};
 
 use crate::rules::Rules;
 use crate::{Digest, Group, Position, Progress};
@@ -34,26 +34,17 @@ pub enum Condition {
     Always,
 }
 
-/// The value of an attribute of a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    /// A string.
-    Text(String),
-    /// A whole number.
-    Number(i128),
-}
-
 /// A write that adds a group to its snapshot and advances the snapshot's progress, both or neither.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SnapshotUpdate {
     /// The snapshot.
     pub key: Key,
     /// When the write may happen.
     pub condition: Condition,
     /// Attributes that are set.
-    pub set: Vec<(String, Value)>,
+    pub set: Vec<(String, AttributeValue)>,
     /// Attributes that are set unless they exist.
-    pub set_if_absent: Vec<(String, Value)>,
+    pub set_if_absent: Vec<(String, AttributeValue)>,
     /// Counters that are increased.
     pub add: Vec<(String, i128)>,
     /// Gaps that the snapshot has to forget with this write, because there are too many.
@@ -76,7 +67,7 @@ impl SnapshotUpdate {
         let progress = advanced.progress;
         let gaps = progress
             .stored_gaps()
-            .map(|gaps| (usage::GAPS.to_owned(), Value::Text(gaps)));
+            .map(|gaps| (usage::GAPS.to_owned(), AttributeValue::S(gaps)));
         // Gaps within the group have to be added to those that an existing snapshot has: it must be read first.
         let unbroken = progress.gaps.as_ref().is_none_or(|gaps| gaps.len() <= 1);
         let condition = match seen {
@@ -127,7 +118,7 @@ fn broken(rules: Rules, group: &Group<'_>, seen: Option<&Progress>) -> Option<Co
     }
 }
 
-fn attributes(group: &Group<'_>, progress: &Progress, retention_days: u32) -> Vec<(String, Value)> {
+fn attributes(group: &Group<'_>, progress: &Progress, retention_days: u32) -> Vec<(String, AttributeValue)> {
     let index = keys::gsi2_usage(group.resource(), group.window, group.entity());
     // From the end of the window, not from now: a snapshot must outlive every delivery of its records, or its totals and
     // its progress would start again in the middle of the window.
@@ -146,8 +137,8 @@ fn attributes(group: &Group<'_>, progress: &Progress, retention_days: u32) -> Ve
         (usage::NEWEST, newest),
     ];
     let texts = texts.into_iter();
-    let texts = texts.filter_map(|(name, text)| Some((name.to_owned(), Value::Text(text?))));
+    let texts = texts.filter_map(|(name, text)| Some((name.to_owned(), AttributeValue::S(text?))));
     texts
-        .chain([(attribute::TTL.to_owned(), Value::Number(expires.into()))])
+        .chain([(attribute::TTL.to_owned(), AttributeValue::N(expires.to_string()))])
         .collect()
 }

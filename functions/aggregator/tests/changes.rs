@@ -5,10 +5,8 @@
 use aws_lambda_events::dynamodb::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{
-    Condition, Entry, Progress, Reading, SnapshotUpdate, UsageDelta, Value, groups,
-};
-use zae_limiter_schema::{EntityId, Resource, Timestamp, WindowKind};
+use zae_limiter_aggregator::{Condition, Entry, Progress, Reading, SnapshotUpdate, UsageDelta, groups};
+use zae_limiter_schema::{AttributeValue, EntityId, Resource, Timestamp, WindowKind};
 
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/limiter/stream/2026-01-31T12:00:00.000";
 /// 2026-01-31T23:59:58Z.
@@ -193,7 +191,7 @@ fn a_snapshot_lives_until_its_window_is_over_and_the_retention_after_it() {
     let update = SnapshotUpdate::whole(&groups[0], 7);
     let ttl = update.set.iter().find(|(name, _)| name == "ttl").unwrap();
     let end = Timestamp::parse("2026-02-08T00:00:00Z").unwrap().seconds();
-    assert_eq!(ttl.1, Value::Number(end.into()));
+    assert_eq!(ttl.1, AttributeValue::N(end.to_string()));
 }
 
 #[test]
@@ -227,8 +225,8 @@ fn set<'u>(update: &'u SnapshotUpdate, name: &str) -> Option<&'u str> {
     let all = update.set.iter().chain(&update.set_if_absent);
     all.filter(|(known, _)| known == name)
         .find_map(|(_, value)| match value {
-            Value::Text(text) => Some(text.as_str()),
-            Value::Number(_) => None,
+            AttributeValue::S(text) => Some(text.as_str()),
+            _ => None,
         })
 }
 
@@ -359,7 +357,7 @@ fn what_is_left_of_a_group_is_written_under_the_progress_that_was_seen() {
     let newest = update.set.iter().find(|(name, _)| name == "_sa").unwrap();
     assert_eq!(
         newest.1,
-        Value::Text((EVENING + 50).to_string()),
+        AttributeValue::S((EVENING + 50).to_string()),
         "never goes back"
     );
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Aggregator, Progress, SnapshotUpdate, Table, UpdateOutcome, metric};
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
 
@@ -37,14 +37,14 @@ fn batch(records: &[Json]) -> Batch {
 /// A table that answers by entity, and remembers what it was asked.
 #[derive(Default)]
 struct Script {
-    answers: BTreeMap<&'static str, Result<UpdateOutcome, CallFailure>>,
+    answers: BTreeMap<&'static str, Result<UpdateOutcome, CallError>>,
     asked: RefCell<Vec<String>>,
     /// Whose snapshot makes it panic.
     panics: Option<&'static str>,
 }
 
 impl Table for Script {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         let entity = update.key.pk.trim_start_matches("ENTITY#");
         self.asked.borrow_mut().push(entity.to_owned());
         assert_ne!(Some(entity), self.panics, "a bug that only {entity} meets");
@@ -62,9 +62,9 @@ struct Letters {
 }
 
 impl DeadLetters for &Letters {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         if self.full {
-            return Err(CallFailure::Denied("the queue is gone".to_owned()));
+            return Err(CallError::Denied("the queue is gone".to_owned()));
         }
         self.kept
             .borrow_mut()
@@ -82,9 +82,9 @@ struct Outcome {
 async fn process(table: Script, letters: &Letters, records: &[Json]) -> Result<Outcome, String> {
     let aggregator = Aggregator::new(table, letters, vec![WindowKind::Daily], 30);
     let mut report = Report::new(Level::Info, &[]);
-    let budget = Budget::of(Duration::from_secs(20));
+    let invocation = Invocation::within(Duration::from_secs(20));
     let response = aggregator
-        .handle(&batch(records), budget, &mut report)
+        .handle(&batch(records), &invocation, &mut report)
         .await
         .map_err(|error| error.to_string())?;
     let failed = response
@@ -99,7 +99,7 @@ async fn process(table: Script, letters: &Letters, records: &[Json]) -> Result<O
     })
 }
 
-fn answering(entity: &'static str, answer: Result<UpdateOutcome, CallFailure>) -> Script {
+fn answering(entity: &'static str, answer: Result<UpdateOutcome, CallError>) -> Script {
     Script {
         answers: [(entity, answer)].into(),
         ..Script::default()
@@ -108,7 +108,7 @@ fn answering(entity: &'static str, answer: Result<UpdateOutcome, CallFailure>) -
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_snapshot_reports_its_first_record_and_the_others_go_on() {
-    let table = answering("b", Err(CallFailure::Transient("slow down".to_owned())));
+    let table = answering("b", Err(CallError::Unavailable("slow down".to_owned())));
     let letters = Letters::default();
     let records = [good(1, "a"), good(2, "b"), good(3, "c"), good(4, "b")];
     let outcome = process(table, &letters, &records).await.unwrap();
@@ -122,7 +122,7 @@ async fn a_throttled_snapshot_reports_its_first_record_and_the_others_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_permission_holds_the_whole_batch_back() {
-    let table = answering("c", Err(CallFailure::Denied("AccessDeniedException".to_owned())));
+    let table = answering("c", Err(CallError::Denied("AccessDeniedException".to_owned())));
     let letters = Letters::default();
     let records: Vec<_> = (1..40)
         .map(|number| good(number, if number == 9 { "c" } else { "a" }))
@@ -179,7 +179,7 @@ async fn a_malformed_record_that_cannot_be_kept_is_reported_as_failed() {
 async fn a_snapshot_that_can_never_take_its_update_makes_dead_letters_of_its_records_only() {
     let letters = Letters::default();
     for answer in [
-        Err(CallFailure::Rejected("ValidationException".to_owned())),
+        Err(CallError::Invalid("ValidationException".to_owned())),
         Ok(UpdateOutcome::Refused(None)),
     ] {
         letters.kept.borrow_mut().clear();

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
 use zae_limiter_testing::{MiniStack, peer_output};
@@ -28,8 +28,8 @@ fn create_table() {
 struct Nobody;
 
 impl DeadLetters for Nobody {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
-        Err(CallFailure::Denied(letter.reason.clone()))
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
+        Err(CallError::Denied(letter.reason.clone()))
     }
 }
 
@@ -82,8 +82,8 @@ async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     ]});
     let batch: Batch = serde_json::from_value(records).unwrap();
     let mut report = Report::new(Level::Info, &[]);
-    let budget = Budget::of(Duration::from_secs(20));
-    let answer = aggregator.handle(&batch, budget, &mut report).await.unwrap();
+    let invocation = Invocation::within(Duration::from_secs(20));
+    let answer = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
     assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer_usage.py");

@@ -2,9 +2,8 @@
 
 use serde_dynamo::AttributeValue;
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function,
-    InvalidSetting, Level, Queue, Record, Report, Unreportable, pass_over, processing, reading, retrying,
-    sdk_config, spread,
+    Batch, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function, InvalidSetting, Invocation,
+    Level, Queue, Record, Remedy, Report, Unreportable, pass_over, processing, reading, sdk_config, spread,
 };
 use zae_limiter_schema::keys::{attribute, prefix};
 
@@ -77,7 +76,7 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
     async fn handle(
         &self,
         batch: &Batch,
-        budget: Budget,
+        invocation: &Invocation,
         report: &mut Report,
     ) -> Result<DynamoDbEventResponse, Unreportable> {
         report.count(metric::RECORDS, batch.len() as u64);
@@ -93,29 +92,31 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
         }
 
         let mut failures = Failures::default();
-        let jobs = objects.iter().map(|(index, object)| {
-            let budget = &budget;
-            async move {
-                let put = processing(retrying(budget, || self.store.put(object))).await;
-                (*index, object, put)
-            }
+        let jobs = objects.iter().map(|(index, object)| async move {
+            let put = processing(invocation.retry(|| self.store.put(object))).await;
+            (*index, object, put)
         });
         spread(jobs, |(index, object, put)| {
             match put {
                 Ok(()) => report.count(metric::OBJECTS, 1),
-                Err(CallFailure::Rejected(reason)) => letters.push((index, reason)),
-                Err(failure @ CallFailure::Transient(_)) => {
-                    failures.add(index);
-                    report.note(
-                        Level::Warn,
-                        format!("{} is not archived yet: {failure}", object.key),
-                    );
-                }
-                Err(failure @ CallFailure::Denied(_)) => {
-                    failures.add_all();
-                    report.note(Level::Error, format!("nothing can be archived: {failure}"));
-                    return false;
-                }
+                Err(error) => match Remedy::of(&error) {
+                    Remedy::DeadLetter => letters.push((index, error.to_string())),
+                    Remedy::Redelivery => {
+                        failures.add(index);
+                        report.note(
+                            Level::Warn,
+                            format!("{} is not archived yet: {error}", object.key),
+                        );
+                    }
+                    Remedy::Repair => {
+                        failures.add_all();
+                        report.note(
+                            Level::Error,
+                            format!("nothing can be archived until this is fixed: {error}"),
+                        );
+                        return false;
+                    }
+                },
             }
             true
         })
@@ -125,7 +126,7 @@ impl<S: Store, D: DeadLetters> Function for Archiver<S, D> {
             letters,
             "archiver",
             &self.dead_letters,
-            &budget,
+            invocation,
             &mut failures,
             report,
         )

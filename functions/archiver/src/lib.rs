@@ -15,4 +15,4 @@ pub use object::{Malformed, Object};
 pub use settings::Settings;
 pub use store::{S3, Store};
 
-pub use zae_limiter_function::CallFailure;
+pub use zae_limiter_function::{CallError, Remedy};

@@ -2,14 +2,14 @@
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
-use zae_limiter_function::CallFailure;
+use zae_limiter_function::CallError;
 
 use crate::Object;
 
 /// The archive as the archiver sees it: it writes objects and does nothing else.
 pub trait Store {
     /// Writes the object, replacing one with the same key.
-    fn put(&self, object: &Object) -> impl Future<Output = Result<(), CallFailure>>;
+    fn put(&self, object: &Object) -> impl Future<Output = Result<(), CallError>>;
 }
 
 /// A bucket in S3.
@@ -30,7 +30,7 @@ impl S3 {
 }
 
 impl Store for S3 {
-    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+    async fn put(&self, object: &Object) -> Result<(), CallError> {
         self.client
             .put_object()
             .bucket(&self.bucket)
@@ -41,6 +41,6 @@ impl Store for S3 {
             .send()
             .await
             .map(drop)
-            .map_err(|error| CallFailure::of(&error))
+            .map_err(|error| CallError::from(&error))
     }
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use zae_limiter_archiver::{Archiver, CallFailure, Object, Store, metric};
-use zae_limiter_function::{Batch, Budget, DeadLetter, DeadLetters, Function as _, Level, Report};
+use zae_limiter_archiver::{Archiver, CallError, Object, Store, metric};
+use zae_limiter_function::{Batch, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report};
 
 /// An id whose last digit is the event's number.
 fn id(number: u64) -> String {
@@ -30,7 +30,7 @@ fn record(number: u64) -> Value {
 /// What the store does with the event of a number.
 #[derive(Clone)]
 enum Mood {
-    Fails(CallFailure),
+    Fails(CallError),
     Panics,
 }
 
@@ -52,7 +52,7 @@ impl Script {
 }
 
 impl Store for &Script {
-    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+    async fn put(&self, object: &Object) -> Result<(), CallError> {
         let number = object.key.trim_end_matches(".jsonl.gz").chars().last();
         let number = u64::from(number.and_then(|digit| digit.to_digit(10)).unwrap());
         match self.moods.get(&number) {
@@ -67,7 +67,7 @@ impl Store for &Script {
 }
 
 impl DeadLetters for &Script {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         assert!(!self.full, "the queue's client has a bug");
         let letter = serde_json::from_str(&letter.to_message()).unwrap();
         self.kept.borrow_mut().push(letter);
@@ -78,9 +78,9 @@ impl DeadLetters for &Script {
 async fn process(script: &Script, records: &[Value]) -> (Vec<String>, Report) {
     let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
     let mut report = Report::new(Level::Info, &[]);
-    let budget = Budget::of(Duration::from_secs(20));
+    let invocation = Invocation::within(Duration::from_secs(20));
     let answer = Archiver::new(script, script)
-        .handle(&batch, budget, &mut report)
+        .handle(&batch, &invocation, &mut report)
         .await
         .unwrap();
     let failed = answer.batch_item_failures.into_iter();
@@ -120,7 +120,7 @@ async fn a_panic_while_a_letter_is_sent_brings_its_record_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_put_is_reported_for_its_record_alone() {
-    let script = Script::with(2, Mood::Fails(CallFailure::Transient("SlowDown".to_owned())));
+    let script = Script::with(2, Mood::Fails(CallError::Unavailable("SlowDown".to_owned())));
     let (failed, report) = process(&script, &[record(1), record(2), record(3)]).await;
     assert_eq!(failed, ["2"]);
     assert_eq!(
@@ -132,7 +132,7 @@ async fn a_failed_put_is_reported_for_its_record_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_bucket_or_permission_holds_the_whole_batch_back() {
-    let script = Script::with(3, Mood::Fails(CallFailure::Denied("NoSuchBucket".to_owned())));
+    let script = Script::with(3, Mood::Fails(CallError::Denied("NoSuchBucket".to_owned())));
     let (failed, _) = process(&script, &[record(1), record(2), record(3)]).await;
     assert_eq!(failed, ["1"]);
     assert!(

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use zae_limiter_archiver::{Archiver, Object, Store};
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
 use zae_limiter_schema::AuditEvent;
 use zae_limiter_testing::stream::{
@@ -28,7 +28,7 @@ struct Unreliable {
 }
 
 impl Unreliable {
-    async fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), CallFailure> {
+    async fn keep(&self, name: &str, bytes: &[u8]) -> Result<(), CallError> {
         tokio::task::yield_now().await;
         let fault = self.chaos.fault(name);
         if matches!(
@@ -47,19 +47,19 @@ impl Unreliable {
                 self.crash.notify_one();
                 std::future::pending().await
             }
-            _ => Err(CallFailure::Transient("no answer".to_owned())),
+            _ => Err(CallError::Unavailable("no answer".to_owned())),
         }
     }
 }
 
 impl Store for Unreliable {
-    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+    async fn put(&self, object: &Object) -> Result<(), CallError> {
         self.keep(&object.key, &object.body).await
     }
 }
 
 impl DeadLetters for Unreliable {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         self.keep(&letter.to_message(), &[]).await
     }
 }
@@ -74,11 +74,11 @@ impl Invoke for InProcess {
         self.cloud.chaos.begin_invocation();
         let batch: Batch = serde_json::from_str(event).unwrap();
         let mut report = Report::new(Level::Info, &[]);
-        let budget = Budget::of(Duration::from_secs(10));
+        let invocation = Invocation::within(Duration::from_secs(10));
         let answer = tokio::select! {
             biased;
             () = self.cloud.crash.notified() => return Err(Failed("killed".to_owned())),
-            answer = self.archiver.handle(&batch, budget, &mut report) => answer,
+            answer = self.archiver.handle(&batch, &invocation, &mut report) => answer,
         };
         Ok(serde_json::to_string(&answer.unwrap()).unwrap())
     }

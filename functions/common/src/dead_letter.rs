@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    Batch, Budget, CallFailure, Failures, Level, Record, Report, metric, processing, retrying, spread,
-};
+use crate::{Batch, CallError, Failures, Invocation, Level, Record, Report, metric, processing, spread};
 
 /// A record that could not be processed, and why.
 #[derive(Debug, Clone, Serialize)]
@@ -62,7 +60,7 @@ fn json(letter: &DeadLetter<'_>) -> String {
 /// Where dead letters go.
 pub trait DeadLetters {
     /// Keeps a dead letter. Returns once it is durable.
-    fn send(&self, letter: &DeadLetter<'_>) -> impl Future<Output = Result<(), CallFailure>>;
+    fn send(&self, letter: &DeadLetter<'_>) -> impl Future<Output = Result<(), CallError>>;
 }
 
 /// Makes dead letters of records that cannot be processed, given by their index in the batch. A record whose dead letter
@@ -72,14 +70,14 @@ pub async fn pass_over<D: DeadLetters>(
     reasons: Vec<(usize, String)>,
     function: &'static str,
     dead_letters: &D,
-    budget: &Budget,
+    invocation: &Invocation,
     failures: &mut Failures,
     report: &mut Report,
 ) {
     let jobs = reasons.into_iter().filter_map(|(index, reason)| {
         let letter = DeadLetter::new(function, batch.record(index)?, reason);
         Some(async move {
-            let sent = processing(retrying(budget, || dead_letters.send(&letter))).await;
+            let sent = processing(invocation.retry(|| dead_letters.send(&letter))).await;
             (index, letter, sent)
         })
     });
@@ -96,11 +94,11 @@ pub async fn pass_over<D: DeadLetters>(
                     format!("record {number} is now a dead letter: {}", letter.reason),
                 );
             }
-            Err(failure) => {
+            Err(error) => {
                 failures.add(index);
                 report.note(
                     Level::Error,
-                    format!("record {number} could not be dead-lettered: {failure}"),
+                    format!("record {number} could not be dead-lettered: {error}"),
                 );
             }
         }
@@ -140,10 +138,13 @@ pub struct DeadLetterMessage {
 /// Where dead letters are read again.
 pub trait DeadLetterSource {
     /// Some messages, which nobody else receives for [`Queue::INVISIBLE`]; none if there are no more.
-    fn receive(&self) -> impl Future<Output = Result<Vec<DeadLetterMessage>, CallFailure>>;
+    fn receive(&self) -> impl Future<Output = Result<Vec<DeadLetterMessage>, CallError>>;
+
+    /// Lets others receive a message again, at once.
+    fn release(&self, message: &DeadLetterMessage) -> impl Future<Output = Result<(), CallError>>;
 
     /// Deletes a message.
-    fn delete(&self, message: &DeadLetterMessage) -> impl Future<Output = Result<(), CallFailure>>;
+    fn delete(&self, message: &DeadLetterMessage) -> impl Future<Output = Result<(), CallError>>;
 }
 
 impl Queue {
@@ -152,7 +153,7 @@ impl Queue {
 }
 
 impl DeadLetterSource for Queue {
-    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallFailure> {
+    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallError> {
         let received = self
             .client
             .receive_message()
@@ -163,7 +164,7 @@ impl DeadLetterSource for Queue {
             .visibility_timeout(i32::try_from(Self::INVISIBLE.as_secs()).unwrap_or(i32::MAX))
             .send()
             .await
-            .map_err(|error| CallFailure::of(&error))?;
+            .map_err(|error| CallError::from(&error))?;
         let messages = received.messages.unwrap_or_default().into_iter();
         Ok(messages
             .map(|message| DeadLetterMessage {
@@ -174,7 +175,19 @@ impl DeadLetterSource for Queue {
             .collect())
     }
 
-    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallFailure> {
+    async fn release(&self, message: &DeadLetterMessage) -> Result<(), CallError> {
+        self.client
+            .change_message_visibility()
+            .queue_url(&self.url)
+            .receipt_handle(&message.receipt)
+            .visibility_timeout(0)
+            .send()
+            .await
+            .map(drop)
+            .map_err(|error| CallError::from(&error))
+    }
+
+    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallError> {
         self.client
             .delete_message()
             .queue_url(&self.url)
@@ -182,12 +195,12 @@ impl DeadLetterSource for Queue {
             .send()
             .await
             .map(drop)
-            .map_err(|error| CallFailure::of(&error))
+            .map_err(|error| CallError::from(&error))
     }
 }
 
 impl DeadLetters for Queue {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         self.client
             .send_message()
             .queue_url(&self.url)
@@ -195,7 +208,7 @@ impl DeadLetters for Queue {
             .send()
             .await
             .map(drop)
-            .map_err(|error| CallFailure::of(&error))
+            .map_err(|error| CallError::from(&error))
     }
 }
 

@@ -3,8 +3,8 @@
 //! | To find | Look in |
 //! |---|---|
 //! | records as Lambda delivers them, each readable on its own | [`Batch`], [`Record`] |
-//! | the time left of an invocation, and retries within it | [`Budget`], [`retrying`] |
-//! | what a failed call means for the batch | [`CallFailure`] |
+//! | the time of an invocation, and retries within it | [`Invocation`] |
+//! | what a failed call means for its records | [`CallError`], [`Remedy`] |
 //! | records that cannot be processed | [`DeadLetter`], [`DeadLetters`], [`DeadLetterSource`], [`Queue`] |
 //! | panics, each the failure of one record | [`reading`], [`processing`] |
 //! | which records Lambda delivers again | [`Failures`] |
@@ -14,27 +14,28 @@
 
 mod aws;
 mod batch;
-mod budget;
-mod call;
 mod dead_letter;
 mod environment;
 mod failures;
+mod invocation;
 mod panics;
+mod remedy;
 mod report;
 mod run;
 mod spread;
 
 pub use aws::sdk_config;
 pub use batch::{Batch, Record};
-pub use budget::Budget;
-pub use call::{CallFailure, retrying};
 pub use dead_letter::{DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Queue, pass_over};
 pub use environment::{Environment, InvalidSetting};
 pub use failures::{Failures, Unreportable};
+pub use invocation::Invocation;
 pub use panics::{processing, reading};
+pub use remedy::Remedy;
 pub use report::{Level, Note, Report, metric};
 pub use run::{Function, run};
 pub use spread::{MAX_CONCURRENT, spread};
 
 pub use aws_lambda_events::dynamodb::EventRecord;
 pub use aws_lambda_events::streams::DynamoDbEventResponse;
+pub use zae_limiter_dynamo::CallError;

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use futures::FutureExt;
 
-use crate::CallFailure;
+use crate::CallError;
 
 /// Reads a record. A panic means that it cannot be read.
 pub fn reading<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
@@ -18,10 +18,10 @@ pub fn reading<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String>
 }
 
 /// Processes what was read. A panic means that it cannot be processed.
-pub async fn processing<T>(work: impl Future<Output = Result<T, CallFailure>>) -> Result<T, CallFailure> {
+pub async fn processing<T>(work: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.unwrap_or_else(|panic| {
-        Err(CallFailure::Rejected(format!(
+        Err(CallError::Invalid(format!(
             "processing it panicked: {}",
             message(panic.as_ref())
         )))
@@ -52,7 +52,7 @@ mod tests {
         let failed: Result<(), _> = processing(async { panic!("plain") }).await;
         assert_eq!(
             failed,
-            Err(CallFailure::Rejected("processing it panicked: plain".to_owned()))
+            Err(CallError::Invalid("processing it panicked: plain".to_owned()))
         );
         let silent: Result<(), _> = processing(async { std::panic::panic_any(7) }).await;
         assert!(silent.is_err());

@@ -10,19 +10,21 @@ use serde_json::json;
 use zae_limiter_schema::Timestamp;
 
 use crate::report::millis;
-use crate::{Batch, Budget, DynamoDbEventResponse, Environment, InvalidSetting, Level, Report, Unreportable};
+use crate::{
+    Batch, DynamoDbEventResponse, Environment, InvalidSetting, Invocation, Level, Report, Unreportable,
+};
 
 /// A function that reads a DynamoDB stream.
 pub trait Function {
     /// The metrics it always reports.
     const METRICS: &'static [&'static str];
 
-    /// Processes a batch within the budget. The response names the records that failed; a failed record without a
-    /// sequence number fails the invocation.
+    /// Processes a batch in the time of the invocation. The response names the records that failed; a failed record
+    /// without a sequence number fails the invocation.
     fn handle(
         &self,
         batch: &Batch,
-        budget: Budget,
+        invocation: &Invocation,
         report: &mut Report,
     ) -> impl Future<Output = Result<DynamoDbEventResponse, Unreportable>>;
 }
@@ -73,7 +75,7 @@ async fn invoke<F: Function>(
     let started = Instant::now();
     let mut report = Report::new(level, F::METRICS);
     let response = function
-        .handle(batch, Budget::until(context.deadline()), &mut report)
+        .handle(batch, &Invocation::until(context.deadline()), &mut report)
         .await;
     if let Err(error) = &response {
         report.note(Level::Error, error.to_string());

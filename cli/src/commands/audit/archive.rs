@@ -16,7 +16,7 @@ use clap::Args;
 use futures::{StreamExt, stream};
 use zae_limiter::stack::{Stack, StackOptions};
 use zae_limiter::{StackName, Timestamp};
-use zae_limiter_archiver::{CallFailure, Object, S3, Store};
+use zae_limiter_archiver::{Object, Remedy, S3, Store};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;
@@ -144,20 +144,22 @@ async fn put(
                 summary.put(&object);
                 progress.show(summary);
             }
-            Err(CallFailure::Rejected(reason)) => summary.leave_out(key, reason),
-            Err(CallFailure::Denied(problem)) => {
-                return Err(Error::ArchiveDenied {
-                    bucket: summary.bucket.clone(),
-                    problem,
-                });
-            }
-            Err(CallFailure::Transient(problem)) => {
-                return Err(Error::ArchiveUnavailable {
-                    bucket: summary.bucket.clone(),
-                    archived: summary.archived,
-                    problem,
-                });
-            }
+            Err(error) => match Remedy::of(&error) {
+                Remedy::DeadLetter => summary.leave_out(key, error.to_string()),
+                Remedy::Repair => {
+                    return Err(Error::ArchiveDenied {
+                        bucket: summary.bucket.clone(),
+                        problem: error.to_string(),
+                    });
+                }
+                Remedy::Redelivery => {
+                    return Err(Error::ArchiveUnavailable {
+                        bucket: summary.bucket.clone(),
+                        archived: summary.archived,
+                        problem: error.to_string(),
+                    });
+                }
+            },
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use serde::Serialize;
 use zae_limiter::StackName;
 use zae_limiter::stack::{Stack, StackOptions};
 use zae_limiter_aggregator::{DynamoDb, Redriven, Settings};
-use zae_limiter_function::{Budget, CallFailure, Environment, Queue};
+use zae_limiter_function::{CallError, Environment, Invocation, Queue};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
@@ -64,8 +64,8 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
     let settings = deployed_settings(&function, &aws).await?;
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), settings.table.clone());
     let queue = Queue::new(aws_sdk_sqs::Client::new(&aws), settings.dead_letters.clone());
-    let budget = Budget::of(Duration::from_secs(arguments.timeout.into()));
-    let redriven = zae_limiter_aggregator::redrive(&table, &queue, &settings, budget).await;
+    let time = Invocation::within(Duration::from_secs(arguments.timeout.into()));
+    let redriven = zae_limiter_aggregator::redrive(&table, &queue, &settings, &time).await;
     let redriven = redriven.map_err(|failure| Error::Redrive {
         queue: settings.dead_letters.clone(),
         failure,
@@ -101,7 +101,13 @@ async fn deployed_settings(function: &str, aws: &SdkConfig) -> Result<Settings> 
         .function_name(function)
         .send()
         .await
-        .map_err(|error| failed(CallFailure::of(&error).to_string()))?;
+        .map_err(|error| {
+            failed(match CallError::from(&error) {
+                // Lambda's code for it is the same as that of DynamoDB for tables.
+                CallError::TableMissing => "it does not exist".to_owned(),
+                other => other.to_string(),
+            })
+        })?;
     let variables = configuration
         .environment
         .and_then(|environment| environment.variables);

@@ -3,22 +3,22 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use zae_limiter_function::CallFailure;
+use zae_limiter_function::CallError;
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, UsageSnapshot};
 
 use super::Backend;
-use crate::{Condition, Progress, SnapshotUpdate, UpdateOutcome, Value};
+use crate::{Condition, Progress, SnapshotUpdate, UpdateOutcome};
 
 #[derive(Default)]
-pub(crate) struct Memory(RefCell<BTreeMap<Key, HashMap<String, Value>>>);
+pub(crate) struct Memory(RefCell<BTreeMap<Key, HashMap<String, AttributeValue>>>);
 
 impl Backend for Memory {
-    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         let mut rows = self.0.borrow_mut();
         let text = |name: &str| match rows.get(&update.key)?.get(name)? {
-            Value::Text(text) => Some(text.as_str()),
-            Value::Number(_) => None,
+            AttributeValue::S(text) => Some(text.as_str()),
+            _ => None,
         };
         let counted = text("_sq");
         let holds = match &update.condition {
@@ -42,25 +42,21 @@ impl Backend for Memory {
         }
         for (name, amount) in &update.add {
             let before = match row.get(name) {
-                Some(Value::Number(number)) => *number,
-                Some(Value::Text(_)) => return Err(CallFailure::Rejected("not a number".to_owned())),
+                Some(AttributeValue::N(number)) => number.parse::<i128>().unwrap(),
+                Some(_) => return Err(CallError::Invalid("not a number".to_owned())),
                 None => 0,
             };
-            row.insert(name.clone(), Value::Number(before + amount));
+            row.insert(name.clone(), AttributeValue::N((before + amount).to_string()));
         }
         Ok(UpdateOutcome::Applied)
     }
 
     fn snapshots(&self) -> Vec<UsageSnapshot> {
         let rows = self.0.borrow();
-        let item = |(key, row): (&Key, &HashMap<String, Value>)| {
-            let convert = |value: &Value| match value {
-                Value::Text(text) => AttributeValue::S(text.clone()),
-                Value::Number(number) => AttributeValue::N(number.to_string()),
-            };
+        let item = |(key, row): (&Key, &HashMap<String, AttributeValue>)| {
             let keys = [("PK", &key.pk), ("SK", &key.sk)];
             let keys = keys.map(|(name, text)| (name.to_owned(), AttributeValue::S(text.clone())));
-            let attributes = row.iter().map(|(name, value)| (name.clone(), convert(value)));
+            let attributes = row.iter().map(|(name, value)| (name.clone(), value.clone()));
             let item: HashMap<_, _> = attributes.chain(keys).collect();
             UsageSnapshot::from_item(&Item::from(item)).unwrap()
         };

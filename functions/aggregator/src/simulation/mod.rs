@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use zae_limiter_function::{
-    Batch, Budget, CallFailure, DeadLetter, DeadLetters, Function as _, Level, Report,
+    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
 use zae_limiter_testing::stream::{Chaos, Failed, Invoke, Ledger, Mapping, Options, ServiceFault, Workload};
@@ -72,11 +72,11 @@ impl<B: Backend> Invoke for InProcess<B> {
         let batch: Batch = serde_json::from_str(event).map_err(|error| Failed(error.to_string()))?;
         let seconds = [4, 10, 60][self.chaos.below(3)];
         let mut report = self.report.borrow().clone();
-        let budget = Budget::of(Duration::from_secs(seconds));
+        let invocation = Invocation::within(Duration::from_secs(seconds));
         let answer = tokio::select! {
             biased;
             () = self.crash.notified() => return Err(Failed("the process was killed".to_owned())),
-            answer = self.aggregator.handle(&batch, budget, &mut report) => answer,
+            answer = self.aggregator.handle(&batch, &invocation, &mut report) => answer,
             () = tokio::time::sleep(Duration::from_secs(seconds)) => return Err(Failed("timed out".to_owned())),
         };
         self.report.replace(report);
@@ -94,7 +94,7 @@ struct Letters {
 }
 
 impl DeadLetters for Letters {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallFailure> {
+    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         let message = letter.to_message();
         let fault = self.chaos.fault(&message);
         if matches!(
@@ -109,7 +109,7 @@ impl DeadLetters for Letters {
                 self.crash.notify_one();
                 std::future::pending().await
             }
-            _ => Err(CallFailure::Transient("no answer".to_owned())),
+            _ => Err(CallError::Unavailable("no answer".to_owned())),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use zae_limiter_function::{Budget, CallFailure, DeadLetterMessage, DeadLetterSource};
+use zae_limiter_function::{CallError, DeadLetterMessage, DeadLetterSource, Invocation};
 use zae_limiter_testing::stream::{Chaos, Mapping, Options, bucket_changes};
 
 use super::{Backend, InProcess, Memory};
@@ -33,7 +33,7 @@ impl Queue {
 }
 
 impl DeadLetterSource for Queue {
-    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallFailure> {
+    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallError> {
         if self.received.replace(true) {
             self.received.replace(false);
             return Ok(vec![]);
@@ -49,7 +49,11 @@ impl DeadLetterSource for Queue {
             .collect())
     }
 
-    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallFailure> {
+    async fn release(&self, _: &DeadLetterMessage) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallError> {
         if self.random.borrow_mut().u8(..20) == 0 {
             // The message stays, and comes again with the next redrive.
             return Ok(());
@@ -72,8 +76,9 @@ fn settings() -> Settings {
 
 impl<B: Backend> InProcess<B> {
     async fn redrive(&self, queue: &Queue) -> Redriven {
-        let budget = Budget::of(Duration::from_mins(10));
-        redrive(self.table(), queue, &settings(), budget).await.unwrap()
+        let invocation = Invocation::within(Duration::from_mins(10));
+        let redriven = redrive(self.table(), queue, &settings(), &invocation).await;
+        redriven.unwrap()
     }
 }
 

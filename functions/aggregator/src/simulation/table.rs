@@ -4,18 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use dynoxide::actions::update_item::UpdateItemRequest;
 use dynoxide::{AttributeValue, DynoxideError};
 use tokio::sync::Notify;
-use zae_limiter_function::CallFailure;
+use zae_limiter_dynamo::Update;
+use zae_limiter_function::CallError;
 use zae_limiter_schema::UsageSnapshot;
 use zae_limiter_testing::stream::{Chaos, Database, ServiceFault};
 
-use crate::{Expression, Progress, SnapshotUpdate, Table, UpdateOutcome, Value};
+use crate::{Progress, SnapshotUpdate, Table, UpdateOutcome};
 
 /// Something that performs updates.
 pub(crate) trait Backend {
-    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure>;
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError>;
     fn snapshots(&self) -> Vec<UsageSnapshot>;
 }
 
@@ -58,18 +60,18 @@ impl<B: Backend> Unreliable<B> {
 }
 
 impl<B: Backend> Table for Unreliable<B> {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         self.calls.set(self.calls.get() + 1);
         self.arrive(self.calls.get());
         // Others get their turn, so that calls of one batch and of two invocations interleave.
         for _ in 0..self.chaos.below(3) {
             tokio::task::yield_now().await;
         }
-        let lost = Err(CallFailure::Transient("no answer".to_owned()));
+        let lost = Err(CallError::Unavailable("no answer".to_owned()));
         match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
             ServiceFault::None => self.backend.update(update),
-            ServiceFault::Refused => Err(CallFailure::Transient("slow down".to_owned())),
-            ServiceFault::Rejected => Err(CallFailure::Rejected("FutureException".to_owned())),
+            ServiceFault::Refused => Err(CallError::Unavailable("slow down".to_owned())),
+            ServiceFault::Rejected => Err(CallError::Refused("FutureException".to_owned())),
             ServiceFault::LostAnswer => self.backend.update(update).and(lost),
             ServiceFault::Late => {
                 let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
@@ -88,29 +90,25 @@ impl<B: Backend> Table for Unreliable<B> {
 pub(crate) struct Dynoxide(pub(crate) Database);
 
 impl Backend for Dynoxide {
-    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallFailure> {
-        let expression = Expression::from(update);
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
+        let parts = Update::from(update).into_parts();
         let s = |text: &str| AttributeValue::S(text.to_owned());
-        let value = |value: Value| match value {
-            Value::Text(text) => AttributeValue::S(text),
-            Value::Number(number) => AttributeValue::N(number.to_string()),
+        let value = |value: SdkValue| match value {
+            SdkValue::S(text) => AttributeValue::S(text),
+            SdkValue::N(number) => AttributeValue::N(number),
+            other => unreachable!("no snapshot has {other:?}"),
         };
+        let values = parts.values.unwrap_or_default().into_iter();
         let request = UpdateItemRequest {
             table_name: Database::TABLE.to_owned(),
             key: HashMap::from([
                 ("PK".to_owned(), s(&update.key.pk)),
                 ("SK".to_owned(), s(&update.key.sk)),
             ]),
-            update_expression: Some(expression.update),
-            condition_expression: Some(expression.condition),
-            expression_attribute_names: Some(expression.names.into_iter().collect()),
-            expression_attribute_values: Some(
-                expression
-                    .values
-                    .into_iter()
-                    .map(|(name, v)| (name, value(v)))
-                    .collect(),
-            ),
+            update_expression: Some(parts.update),
+            condition_expression: parts.condition,
+            expression_attribute_names: parts.names,
+            expression_attribute_values: Some(values.map(|(name, v)| (name, value(v))).collect()),
             return_values_on_condition_check_failure: Some("ALL_OLD".to_owned()),
             ..UpdateItemRequest::default()
         };
@@ -123,7 +121,7 @@ impl Backend for Dynoxide {
                 };
                 Ok(UpdateOutcome::Refused(Progress::from_attributes(text)))
             }
-            Err(error) => Err(CallFailure::Rejected(error.to_string())),
+            Err(error) => Err(CallError::Invalid(error.to_string())),
         }
     }
 

@@ -159,9 +159,10 @@ async fn bounded_retries_are_caught() {
 #[test]
 fn the_model_of_the_table_does_what_dynamodb_does() {
     use proptest::prelude::*;
+    use zae_limiter_schema::AttributeValue;
     use zae_limiter_schema::keys::Key;
 
-    use crate::{Condition, Digest, Position, SnapshotUpdate, Value};
+    use crate::{Condition, Digest, Position, SnapshotUpdate};
 
     let position = || (0u8..6).prop_map(|n| Position::stored(&format!("2026/{n}")));
     let link = || (0u8..2).prop_map(|n| n.to_string());
@@ -178,7 +179,7 @@ fn the_model_of_the_table_does_what_dynamodb_does() {
     ];
     let update = (condition, position(), link(), 0u8..2, -9i128..9);
     let update = update.prop_map(|(condition, next, link, row, amount)| {
-        let text = |text: &str| Value::Text(text.to_owned());
+        let text = |text: &str| AttributeValue::S(text.to_owned());
         SnapshotUpdate {
             key: Key {
                 pk: "ENTITY#e".to_owned(),
@@ -193,7 +194,7 @@ fn the_model_of_the_table_does_what_dynamodb_does() {
                 ("_sq", text(next.as_str())),
                 ("_ln", text(&link)),
                 ("_sa", text("17")),
-                ("ttl", Value::Number(5)),
+                ("ttl", AttributeValue::N("5".to_owned())),
             ]
             .map(|(name, value)| (name.to_owned(), value))
             .to_vec(),

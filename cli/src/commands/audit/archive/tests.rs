@@ -3,20 +3,22 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
+use zae_limiter_archiver::CallError;
+
 use super::*;
 use crate::output::{Color, Format, Paint, Terminal, View, Zone};
 
 /// A bucket with bucketed failures by event number.
 #[derive(Default)]
 struct ScriptedBucket {
-    failures: BTreeMap<usize, CallFailure>,
+    failures: BTreeMap<usize, CallError>,
     kept: RefCell<Vec<String>>,
     running: Cell<usize>,
     max_running: Cell<usize>,
 }
 
 impl ScriptedBucket {
-    fn failing(number: usize, failure: CallFailure) -> Self {
+    fn failing(number: usize, failure: CallError) -> Self {
         Self {
             failures: [(number, failure)].into(),
             ..Self::default()
@@ -25,7 +27,7 @@ impl ScriptedBucket {
 }
 
 impl Store for ScriptedBucket {
-    async fn put(&self, object: &Object) -> Result<(), CallFailure> {
+    async fn put(&self, object: &Object) -> Result<(), CallError> {
         self.running.set(self.running.get() + 1);
         self.max_running
             .set(self.max_running.get().max(self.running.get()));
@@ -89,7 +91,7 @@ async fn uploads_respect_the_concurrency_and_all_are_made() {
 
 #[tokio::test]
 async fn a_rejected_event_is_left_out_and_the_others_are_archived() {
-    let bucket = ScriptedBucket::failing(3, CallFailure::Rejected("KeyTooLongError".to_owned()));
+    let bucket = ScriptedBucket::failing(3, CallError::Invalid("KeyTooLongError".to_owned()));
     let (done, summary) = put_all(&bucket, 10, 4).await;
     done.unwrap();
     assert_eq!((summary.archived, summary.left_out), (9, 1));
@@ -97,13 +99,13 @@ async fn a_rejected_event_is_left_out_and_the_others_are_archived() {
 
 #[tokio::test]
 async fn a_denied_or_unavailable_bucket_fails_with_the_next_step() {
-    let bucket = ScriptedBucket::failing(3, CallFailure::Denied("NoSuchBucket".to_owned()));
+    let bucket = ScriptedBucket::failing(3, CallError::Denied("NoSuchBucket".to_owned()));
     let (done, _) = put_all(&bucket, 10, 1).await;
     let error = done.unwrap_err();
     assert_eq!((error.exit(), error.kind()), (Exit::Error, "denied"));
     assert!(error.to_string().contains("bucket/audit/*"), "{error}");
 
-    let bucket = ScriptedBucket::failing(3, CallFailure::Transient("SlowDown".to_owned()));
+    let bucket = ScriptedBucket::failing(3, CallError::Unavailable("SlowDown".to_owned()));
     let (done, _) = put_all(&bucket, 10, 1).await;
     let error = done.unwrap_err();
     assert_eq!((error.exit(), error.kind()), (Exit::Unavailable, "unavailable"));
