@@ -170,11 +170,12 @@ pub enum Error {
         most: usize,
     },
 
-    /// Other writers changed the same item before every attempt of this call. Nothing was written. Counts as
+    /// Other writers changed the same item before every attempt of this call, or changed the same field of an entity to
+    /// another value. Nothing was written. Counts as
     /// [unavailable](Error::is_unavailable).
-    #[error("other writers kept changing {what} before every attempt; try again later")]
+    #[error("other writers changed {what} at the same time; try again later")]
     Contended {
-        /// The item, such as a bucket or an entity.
+        /// The item, such as a bucket or an entity, or the field of an entity.
         what: String,
     },
 

@@ -39,6 +39,21 @@ impl Ulid {
             .map(Self)
     }
 
+    /// The id that sorts right after this one; `None` after the last.
+    ///
+    /// ```
+    /// use zae_limiter_schema::{Timestamp, Ulid};
+    ///
+    /// let id = Ulid::new(Timestamp::from_millis(1_000), u128::MAX);
+    /// assert_eq!(id.successor(), Some(Ulid::new(Timestamp::from_millis(1_001), 0)));
+    /// ```
+    pub const fn successor(self) -> Option<Self> {
+        match self.0.checked_add(1) {
+            Some(next) => Some(Self(next)),
+            None => None,
+        }
+    }
+
     /// When it was made.
     pub const fn moment(self) -> Timestamp {
         Timestamp::from_millis((self.0 >> Self::CHANCE_BITS) as i64)

@@ -110,6 +110,7 @@ fn everything_else_goes_to_nobody() {
         cascade: false,
         metadata: BTreeMap::new(),
         created_at: Timestamp::from_seconds(0),
+        version: 1,
         unknown: BTreeMap::new(),
     };
     let version = VersionRecord::current(Timestamp::from_seconds(0), "client:0.1.0");

@@ -113,11 +113,14 @@ struct UpdateArguments {
     /// Charge only this entity
     #[arg(long, conflicts_with = "cascade")]
     no_cascade: bool,
-    /// Metadata entry (repeatable); the given entries replace all current ones
+    /// Metadata entry to set (repeatable); the other entries stay
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse::metadata_entry)]
     metadata: Vec<(String, serde_json::Value)>,
-    /// Remove all metadata
-    #[arg(long, conflicts_with = "metadata")]
+    /// Key of a metadata entry to remove (repeatable)
+    #[arg(long, value_name = "KEY", conflicts_with = "no_metadata")]
+    remove_metadata: Vec<String>,
+    /// Remove all metadata entries except those given with --metadata
+    #[arg(long)]
     no_metadata: bool,
 }
 
@@ -191,9 +194,13 @@ async fn update(arguments: Update, repository: &Repository) -> Result<CommandOut
     if given.cascade || given.no_cascade {
         change = change.cascade(given.cascade);
     }
-    if !given.metadata.is_empty() || given.no_metadata {
-        change = change.metadata(given.metadata);
-    }
+    change = if given.no_metadata {
+        change.replace_metadata(given.metadata)
+    } else {
+        change
+            .metadata(given.metadata)
+            .without_metadata(given.remove_metadata)
+    };
     let entity = repository.update_entity(&arguments.entity, change).await?;
     Ok(CommandOutput::new(WithMessage {
         message: format!("updated entity {}", entity.id),

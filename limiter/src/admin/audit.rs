@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use zae_limiter_dynamo::{Query, Sort};
+use zae_limiter_dynamo::{Query, Sort, key_of};
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, Limit, Timestamp, Ulid,
@@ -20,33 +20,33 @@ pub(super) const DEFAULT_RETENTION_DAYS: u32 = 90;
 const RETENTION_TTL: Duration = Duration::from_mins(1);
 const SECONDS_A_DAY: i64 = 86_400;
 
+/// How far ahead of the clock the id of an event may be for later ids to follow it. Clocks of clients differ by less;
+/// what is beyond is damage and must not stop all further events.
+const MOST_AHEAD_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
 /// What writing events needs to remember.
 #[derive(Debug, Default)]
 pub(super) struct AuditState {
-    last_id: Mutex<Option<(Timestamp, u128)>>,
     /// The retention, and until when on the clock's scale it may be used.
     retention: Mutex<Option<(u32, Duration)>>,
 }
 
 impl AuditState {
-    /// An id that sorts behind every earlier one of this process.
-    fn next_id(&self, now: Timestamp, chance: u128) -> Ulid {
-        let mut last = self.last_id.lock().unwrap_or_else(PoisonError::into_inner);
-        let (moment, chance) = match *last {
-            Some((moment, chance)) if moment >= now => (moment, chance.wrapping_add(1)),
-            // The top bit stays free, so that counting up does not overflow into the time.
-            _ => (now, chance & ((1 << 79) - 1)),
-        };
-        *last = Some((moment, chance));
-        Ulid::new(moment, chance)
-    }
-
     pub(super) fn forget_retention(&self) {
         *self.retention.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 pub(super) type Details = BTreeMap<String, AttributeValue>;
+
+/// The id of the event after the newest one of its subject, whichever clock that one was written by.
+fn id_after(newest: Option<Ulid>, now: Timestamp, random: u128) -> Ulid {
+    let id = Ulid::new(now, random);
+    newest
+        .filter(|newest| *newest >= id && newest.moment().millis() - now.millis() <= MOST_AHEAD_MILLIS)
+        .and_then(Ulid::successor)
+        .unwrap_or(id)
+}
 
 impl Repository {
     /// Audit events about an entity, a resource's defaults or the system's, newest first.
@@ -64,15 +64,14 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn audit_events(&self, subject: &AuditSubject, page: &PageRequest) -> Result<Page<AuditEvent>> {
-        let partition = keys::audit_partition(&subject.to_string());
-        let query = Query::table(partition, Sort::StartsWith(prefix::AUDIT_EVENT.to_owned())).newest_first();
-        self.page_of(&query, Rows::AsTheyAre, page, |item| {
+        self.page_of(&events_of(subject), Rows::AsTheyAre, page, |item| {
             Ok(Some(AuditEvent::from_item(item)?))
         })
         .await
     }
 
-    /// The event to write together with a change.
+    /// The event to write together with a change. Must be called after the changed record was read: the condition on
+    /// that record then makes sure that events sort in the order of the writes.
     pub(super) async fn event(
         &self,
         subject: AuditSubject,
@@ -85,9 +84,10 @@ impl Repository {
             None => Box::pin(self.inner.principal.get()).await,
         };
         let retention = self.retention_days().await?;
+        let newest = self.newest_event(&subject).await?;
         let now = self.now();
         Ok(AuditEvent {
-            id: self.inner.audit.next_id(now, self.inner.table.entropy.bits()),
+            id: id_after(newest, now, self.inner.table.entropy.bits()),
             subject,
             timestamp: now,
             action,
@@ -97,6 +97,13 @@ impl Repository {
             ttl: Some(now.seconds() + i64::from(retention) * SECONDS_A_DAY),
             unknown: BTreeMap::new(),
         })
+    }
+
+    async fn newest_event(&self, subject: &AuditSubject) -> Result<Option<Ulid>> {
+        let query = events_of(subject).consistent().keys_only();
+        let page = self.table().query_page(&query, None, Some(1)).await?;
+        let key = page.items.first().and_then(key_of);
+        Ok(key.and_then(|key| Ulid::parse(key.sk.strip_prefix(prefix::AUDIT_EVENT)?)))
     }
 
     async fn retention_days(&self) -> Result<u32> {
@@ -119,6 +126,11 @@ impl Repository {
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some((days, now + RETENTION_TTL));
         Ok(days)
     }
+}
+
+fn events_of(subject: &AuditSubject) -> Query {
+    let partition = keys::audit_partition(&subject.to_string());
+    Query::table(partition, Sort::StartsWith(prefix::AUDIT_EVENT.to_owned())).newest_first()
 }
 
 /// What the event of a written configuration tells: the level as it is now.
@@ -204,16 +216,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_one_process_sort_in_the_order_of_the_changes_even_if_the_clock_goes_back() {
-        let state = AuditState::default();
-        let moments = [1_000, 1_000, 1_001, 999, 999, 1_002].map(Timestamp::from_millis);
-        let ids: Vec<_> = moments
-            .iter()
-            .map(|now| state.next_id(*now, u128::MAX).to_string())
-            .collect();
-        assert!(
-            ids.is_sorted() && ids.windows(2).all(|pair| pair[0] != pair[1]),
-            "{ids:?}"
-        );
+    fn ids_sort_in_the_order_of_the_changes_whatever_the_clocks_say() {
+        let mut newest = None;
+        let mut ids = vec![];
+        for (now, random) in [
+            (1_000, u128::MAX),
+            (1_000, 0),
+            (1_001, 7),
+            (999, 5),
+            (999, 5),
+            (1_002, 0),
+        ] {
+            let id = id_after(newest, Timestamp::from_millis(now), random);
+            newest = Some(id);
+            ids.push(id.to_string());
+        }
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
+    }
+
+    #[test]
+    fn an_id_from_the_far_future_does_not_stop_further_events() {
+        let now = Timestamp::from_millis(1_000);
+        let damaged = Ulid::parse("7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
+        assert_eq!(id_after(damaged, now, 3), Ulid::new(now, 3));
+        let ahead = Ulid::new(Timestamp::from_millis(1_000 + MOST_AHEAD_MILLIS), 0);
+        assert_eq!(Some(id_after(Some(ahead), now, 3)), ahead.successor());
     }
 }

@@ -6,7 +6,8 @@ use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, En
 
 use super::audit::{self, Details};
 use super::config::MOST_ATTEMPTS;
-use super::entity_form::{EntityChange, NewEntity};
+use super::entity_change::EntityChange;
+use super::new_entity::NewEntity;
 use super::paging::Rows;
 use super::parents::{Above, check_parents};
 use crate::page::{Page, PageRequest};
@@ -85,9 +86,13 @@ impl Repository {
         Ok(item.map(|item| EntityRecord::from_item(&item)).transpose()?)
     }
 
-    /// Changes name, notes, parent or cascade flag, and returns the entity as it is now.
+    /// Changes name, metadata, parent or cascade flag, and returns the entity as it is now.
     ///
     /// A new parent must exist and must not be below the entity, and the tree may not become deeper than allowed.
+    ///
+    /// Concurrent changes merge by field, and by key in the metadata. Returns [`Error::Contended`] if another writer
+    /// changes the same field or metadata entry to another value meanwhile, or keeps changing the entity until the
+    /// time budget or ten attempts are used up.
     ///
     /// ```
     /// use zae_limiter::{EntityChange, Error, NewEntity};
@@ -114,12 +119,19 @@ impl Repository {
         this.ready().await?;
         let table = this.table();
         let what = format!("entity {id}");
+        let mut first: Option<EntityRecord> = None;
         for attempt in 1..=MOST_ATTEMPTS {
-            let present = this
-                .read_entity(&id)
+            let stored = table
+                .get(&keys::entity_meta(&id), true)
                 .await?
                 .ok_or_else(|| Error::EntityNotFound { entity: id.clone() })?;
+            let present = EntityRecord::from_item(&stored)?;
             let record = change.apply(&present)?;
+            if let Some(field) =
+                change.conflict(first.get_or_insert_with(|| present.clone()), &present, &record)
+            {
+                return Err(Error::contended(&format!("the {field} of {what}")));
+            }
             if record == present {
                 return Ok(record);
             }
@@ -144,7 +156,7 @@ impl Repository {
                 )
                 .await?;
             let mut transaction = Transaction::on(&table);
-            transaction.update(write(&present, &record));
+            transaction.update(write(&stored, &record));
             check_parents(&mut transaction, &above);
             transaction.put_new(event.to_item());
             if let Transacted::Done = this.noted(&id, transaction.commit().await)? {
@@ -228,20 +240,28 @@ pub(super) fn children_of(parent: &EntityId) -> Query {
     Query::index(keys::GSI1, keys::gsi1_parent_partition(parent), Sort::All)
 }
 
-/// Changes exactly what differs, while the parent is still the one that was seen.
-fn write(present: &EntityRecord, record: &EntityRecord) -> Update {
-    let (before, after) = (present.to_item(), record.to_item());
-    let parent = before.get("parent_id").cloned();
+/// What a change requires to be as it was read. The version alone does not tell: it starts again at 1 when an entity is
+/// deleted and created anew, and the Python package writes none.
+const COMPARED: [&str; 5] = ["version", "created_at", "name", "cascade", "metadata"];
+
+/// Changes exactly what differs, on the condition that the record is still the one that was read.
+fn write(stored: &Item, record: &EntityRecord) -> Update {
+    let after = record.to_item();
     let mut update = Update::of(keys::entity_meta(&record.id)).when_exists(attribute::PK);
-    update = match parent {
-        Some(AttributeValue::S(parent)) => update.when_still("parent_id", Some(AttributeValue::S(parent))),
+    for name in COMPARED {
+        update = update.when_still(name, stored.get(name).cloned());
+    }
+    update = match stored.get("parent_id") {
+        Some(AttributeValue::S(parent)) => {
+            update.when_still("parent_id", Some(AttributeValue::S(parent.clone())))
+        }
         _ => update.when(|p| zae_limiter_dynamo::is_none(p, "parent_id")),
     };
-    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    let mut names: Vec<&String> = stored.keys().chain(after.keys()).collect();
     names.sort();
     names.dedup();
     for name in names {
-        match (before.get(name), after.get(name)) {
+        match (stored.get(name), after.get(name)) {
             (old, Some(new)) if old != Some(new) => update = update.set(name, new.clone()),
             (Some(_), None) => update = update.remove(name),
             _ => {}

@@ -1,7 +1,7 @@
 //! Notes of entities, checked to be what the table can hold before anything is written.
 
 use serde_json::Value;
-use zae_limiter_schema::Metadata;
+use zae_limiter_schema::{AttributeValue, Metadata};
 
 use crate::json::from_json;
 use crate::{Error, Result};
@@ -15,23 +15,44 @@ const LEAST: f64 = 1e-130;
 const MOST: f64 = 1e126;
 
 pub(super) fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
-    let mut bytes = 0;
     for (key, value) in &notes {
         check_key(key)?;
-        bytes += key.len();
-        check(key, value, 1, &mut bytes)?;
+        check(key, value, 1)?;
     }
-    if bytes > MOST_BYTES {
-        return Err(Error::invalid(
-            "metadata",
-            format!("{bytes} bytes"),
-            format!("it may have at most {MOST_BYTES} bytes in all"),
-        ));
-    }
-    Ok(notes
+    let metadata = notes
         .into_iter()
         .map(|(key, value)| (key, from_json(value)))
-        .collect())
+        .collect();
+    check_size(&metadata)?;
+    Ok(metadata)
+}
+
+/// Refuses more than an item and its audit event have room for.
+pub(super) fn check_size(metadata: &Metadata) -> Result<()> {
+    let bytes: usize = metadata.iter().map(|(key, value)| key.len() + size(value)).sum();
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "metadata",
+        format!("{bytes} bytes"),
+        format!("it may have at most {MOST_BYTES} bytes in all"),
+    ))
+}
+
+/// How much room a value takes. Each costs a little more than its content.
+fn size(value: &AttributeValue) -> usize {
+    const OVERHEAD: usize = 3;
+    let content = match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.len(),
+        AttributeValue::B(bytes) => bytes.len(),
+        AttributeValue::Ss(texts) | AttributeValue::Ns(texts) => texts.iter().map(String::len).sum(),
+        AttributeValue::Bs(values) => values.iter().map(Vec::len).sum(),
+        AttributeValue::L(values) => values.iter().map(size).sum(),
+        AttributeValue::M(map) => map.iter().map(|(name, value)| name.len() + size(value)).sum(),
+        AttributeValue::Bool(_) | AttributeValue::Null(_) => 0,
+    };
+    OVERHEAD + content
 }
 
 fn check_key(key: &str) -> Result<()> {
@@ -41,10 +62,8 @@ fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Adds up how much room a value takes. Each costs a little more than what it says.
-fn check(key: &str, value: &Value, level: usize, bytes: &mut usize) -> Result<()> {
-    const OVERHEAD: usize = 3;
-    *bytes += OVERHEAD;
+/// Refuses what the table cannot hold.
+fn check(key: &str, value: &Value, level: usize) -> Result<()> {
     if level > MOST_LEVELS {
         return Err(Error::invalid(
             "metadata",
@@ -53,8 +72,7 @@ fn check(key: &str, value: &Value, level: usize, bytes: &mut usize) -> Result<()
         ));
     }
     match value {
-        Value::Null | Value::Bool(_) => {}
-        Value::String(text) => *bytes += text.len(),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
         Value::Number(number) => {
             let magnitude = number.as_f64().unwrap_or(f64::INFINITY).abs();
             if magnitude != 0.0 && !(LEAST..MOST).contains(&magnitude) {
@@ -64,18 +82,16 @@ fn check(key: &str, value: &Value, level: usize, bytes: &mut usize) -> Result<()
                     format!("numbers must be 0, or from {LEAST:e} to below {MOST:e} in magnitude"),
                 ));
             }
-            *bytes += number.to_string().len();
         }
         Value::Array(values) => {
             for value in values {
-                check(key, value, level + 1, bytes)?;
+                check(key, value, level + 1)?;
             }
         }
         Value::Object(map) => {
             for (name, value) in map {
                 check_key(name)?;
-                *bytes += name.len();
-                check(key, value, level + 1, bytes)?;
+                check(key, value, level + 1)?;
             }
         }
     }

@@ -124,6 +124,7 @@ impl World {
                 cascade: true,
                 metadata: Metadata::new(),
                 created_at: Timestamp::MIN,
+                version: 1,
                 unknown: BTreeMap::new(),
             };
             return Some(record.to_item());

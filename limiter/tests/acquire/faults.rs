@@ -163,7 +163,7 @@ async fn a_contended_bucket_is_unavailable_and_never_exceeded() {
     );
     assert_eq!(
         error.to_string(),
-        "other writers kept changing the bucket of user-1 on gpt-4 before every attempt; try again later"
+        "other writers changed the bucket of user-1 on gpt-4 at the same time; try again later"
     );
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
 }

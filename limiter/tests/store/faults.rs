@@ -162,7 +162,7 @@ async fn a_denied_permission_is_its_own_error_and_is_not_retried() {
     );
     assert_eq!(
         stage.faults().operations(),
-        ["TransactWriteItems", "BatchGetItem"]
+        ["Query", "TransactWriteItems", "BatchGetItem"]
     );
 }
 

@@ -11,6 +11,7 @@ mod capacity;
 mod config;
 mod connecting;
 mod entities;
+mod entity_races;
 mod example;
 mod faults;
 mod foreign;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use zae_limiter::{AuditSubject, ConfigChange, ConfigLevel, Limit, NewEntity, OnUnavailable, Source};
+use zae_limiter::{
+    AuditSubject, ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source,
+};
 use zae_limiter_schema::{AttributeValue, LimitSet};
 
 use crate::support::{Stage, page, rpm, tpm};
@@ -76,8 +78,11 @@ async fn the_peer_reads_what_we_write() {
         .set_limits("key-1", "gpt-4", [tpm(40), rpm(2)])
         .await
         .unwrap();
+    let change = EntityChange::new().metadata([("seats", 3)]);
+    let changed = repository.update_entity("key-1", change).await.unwrap();
+    assert_eq!(changed.version, 2);
     let expected = json!({
-        "entity": ["key-1", "Key", "acme", true, { "tier": "gold" }],
+        "entity": ["key-1", "Key", "acme", true, { "tier": "gold", "seats": 3 }],
         "children": ["key-1"],
         "resolved": [[["rpm", 2, 2, 2, 60], ["tpm", 40, 40, 40, 60]], "allow", "entity"],
         "default": [["tpd", 30, 30, 30, 86400]],
@@ -87,6 +92,7 @@ async fn the_peer_reads_what_we_write() {
         "entity_configs": ["_default_", "gpt-4"],
         "custom": ["key-1"],
         "audit": [
+            ["entity_updated", "tester", null],
             ["limits_set", "tester", "gpt-4"],
             ["limits_set", "tester", "gpt-4"],
             ["limits_set", "tester", "_default_"],
@@ -164,6 +170,12 @@ async fn we_read_what_the_peer_writes() {
     let scope = zae_limiter::CapacityScope::Everyone;
     let capacity = repository.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
     assert_eq!((capacity.entities.len(), capacity.total_capacity), (1, 40));
+
+    // Its entities have no version, and are changed all the same.
+    let change = EntityChange::new().metadata([("seats", 3)]);
+    let changed = repository.update_entity("acme", change).await.unwrap();
+    assert_eq!((acme.version, changed.version), (0, 1));
+    assert_eq!(changed.metadata.len(), 2);
 
     // And what the peer has configured is counted down when we delete it.
     repository.delete_entity("key-1").await.unwrap();

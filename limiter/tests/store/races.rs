@@ -166,7 +166,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&lost, Error::Contended { what, .. } if what == "entity user-1"),
+        matches!(&lost, Error::Contended { what, .. } if what == "the parent of entity user-1"),
         "{lost}"
     );
 }

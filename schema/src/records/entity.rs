@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Unknown, unknown};
-use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, s, s_or_null};
+use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s, s_or_null};
 use crate::{EntityId, Timestamp, keys};
 
 /// What an application notes about an entity.
@@ -24,11 +24,14 @@ pub struct EntityRecord {
     pub metadata: Metadata,
     /// When it was created.
     pub created_at: Timestamp,
+    /// How often it was written, for optimistic locking; 0 for a record without a version, as the Python package
+    /// writes it.
+    pub version: u64,
     /// Attributes that this version does not know.
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 10] = [
+const KNOWN: [&str; 11] = [
     "PK",
     "SK",
     "GSI1PK",
@@ -39,6 +42,7 @@ const KNOWN: [&str; 10] = [
     "cascade",
     "metadata",
     "created_at",
+    "version",
 ];
 
 impl EntityRecord {
@@ -58,6 +62,7 @@ impl EntityRecord {
                 AttributeValue::M(self.metadata.clone().into_iter().collect::<HashMap<_, _>>()),
             )
             .with("created_at", s(self.created_at))
+            .with_some("version", (self.version > 0).then(|| n(self.version)))
             .with_some("GSI1PK", index.as_ref().map(|index| s(&index.pk)))
             .with_some("GSI1SK", index.as_ref().map(|index| s(&index.sk)));
         for (name, value) in &self.unknown {
@@ -85,6 +90,7 @@ impl EntityRecord {
                 })
                 .unwrap_or_default(),
             created_at: reader.parsed("created_at", Timestamp::parse)?,
+            version: reader.optional_number("version")?.unwrap_or(0),
             unknown: unknown(item, |name| KNOWN.contains(&name)),
             id,
         })

@@ -38,6 +38,7 @@ pub(crate) fn entity_alone() -> EntityRecord {
         cascade: false,
         metadata: BTreeMap::new(),
         created_at: moment(),
+        version: 1,
         unknown: Unknown::new(),
     }
 }

@@ -42,16 +42,18 @@ fn entity() -> impl Strategy<Value = EntityRecord> {
         any::<bool>(),
         map(),
         second(),
+        any::<u64>(),
         unknown(),
     )
         .prop_map(
-            |(id, name, parent, cascade, metadata, created_at, unknown)| EntityRecord {
+            |(id, name, parent, cascade, metadata, created_at, version, unknown)| EntityRecord {
                 id,
                 name,
                 parent,
                 cascade,
                 metadata,
                 created_at,
+                version,
                 unknown,
             },
         )

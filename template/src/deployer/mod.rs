@@ -202,9 +202,11 @@ pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
     ])
 }
 
-/// What a deployment writes to the table: the version and the audit retention, whose change is an audit event itself.
+/// What a deployment writes to the table: the version and the audit retention, whose change is an audit event itself and
+/// sorts after the newest event.
 fn records(name: &StackName, place: &Place) -> Statement {
-    let write = actions("dynamodb", &["BatchGetItem", "GetItem", "PutItem", "UpdateItem"]);
+    let operations = ["BatchGetItem", "GetItem", "PutItem", "Query", "UpdateItem"];
+    let write = actions("dynamodb", &operations);
     let events = format!("{}{}", prefix::AUDIT, AuditSubject::System);
     let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION, &events]);
     Statement::allow("Records", write, vec![table(name, place)]).when(system)

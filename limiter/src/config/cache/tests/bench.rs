@@ -96,6 +96,7 @@ impl Fake {
                     cascade: true,
                     metadata: Metadata::new(),
                     created_at: Timestamp::MIN,
+                    version: 1,
                     unknown: std::collections::BTreeMap::new(),
                 };
                 Some(record.to_item())

@@ -1,10 +1,9 @@
-//! What callers say about entities: a new one, or a change of one.
+//! An entity that is to be created.
 
 use serde_json::Value;
 use zae_limiter_schema::{EntityId, EntityRecord, Timestamp, Unknown};
 
 use super::metadata::to_metadata;
-use super::setting::Setting;
 use crate::{Error, Result};
 
 /// An entity that is to be created.
@@ -84,92 +83,14 @@ impl NewEntity {
             metadata: to_metadata(self.metadata)?,
             // As it is stored.
             created_at: Timestamp::from_seconds(now.seconds()),
+            version: 1,
             unknown: Unknown::new(),
             id,
         })
     }
 }
 
-/// What to change about an entity. What it does not mention stays.
-///
-/// ```
-/// use zae_limiter::EntityChange;
-///
-/// let change = EntityChange::new().parent("project-2").cascade(true);
-/// ```
-#[derive(Debug, Clone, Default, PartialEq)]
-#[must_use = "a change does nothing until it is passed to update_entity"]
-pub struct EntityChange {
-    name: Option<String>,
-    parent: Setting<String>,
-    cascade: Option<bool>,
-    metadata: Option<Vec<(String, Value)>>,
-}
-
-impl EntityChange {
-    /// Changes nothing yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Another name for people.
-    pub fn name(mut self, name: impl AsRef<str>) -> Self {
-        self.name = Some(name.as_ref().to_owned());
-        self
-    }
-
-    /// Another parent, which must exist.
-    pub fn parent(mut self, parent: impl AsRef<str>) -> Self {
-        self.parent = Setting::To(parent.as_ref().to_owned());
-        self
-    }
-
-    /// No parent any more.
-    pub fn without_parent(mut self) -> Self {
-        self.parent = Setting::Nothing;
-        self
-    }
-
-    /// Whether what it acquires counts on the parent too.
-    pub fn cascade(mut self, cascade: bool) -> Self {
-        self.cascade = Some(cascade);
-        self
-    }
-
-    /// Other notes, in place of all that it has.
-    pub fn metadata<K: Into<String>, V: Into<Value>>(
-        mut self,
-        notes: impl IntoIterator<Item = (K, V)>,
-    ) -> Self {
-        self.metadata = Some(
-            notes
-                .into_iter()
-                .map(|(key, value)| (key.into(), value.into()))
-                .collect(),
-        );
-        self
-    }
-
-    /// The entity after the change.
-    pub(super) fn apply(&self, present: &EntityRecord) -> Result<EntityRecord> {
-        let mut record = present.clone();
-        if let Some(name) = &self.name {
-            record.name = checked_name(name.clone())?;
-        }
-        record.parent = match &self.parent {
-            Setting::Keep => record.parent,
-            Setting::Nothing => None,
-            Setting::To(parent) => Some(EntityId::parse(parent)?),
-        };
-        record.cascade = self.cascade.unwrap_or(record.cascade);
-        if let Some(notes) = &self.metadata {
-            record.metadata = to_metadata(notes.clone())?;
-        }
-        Ok(record)
-    }
-}
-
-fn checked_name(name: String) -> Result<String> {
+pub(super) fn checked_name(name: String) -> Result<String> {
     const MOST: usize = 256;
     if name.trim().is_empty() {
         return Err(Error::invalid("name", name, "it must not be empty"));
