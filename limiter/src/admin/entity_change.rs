@@ -177,6 +177,8 @@ fn differ<T: PartialEq>(first: &T, present: &T, wanted: &T) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use zae_limiter_schema::Timestamp;
 
     use super::super::NewEntity;
