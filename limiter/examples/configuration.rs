@@ -97,7 +97,7 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
         out,
         "\nEvery change left an event. Those about {USER}, newest first:"
     )?;
-    let subject = zae_limiter::AuditSubject::Entity(USER.parse()?);
+    let subject = zae_limiter::audit::AuditSubject::Entity(USER.parse()?);
     for event in repository
         .audit_events(&subject, &PageRequest::of(10))
         .await?

@@ -1,4 +1,75 @@
-//! A distributed rate limiter on DynamoDB, for calls whose cost is known only afterwards.
+//! A distributed rate limiter on DynamoDB, for calls whose cost is known only when they are over.
+//!
+//! Each pair of an *entity* (who calls) and a *resource* (what is called) has one token bucket in a table that all
+//! processes share. A call takes the tokens of all its limits in one conditional write, or none. The [`Lease`] that it
+//! gets is corrected when the real cost is known, and a lease that is dropped returns its tokens.
+//!
+//! # A first program
+//!
+//! ```
+//! use zae_limiter::{Error, Limit, RateLimiter};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> zae_limiter::Result<()> {
+//! // In this process. On AWS: RateLimiter::builder("my-app").region("eu-west-1")
+//! let limiter = RateLimiter::embedded().await?;
+//! let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?];
+//! limiter.repository().set_resource_defaults("gpt-4", limits).await?;
+//!
+//! // 500 tokens are an estimate. The response took 120 more.
+//! let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).await?;
+//! lease.adjust("tpm", 120);
+//! lease.commit().await?;
+//!
+//! let left = limiter.acquire("user-1", "gpt-4").peek().await?;
+//! assert_eq!(left.tokens("rpm"), Some(99));
+//! limiter.shutdown().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # How to read a refusal
+//!
+//! A call that does not fit fails with [`Error::RateLimitExceeded`], and nothing was taken. [`RateLimitExceeded`] has the
+//! [status](LimitStatus) of every limit, and the time after which the call fits if nobody else takes the tokens. An
+//! outage is another error: [`Error::is_unavailable`] tells, and [`OnUnavailable`] decides what happens then.
+//!
+//! ```
+//! use zae_limiter::{Error, Limit, RateLimiter, RetryAfter};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> zae_limiter::Result<()> {
+//! # let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 1)?]).await?;
+//! # limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
+//! match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await {
+//!     Ok(lease) => lease.commit().await?,
+//!     Err(Error::RateLimitExceeded(exceeded)) => match exceeded.retry_after() {
+//!         RetryAfter::Never => println!("more than the burst: {exceeded}"),
+//!         wait => println!("wait {:?} s: {exceeded}", wait.seconds()),
+//!     },
+//!     Err(outage) if outage.is_unavailable() => println!("the table does not answer: {outage}"),
+//!     Err(other) => return Err(other),
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Where things are
+//!
+//! | Task | See |
+//! |---|---|
+//! | connect and configure | [`RateLimiter::builder`], [`Builder`] |
+//! | limit a call | [`RateLimiter::acquire`], [`Acquire`], [`Lease`] |
+//! | ask what is left | [`Acquire::peek`], [`Availability`] |
+//! | wait for tokens | [`Acquire::wait_up_to`] |
+//! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
+//! | audit events, usage, versions | [`Repository`], [`audit`], [`usage`], [`versions`] |
+//! | test without AWS | `RateLimiter::embedded` (feature `embedded`), [`ManualClock`] |
+//! | code without async | `blocking` (feature `blocking`) |
+//! | deploy from the application | `RateLimiter::ensure_infrastructure`, `stack` (feature `stack`) |
+//! | tables and charts of usage | `report` (feature `report`) |
+//!
+//! # Features
+//!
+//! None is on by default: an application on AWS needs none of them. The examples here need `embedded`.
 
 mod acquire;
 mod admin;
@@ -20,12 +91,7 @@ mod status;
 mod store;
 
 pub use acquire::{Acquire, Admission, Availability, Lease};
-pub use admin::compatibility::{CLIENT_VERSION, Compatibility};
-pub use admin::migrations::{Migrate, MigrationReport, MigrationStep};
-pub use admin::{
-    CapacityScope, ConfigChange, EntityCapacity, EntityChange, MAX_LIMITS, NewEntity, Repository,
-    ResourceCapacity, UsageQuery, UsageSummary,
-};
+pub use admin::{ConfigChange, EntityChange, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::Builder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -39,11 +105,42 @@ pub use json::to_json;
 pub use limiter::RateLimiter;
 pub use page::{Cursor, Page, PageRequest};
 pub use status::{LimitStatus, RateLimitExceeded};
+pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
+#[cfg(feature = "embedded")]
+pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
+pub use zae_limiter_schema::bucket::RetryAfter;
+pub use zae_limiter_schema::{
+    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, InvalidLimit, InvalidName, LevelKind,
+    Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable, Resource, StackName, SystemSettings,
+    Timestamp, Tokens, Ulid,
+};
+
+/// Who changed what: the events that [`Repository::audit_events`] lists.
+pub mod audit {
+    pub use zae_limiter_schema::{AuditAction, AuditEvent, AuditSubject, Principal};
+}
+
+/// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::usage_snapshots`],
+/// [`Repository::usage_summary`] and [`Repository::resource_capacity`].
+pub mod usage {
+    pub use crate::admin::{CapacityScope, EntityCapacity, ResourceCapacity, UsageQuery, UsageSummary};
+    pub use zae_limiter_schema::{UsageSnapshot, Window, WindowKind};
+}
+
+/// The version of the table, and migrations to the current one: see [`Repository::compatibility`] and
+/// [`Repository::migrate`].
+pub mod versions {
+    pub use crate::admin::compatibility::{CLIENT_VERSION, Compatibility};
+    pub use crate::admin::migrations::{Migrate, MigrationReport, MigrationStep};
+    pub use zae_limiter_schema::{Version, VersionRecord};
+}
+
 /// Text tables and charts of usage (feature `report`).
 ///
 /// ```
 /// use zae_limiter::report::{Layout, UsageReport};
-/// use zae_limiter::{PageRequest, RateLimiter, UsageQuery};
+/// use zae_limiter::usage::UsageQuery;
+/// use zae_limiter::{PageRequest, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
@@ -57,17 +154,6 @@ pub use status::{LimitStatus, RateLimitExceeded};
 /// ```
 #[cfg(feature = "report")]
 pub use zae_limiter_report as report;
-/// The reconciler behind [`RateLimiter::ensure_infrastructure`].
+/// The reconciler behind [`RateLimiter::ensure_infrastructure`] (feature `stack`).
 #[cfg(feature = "stack")]
 pub use zae_limiter_stack as stack;
-
-pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
-#[cfg(feature = "embedded")]
-pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
-pub use zae_limiter_schema::bucket::RetryAfter;
-pub use zae_limiter_schema::{
-    AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, EntityRecord,
-    InvalidLimit, InvalidName, LevelKind, Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable,
-    Principal, Resource, StackName, SystemSettings, Timestamp, Tokens, Ulid, UsageSnapshot, Version,
-    VersionRecord, Window, WindowKind,
-};

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Code, Event, Stack, StackName, StackOptions};
-use zae_limiter::{
-    AuditSubject, Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup, UsageQuery,
-    WindowKind,
-};
+use zae_limiter::usage::{UsageQuery, WindowKind};
+use zae_limiter::{Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup};
 use zae_limiter_testing::{MiniStack, workspace};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -46,6 +46,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "zae-limiter",
             "zae-limiter-aggregator",
             "zae-limiter-archiver",
+            "zae-limiter-dynamo",
             "zae-limiter-function",
             "zae-limiter-report",
             "zae-limiter-template",

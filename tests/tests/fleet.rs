@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Change, Code, StackOptions};
-use zae_limiter::{
-    AuditSubject, Limit, NewEntity, PageRequest, RateLimiter, StackSetup, UsageQuery, WindowKind,
-};
+use zae_limiter::usage::{UsageQuery, WindowKind};
+use zae_limiter::{Limit, NewEntity, PageRequest, RateLimiter, StackSetup};
 use zae_limiter_testing::{MiniStack, workspace};
 
 /// How long the stream and the functions may take.

@@ -10,10 +10,12 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use policy::just_enough;
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::StackOptions;
+use zae_limiter::usage::{CapacityScope, UsageQuery, WindowKind};
+use zae_limiter::versions::Migrate;
 use zae_limiter::{
-    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, Limit, Migrate,
-    NewEntity, PageRequest, RateLimiter, UsageQuery, WindowKind,
+    ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, Limit, NewEntity, PageRequest, RateLimiter,
 };
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_archiver::{Archiver, S3};

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
-use zae_limiter::{AuditEvent, AuditSubject, Timestamp, Ulid};
+use zae_limiter::audit::{AuditEvent, AuditSubject};
+use zae_limiter::{Timestamp, Ulid};
 
 use super::pagination::{self, total};
 use super::record_reports::{json_map, unquoted};

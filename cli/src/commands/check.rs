@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::stack::StreamReader;
-use zae_limiter::{CLIENT_VERSION, Compatibility, VersionRecord};
+use zae_limiter::versions::{CLIENT_VERSION, Compatibility, VersionRecord};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;

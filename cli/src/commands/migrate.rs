@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{Migrate, MigrationReport, Version};
+use zae_limiter::versions::{Migrate, MigrationReport, Version};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;

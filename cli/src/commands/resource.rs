@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use zae_limiter::{CapacityScope, ConfigLevel, EntityId, LimitName, Repository, Resource, ResourceCapacity};
+use zae_limiter::usage::{CapacityScope, ResourceCapacity};
+use zae_limiter::{ConfigLevel, EntityId, LimitName, Repository, Resource};
 
 use super::config::{LimitArguments, delete_config, show, store};
 use super::pagination::total;

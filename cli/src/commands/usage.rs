@@ -5,7 +5,8 @@ mod redrive;
 mod summary;
 
 use clap::{Args, Subcommand};
-use zae_limiter::{EntityId, Resource, Timestamp, UsageQuery, WindowKind};
+use zae_limiter::usage::{UsageQuery, WindowKind};
+use zae_limiter::{EntityId, Resource, Timestamp};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;

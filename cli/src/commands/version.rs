@@ -2,7 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{CLIENT_VERSION, Timestamp, VersionRecord};
+use zae_limiter::Timestamp;
+use zae_limiter::versions::{CLIENT_VERSION, VersionRecord};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;

@@ -13,7 +13,8 @@ use aws_config::meta::region::ProvideRegion;
 use aws_config::profile::ProfileFileRegionProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
-use zae_limiter::{CapacityMeter, EmbeddedStore, Principal, RateLimiter, Repository, StackName};
+use zae_limiter::audit::Principal;
+use zae_limiter::{CapacityMeter, EmbeddedStore, RateLimiter, Repository, StackName};
 
 use crate::error::{Error, Result};
 use crate::parse;

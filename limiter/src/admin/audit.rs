@@ -52,7 +52,8 @@ impl Repository {
     /// Audit events about an entity, a resource's defaults or the system's, newest first.
     ///
     /// ```
-    /// use zae_limiter::{AuditAction, AuditSubject, NewEntity, PageRequest, RateLimiter};
+    /// use zae_limiter::{NewEntity, PageRequest, RateLimiter};
+    /// use zae_limiter::audit::{AuditAction, AuditSubject};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {

@@ -72,7 +72,7 @@ impl Repository {
     /// How much of one limit of a resource is in use, over all buckets of the resource that can be read.
     ///
     /// ```
-    /// use zae_limiter::CapacityScope;
+    /// use zae_limiter::usage::CapacityScope;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {

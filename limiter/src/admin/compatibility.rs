@@ -42,7 +42,8 @@ impl Compatibility {
     /// Decides for a table with this version record.
     ///
     /// ```
-    /// use zae_limiter::{Compatibility, Timestamp, VersionRecord};
+    /// use zae_limiter::Timestamp;
+    /// use zae_limiter::versions::{Compatibility, VersionRecord};
     ///
     /// let mut record = VersionRecord::current(Timestamp::MIN, "client:0.1.0");
     /// assert_eq!(Compatibility::of(&record), Compatibility::Compatible);
@@ -78,7 +79,7 @@ impl Compatibility {
     /// What does not fit and what to do about it; nothing if all is well.
     ///
     /// ```
-    /// use zae_limiter::Compatibility;
+    /// use zae_limiter::versions::Compatibility;
     ///
     /// assert_eq!(Compatibility::Compatible.problem(), None);
     /// let newer = Compatibility::SchemaTooNew { schema: "9.0.0".parse().unwrap() };

@@ -132,7 +132,8 @@ impl Repository {
     /// The same repository with another principal: audit events of its changes name `principal`.
     ///
     /// ```
-    /// use zae_limiter::{AuditSubject, Limit, PageRequest};
+    /// use zae_limiter::{Limit, PageRequest};
+    /// use zae_limiter::audit::AuditSubject;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {

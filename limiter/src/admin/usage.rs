@@ -18,7 +18,8 @@ const LAST: char = '~';
 /// Whose usage, of what, and when.
 ///
 /// ```
-/// use zae_limiter::{Timestamp, UsageQuery, WindowKind};
+/// use zae_limiter::Timestamp;
+/// use zae_limiter::usage::{UsageQuery, WindowKind};
 ///
 /// let january = UsageQuery::of_entity("user-1")?
 ///     .resource("gpt-4")?
@@ -240,7 +241,8 @@ impl Repository {
     /// asked for).
     ///
     /// ```
-    /// use zae_limiter::{PageRequest, UsageQuery, WindowKind};
+    /// use zae_limiter::PageRequest;
+    /// use zae_limiter::usage::{UsageQuery, WindowKind};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
@@ -274,7 +276,7 @@ impl Repository {
     /// The sum over all snapshots of one length of window, however many there are. Hours are never added to days.
     ///
     /// ```
-    /// use zae_limiter::{UsageQuery, WindowKind};
+    /// use zae_limiter::usage::{UsageQuery, WindowKind};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {

@@ -36,7 +36,7 @@ impl Repository {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// assert_eq!(repository.compatibility().await?, Some(zae_limiter::Compatibility::Compatible));
+    /// assert_eq!(repository.compatibility().await?, Some(zae_limiter::versions::Compatibility::Compatible));
     /// # Ok(()) }
     /// ```
     pub async fn compatibility(&self) -> Result<Option<Compatibility>> {
@@ -51,7 +51,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.write_version().await?;
-    /// assert_eq!(repository.version().await?.unwrap().schema_version, zae_limiter::VersionRecord::SCHEMA_VERSION);
+    /// assert_eq!(repository.version().await?.unwrap().schema_version, zae_limiter::versions::VersionRecord::SCHEMA_VERSION);
     /// # Ok(()) }
     /// ```
     pub async fn write_version(&self) -> Result<()> {

@@ -1,8 +1,24 @@
-//! The promise itself, apart from any model of a bucket: over no interval is more admitted than burst and refill.
+//! The admission bound itself, apart from any model of a bucket: over no interval is more admitted than burst and refill.
 //!
-//! A write takes effect at some moment between its decision and its arrival, nobody can say which. So what an interval
-//! certainly admitted are the debits that were decided and arrived inside it; what it may have had are the credits whose
-//! time overlaps it. Nothing is known here of levels, rounding rows or `rf`: only when what was taken, and what the limits were.
+//! The simulation also compares each applied write with an exact bucket. That model needs one time for each write, and a
+//! write has none: it is decided at one time and arrives at another, with others in between. So the model grants what came
+//! back between the two (`latent` and `slack` in `account.rs`), and what a model grants, it can hide.
+//!
+//! This check knows nothing of levels, rounding or `rf`. It records when each debit and credit was decided and when it
+//! arrived, and which parameters were in force, across all lives of a bucket. For every interval from a decision to an
+//! arrival:
+//!
+//! ```text
+//! debits decided and arrived inside  <=  burst + refill + credits whose time overlaps
+//! ```
+//!
+//! A write takes effect at some time between decision and arrival, so this holds if any exact bucket could have admitted
+//! these calls. There is nothing to tune: two millitokens for rounding at the ends, and rate times the spread of the
+//! clocks where clocks are wrong. Traffic without credits runs through the same check, because there no credit can excuse an
+//! excess.
+//!
+//! Broken rules that admit too much fail this check by themselves, and a test shows it. Those that lose tokens or count
+//! twice are found by the exact bucket. The check is quadratic in the writes of a bucket; a run has about 1,000.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use zae_limiter::{AuditAction, AuditSubject, ConfigChange, ConfigLevel, NewEntity, OnUnavailable};
+use zae_limiter::audit::{AuditAction, AuditSubject};
+use zae_limiter::{ConfigChange, ConfigLevel, NewEntity, OnUnavailable};
 use zae_limiter_schema::AttributeValue;
 
 use crate::support::{Stage, all_pages, page, rpm};

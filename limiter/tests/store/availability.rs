@@ -133,7 +133,7 @@ async fn a_clock_that_is_wrong_lets_nothing_come_back_early() {
     take("whose-answer-tells-the-time").await;
     take("user-1").await;
     assert_eq!(peek(&limiter, "user-1", 0).await.tokens("rpm"), Some(0));
-    let scope = zae_limiter::CapacityScope::Everyone;
+    let scope = zae_limiter::usage::CapacityScope::Everyone;
     let capacity = limiter
         .repository()
         .resource_capacity("gpt-4", "rpm", scope)

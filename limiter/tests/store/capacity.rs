@@ -1,6 +1,7 @@
 //! How much of a resource is in use.
 
-use zae_limiter::{CapacityScope, NewEntity};
+use zae_limiter::NewEntity;
+use zae_limiter::usage::CapacityScope;
 use zae_limiter_schema::{AttributeValue, EntityId, Item, keys};
 
 use crate::support::{Stage, rpm};

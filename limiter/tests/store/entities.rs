@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use zae_limiter::{AuditAction, AuditSubject, EntityChange, Error, NewEntity};
+use zae_limiter::audit::{AuditAction, AuditSubject};
+use zae_limiter::{EntityChange, Error, NewEntity};
 use zae_limiter_schema::{AttributeValue, EntityId};
 
 use crate::support::{Stage, all_pages, page, rpm};
@@ -273,7 +274,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
         .await
         .unwrap();
     assert_eq!(left.items, ["user-2".parse().unwrap()]);
-    let query = zae_limiter::UsageQuery::of_entity("user-1").unwrap();
+    let query = zae_limiter::usage::UsageQuery::of_entity("user-1").unwrap();
     assert!(
         repository
             .usage_snapshots(&query, &page(10))

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter::{
-    AuditAction, AuditEvent, AuditSubject, EntityChange, EntityRecord, Error, ManualClock, NewEntity,
-    Repository, Timestamp,
-};
+use zae_limiter::audit::{AuditAction, AuditEvent, AuditSubject};
+use zae_limiter::{EntityChange, EntityRecord, Error, ManualClock, NewEntity, Repository, Timestamp};
 use zae_limiter_schema::{AttributeValue, Item, keys};
 
 use crate::support::{Stage, Weather, page};

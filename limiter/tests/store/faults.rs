@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use zae_limiter::{AuditSubject, ConfigLevel, Error, NewEntity, Repository};
+use zae_limiter::audit::AuditSubject;
+use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
 use crate::support::{Fault, Weather};
 use crate::support::{Stage, page, rpm};
@@ -291,9 +292,9 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
         .put((1..24).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage.put([crate::usage::day(&id, "gpt-4", 0, 23)]).await;
-    let days = zae_limiter::UsageQuery::of_resource("gpt-4")
+    let days = zae_limiter::usage::UsageQuery::of_resource("gpt-4")
         .unwrap()
-        .window(zae_limiter::WindowKind::Daily);
+        .window(zae_limiter::usage::WindowKind::Daily);
     stage.faults().plan("BatchGetItem", [Fault::HalfProcessed]);
     stage.faults().operations();
     let found = repository.usage_snapshots(&days, &page(10)).await.unwrap();

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use zae_limiter::{
-    AuditSubject, CapacityScope, ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository,
-};
+use zae_limiter::audit::AuditSubject;
+use zae_limiter::usage::CapacityScope;
+use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository};
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
 use crate::capacity::{NOON, bucket};

@@ -1,7 +1,8 @@
 //! What a declared stack means for the table.
 
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Change, Code, LambdaFunction, StackOptions};
-use zae_limiter::{AuditSubject, ConfigChange, ConfigLevel, NewEntity, RateLimiter, StackSetup};
+use zae_limiter::{ConfigChange, ConfigLevel, NewEntity, RateLimiter, StackSetup};
 
 use crate::support::{Stage, page};
 

@@ -1,6 +1,8 @@
 //! Pages of lists: which may be asked for.
 
-use zae_limiter::{AuditSubject, Cursor, Error, NewEntity, PageRequest, UsageQuery};
+use zae_limiter::audit::AuditSubject;
+use zae_limiter::usage::UsageQuery;
+use zae_limiter::{Cursor, Error, NewEntity, PageRequest};
 
 use crate::support::{Stage, page, rpm};
 

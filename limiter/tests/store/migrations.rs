@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use zae_limiter::{ConfigLevel, Migrate, MigrationReport, NewEntity, Source, VersionRecord};
+use zae_limiter::versions::{Migrate, MigrationReport, VersionRecord};
+use zae_limiter::{ConfigLevel, NewEntity, Source};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
 use crate::support::{Fault, Weather};
@@ -436,8 +437,9 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
     );
     stage.faults().heal();
     let after = repository.migrate(Migrate::pending()).await.unwrap();
-    let removed =
-        |report: &zae_limiter::MigrationReport| report.steps.iter().map(|step| step.removed).sum::<u64>();
+    let removed = |report: &zae_limiter::versions::MigrationReport| {
+        report.steps.iter().map(|step| step.removed).sum::<u64>()
+    };
     assert!(
         removed(&after) < removed(&before),
         "part of it was done before: {after:?}"

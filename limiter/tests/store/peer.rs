@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use zae_limiter::{
-    AuditSubject, ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source,
-};
+use zae_limiter::audit::AuditSubject;
+use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source};
 use zae_limiter_schema::{AttributeValue, LimitSet};
 
 use crate::support::{Stage, page, rpm, tpm};
@@ -167,7 +166,7 @@ async fn we_read_what_the_peer_writes() {
         ["limits_set", "limits_set", "entity_created"].map(|action| (action.to_owned(), "peer".to_owned()))
     );
 
-    let scope = zae_limiter::CapacityScope::Everyone;
+    let scope = zae_limiter::usage::CapacityScope::Everyone;
     let capacity = repository.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
     assert_eq!((capacity.entities.len(), capacity.total_capacity), (1, 40));
 

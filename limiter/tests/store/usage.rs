@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter::{Error, Timestamp, UsageQuery, UsageSnapshot, WindowKind};
+use zae_limiter::usage::{UsageQuery, UsageSnapshot, WindowKind};
+use zae_limiter::{Error, Timestamp};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
 use crate::support::{Stage, all_pages, page};

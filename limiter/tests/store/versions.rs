@@ -1,7 +1,8 @@
 //! Tables of other versions.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use zae_limiter::{Compatibility, ConfigChange, ConfigLevel, Error, Migrate, NewEntity, VersionRecord};
+use zae_limiter::versions::{Compatibility, Migrate, VersionRecord};
+use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity};
 
 use crate::support::{Stage, rpm};
 

@@ -9,6 +9,9 @@
 
 use std::time::Duration;
 
+use zae_limiter::audit::*;
+use zae_limiter::usage::*;
+use zae_limiter::versions::*;
 use zae_limiter::*;
 
 type Outcome = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;

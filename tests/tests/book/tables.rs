@@ -307,8 +307,8 @@ fn the_upgrade_page_has_every_migration() {
         .collect();
     let names = ["configs", "buckets"].map(|file| {
         let source = pages::read(&format!("limiter/src/admin/migrations/{file}.rs"));
-        let body = source.split("fn name(&self)").nth(1).unwrap();
-        body.split('"').nth(1).unwrap().to_owned()
+        let name = source.split("name: ").nth(1).unwrap();
+        name.split('"').nth(1).unwrap().to_owned()
     });
     assert_eq!(listed, names.into_iter().collect());
 }

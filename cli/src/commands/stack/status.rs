@@ -2,8 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::Compatibility;
 use zae_limiter::stack::{Health, StackOptions, Status};
+use zae_limiter::versions::Compatibility;
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;

@@ -1,8 +1,8 @@
 //! `upgrade`: a stack of an earlier release, brought to this one.
 
 use clap::Args;
-use zae_limiter::Migrate;
 use zae_limiter::stack::{Plan, PropertyChange, ResourceChange, StackOptions};
+use zae_limiter::versions::Migrate;
 
 use super::deploy::Deployment;
 use super::options::Wanted;

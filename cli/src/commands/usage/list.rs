@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::{Serialize, Serializer};
-use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp, UsageSnapshot, WindowKind};
+use zae_limiter::usage::{UsageSnapshot, WindowKind};
+use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp};
 use zae_limiter_report::UsageReport;
 
 use super::Filter;

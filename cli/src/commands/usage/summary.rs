@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::{LimitName, Repository, Timestamp, UsageSummary, WindowKind};
+use zae_limiter::usage::{UsageSummary, WindowKind};
+use zae_limiter::{LimitName, Repository, Timestamp};
 
 use super::Filter;
 use crate::command_output::{CommandOutput, Text};

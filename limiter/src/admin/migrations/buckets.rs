@@ -5,53 +5,26 @@ use std::collections::BTreeMap;
 use zae_limiter_dynamo::{Placeholders, Transacted, Transaction};
 use zae_limiter_schema::bucket::{Attr, Attributes, Field, Params, Scalar, TokenBucket};
 use zae_limiter_schema::keys::{self, Key, attribute, prefix};
-use zae_limiter_schema::{
-    AttributeValue, EntityId, EntityRecord, Item, LimitName, Resource, Timestamp, Version,
-};
+use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Item, LimitName, Resource, Timestamp};
 
 use super::legacy::{Legacy, Seen};
 use super::{Counts, Migration};
 use crate::admin::check_limit_count;
-use crate::store::Pending;
 use crate::{Repository, Result};
 
-pub(super) struct CompositeBuckets;
+pub(super) const MIGRATION: Migration = Migration {
+    name: "composite-buckets",
+    description: "one bucket item per entity and resource in place of one per limit",
+    prefix: prefix::BUCKET,
+    concerns: |sort_key| {
+        let rest = sort_key.strip_prefix(prefix::BUCKET);
+        rest.is_some_and(|rest| rest.contains('#'))
+    },
+    convert: |repository, old, dry_run| Box::pin(convert(repository, old, dry_run)),
+};
 
 /// What a bucket's condition compares to see that nobody has used it meanwhile.
 const LEVEL: &str = "tokens_milli";
-
-impl Migration for CompositeBuckets {
-    fn version(&self) -> Version {
-        super::composite_version()
-    }
-
-    fn name(&self) -> &'static str {
-        "composite-buckets"
-    }
-
-    fn description(&self) -> &'static str {
-        "one bucket item per entity and resource in place of one per limit"
-    }
-
-    fn prefix(&self) -> &'static str {
-        prefix::BUCKET
-    }
-
-    fn concerns(&self, sort_key: &str) -> bool {
-        sort_key
-            .strip_prefix(prefix::BUCKET)
-            .is_some_and(|rest| rest.contains('#'))
-    }
-
-    fn convert<'a>(
-        &'a self,
-        repository: &'a Repository,
-        old: Vec<Item>,
-        dry_run: bool,
-    ) -> Pending<'a, Counts> {
-        Box::pin(convert(repository, old, dry_run))
-    }
-}
 
 /// One limit's old bucket.
 struct OldBucket {

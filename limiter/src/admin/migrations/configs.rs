@@ -4,48 +4,20 @@ use std::collections::BTreeMap;
 
 use zae_limiter_dynamo::{Transacted, Transaction};
 use zae_limiter_schema::keys::{self, Key, attribute, prefix};
-use zae_limiter_schema::{
-    ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, LimitSet, Resource, Version,
-};
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, LimitSet, Resource};
 
 use super::legacy::Legacy;
 use super::{Counts, Migration};
 use crate::admin::{check_limit_count, config_write, count_entity_configs, enter_resource};
-use crate::store::Pending;
 use crate::{Error, Repository, Result};
 
-pub(super) struct CompositeConfigs;
-
-impl Migration for CompositeConfigs {
-    fn version(&self) -> Version {
-        super::composite_version()
-    }
-
-    fn name(&self) -> &'static str {
-        "composite-configs"
-    }
-
-    fn description(&self) -> &'static str {
-        "one configuration item per level in place of one #LIMIT# item per limit"
-    }
-
-    fn prefix(&self) -> &'static str {
-        prefix::LEGACY_LIMIT
-    }
-
-    fn concerns(&self, _: &str) -> bool {
-        true
-    }
-
-    fn convert<'a>(
-        &'a self,
-        repository: &'a Repository,
-        old: Vec<Item>,
-        dry_run: bool,
-    ) -> Pending<'a, Counts> {
-        Box::pin(convert(repository, old, dry_run))
-    }
-}
+pub(super) const MIGRATION: Migration = Migration {
+    name: "composite-configs",
+    description: "one configuration item per level in place of one #LIMIT# item per limit",
+    prefix: prefix::LEGACY_LIMIT,
+    concerns: |_| true,
+    convert: |repository, old, dry_run| Box::pin(convert(repository, old, dry_run)),
+};
 
 /// The old items of one level.
 #[derive(Default)]

@@ -1,7 +1,26 @@
-//! Bringing a table of an older format up to date.
+//! Migrations: bring a table of an older format up to date.
 //!
-//! A migration looks through the table page by page and turns each group of old items into its new item in one
-//! transaction. It can be stopped at any point and run again: what is done is not there to be found any more.
+//! Before schema 0.8.0 each limit was an item of its own, at every level of configuration and in every bucket. Such
+//! tables can be large, and a migration can be stopped at any time. So a migration scans for old items page by page, and
+//! turns those of one level or bucket into their new item in one transaction: it writes the new item and deletes the old
+//! ones. What is done is not found again. Running a stopped migration again resumes it, and a further run does nothing.
+//!
+//! - `#LIMIT#` items become the `#CONFIG` item of their level, with its registry entry. Limits of single resources at
+//!   system level, from the first design, become defaults of those resources.
+//! - Buckets of single limits become one bucket. Its refill time is the latest of theirs; the others are refilled up to
+//!   it with their remainders, so no tokens are gained or lost. A bucket that was used between read and write is left for
+//!   the next run.
+//! - An item that already has the new form is newer. It stays, and the old items are deleted.
+//! - A malformed old item is reported, and left alone with all others of its level or bucket: in the next run, half of
+//!   them would look like the whole. Two items of one limit with different values count as malformed.
+//! - The version record is updated only if nothing was left over. Until then clients refuse the table, unless
+//!   `strict_version` is off.
+//! - A dry run reads and counts the same and writes nothing.
+//!
+//! A table without a version record gets one only if the first 20 pages of a scan show all of it and no old item. With an
+//! old item, the table is refused until it is migrated. Otherwise it is used without a record.
+//!
+//! Stop old clients before a migration: it does not see what they write behind the scan.
 
 mod buckets;
 mod configs;
@@ -82,34 +101,25 @@ pub(crate) struct Counts {
 }
 
 /// A change of the table's format.
-trait Migration: Sync {
-    fn version(&self) -> Version;
-    fn name(&self) -> &'static str;
-    fn description(&self) -> &'static str;
+struct Migration {
+    name: &'static str,
+    description: &'static str,
     /// What sort keys of old items start with.
-    fn prefix(&self) -> &'static str;
+    prefix: &'static str,
     /// True for an old item, of those with the prefix.
-    fn concerns(&self, sort_key: &str) -> bool;
+    concerns: fn(&str) -> bool,
     /// Turns the old items of one partition into new ones.
-    fn convert<'a>(
-        &'a self,
-        repository: &'a Repository,
-        old: Vec<Item>,
-        dry_run: bool,
-    ) -> Pending<'a, Counts>;
+    convert: for<'a> fn(&'a Repository, Vec<Item>, bool) -> Pending<'a, Counts>,
 }
 
-/// All migrations, in order of the versions they lead to.
-const REGISTRY: [&dyn Migration; 2] = [&configs::CompositeConfigs, &buckets::CompositeBuckets];
-
-fn composite_version() -> Version {
-    Version {
-        major: 0,
-        minor: 8,
-        patch: 0,
-        pre: None,
-    }
-}
+/// All migrations, in order. They lead to this version.
+const REGISTRY: [Migration; 2] = [configs::MIGRATION, buckets::MIGRATION];
+const VERSION: Version = Version {
+    major: 0,
+    minor: 8,
+    patch: 0,
+    pre: None,
+};
 
 /// How many pages of a table without a version record are looked through for old items.
 const MOST_PAGES: usize = 20;
@@ -129,17 +139,17 @@ impl Repository {
     /// Looks for items of an older format.
     pub(crate) async fn look_for_old_items(&self) -> Result<Look> {
         let table = self.table();
-        for migration in REGISTRY {
+        for migration in &REGISTRY {
             let mut start = None;
             for page in 1.. {
-                let found = match table.scan_prefix_page(migration.prefix(), start).await {
+                let found = match table.scan_prefix_page(migration.prefix, start).await {
                     Err(error) if matches!(error.cause(), Some(CallError::Denied(_))) => {
                         return Ok(Look::Unsure);
                     }
                     found => found?,
                 };
                 let mut keys = found.items.iter().filter_map(key_of);
-                if keys.any(|key| migration.concerns(&key.sk)) {
+                if keys.any(|key| (migration.concerns)(&key.sk)) {
                     return Ok(Look::Old);
                 }
                 start = found.next;
@@ -157,7 +167,8 @@ impl Repository {
     /// Brings the table up to date and writes its version record. Resumable, and harmless to repeat.
     ///
     /// ```
-    /// use zae_limiter::{Migrate, RateLimiter};
+    /// use zae_limiter::RateLimiter;
+    /// use zae_limiter::versions::Migrate;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
@@ -178,16 +189,13 @@ impl Repository {
                 .await?
                 .and_then(|record| record.schema_version.parse().ok()),
         };
-        for migration in REGISTRY {
-            if from
-                .as_ref()
-                .is_some_and(|from| from.release() >= migration.version().release())
-            {
-                continue;
-            }
+        if from.is_some_and(|from| from.release() >= VERSION.release()) {
+            return Ok(report);
+        }
+        for migration in &REGISTRY {
             report.steps.push(self.run(migration, how.dry_run).await?);
         }
-        if !how.dry_run && !report.steps.is_empty() {
+        if !how.dry_run {
             self.inner.cache.invalidate_all();
             if report.steps.iter().all(|step| step.problems.is_empty()) {
                 self.write_version().await?;
@@ -196,18 +204,14 @@ impl Repository {
         Ok(report)
     }
 
-    async fn run(&self, migration: &dyn Migration, dry_run: bool) -> Result<MigrationStep> {
+    async fn run(&self, migration: &Migration, dry_run: bool) -> Result<MigrationStep> {
         let mut total = Counts::default();
         let mut partition: Vec<Item> = vec![];
         let mut start = None;
         loop {
-            let page = self
-                .inner
-                .table
-                .scan_prefix_page(migration.prefix(), start)
-                .await?;
+            let page = self.inner.table.scan_prefix_page(migration.prefix, start).await?;
             for item in page.items {
-                let Some(key) = key_of(&item).filter(|key| migration.concerns(&key.sk)) else {
+                let Some(key) = key_of(&item).filter(|key| (migration.concerns)(&key.sk)) else {
                     continue;
                 };
                 // A scan brings the items of a partition one after the other.
@@ -216,11 +220,8 @@ impl Repository {
                     .and_then(key_of)
                     .is_none_or(|last| last.pk == key.pk);
                 if !same {
-                    total.add(
-                        migration
-                            .convert(self, std::mem::take(&mut partition), dry_run)
-                            .await?,
-                    );
+                    let whole = std::mem::take(&mut partition);
+                    total.add((migration.convert)(self, whole, dry_run).await?);
                 }
                 partition.push(item);
             }
@@ -230,12 +231,12 @@ impl Repository {
             }
         }
         if !partition.is_empty() {
-            total.add(migration.convert(self, partition, dry_run).await?);
+            total.add((migration.convert)(self, partition, dry_run).await?);
         }
         Ok(MigrationStep {
-            name: migration.name(),
-            description: migration.description(),
-            version: migration.version(),
+            name: migration.name,
+            description: migration.description,
+            version: VERSION,
             found: total.found,
             written: total.written,
             removed: total.removed,

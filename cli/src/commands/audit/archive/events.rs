@@ -2,24 +2,20 @@
 //!
 //! A query would need the keys, and no other item refers to the events of a deleted entity.
 
-use std::collections::HashMap;
-
 use aws_config::SdkConfig;
 use aws_config::retry::RetryConfig;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::scan::ScanError;
-use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
-use serde_dynamo::{AttributeValue, Item};
+use serde_dynamo::Item;
 use zae_limiter::{Error as Limiter, StackName};
+use zae_limiter_dynamo::{SdkItem, from_sdk_item};
 
 use super::CALL_TIMEOUT;
 use crate::error::{Error, Result};
 
 const PREFIX: &str = "AUDIT#";
-
-type SdkItem = HashMap<String, SdkValue>;
 
 /// The audit events of a table, read page by page.
 pub(super) struct Events {
@@ -152,41 +148,17 @@ fn trail_item(item: SdkItem) -> TrailItem {
     let key = [text("PK"), text("SK")].map(Option::unwrap_or_default).join(" ");
     TrailItem {
         key,
-        event: attributes(item).map(Item::from),
+        event: from_sdk_item(item).map_err(|error| error.to_string()),
     }
-}
-
-fn attributes(map: SdkItem) -> Result<HashMap<String, AttributeValue>, String> {
-    map.into_iter()
-        .map(|(name, value)| match attribute(value) {
-            Some(value) => Ok((name, value)),
-            None => Err(format!("attribute {name} has an unknown type")),
-        })
-        .collect()
-}
-
-fn attribute(value: SdkValue) -> Option<AttributeValue> {
-    Some(match value {
-        SdkValue::S(text) => AttributeValue::S(text),
-        SdkValue::N(digits) => AttributeValue::N(digits),
-        SdkValue::Bool(flag) => AttributeValue::Bool(flag),
-        SdkValue::Null(null) => AttributeValue::Null(null),
-        SdkValue::B(bytes) => AttributeValue::B(bytes.into_inner()),
-        SdkValue::Ss(set) => AttributeValue::Ss(set),
-        SdkValue::Ns(set) => AttributeValue::Ns(set),
-        SdkValue::Bs(set) => AttributeValue::Bs(set.into_iter().map(Blob::into_inner).collect()),
-        SdkValue::L(list) => AttributeValue::L(list.into_iter().map(attribute).collect::<Option<_>>()?),
-        SdkValue::M(map) => AttributeValue::M(
-            map.into_iter()
-                .map(|(name, value)| Some((name, attribute(value)?)))
-                .collect::<Option<_>>()?,
-        ),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use aws_sdk_dynamodb::primitives::Blob;
+    use serde_dynamo::AttributeValue;
+
     use super::*;
 
     #[test]

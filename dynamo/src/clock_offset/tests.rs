@@ -1,0 +1,135 @@
+use super::*;
+
+/// A machine whose calendar is off by this much, and a server whose calendar is right.
+struct Machine {
+    offset: ClockOffset,
+    off_by: i64,
+    elapsed: i64,
+}
+
+const START: i64 = 1_700_000_000_000;
+
+fn machine(off_by: i64) -> Machine {
+    Machine {
+        offset: ClockOffset::default(),
+        off_by,
+        elapsed: 0,
+    }
+}
+
+impl Machine {
+    /// Some time passes; then the server answers after `there`, and the answer is read after `back`.
+    fn call(&mut self, pause: i64, there: i64, back: i64) -> i64 {
+        let sent = self.elapsed + pause;
+        let date = (START + sent + there) / 1000 * 1000;
+        self.elapsed = sent + there + back;
+        let now = LocalTime {
+            now: Timestamp::from_millis(START + self.elapsed + self.off_by),
+            elapsed: time(self.elapsed),
+        };
+        self.offset.observe(date, time(sent), now)
+    }
+}
+
+fn time(millis: i64) -> Duration {
+    Duration::from_millis(millis.max(0).cast_unsigned())
+}
+
+#[test]
+fn a_clock_within_two_seconds_is_never_corrected() {
+    for off_by in [-2_000, -1_999, -1_000, 0, 700, 1_500, 2_000] {
+        let mut machine = machine(off_by);
+        for call in 0..200 {
+            let offset = machine.call(37 * call % 1_100, call % 500, 13 * call % 500);
+            assert_eq!(offset, 0, "off by {off_by}, call {call}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_certainly_wrong_is_corrected_by_the_first_response() {
+    for off_by in [-3_600_000, -3_100, 3_100, 120_000] {
+        let offset = machine(off_by).call(0, 5, 5);
+        assert!((offset + off_by).abs() <= 505, "{off_by}: {offset}");
+    }
+}
+
+#[test]
+fn a_correction_does_not_follow_the_seconds_of_the_header() {
+    for start in (0..1_000).step_by(90) {
+        let mut machine = machine(60_000);
+        let mut distance = (machine.call(start, 5, 5) + 60_000).abs();
+        assert!(distance <= 505);
+        for call in 0..100 {
+            let next = (machine.call(70, 5, 5) + 60_000).abs();
+            assert!(next <= distance, "call {call}: from {distance} to {next}");
+            distance = next;
+        }
+        assert!(distance <= 90, "{distance}");
+    }
+}
+
+#[test]
+fn a_clock_near_the_bound_is_not_corrected_and_released_in_turn() {
+    let mut machine = machine(2_700);
+    let mut changes = 0;
+    let mut corrected = false;
+    for call in 0..500 {
+        let offset = machine.call(311, call % 300, call % 200);
+        changes += u32::from((offset != 0) != corrected);
+        corrected = offset != 0;
+    }
+    assert!(corrected && changes == 1, "{changes}");
+}
+
+#[test]
+fn a_response_that_is_read_late_is_no_evidence() {
+    let mut machine = machine(0);
+    for _ in 0..20 {
+        assert_eq!(machine.call(10, 5, 4_000), 0);
+    }
+    assert!(machine.offset.samples.is_empty());
+}
+
+#[test]
+fn the_response_with_the_shortest_round_trip_decides() {
+    let mut machine = machine(10_000);
+    machine.call(0, 450, 450);
+    let good = machine.call(0, 1, 1);
+    assert!((good + 10_000).abs() <= 501, "{good}");
+    for _ in 1..SAMPLES {
+        assert_eq!(machine.call(300, 10, 900), good);
+    }
+    let best = machine
+        .offset
+        .samples
+        .iter()
+        .map(|sample| sample.round_trip)
+        .min();
+    assert_eq!(best, Some(time(2)));
+}
+
+#[test]
+fn a_calendar_that_is_set_right_is_released_by_the_next_response() {
+    let mut machine = machine(60_000);
+    assert_ne!(machine.call(0, 5, 5), 0);
+    machine.off_by = 0;
+    assert_eq!(machine.call(100, 5, 5), 0);
+    machine.off_by = -90_000;
+    let offset = machine.call(100, 5, 5);
+    assert!((offset - 90_000).abs() <= 505, "{offset}");
+}
+
+#[test]
+fn a_machine_that_slept_forgets_what_it_knew() {
+    let mut machine = machine(0);
+    machine.call(0, 1, 1);
+    // Its other clock stood still for an hour, and its calendar with it.
+    let date = START + 3_600_000;
+    let now = LocalTime {
+        now: Timestamp::from_millis(START + machine.elapsed + 20),
+        elapsed: time(machine.elapsed + 20),
+    };
+    let offset = machine.offset.observe(date, time(machine.elapsed), now);
+    assert!((offset - 3_600_000).abs() <= 1_000, "{offset}");
+}
