@@ -78,6 +78,15 @@ pub enum Error {
         source: serde_json::Error,
     },
 
+    /// A part of the Terraform module that is not Terraform.
+    #[error("a part of the Terraform module cannot be parsed: {source}; it is: {text}")]
+    Terraform {
+        /// The part.
+        text: String,
+        /// Where and why.
+        source: Box<hcl::Error>,
+    },
+
     /// The template breaks rules; every finding is listed.
     #[error("the template has {} findings: {}", findings.len(), list(findings))]
     Rules {

@@ -1,214 +1,249 @@
 output "table_name" {
   description = "Name of the table."
-  value       = aws_cloudformation_stack.limiter.outputs["TableName"]
+  value       = aws_dynamodb_table.rate_limits_table.name
 }
 
 output "table_arn" {
   description = "ARN of the table."
-  value       = aws_cloudformation_stack.limiter.outputs["TableArn"]
+  value       = aws_dynamodb_table.rate_limits_table.arn
 }
 
 output "stream_arn" {
   description = "ARN of the table's stream."
-  value       = aws_cloudformation_stack.limiter.outputs["StreamArn"]
+  value       = aws_dynamodb_table.rate_limits_table.stream_arn
 }
 
 output "audit_retention_days" {
   description = "Days to keep audit events in the table."
-  value       = aws_cloudformation_stack.limiter.outputs["AuditRetentionDays"]
+  value       = tostring(var.audit_retention_days)
 }
 
 output "aggregator_function_arn" {
   description = "ARN of the aggregator."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFunctionArn"]
+  value       = one(aws_lambda_function.aggregator_function[*].arn)
 }
 
 output "aggregator_function_name" {
   description = "Name of the aggregator."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFunctionName"]
+  value       = one(aws_lambda_function.aggregator_function[*].function_name)
 }
 
 output "aggregator_role_arn" {
   description = "ARN of the role that the aggregator runs as."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorRoleArn"]
+  value       = local.aggregator_role_arn
 }
 
 output "aggregator_dlq_url" {
   description = "URL of the dead-letter queue of the aggregator."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQUrl"]
+  value       = one(aws_sqs_queue.aggregator_dlq[*].url)
 }
 
 output "aggregator_dlq_arn" {
   description = "ARN of the dead-letter queue of the aggregator."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQArn"]
+  value       = one(aws_sqs_queue.aggregator_dlq[*].arn)
 }
 
 output "archiver_function_arn" {
   description = "ARN of the archiver."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFunctionArn"]
+  value       = one(aws_lambda_function.archiver_function[*].arn)
 }
 
 output "archiver_function_name" {
   description = "Name of the archiver."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFunctionName"]
+  value       = one(aws_lambda_function.archiver_function[*].function_name)
 }
 
 output "archiver_role_arn" {
   description = "ARN of the role that the archiver runs as."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverRoleArn"]
+  value       = local.archiver_role_arn
 }
 
 output "archiver_dlq_url" {
   description = "URL of the dead-letter queue of the archiver."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQUrl"]
+  value       = one(aws_sqs_queue.archiver_dlq[*].url)
 }
 
 output "archiver_dlq_arn" {
   description = "ARN of the dead-letter queue of the archiver."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQArn"]
+  value       = one(aws_sqs_queue.archiver_dlq[*].arn)
 }
 
 output "aggregator_dlq_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDLQAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.aggregator_dlq_alarm[*].alarm_name)
 }
 
 output "lambda_error_rate_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["LambdaErrorRateAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.lambda_error_rate_alarm[*].alarm_name)
 }
 
 output "lambda_duration_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["LambdaDurationAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.lambda_duration_alarm[*].alarm_name)
 }
 
 output "stream_iterator_age_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["StreamIteratorAgeAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.stream_iterator_age_alarm[*].alarm_name)
 }
 
 output "aggregator_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.aggregator_throttle_alarm[*].alarm_name)
 }
 
 output "aggregator_destination_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorDestinationAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.aggregator_destination_alarm[*].alarm_name)
 }
 
 output "aggregator_stopped_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorStoppedAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.aggregator_stopped_alarm[*].alarm_name)
 }
 
 output "aggregator_failed_events_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["AggregatorFailedEventsAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.aggregator_failed_events_alarm[*].alarm_name)
 }
 
 output "archiver_dlq_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDLQAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_dlq_alarm[*].alarm_name)
 }
 
 output "archiver_error_rate_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverErrorRateAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_error_rate_alarm[*].alarm_name)
 }
 
 output "archiver_duration_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDurationAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_duration_alarm[*].alarm_name)
 }
 
 output "archiver_iterator_age_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverIteratorAgeAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_iterator_age_alarm[*].alarm_name)
 }
 
 output "archiver_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_throttle_alarm[*].alarm_name)
 }
 
 output "archiver_destination_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverDestinationAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_destination_alarm[*].alarm_name)
 }
 
 output "archiver_stopped_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverStoppedAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_stopped_alarm[*].alarm_name)
 }
 
 output "archiver_failed_events_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["ArchiverFailedEventsAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.archiver_failed_events_alarm[*].alarm_name)
 }
 
 output "dynamodb_read_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["DynamoDBReadThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.dynamodb_read_throttle_alarm[*].alarm_name)
 }
 
 output "dynamodb_write_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["DynamoDBWriteThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.dynamodb_write_throttle_alarm[*].alarm_name)
 }
 
 output "gsi1_read_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI1ReadThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi1_read_throttle_alarm[*].alarm_name)
 }
 
 output "gsi1_write_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI1WriteThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi1_write_throttle_alarm[*].alarm_name)
 }
 
 output "gsi2_read_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI2ReadThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi2_read_throttle_alarm[*].alarm_name)
 }
 
 output "gsi2_write_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI2WriteThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi2_write_throttle_alarm[*].alarm_name)
 }
 
 output "gsi3_read_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI3ReadThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi3_read_throttle_alarm[*].alarm_name)
 }
 
 output "gsi3_write_throttle_alarm_name" {
   description = "Name of the alarm."
-  value       = aws_cloudformation_stack.limiter.outputs["GSI3WriteThrottleAlarmName"]
+  value       = one(aws_cloudwatch_metric_alarm.gsi3_write_throttle_alarm[*].alarm_name)
+}
+
+output "dashboard_name" {
+  description = "Name of the dashboard."
+  value       = one(aws_cloudwatch_dashboard.dashboard[*].dashboard_name)
 }
 
 output "audit_archive_bucket_name" {
   description = "Bucket with archived audit events."
-  value       = aws_cloudformation_stack.limiter.outputs["AuditArchiveBucketName"]
+  value       = local.archive_bucket_name
 }
 
 output "audit_archive_bucket_arn" {
   description = "ARN of the bucket with archived audit events."
-  value       = aws_cloudformation_stack.limiter.outputs["AuditArchiveBucketArn"]
+  value       = local.archive_bucket_arn
 }
 
 output "acquire_only_policy_arn" {
   description = "ARN of the policy for applications that acquire."
-  value       = aws_cloudformation_stack.limiter.outputs["AcquireOnlyPolicyArn"]
+  value       = one(aws_iam_policy.acquire_only_policy[*].arn)
 }
 
 output "full_access_policy_arn" {
   description = "ARN of the policy for administrators."
-  value       = aws_cloudformation_stack.limiter.outputs["FullAccessPolicyArn"]
+  value       = one(aws_iam_policy.full_access_policy[*].arn)
 }
 
 output "read_only_policy_arn" {
   description = "ARN of the policy for readers."
-  value       = aws_cloudformation_stack.limiter.outputs["ReadOnlyPolicyArn"]
+  value       = one(aws_iam_policy.read_only_policy[*].arn)
+}
+
+output "app_role_arn" {
+  description = "ARN of the role of applications."
+  value       = one(aws_iam_role.app_role[*].arn)
+}
+
+output "app_role_name" {
+  description = "Name of the role of applications."
+  value       = one(aws_iam_role.app_role[*].name)
+}
+
+output "admin_role_arn" {
+  description = "ARN of the role of administrators."
+  value       = one(aws_iam_role.admin_role[*].arn)
+}
+
+output "admin_role_name" {
+  description = "Name of the role of administrators."
+  value       = one(aws_iam_role.admin_role[*].name)
+}
+
+output "read_only_role_arn" {
+  description = "ARN of the role of readers."
+  value       = one(aws_iam_role.read_only_role[*].arn)
+}
+
+output "read_only_role_name" {
+  description = "Name of the role of readers."
+  value       = one(aws_iam_role.read_only_role[*].name)
 }

@@ -41,13 +41,18 @@ pub fn cloudformation(options: &StackOptions) -> Result<Template, Error> {
     Model::for_export(options)?.render()
 }
 
-/// A Terraform module around the template: the archives as objects, the stack, its outputs, and the record of the
-/// table's version.
+/// A Terraform module of native resources: a variable for each option, with these options as defaults.
 pub fn terraform(options: &StackOptions) -> Result<Vec<File>, Error> {
-    Ok(terraform::module(&cloudformation(options)?, options))
+    terraform::module(options)
 }
 
-/// Every file: the template as YAML and JSON, a Grafana dashboard, and the Terraform module.
+/// A Terraform module around the template: the archives as objects, the stack, its outputs, and the record of the
+/// table's version.
+pub fn terraform_wrapper(options: &StackOptions) -> Result<Vec<File>, Error> {
+    Ok(terraform::wrapper(&cloudformation(options)?, options))
+}
+
+/// Every file: the template as YAML and JSON, a Grafana dashboard, and the Terraform modules.
 pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
     let template = cloudformation(options)?;
     let mut files = vec![
@@ -58,10 +63,18 @@ pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
         "grafana/zae-limiter.json",
         format!("{:#}\n", crate::resources::dashboard::grafana()),
     ));
-    let module = terraform(options)?;
-    files.extend(module.into_iter().map(|file| File {
-        path: format!("terraform/{}", file.path),
-        ..file
-    }));
+    let within = |folder: &'static str| {
+        move |file: File| File {
+            path: format!("{folder}/{}", file.path),
+            ..file
+        }
+    };
+    files.extend(terraform(options)?.into_iter().map(within("terraform")));
+    let wrapper = terraform_wrapper(options)?;
+    files.extend(
+        wrapper
+            .into_iter()
+            .map(within("terraform/modules/cloudformation")),
+    );
     Ok(files)
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::hcl::{aligned, escape};
+use super::text::{aligned, escape};
 
 /// `data "aws_iam_policy_document"` with the statements of a policy document that is attached to somebody.
 ///

@@ -1,5 +1,11 @@
 //! Small helpers for Terraform's language.
 
+use std::collections::BTreeMap;
+
+use zae_limiter_schema::{AttributeValue, Timestamp, VersionRecord};
+
+use crate::VERSION;
+
 /// An output's name as Terraform users write names.
 pub(super) fn snake_case(name: &str) -> String {
     // Abbreviations are one word.
@@ -30,6 +36,21 @@ pub(super) fn aligned(lines: &[(String, String)], indent: usize) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, value): &(String, String)| format!("{:indent$}{name:<width$} = {value}\n", "");
     lines.iter().map(line).collect::<Vec<_>>().concat()
+}
+
+/// The attributes of the table's version record, by name, as Terraform writes them in an item.
+pub(super) fn version_record() -> Vec<(String, String)> {
+    let record = VersionRecord::current(Timestamp::from_seconds(0), format!("terraform:{VERSION}"));
+    let attributes: BTreeMap<_, _> = record.to_item().into_inner().into_iter().collect();
+    let line = |(name, value): (String, AttributeValue)| {
+        let value = match (name.as_str(), value) {
+            ("updated_at", _) => "{ S = timestamp() }".to_owned(),
+            (_, AttributeValue::S(word)) => format!("{{ S = \"{}\" }}", escape(&word)),
+            _ => "{ NULL = true }".to_owned(),
+        };
+        (name, value)
+    };
+    attributes.into_iter().map(line).collect()
 }
 
 #[cfg(test)]

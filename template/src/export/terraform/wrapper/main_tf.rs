@@ -1,10 +1,8 @@
 //! `main.tf`: the archives, the stack and the record of its version.
 
-use std::collections::BTreeMap;
+use zae_limiter_schema::VersionRecord;
 
-use zae_limiter_schema::{AttributeValue, Timestamp, VersionRecord};
-
-use super::{TEMPLATE, hcl};
+use super::{TEMPLATE, text};
 use crate::VERSION;
 use crate::resources::LambdaFunction;
 
@@ -63,7 +61,7 @@ fn stack(functions: &[LambdaFunction]) -> String {
                 format!("aws_s3_object.{function}.key"),
             ));
         }
-        parameters = format!("\n  parameters = {{\n{}  }}\n", hcl::aligned(&lines, 4));
+        parameters = format!("\n  parameters = {{\n{}  }}\n", text::aligned(&lines, 4));
     }
     let tags = [
         ("\"ManagedBy\"", "\"zae-limiter\"".to_owned()),
@@ -76,7 +74,7 @@ fn stack(functions: &[LambdaFunction]) -> String {
         ("\"zae-limiter:lambda-version\"", format!("\"{VERSION}\"")),
         ("\"zae-limiter:type\"", "\"limiter\"".to_owned()),
     ];
-    let tags = hcl::aligned(&tags.map(|(key, value)| (key.to_owned(), value)), 4);
+    let tags = text::aligned(&tags.map(|(key, value)| (key.to_owned(), value)), 4);
     format!(
         r#"resource "aws_cloudformation_stack" "limiter" {{
   name              = var.name
@@ -94,20 +92,7 @@ fn stack(functions: &[LambdaFunction]) -> String {
 
 /// What our own deployment writes into a new table.
 fn version_record() -> String {
-    let record = VersionRecord::current(Timestamp::from_seconds(0), format!("terraform:{VERSION}"));
-    let attributes: BTreeMap<_, _> = record.to_item().into_inner().into_iter().collect();
-    let lines: Vec<_> = attributes
-        .into_iter()
-        .map(|(name, value)| {
-            let value = match (name.as_str(), value) {
-                ("updated_at", _) => "{ S = timestamp() }".to_owned(),
-                (_, AttributeValue::S(text)) => format!("{{ S = \"{}\" }}", hcl::escape(&text)),
-                _ => "{ NULL = true }".to_owned(),
-            };
-            (name, value)
-        })
-        .collect();
-    let lines = hcl::aligned(&lines, 4);
+    let lines = text::aligned(&text::version_record(), 4);
     format!(
         r#"# A client writes this record too if it is missing, so it is left alone once it is there.
 resource "aws_dynamodb_table_item" "version" {{
