@@ -50,6 +50,9 @@ pub use zae_limiter_schema::{StackName, WindowKind};
 /// The release of this crate, which templates and tags carry.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The value of the tag `ManagedBy` on what the Terraform module makes. A stack leaves such a table alone.
+pub const MANAGED_BY_TERRAFORM: &str = "terraform";
+
 /// Renders the template of a stack.
 pub fn render(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Template, Error> {
     model::Model::of_stack(name, options, code)?.render()

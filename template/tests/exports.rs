@@ -83,7 +83,7 @@ fn a_stack_of_the_exported_template_is_the_same_as_one_that_we_deploy() {
 }
 
 fn module(options: &StackOptions) -> Vec<File> {
-    export::terraform(options).unwrap()
+    export::terraform_wrapper(options).unwrap()
 }
 
 fn contents<'a>(files: &'a [File], path: &str) -> &'a str {
@@ -290,7 +290,11 @@ fn the_template_of_the_module_fits_a_request() {
 #[test]
 fn the_module_is_formatted_as_terraform_wants_it() {
     for (number, options) in options().iter().enumerate() {
-        let files = module(options);
+        let mut files = module(options);
+        files.extend(export::terraform(options).unwrap().into_iter().map(|file| File {
+            path: format!("native/{}", file.path),
+            ..file
+        }));
         let folder = env::temp_dir().join(format!("zae-limiter-terraform-{}-{number}", std::process::id()));
         for file in files
             .iter()

@@ -55,19 +55,19 @@ fn the_template_is_written_in_every_format() {
     let file = bench.path("template.yaml");
     run(&["cfn-template", "--output", file.to_str().unwrap()]).expect_exit(0);
     assert_eq!(std::fs::read_to_string(file).unwrap(), yaml);
-    let module = bench.path("module");
-    let result = run(&[
-        "cfn-template",
-        "--format",
-        "terraform",
-        "-o",
-        module.to_str().unwrap(),
-    ])
-    .expect_exit(0);
-    assert!(
-        result.stdout.contains("main.tf") && module.join("main.tf").exists(),
-        "{result:?}"
-    );
+    for (format, own) in [
+        ("terraform", "aggregator.tf"),
+        ("terraform-cloudformation", "template.json"),
+    ] {
+        let module = bench.path(format);
+        let folder = module.to_str().unwrap();
+        let result = run(&["cfn-template", "--format", format, "-o", folder]).expect_exit(0);
+        assert!(
+            result.stdout.contains("main.tf") && module.join("main.tf").exists(),
+            "{result:?}"
+        );
+        assert!(module.join(own).exists(), "{format}: {result:?}");
+    }
     let result = run(&["cfn-template", "--format", "terraform"]).expect_exit(2);
     assert!(result.stderr.contains("--output"), "{result:?}");
 }

@@ -21,7 +21,7 @@ use crate::output::View;
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// The form: a template, or a Terraform module around it
+    /// The form: a template, or a Terraform module
     #[arg(long, default_value = "yaml", help_heading = "Options")]
     format: Form,
     /// The file to write, or the directory of a Terraform module [default: standard output]
@@ -42,8 +42,10 @@ enum Form {
     Yaml,
     /// CloudFormation, for programs
     Json,
-    /// A Terraform module
+    /// A Terraform module with a variable for each option
     Terraform,
+    /// A Terraform module around the CloudFormation template
+    TerraformCloudformation,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,12 +65,8 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOut
     let text = match arguments.format {
         Form::Yaml => export::cloudformation(&options)?.to_yaml(),
         Form::Json => pretty(export::cloudformation(&options)?.to_value()),
-        Form::Terraform => {
-            let directory = context.file.as_deref().ok_or_else(|| {
-                Error::usage("a Terraform module is several files; name a directory with --output")
-            })?;
-            return module(&export::terraform(&options)?, directory);
-        }
+        Form::Terraform => return module(&export::terraform(&options)?, context),
+        Form::TerraformCloudformation => return module(&export::terraform_wrapper(&options)?, context),
     };
     let Some(file) = &context.file else {
         return Ok(CommandOutput::document(text));
@@ -83,7 +81,11 @@ fn pretty(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }
 
-fn module(files: &[export::File], directory: &Path) -> Result<CommandOutput> {
+fn module(files: &[export::File], context: &Context) -> Result<CommandOutput> {
+    let directory = context
+        .file
+        .as_deref()
+        .ok_or_else(|| Error::usage("a Terraform module is several files; name a directory with --output"))?;
     let mut written = vec![];
     for file in files {
         let path = directory.join(&file.path);

@@ -3,8 +3,8 @@
 use zae_limiter_schema::VersionRecord;
 
 use super::print::Part;
-use crate::VERSION;
 use crate::resources::LambdaFunction;
+use crate::{MANAGED_BY_TERRAFORM, VERSION};
 
 /// The longest function name.
 const FUNCTION: usize = 64;
@@ -35,11 +35,11 @@ archive_bucket_name = var.archive_bucket != null ? var.archive_bucket : one(aws_
 archive_bucket_arn = var.archive_bucket != null ? "arn:${data.aws_partition.current.partition}:s3:::${var.archive_bucket}" : one(aws_s3_bucket.audit_archive_bucket[*].arn)
 "#;
 
-/// The tags that CloudFormation propagates from a stack to its resources.
+/// The tags that CloudFormation propagates from a stack to its resources, except for who manages them.
 fn tags() -> String {
     format!(
         "tags = merge(var.tags, {{
-           \"ManagedBy\" = \"zae-limiter\",
+           \"ManagedBy\" = \"{MANAGED_BY_TERRAFORM}\",
            \"zae-limiter:name\" = var.name,
            \"zae-limiter:version\" = \"{VERSION}\",
            \"zae-limiter:schema-version\" = \"{}\",

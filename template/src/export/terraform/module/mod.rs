@@ -15,6 +15,7 @@ mod print;
 mod readme;
 mod source;
 mod table;
+mod tests;
 mod variables;
 
 use crate::Error;
@@ -51,6 +52,7 @@ pub(in crate::export) fn files(options: &StackOptions) -> Result<Vec<File>, Erro
     }
     files.extend(monitoring::dashboards()?);
     files.extend(examples::files(&variables)?);
+    files.extend(tests::files()?);
     files.push(File::new("README.md", readme::render(&variables, &outputs)));
     Ok(files)
 }

@@ -1,0 +1,144 @@
+# Needs Terraform 1.7 or later and no AWS account: `terraform init && terraform test`.
+mock_provider "aws" {}
+
+variables {
+  name                = "limiter"
+  code_bucket         = "code-bucket"
+  aggregator_code_key = "aggregator.zip"
+  archiver_code_key   = "archiver.zip"
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = aws_dynamodb_table.rate_limits_table.name == "limiter"
+    error_message = "The table has the module's name."
+  }
+
+  assert {
+    condition     = aws_lambda_function.aggregator_function[0].memory_size == 256
+    error_message = "Options have their defaults."
+  }
+
+  assert {
+    condition     = length(aws_s3_bucket.audit_archive_bucket) == 1
+    error_message = "There is an archive."
+  }
+
+  assert {
+    condition     = length(aws_iam_role.app_role) == 0
+    error_message = "There are no roles for applications."
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_metric_alarm.dynamodb_read_throttle_alarm) == 1
+    error_message = "There are alarms."
+  }
+}
+
+run "everything_on" {
+  command = plan
+
+  variables {
+    kms_key_arn                    = "arn:aws:kms:eu-central-1:123456789012:key/11111111-2222-3333-4444-555555555555"
+    alarm_sns_topic                = "arn:aws:sns:eu-central-1:123456789012:ops"
+    enable_contributor_insights    = true
+    enable_dashboard               = true
+    enable_tracing                 = true
+    create_iam_roles               = true
+    permission_boundary            = "boundary"
+    audit_archive_object_lock_days = 30
+  }
+
+  assert {
+    condition     = length(aws_iam_role.app_role) == 1
+    error_message = "There are roles for applications."
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_dashboard.dashboard) == 1
+    error_message = "There is a dashboard."
+  }
+
+  assert {
+    condition     = length(aws_s3_bucket_object_lock_configuration.audit_archive_bucket) == 1
+    error_message = "The archive is locked."
+  }
+
+  assert {
+    condition     = aws_sqs_queue.aggregator_dlq[0].kms_master_key_id == var.kms_key_arn
+    error_message = "Queues use the key."
+  }
+}
+
+run "nothing_optional" {
+  command = plan
+
+  variables {
+    enable_aggregator     = false
+    enable_audit_archival = false
+    enable_alarms         = false
+    create_iam            = false
+  }
+
+  assert {
+    condition     = length(aws_lambda_function.aggregator_function) == 0
+    error_message = "There is no aggregator."
+  }
+
+  assert {
+    condition     = length(aws_iam_policy.acquire_only_policy) == 0
+    error_message = "There are no policies."
+  }
+
+  assert {
+    condition     = output.table_name == "limiter"
+    error_message = "There is a table."
+  }
+
+  assert {
+    condition     = output.aggregator_function_arn == null
+    error_message = "Outputs of what does not exist are null."
+  }
+}
+
+run "a_name_of_a_wrong_form" {
+  command         = plan
+  expect_failures = [var.name]
+
+  variables {
+    name = "1"
+  }
+}
+
+run "too_little_memory" {
+  command         = plan
+  expect_failures = [var.lambda_memory]
+
+  variables {
+    lambda_memory = 64
+  }
+}
+
+run "options_that_contradict_each_other" {
+  command         = plan
+  expect_failures = [aws_dynamodb_table.rate_limits_table]
+
+  variables {
+    create_iam       = false
+    create_iam_roles = true
+  }
+}
+
+run "a_function_without_code" {
+  command         = plan
+  expect_failures = [aws_lambda_function.aggregator_function]
+
+  variables {
+    code_bucket           = null
+    aggregator_code_key   = null
+    archiver_code_key     = null
+    enable_audit_archival = false
+  }
+}
