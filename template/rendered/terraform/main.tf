@@ -15,7 +15,7 @@ locals {
   archive_bucket_name    = var.archive_bucket != null ? var.archive_bucket : one(aws_s3_bucket.audit_archive_bucket[*].bucket)
   archive_bucket_arn     = var.archive_bucket != null ? "arn:${data.aws_partition.current.partition}:s3:::${var.archive_bucket}" : one(aws_s3_bucket.audit_archive_bucket[*].arn)
   tags = merge(var.tags, {
-    ManagedBy                    = "zae-limiter"
+    ManagedBy                    = "terraform"
     "zae-limiter:name"           = var.name
     "zae-limiter:version"        = "0.1.0"
     "zae-limiter:schema-version" = "0.8.0"
