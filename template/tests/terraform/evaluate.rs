@@ -4,6 +4,7 @@
 //! for its `Ref`. So the result can be compared with a template.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use hcl::eval::{Context, Evaluate};
 use hcl::{Block, Body, Expression};
@@ -32,7 +33,7 @@ impl Module {
     pub(crate) fn new(files: &BTreeMap<String, String>, folder: &str, ids: BTreeMap<String, String>) -> Self {
         let text: Vec<_> = files
             .iter()
-            .filter(|(path, _)| path.ends_with(".tf") && !path.contains('/'))
+            .filter(|(path, _)| Path::new(path).extension() == Some("tf".as_ref()) && !path.contains('/'))
             .map(|(_, contents)| contents.as_str())
             .collect();
         Self {
@@ -240,7 +241,7 @@ impl<'a> Scope<'a> {
         let id = self.module.ids.get(name).map_or(name, String::as_str);
         let attributes: &[(&str, &str)] = match kind {
             "aws_cloudwatch_dashboard" => &[("dashboard_name", "")],
-            "aws_cloudwatch_log_group" => &[("name", ""), ("arn", ".Arn")],
+            "aws_cloudwatch_log_group" | "aws_iam_role" => &[("name", ""), ("arn", ".Arn")],
             "aws_cloudwatch_metric_alarm" => &[("alarm_name", "")],
             "aws_dynamodb_table" => &[
                 ("name", ""),
@@ -250,7 +251,6 @@ impl<'a> Scope<'a> {
                 ("range_key", ".range"),
             ],
             "aws_iam_policy" => &[("arn", "")],
-            "aws_iam_role" => &[("name", ""), ("arn", ".Arn")],
             "aws_lambda_event_source_mapping" => &[("uuid", "")],
             "aws_lambda_function" => &[("function_name", ""), ("arn", ".Arn")],
             "aws_s3_bucket" => &[("bucket", ""), ("arn", ".Arn")],

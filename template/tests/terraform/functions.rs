@@ -11,6 +11,7 @@ use crate::evaluate::to_json;
 type Function = fn(FuncArgs) -> Result<Value, String>;
 
 /// A context with the functions and nothing else.
+#[allow(clippy::too_many_lines, reason = "a list of small functions")]
 pub(crate) fn context() -> Context<'static> {
     let all: [(&str, Function); 23] = [
         ("alltrue", |args| {

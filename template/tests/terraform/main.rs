@@ -111,11 +111,11 @@ fn resolved(value: &Value, log_groups: &BTreeSet<&str>) -> Value {
                         out += part;
                         continue;
                     };
-                    out += &match name.split_once('.') {
+                    let reference = match name.split_once('.') {
                         Some((id, attribute)) => token(id, attribute),
                         None => format!("<{name}>"),
                     };
-                    out += rest;
+                    out.extend([reference.as_str(), rest]);
                 }
                 json!(out)
             }
@@ -522,7 +522,7 @@ fn the_module_refuses_options_that_contradict_each_other() {
     assert!(!matches!(broken, Ok(Ok(()))), "functions without code");
 }
 
-fn function(given: Value) -> (Evaluated, Value) {
+fn function(given: &Value) -> (Evaluated, Value) {
     let evaluated = module().evaluate(given.as_object().unwrap()).unwrap();
     let function =
         evaluated.resources[&("aws_lambda_function".to_owned(), "aggregator_function".to_owned())].clone();
@@ -531,7 +531,7 @@ fn function(given: Value) -> (Evaluated, Value) {
 
 #[test]
 fn archives_come_from_a_directory_a_release_or_a_bucket() {
-    let (_, local) = function(json!({ "name": "limiter", "code_directory": "built" }));
+    let (_, local) = function(&json!({ "name": "limiter", "code_directory": "built" }));
     assert_eq!(local["filename"], "built/aggregator.zip");
     assert_eq!(
         local["source_code_hash"],
@@ -541,7 +541,7 @@ fn archives_come_from_a_directory_a_release_or_a_bucket() {
 
     let sums = json!({ "aggregator": "a".repeat(64), "archiver": "b".repeat(64) });
     let release = json!({ "url": "https://example.com/releases", "version": "1.2.3", "sha256": sums });
-    let (evaluated, released) = function(json!({ "name": "limiter", "release": release }));
+    let (evaluated, released) = function(&json!({ "name": "limiter", "release": release }));
     let file = format!("./.terraform/zae-limiter/{}.zip", "a".repeat(64));
     assert_eq!(released["filename"], file.as_str());
     let download = &evaluated.resources[&("terraform_data".to_owned(), "aggregator_archive".to_owned())];
@@ -556,7 +556,7 @@ fn archives_come_from_a_directory_a_release_or_a_bucket() {
     );
 
     let (evaluated, uploaded) =
-        function(json!({ "name": "limiter", "code_directory": "built", "code_bucket": "code" }));
+        function(&json!({ "name": "limiter", "code_directory": "built", "code_bucket": "code" }));
     assert_eq!(
         (&uploaded["s3_bucket"], &uploaded["s3_key"]),
         (&json!("code"), &json!("<aggregator_archive.Key>"))

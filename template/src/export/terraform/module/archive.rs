@@ -1,5 +1,7 @@
 //! The archive bucket of audit events. The AWS provider has a resource for each part of a bucket.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::super::text::snake_case;
@@ -58,7 +60,11 @@ pub(super) fn parts(source: &Source) -> Vec<Part> {
         .into_iter()
         .flatten()
         .map(|(key, value)| format!("{} = {value}\n", snake_case(key)));
-    parts.push(part("public_access_block", CREATED, &public.collect::<String>()));
+    parts.push(part(
+        "public_access_block",
+        CREATED,
+        &public.collect::<Vec<_>>().concat(),
+    ));
     let ownership = &properties["OwnershipControls"]["Rules"][0]["ObjectOwnership"];
     parts.push(part(
         "ownership_controls",
@@ -72,7 +78,7 @@ pub(super) fn parts(source: &Source) -> Vec<Part> {
         CREATED,
         &format!(
             "depends_on = [aws_s3_bucket_versioning.{name}]\n{}",
-            rules.collect::<String>()
+            rules.collect::<Vec<_>>().concat()
         ),
     ));
     parts.push(part(
@@ -105,16 +111,23 @@ fn rule(rule: &Value) -> String {
         rule["Id"], rule["Status"]
     );
     for transition in rule["Transitions"].as_array().into_iter().flatten() {
-        body += &format!(
+        let _ = write!(
+            body,
             "transition {{\n days = var.audit_archive_glacier_days\n storage_class = {}\n }}\n",
             transition["StorageClass"]
         );
     }
     if let Some(days) = rule.pointer("/NoncurrentVersionExpiration/NoncurrentDays") {
-        body += &format!("noncurrent_version_expiration {{\n noncurrent_days = {days}\n }}\n");
+        let _ = write!(
+            body,
+            "noncurrent_version_expiration {{\n noncurrent_days = {days}\n }}\n"
+        );
     }
     if let Some(days) = rule.pointer("/AbortIncompleteMultipartUpload/DaysAfterInitiation") {
-        body += &format!("abort_incomplete_multipart_upload {{\n days_after_initiation = {days}\n }}\n");
+        let _ = write!(
+            body,
+            "abort_incomplete_multipart_upload {{\n days_after_initiation = {days}\n }}\n"
+        );
     }
     format!("rule {{\n{body}}}\n")
 }

@@ -75,7 +75,7 @@ fn complete(variables: &[Variable]) -> Vec<Part> {
                release = var.release
                {}
              }}",
-            set.collect::<String>()
+            set.collect::<Vec<_>>().concat()
         )),
         Part::new(TABLE_NAME),
     ]

@@ -121,11 +121,12 @@ fn fits(what: &str, component: &str, most: usize) -> String {
 /// A policy document as a data source.
 pub(super) fn document(source: &Source, name: &str, document: &Value, created: &str) -> String {
     let statements = document["Statement"].as_array().map(Vec::as_slice);
-    let statements: String = statements
+    let statements: Vec<_> = statements
         .unwrap_or_default()
         .iter()
         .map(|statement| statement_block(source, statement))
         .collect();
+    let statements = statements.concat();
     format!(
         "data \"aws_iam_policy_document\" \"{name}\" {{
            count = {created} ? 1 : 0

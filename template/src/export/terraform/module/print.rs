@@ -3,6 +3,8 @@
 //! The parts of the module are written as text, parsed with hcl-rs, and printed from what was parsed. So a part that is not valid
 //! Terraform cannot be rendered.
 
+use std::fmt::Write as _;
+
 use hcl::expr::FuncCall;
 use hcl::format::{Format, Formatter};
 use hcl::{Attribute, Block, Body, Expression, ObjectKey, Structure};
@@ -57,7 +59,7 @@ fn parse(text: &str) -> Result<Body, Error> {
 fn print_body(body: &Body, indent: usize) -> String {
     let mut groups: Vec<String> = Vec::new();
     let mut lines: Vec<(String, String)> = Vec::new();
-    for structure in body.iter() {
+    for structure in body {
         match structure {
             Structure::Attribute(attribute) => {
                 lines.push(line(attribute, indent));
@@ -85,13 +87,16 @@ fn line(attribute: &Attribute, indent: usize) -> (String, String) {
 }
 
 fn print_block(block: &Block, indent: usize) -> String {
-    let labels: String = block
-        .labels()
-        .iter()
-        .map(|label| format!(" \"{}\"", label.as_str()))
+    let words: Vec<_> = std::iter::once(block.identifier().to_owned())
+        .chain(
+            block
+                .labels()
+                .iter()
+                .map(|label| format!("\"{}\"", label.as_str())),
+        )
         .collect();
     let space = " ".repeat(indent);
-    let start = format!("{space}{}{labels} {{", block.identifier());
+    let start = format!("{space}{} {{", words.join(" "));
     if block.body().iter().next().is_none() {
         return format!("{start}}}\n");
     }
@@ -105,7 +110,7 @@ fn aligned(lines: &[(String, String)], indent: usize) -> String {
     for chain in lines.chunk_by(|one, next| !several(one) && !several(next)) {
         let width = chain.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
         for (key, value) in chain {
-            text += &format!("{:indent$}{key:<width$} = {value}\n", "");
+            let _ = writeln!(text, "{:indent$}{key:<width$} = {value}", "");
         }
     }
     text
@@ -126,7 +131,7 @@ fn layout(expression: &Expression, indent: usize, column: usize) -> String {
                 let item = layout(item, deeper, 0);
                 format!("{:deeper$}{item},\n", "")
             });
-            format!("[\n{}{space}]", items.collect::<String>())
+            format!("[\n{}{space}]", items.collect::<Vec<_>>().concat())
         }
         Expression::Object(fields) if !fields.is_empty() => {
             let fields = fields.iter().map(|(key, value)| {

@@ -162,7 +162,7 @@ impl Source {
                 .and_then(|inner| inner.strip_suffix('"'))
             {
                 Some(inner) => out += inner,
-                None => out += &format!("${{{reference}}}"),
+                None => out.extend(["${", &reference, "}"]),
             }
             rest = after;
         }

@@ -120,7 +120,7 @@ fn contradictions() -> String {
     let block = |(condition, message): &(&str, &str)| {
         format!("precondition {{\n condition = {condition}\n error_message = \"{message}\"\n }}\n")
     };
-    rules.iter().map(block).collect()
+    rules.iter().map(block).collect::<Vec<_>>().concat()
 }
 
 fn version(table: &str) -> String {

@@ -94,23 +94,25 @@ pub(super) fn files() -> Result<Vec<File>, Error> {
             ),
         ],
     ));
-    parts.push(refused("a_name_of_a_wrong_form", "name = \"1\"", "var.name"));
-    parts.push(refused(
-        "too_little_memory",
-        "lambda_memory = 64",
-        "var.lambda_memory",
-    ));
-    parts.push(refused(
-        "options_that_contradict_each_other",
-        "create_iam = false\n create_iam_roles = true",
-        "aws_dynamodb_table.rate_limits_table",
-    ));
-    parts.push(refused(
-        "a_function_without_code",
-        "code_bucket = null\n aggregator_code_key = null\n archiver_code_key = null\n enable_audit_archival = false",
-        "aws_lambda_function.aggregator_function",
-    ));
+    parts.extend(refusals());
     Ok(vec![File::new("tests/module.tftest.hcl", file(&parts)?)])
+}
+
+fn refusals() -> [Part; 4] {
+    [
+        refused("a_name_of_a_wrong_form", "name = \"1\"", "var.name"),
+        refused("too_little_memory", "lambda_memory = 64", "var.lambda_memory"),
+        refused(
+            "options_that_contradict_each_other",
+            "create_iam = false\n create_iam_roles = true",
+            "aws_dynamodb_table.rate_limits_table",
+        ),
+        refused(
+            "a_function_without_code",
+            "code_bucket = null\n aggregator_code_key = null\n archiver_code_key = null\n enable_audit_archival = false",
+            "aws_lambda_function.aggregator_function",
+        ),
+    ]
 }
 
 fn run(name: &str, variables: &str, asserts: &[(&str, &str)]) -> Part {
@@ -124,7 +126,7 @@ fn run(name: &str, variables: &str, asserts: &[(&str, &str)]) -> Part {
     });
     Part::new(format!(
         "run \"{name}\" {{\n command = plan\n {variables}{}}}",
-        asserts.collect::<String>()
+        asserts.collect::<Vec<_>>().concat()
     ))
 }
 

@@ -76,7 +76,7 @@ fn block(variable: &Variable) -> String {
         variable.name,
         escape(&variable.description),
         variable.kind,
-        validations.collect::<String>()
+        validations.collect::<Vec<_>>().concat()
     )
 }
 
