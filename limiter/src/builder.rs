@@ -1,5 +1,6 @@
 //! How a limiter is set up.
 
+use std::collections::BTreeSet;
 use std::future::{Future, IntoFuture};
 use std::num::NonZeroU32;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 use zae_limiter_dynamo::{CapacityMeter, Entropy};
 use zae_limiter_schema::bucket::TtlRule;
-use zae_limiter_schema::{ConfigRecord, Limit, LimitSet, OnUnavailable, Principal, StackName};
+use zae_limiter_schema::{ConfigRecord, Limit, LimitSet, OnUnavailable, Principal, Resource, StackName};
 
 use crate::admin::{Repository, Setup, check_limit_count};
 use crate::config::cache::CacheLimits;
@@ -72,9 +73,35 @@ pub(crate) struct Settings {
     /// Replaces the code of deployed functions, where nothing is stored about it.
     #[cfg(feature = "stack")]
     pub(crate) auto_update: bool,
+    /// Where tokens are taken in chunks.
+    pub(crate) chunks: ChunkScope,
     /// A rule of the protocol that is broken on purpose.
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
+}
+
+/// The resources on whose buckets tokens are taken in chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChunkScope {
+    /// These; none unless set.
+    Resources(BTreeSet<String>),
+    /// All.
+    Everywhere,
+}
+
+impl Default for ChunkScope {
+    fn default() -> Self {
+        Self::Resources(BTreeSet::new())
+    }
+}
+
+impl ChunkScope {
+    pub(crate) fn allows(&self, resource: &Resource) -> bool {
+        match self {
+            Self::Resources(names) => names.contains(resource.as_str()),
+            Self::Everywhere => true,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -88,6 +115,7 @@ impl Default for Settings {
             strict_version: true,
             #[cfg(feature = "stack")]
             auto_update: true,
+            chunks: ChunkScope::default(),
             #[cfg(test)]
             mutation: None,
         }
@@ -280,6 +308,28 @@ impl Builder {
         self
     }
 
+    /// Takes tokens in chunks on all buckets. On a bucket with a steady rate of calls, the process takes the tokens of up to
+    /// one second of calls ahead, with one write, and admits calls from memory. Off unless set; see also
+    /// [`token_chunks_on`](Self::token_chunks_on).
+    ///
+    /// For buckets with more traffic than one DynamoDB item takes writes, which is 1,000 a second. In all, no more is
+    /// admitted than the limits allow; over an interval, at most the tokens in hand when it began, which
+    /// [`LimiterStats::chunk_tokens`](crate::LimiterStats::chunk_tokens) shows. Chunks shrink near the limit, and go back when
+    /// they are not used and by [`RateLimiter::shutdown`]. A process that crashes leaves its chunk taken, until the bucket has
+    /// refilled.
+    pub fn token_chunks(mut self) -> Self {
+        self.settings.chunks = ChunkScope::Everywhere;
+        self
+    }
+
+    /// Takes tokens in chunks on the buckets of this resource, as [`token_chunks`](Self::token_chunks) does on all.
+    pub fn token_chunks_on(mut self, resource: impl Into<String>) -> Self {
+        if let ChunkScope::Resources(names) = &mut self.settings.chunks {
+            names.insert(resource.into());
+        }
+        self
+    }
+
     /// How long each call of the other operations may take in all, retries included. Ten seconds unless set.
     pub fn admin_time_budget(mut self, budget: Duration) -> Self {
         self.admin_budget = budget;
@@ -384,6 +434,11 @@ impl Builder {
         }
         self.connection.check()?;
         check_limit_count("default limits", self.limits.len())?;
+        if let ChunkScope::Resources(names) = &self.settings.chunks {
+            names
+                .iter()
+                .try_for_each(|name| Resource::parse(name).map(drop))?;
+        }
         let budgets = [
             ("time_budget", self.settings.time_budget),
             ("admin_time_budget", self.admin_budget),

@@ -277,6 +277,9 @@ impl Buckets {
     /// One try, within the time budget.
     pub(super) async fn acquire_now(self: &Arc<Self>, checked: &Checked) -> Result<Lease> {
         self.check_open()?;
+        if let Some(lease) = self.spend_while_unavailable(checked) {
+            return Ok(lease);
+        }
         let admitted = async {
             let charges = self.charges(checked).await?;
             let grants = cascade::admit(&charges).await?;
@@ -284,5 +287,23 @@ impl Buckets {
         };
         let (charges, grants) = self.in_time(admitted).await?;
         Ok(Lease::counted(self.clone(), checked, charges, grants))
+    }
+
+    /// While the circuit breaker is open, tokens in hand are spent: they are paid for.
+    fn spend_while_unavailable(self: &Arc<Self>, checked: &Checked) -> Option<Lease> {
+        if checked.limits.is_some() || self.shared().breaker_error().is_none() {
+            return None;
+        }
+        let chain = self
+            .shared()
+            .cache
+            .remembered_chain(&checked.entity, &checked.resource)?;
+        let charges = charge::of_chain(self, chain, &checked.resource, &checked.amounts, None).ok()?;
+        let grant = |charge: &Charge| match charge.amounts[..] {
+            [] => Some(None),
+            _ => charge.queue.spend(&charge.amounts, &charge.config).map(Some),
+        };
+        let grants = charges.iter().map(grant).collect::<Option<_>>()?;
+        Some(Lease::counted(self.clone(), checked, charges, grants))
     }
 }

@@ -12,7 +12,7 @@ use crate::bucket::Buckets;
 use crate::bucket::Grant;
 use crate::bucket::{Answer, Deltas, Turn};
 use crate::config::MAX_PARENTS;
-use crate::config::cache::BucketImage;
+use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
@@ -150,6 +150,17 @@ pub(super) async fn charges(
     given: Option<&LimitSet>,
 ) -> Result<Vec<Charge>> {
     let chain = buckets.shared().cache.resolve_chain(entity, resource).await?;
+    of_chain(buckets, chain, resource, amounts, given)
+}
+
+/// The charges of a call whose configuration is known.
+pub(super) fn of_chain(
+    buckets: &Buckets,
+    chain: Vec<(EntityId, Lookup)>,
+    resource: &Resource,
+    amounts: &Deltas,
+    given: Option<&LimitSet>,
+) -> Result<Vec<Charge>> {
     let mut charges: Vec<Charge> = Vec::with_capacity(chain.len());
     for (entity, lookup) in chain {
         let own = charges.is_empty();

@@ -1,15 +1,13 @@
 //! All buckets of one limiter.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{
-    BucketConfig, BucketKey, ClientTag, SlotIndex, WRITE_UNIT_BYTES, estimated_bytes,
-};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
 
 use super::bounded_map::{BoundedMap, Capacity};
 use super::breaker::Breaker;
@@ -17,6 +15,7 @@ use super::in_flight::{InFlight, InFlightGuard};
 use super::outage_share::OutageShare;
 use super::queue::BucketQueue;
 use super::shared::{MAX_BACKGROUND_RETRIES, Shared};
+use super::size_warnings::SizeWarnings;
 use super::stats::{BreakerState, Counters, LimiterStats, Shutdown};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
@@ -40,6 +39,7 @@ pub(crate) struct Buckets {
     calls: Arc<InFlight>,
     arrivals: AtomicU64,
     closed: watch::Sender<bool>,
+    size_warnings: SizeWarnings,
 }
 
 impl Buckets {
@@ -80,6 +80,7 @@ impl Buckets {
             calls: Arc::default(),
             arrivals: AtomicU64::new(0),
             closed: watch::Sender::new(false),
+            size_warnings: SizeWarnings::default(),
         }
     }
 
@@ -112,7 +113,7 @@ impl Buckets {
             return Err(overloaded(key, "buckets in use", CAPACITY.max));
         }
         drop(map);
-        warn_about_size(key, config);
+        self.size_warnings.check(key, config);
         Ok(queue)
     }
 
@@ -172,6 +173,7 @@ impl Buckets {
         let _ = tokio::time::timeout(calls, self.calls.none()).await;
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.hurry_probe();
+        self.everywhere(BucketQueue::give_back_chunk);
         self.everywhere(BucketQueue::look_again);
         let end = Instant::now() + settle;
         if tokio::time::timeout(calls.min(settle), self.settled())
@@ -246,6 +248,10 @@ impl Buckets {
             (state, breaker.opened())
         };
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tokens = |millis: &AtomicI64| {
+            let millis = millis.load(Ordering::Relaxed).max(0).cast_unsigned();
+            millis.div_ceil(1000)
+        };
         let counters = &self.shared.counters;
         LimiterStats {
             granted: count(&counters.granted),
@@ -255,6 +261,9 @@ impl Buckets {
             refill_went_back: count(&counters.refill_went_back),
             clock_offset_ms: self.shared.store.clock_offset(),
             buckets: self.map().len() as u64,
+            chunk_grants: count(&counters.chunk_grants),
+            chunk_tokens: tokens(&counters.chunk_tokens),
+            chunk_tokens_peak: tokens(&counters.chunk_tokens_peak),
             breaker,
             breaker_opened,
         }
@@ -267,21 +276,5 @@ pub(crate) fn overloaded(key: &BucketKey, what: &'static str, most: usize) -> Er
         resource: key.resource.clone(),
         what,
         most,
-    }
-}
-
-fn warn_about_size(key: &BucketKey, config: &BucketConfig) {
-    let bytes = estimated_bytes(
-        &key.entity,
-        &key.resource,
-        config.parent(),
-        config.limits().names(),
-        usize::from(SlotIndex::COUNT),
-    );
-    if bytes > WRITE_UNIT_BYTES {
-        tracing::warn!(
-            entity = %key.entity, resource = %key.resource, bytes,
-            "this bucket may grow beyond 1 KB, and each of its writes then costs two units: shorten ids or limit names"
-        );
     }
 }

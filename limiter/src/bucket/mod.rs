@@ -10,18 +10,23 @@
 //! item shows whether it happened.
 //!
 //! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`availability`]). Calls
-//! that wait for tokens stand in the bucket's [`wait_queue`].
+//! that wait for tokens stand in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
+//! taken [ahead](chunk) of the calls.
 
 mod availability;
 mod bounded_map;
 mod breaker;
 mod buckets;
+mod chunk;
+mod chunked;
 mod grant;
 mod in_flight;
 mod outage_share;
+mod pace;
 mod queue;
 mod request;
 mod shared;
+mod size_warnings;
 mod state;
 mod stats;
 mod wait_queue;

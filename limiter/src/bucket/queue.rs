@@ -1,14 +1,17 @@
 //! The queue of one bucket.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::buckets;
+use super::chunk::Chunks;
 use super::grant::Grant;
-use super::request::{Deltas, Outcome, Request, RequestKind};
+use super::pace::Pace;
+use super::request::{Deltas, Outcome, Reply, Request, RequestKind};
 use super::shared::Shared;
 use super::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
 use super::wait_queue::{MAX_WAITING, WaitQueue};
@@ -62,10 +65,13 @@ impl Answer {
 }
 
 #[derive(Debug)]
-struct Locked {
-    state: BucketState,
+pub(super) struct Locked {
+    pub(super) state: BucketState,
+    /// Tokens in hand, where they are allowed.
+    pub(super) chunks: Option<Chunks>,
+    pub(super) pace: Pace,
     /// A task is at work on this queue.
-    has_worker: bool,
+    pub(super) has_worker: bool,
     /// Something was booked since the bucket's life was looked at last.
     booked: bool,
 }
@@ -77,12 +83,20 @@ impl BucketQueue {
         let patience = settings.time_budget / 10 * 9;
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
         let mut state = BucketState::new(key.clone(), client, settings.memory, patience);
+        let allowed = shared.settings.chunks.allows(&key.resource);
+        #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
+        let mut chunks = allowed.then(Chunks::new);
         #[cfg(test)]
         {
             state.mutation = shared.settings.mutation;
+            if let Some(chunks) = &mut chunks {
+                chunks.mutation = shared.settings.mutation;
+            }
         }
         let locked = Locked {
             state,
+            chunks,
+            pace: Pace::default(),
             has_worker: false,
             booked: false,
         };
@@ -109,7 +123,7 @@ impl BucketQueue {
         &self.line
     }
 
-    fn lock(&self) -> MutexGuard<'_, Locked> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Locked> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -117,7 +131,7 @@ impl BucketQueue {
     pub(crate) fn is_idle(&self) -> bool {
         let nobody_waits = self.line.is_empty();
         let locked = self.lock();
-        nobody_waits && !locked.has_worker && locked.state.is_idle()
+        nobody_waits && !locked.has_worker && locked.is_idle()
     }
 
     /// The error for one who finds the line full.
@@ -128,7 +142,7 @@ impl BucketQueue {
     /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or broke.
     pub(crate) fn is_left_undone(&self) -> bool {
         let locked = self.lock();
-        !locked.has_worker && !locked.state.is_idle()
+        !locked.has_worker && !locked.is_idle()
     }
 
     /// True if calls or changes wait in the queue and nobody works on it.
@@ -174,6 +188,14 @@ impl BucketQueue {
         anew: bool,
     ) -> Result<Answer> {
         let (reply, outcome) = oneshot::channel();
+        if let Some(grant) = (!given).then(|| self.spend(&amounts, &config)).flatten() {
+            // A caller that has gone meanwhile drops the grant, which gives it back.
+            drop(reply.send(Outcome::Granted(grant)));
+            return Ok(Answer {
+                queue: self.clone(),
+                outcome,
+            });
+        }
         if self.lock().state.waiting() >= MOST_WAITING {
             return Err(buckets::overloaded(
                 &self.key,
@@ -186,7 +208,7 @@ impl BucketQueue {
             config,
             given,
             anew,
-            reply,
+            reply: Reply::Caller(reply),
         });
         Ok(Answer {
             queue: self.clone(),
@@ -201,6 +223,10 @@ impl BucketQueue {
         incarnation: Arc<str>,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, answer) = oneshot::channel();
+        if self.settle(&changes, &incarnation) {
+            drop(done.send(Ok(())));
+            return answer;
+        }
         if self.lock().state.waiting() >= MOST_WAITING + MOST_CHANGES {
             let error = buckets::overloaded(&self.key, "changes waiting for this bucket", MOST_CHANGES);
             self.unwritten(&changes, &error.to_string(), false);
@@ -264,9 +290,26 @@ impl BucketQueue {
         self.asked.notified().await;
     }
 
+    /// How long the next write waits for more calls to carry. Calls that need no write for their refusal do not wait.
+    pub(crate) fn pause_before_write(&self, moment: Moment) -> (Duration, Vec<Completion>) {
+        let mut locked = self.lock();
+        let pause = locked.pace.wait(moment.elapsed);
+        if pause.is_zero() {
+            return (pause, Vec::new());
+        }
+        let refused = locked.state.refuse_hopeless(moment);
+        (pause, refused)
+    }
+
+    pub(crate) fn with_pace(&self, act: impl FnOnce(&mut Pace, Duration)) {
+        let now = self.shared.clock.elapsed();
+        act(&mut self.lock().pace, now);
+    }
+
     /// The next step. After [`Step::Idle`] nobody drives the queue any more.
     pub(crate) fn next(&self, moment: Moment) -> (Step, Vec<Completion>) {
         let mut locked = self.lock();
+        self.tend(&mut locked, moment);
         let (mut step, mut completions) = locked.state.next(moment);
         if matches!(step, Step::Idle) && locked.owes_a_longer_life(moment) {
             // A write that carries nothing lets the bucket live until it is full.
@@ -281,7 +324,10 @@ impl BucketQueue {
             completions.extend(more);
         }
         if matches!(step, Step::Idle) {
-            locked.has_worker = false;
+            match locked.chunks.as_ref().and_then(Chunks::idle_at) {
+                Some(idle_at) => step = Step::Later(idle_at.saturating_sub(moment.elapsed)),
+                None => locked.has_worker = false,
+            }
         }
         (step, completions)
     }
@@ -289,7 +335,7 @@ impl BucketQueue {
     /// True if there is nothing to do: nobody works on the queue any more.
     pub(crate) fn stops(&self) -> bool {
         let mut locked = self.lock();
-        let idle = locked.state.is_idle();
+        let idle = locked.is_idle();
         if idle {
             locked.has_worker = false;
         }
@@ -353,7 +399,7 @@ impl BucketQueue {
         }
     }
 
-    fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str, in_doubt: bool) {
+    pub(super) fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str, in_doubt: bool) {
         self.shared.unwritten(&self.key, changes, reason, in_doubt);
     }
 
@@ -371,12 +417,20 @@ impl BucketQueue {
     fn answer(self: &Arc<Self>, request: Request, reply: Outcome<Arc<Image>>) {
         let RequestKind::Acquire {
             amounts,
-            reply: caller,
+            config,
+            reply: to,
             ..
         } = request.work
         else {
             return;
         };
+        let caller = match to {
+            Reply::Caller(caller) => caller,
+            Reply::Chunk => return self.chunk_answered(request.calls, amounts, config, reply),
+        };
+        if matches!(reply, Outcome::Refused(_)) {
+            self.chunk_short();
+        }
         let answer = match reply {
             Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), amounts, image)),
             Outcome::Refused(statuses) => Outcome::Refused(statuses),
@@ -388,6 +442,10 @@ impl BucketQueue {
 }
 
 impl Locked {
+    fn is_idle(&self) -> bool {
+        self.state.is_idle() && !self.chunks.as_ref().is_some_and(Chunks::is_held)
+    }
+
     /// True, once, if what was booked last makes debt beyond the bucket's life. A write reckons with the image that it
     /// was made from; only the bucket afterwards shows what others have taken meanwhile.
     fn owes_a_longer_life(&mut self, moment: Moment) -> bool {

@@ -38,7 +38,7 @@ pub(crate) enum RequestKind {
         given: bool,
         /// Others were asked to give back what it needs: an image from before may not refuse it.
         anew: bool,
-        reply: oneshot::Sender<Outcome<Grant>>,
+        reply: Reply,
     },
     /// Books what an earlier grant used more or less, or gives it back.
     Adjust {
@@ -49,13 +49,26 @@ pub(crate) enum RequestKind {
     },
 }
 
+/// Who gets the answer to an acquire.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The caller, if it still waits.
+    Caller(oneshot::Sender<Outcome<Grant>>),
+    /// The tokens in hand: nobody waits.
+    Chunk,
+}
+
 /// A call in the queue.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) work: RequestKind,
+    /// How many acquires it counts as: one call, or those that tokens in hand were spent on.
+    pub(crate) calls: u32,
     /// When it came, on the clock's time scale.
     pub(crate) since: Duration,
+    /// It has waited once for the answer of earlier calls that it did not fit beside.
+    pub(crate) passed_over: bool,
     /// A write that carried it had no answer, and none can come any more: it may have happened.
     pub(crate) in_doubt: bool,
 }
@@ -64,9 +77,24 @@ impl Request {
     /// True if its caller still waits, or never did and it must be done anyway.
     pub(crate) fn is_wanted(&self) -> bool {
         match &self.work {
-            RequestKind::Acquire { reply, .. } => !reply.is_closed(),
-            RequestKind::Adjust { .. } => true,
+            RequestKind::Acquire {
+                reply: Reply::Caller(caller),
+                ..
+            } => !caller.is_closed(),
+            RequestKind::Acquire { .. } | RequestKind::Adjust { .. } => true,
         }
+    }
+
+    /// True if somebody waits for its tokens.
+    pub(crate) fn has_caller(&self) -> bool {
+        let is_chunk = matches!(
+            self.work,
+            RequestKind::Acquire {
+                reply: Reply::Chunk,
+                ..
+            }
+        );
+        self.is_acquire() && !is_chunk && self.is_wanted()
     }
 
     /// True if the bucket must be looked at before it is refused.
@@ -95,6 +123,7 @@ impl Request {
 
     /// Adds what it asks to a batch. Credits for an earlier incarnation of the bucket only correct the count.
     pub(crate) fn add_to(&self, batch: &mut Batch, bucket: &str) {
+        batch.acquires = batch.acquires.saturating_add(self.calls);
         match &self.work {
             RequestKind::Acquire { amounts, .. } => {
                 for (limit, amount) in amounts {
@@ -106,7 +135,6 @@ impl Request {
                         },
                     );
                 }
-                batch.acquires += 1;
             }
             RequestKind::Adjust {
                 changes, incarnation, ..

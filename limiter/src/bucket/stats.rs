@@ -1,6 +1,6 @@
 //! What a limiter tells about itself.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use zae_limiter_schema::{EntityId, LimitName, Resource};
 
@@ -14,9 +14,27 @@ pub(crate) struct Counters {
     pub(crate) unavailable: AtomicU64,
     pub(crate) unwritten: AtomicU64,
     pub(crate) refill_went_back: AtomicU64,
+    pub(crate) chunk_grants: AtomicU64,
+    /// In millitokens.
+    pub(crate) chunk_tokens: AtomicI64,
+    pub(crate) chunk_tokens_peak: AtomicI64,
 }
 
 impl Counters {
+    pub(crate) fn spent_from_chunk(&self) {
+        self.chunk_grants.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There are this many millitokens more in hand, or fewer.
+    pub(crate) fn chunk_tokens_changed(&self, change: i128) {
+        if change != 0 {
+            let change = i64::try_from(change).unwrap_or(i64::MAX);
+            let before = self.chunk_tokens.fetch_add(change, Ordering::Relaxed);
+            let now = before.saturating_add(change);
+            self.chunk_tokens_peak.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
     /// Counts a refusal.
     pub(crate) fn note(&self, error: &Error) {
         if matches!(error, Error::RateLimitExceeded(_)) {
@@ -55,6 +73,14 @@ pub struct LimiterStats {
     pub clock_offset_ms: i64,
     /// Buckets that are kept in memory.
     pub buckets: u64,
+    /// How often tokens in hand were spent instead of asking the table, by bucket
+    /// ([`Builder::token_chunks`](crate::Builder::token_chunks)).
+    pub chunk_grants: u64,
+    /// Tokens in hand now: taken from the table and not spent yet, of all buckets and limits together. All processes
+    /// together admit at most this much more than burst and refill over an interval that begins now.
+    pub chunk_tokens: u64,
+    /// The most tokens that were in hand at one time: the bound for any interval.
+    pub chunk_tokens_peak: u64,
     /// Whether the circuit breaker is open now.
     pub breaker: BreakerState,
     /// How often the circuit breaker has opened.

@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
+use super::pace::Pace;
 use super::queue::BucketQueue;
 use super::state::{BucketState, Completion, Step};
 use crate::config::cache::BucketImage;
@@ -67,11 +68,18 @@ impl Worker {
         }
         self.waits_since = None;
         let _permit = self.background_permit().await;
+        let (pause, refused) = self.queue.pause_before_write(self.queue.shared().moment());
+        self.queue.finish(refused);
+        if !pause.is_zero() && !self.queue.with_state(|state| state.is_idle()) {
+            tokio::time::sleep(pause).await;
+        }
         let (step, completions) = self.queue.next(self.queue.shared().moment());
         self.queue.finish(completions);
         match step {
             Step::Idle => self.idle = true,
             Step::Again => {}
+            // Whoever asks ends the pause; otherwise tokens in hand go back then.
+            Step::Later(pause) => drop(tokio::time::timeout(pause, self.queue.asked()).await),
             Step::Read => {
                 let result = self.read().await;
                 self.after_reading(result).await;
@@ -159,6 +167,7 @@ impl Worker {
         loop {
             let shared = self.queue.shared().clone();
             let attempted = shared.clock.elapsed();
+            self.queue.with_pace(Pace::sent);
             let sent = tokio::time::timeout(shared.attempt_timeout(), shared.store.write_bucket(write)).await;
             let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
             match &outcome {
@@ -175,6 +184,9 @@ impl Worker {
                     lost += 1;
                     let wanted = self.queue.with_state(|state| state.lost(shared.clock.elapsed()));
                     (reason, wanted && lost <= RESENDS_WHEN_LOST)
+                }
+                WriteOutcome::Throttled(reason) if self.combines_more(&shared.unavailable(&reason)) => {
+                    return self.pause_for_outage(&shared.unavailable(&reason)).await;
                 }
                 WriteOutcome::NotSent(reason)
                 | WriteOutcome::Throttled(reason)
@@ -233,6 +245,7 @@ impl Worker {
 
     async fn refused(&mut self, attributes: Option<&Attributes>) {
         self.answered();
+        self.queue.with_pace(|pace, _| pace.refused());
         match attributes.map(Attributes::decode).transpose() {
             Ok(decoded) => {
                 let moment = self.queue.shared().moment();
@@ -247,6 +260,20 @@ impl Worker {
 
     fn answered(&mut self) {
         self.outages = 0;
+        self.queue.with_pace(Pace::answered);
+    }
+
+    /// The item was throttled: from now on each write carries more calls, those of the one that was turned away included,
+    /// and tokens in hand cover more traffic. False if the write must be sent again as it is.
+    fn combines_more(&mut self, error: &Error) -> bool {
+        self.queue.with_pace(Pace::throttled);
+        self.queue.widen_chunks();
+        let now = self.queue.shared().clock.elapsed();
+        let Some(late) = self.queue.with_state(|state| state.throttled(now, error)) else {
+            return false;
+        };
+        self.queue.finish(late);
+        true
     }
 
     /// Gives up changes that have waited too long, and waits a little longer each time: not long for somebody who asks,

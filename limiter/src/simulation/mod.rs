@@ -10,7 +10,9 @@
 
 mod account;
 mod broken;
+mod chunks;
 mod clock;
+mod cve_2026_27695;
 mod doubt;
 mod expiry;
 mod faults;
@@ -20,6 +22,7 @@ mod oracle;
 mod peer;
 mod run;
 mod tests;
+mod throttling;
 mod traffic;
 mod world;
 
@@ -44,6 +47,14 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// A full limit of a shared bucket is set exactly, as if nobody else wrote it.
     NoMargin,
+    /// Tokens in hand stay in hand when they are spent.
+    ChunkSpentTwice,
+    /// What is left of a chunk is given back twice.
+    ChunkGivenBackTwice,
+    /// Tokens in hand are spent though the configuration of the bucket has changed.
+    ChunkSpentAfterChange,
+    /// The limiter does not report the tokens in hand.
+    ChunkNotCounted,
 }
 
 impl Mutation {

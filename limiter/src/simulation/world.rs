@@ -45,6 +45,8 @@ pub(super) struct World {
     random: fastrand::Rng,
     /// Bucket writes that arrived, refused ones included.
     pub(super) attempts: u64,
+    /// Items take so many writes a second, in runs where they are throttled.
+    pub(super) throttling: Option<super::throttling::Throttling>,
     /// Faults are over: whatever is left is written now.
     pub(super) calm: bool,
     /// The last write of anybody on an item, for the rule that is broken.
@@ -71,6 +73,7 @@ impl World {
             configs: vec![(clock.millis(), limits)],
             parents: BTreeMap::new(),
             attempts: 0,
+            throttling: None,
             calm: false,
             last_writer: BTreeMap::new(),
             trace: DefaultHasher::new(),
@@ -285,7 +288,14 @@ impl Port {
         // The request is on its way, whether its sender waits or not.
         tokio::spawn(async move {
             sleep(Duration::from_millis(there)).await;
-            let outcome = lock(&world).arrive(&write, &seen);
+            let outcome = {
+                let mut world = lock(&world);
+                let at = world.clock.millis();
+                match world.throttling.as_mut().map(|item| item.admits(&write.key, at)) {
+                    Some(false) => WriteOutcome::Throttled("simulated".to_owned()),
+                    _ => world.arrive(&write, &seen),
+                }
+            };
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
                 return std::mem::forget(answer);

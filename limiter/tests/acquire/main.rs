@@ -9,6 +9,7 @@ mod support;
 mod adjustments;
 mod admission;
 mod cascade;
+mod chunks;
 mod clock;
 mod config_changes;
 mod config_reads;

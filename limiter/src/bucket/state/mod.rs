@@ -65,6 +65,8 @@ pub(crate) enum Step {
     Read,
     /// Read the configuration and the bucket, consistently: the bucket has other parameters than expected.
     Reload,
+    /// Nothing is left to do for this time, unless somebody asks before.
+    Later(Duration),
     /// Look again: something was answered without asking anybody.
     Again,
 }
@@ -221,12 +223,17 @@ impl BucketState {
 
     /// True if somebody waits for an acquire.
     pub(crate) fn has_callers(&self) -> bool {
-        let is_wanted = |request: &Request| request.is_acquire() && request.is_wanted();
         let carried = self.current.iter().flat_map(|current| &current.requests);
-        carried.chain(&self.queue).any(is_wanted)
+        carried.chain(&self.queue).any(Request::has_caller)
     }
 
     pub(crate) fn push(&mut self, work: super::request::RequestKind, elapsed: Duration) {
+        let calls = u32::from(matches!(work, super::request::RequestKind::Acquire { .. }));
+        self.push_counting(work, calls, elapsed);
+    }
+
+    /// Queues something that counts as this many acquires.
+    pub(crate) fn push_counting(&mut self, work: super::request::RequestKind, calls: u32, elapsed: Duration) {
         if let super::request::RequestKind::Acquire { config, .. } = &work {
             self.config = Some(config.clone());
         }
@@ -235,7 +242,9 @@ impl BucketState {
         self.queue.push_back(Request {
             id: self.next_request,
             work,
+            calls,
             since: elapsed,
+            passed_over: false,
             in_doubt: false,
         });
     }

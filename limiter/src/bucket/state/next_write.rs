@@ -1,12 +1,13 @@
 //! Folding the queue into the next write.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing, Slot};
 
 use super::super::request::{Outcome, Request, RequestKind};
-use super::{BucketState, Completion, Moment, SentWrite, Sighting, Step};
+use super::{BucketState, Completion, LastSeen, Moment, SentWrite, Sighting, Step};
 use crate::status::LimitStatus;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
@@ -83,9 +84,8 @@ impl BucketState {
             // A limit that these config do not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, moment.now),
         };
-        // What was seen after a call came may always refuse it, what was seen before for a while.
-        let remembered = moment.elapsed.saturating_sub(sighting.at) <= self.memory;
-        let refuses = |request: &Request| sighting.proven && (remembered || request.since <= sighting.at);
+        let memory = self.memory;
+        let refuses = |request: &Request| may_refuse(request, sighting, moment, memory);
         let folded = self.fold(&evaluation, &config, image.incarnation(), refuses);
         let nothing = folded.taken.is_empty();
         if nothing && folded.doubtful {
@@ -99,6 +99,41 @@ impl BucketState {
             Some(step) => (step, folded.completions),
             None => (Step::Read, folded.completions),
         }
+    }
+
+    /// Refuses calls that the bucket as last seen has too little for, as the next write would. The others stay.
+    pub(crate) fn refuse_hopeless(&mut self, moment: Moment) -> Vec<Completion> {
+        let LastSeen::Live(image, sighting) = self.known.clone() else {
+            return Vec::new();
+        };
+        let Some(config) = self.front_config().filter(|config| config.matches(&image)) else {
+            return Vec::new();
+        };
+        let evaluation = Evaluation::live(&image, &config, moment.now);
+        if self.queue.iter().any(Request::only_gives_back) {
+            // The next write makes room.
+            return Vec::new();
+        }
+        let (nothing, memory) = (Batch::default(), self.memory);
+        let hopeless = |request: &Request| {
+            let RequestKind::Acquire { config: own, .. } = &request.work else {
+                return false;
+            };
+            let mut alone = Batch::default();
+            request.add_to(&mut alone, image.incarnation());
+            own == &config
+                && !evaluation.fits(&alone)
+                && !request.needs_a_look()
+                && may_refuse(request, sighting, moment, memory)
+        };
+        let (hopeless, left): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.queue).into_iter().partition(hopeless);
+        self.queue = left;
+        let refused = hopeless.into_iter().map(|request| {
+            let statuses = refusal(&evaluation, &config, &nothing, &request, &self.key);
+            Completion::Answer(request, Outcome::Refused(statuses))
+        });
+        refused.collect()
     }
 
     /// Whether others write this bucket too: they did shortly before it was last seen, or a write of ours was refused.
@@ -149,7 +184,8 @@ impl BucketState {
 
     /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
     /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
-    /// beside earlier calls, which may fail yet, waits for their answer, and one with other config for the next write.
+    /// beside earlier calls, which may fail yet, waits for their answer once: under overload there are always earlier
+    /// calls. One with other config waits for the next write.
     fn fold(
         &mut self,
         evaluation: &Evaluation<'_>,
@@ -167,8 +203,8 @@ impl BucketState {
         self.queue
             .make_contiguous()
             .sort_by_key(|request| !request.only_gives_back());
-        let mut left = std::collections::VecDeque::new();
-        while let Some(request) = self.queue.pop_front() {
+        let mut left = VecDeque::new();
+        while let Some(mut request) = self.queue.pop_front() {
             if folded.taken.len() >= MOST_FOLDED {
                 left.push_back(request);
                 continue;
@@ -204,11 +240,20 @@ impl BucketState {
                     folded.certain = with(&folded.certain);
                 }
                 folded.taken.push(request);
-            } else if !request.is_acquire() || evaluation.fits(&with(&folded.certain)) {
+                continue;
+            }
+            let fits_alone = evaluation.fits(&with(&folded.certain));
+            if !request.is_acquire() || (fits_alone && !request.passed_over) {
                 // Booking a change now would take away what an earlier call was just given.
+                request.passed_over = true;
                 left.push_back(request);
             } else if may_refuse(&request) && !request.needs_a_look() {
-                let statuses = refusal(evaluation, config, &folded.certain, &request, &self.key);
+                let taken = if fits_alone {
+                    &folded.batch
+                } else {
+                    &folded.certain
+                };
+                let statuses = refusal(evaluation, config, taken, &request, &self.key);
                 folded
                     .completions
                     .push(Completion::Answer(request, Outcome::Refused(statuses)));
@@ -229,7 +274,7 @@ impl BucketState {
         requests: Vec<Request>,
         moment: Moment,
     ) -> Option<Step> {
-        if requests.is_empty() && matches!(self.known, super::LastSeen::Absent(_)) {
+        if requests.is_empty() && matches!(self.known, LastSeen::Absent(_)) {
             return None;
         }
         let image = self.image().cloned();
@@ -243,6 +288,12 @@ impl BucketState {
         });
         Some(Step::Send(write))
     }
+}
+
+/// What was seen after a call came may always refuse it, what was seen before for a while.
+fn may_refuse(request: &Request, sighting: Sighting, moment: Moment, memory: Duration) -> bool {
+    let remembered = moment.elapsed.saturating_sub(sighting.at) <= memory;
+    sighting.proven && (remembered || request.since <= sighting.at)
 }
 
 /// Every limit's status at the moment of refusal, what is asked of it next to what is left.

@@ -105,6 +105,26 @@ impl BucketState {
             .collect()
     }
 
+    /// The current write was turned away because of too many requests. What it carries goes into the next one, together with
+    /// whatever comes until then; acquires that have waited too long get the error. Nothing if a copy of it may still happen,
+    /// so that it must be sent again as it is.
+    pub(crate) fn throttled(&mut self, elapsed: Duration, error: &Error) -> Option<Vec<Completion>> {
+        let current = self.current.take_if(|current| current.lost.is_none())?;
+        let patience = self.patience;
+        let (late, kept): (Vec<_>, Vec<_>) = current
+            .requests
+            .into_iter()
+            .partition(|request| request.is_acquire() && elapsed.saturating_sub(request.since) >= patience);
+        for request in kept.into_iter().rev() {
+            self.queue.push_front(request);
+        }
+        Some(
+            late.into_iter()
+                .map(|request| fail(request, error.clone()))
+                .collect(),
+        )
+    }
+
     /// Whoever waited for the answer is gone: the write may have been sent or not.
     pub(crate) fn interrupted(&mut self, elapsed: Duration) -> Vec<Completion> {
         let Some(mut current) = self.current.take() else {

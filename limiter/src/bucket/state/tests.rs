@@ -345,3 +345,78 @@ fn sixteen_clients_have_a_slot_each_and_the_item_has_no_more() {
         assert_eq!(image.slots.len(), expected);
     }
 }
+
+#[test]
+fn a_call_that_does_not_fit_beside_earlier_ones_waits_for_their_answer_once() {
+    let mut bench = created();
+    let (_first, _second, _third) = (bench.ask(5), bench.ask(5), bench.ask(5));
+    let write = bench.write();
+    assert_eq!(write.batch.acquires, 1, "the others wait");
+    assert_eq!(bench.answer(&write).len(), 1);
+    // By now there is enough again for either of them.
+    bench.elapsed += 30_000;
+    let (step, answered) = bench.next();
+    assert!(matches!(step, Step::Send(_)), "{step:?}");
+    let [Completion::Answer(_, Outcome::Refused(statuses))] = &answered[..] else {
+        panic!("{answered:?}")
+    };
+    assert!(statuses.iter().any(|status| status.exceeded), "{statuses:?}");
+}
+
+#[test]
+fn a_throttled_write_goes_into_the_next_one_together_with_later_calls() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.write();
+    let _three = bench.ask(3);
+    let error = Error::invalid("test", "", "throttled");
+    let late = bench.state.throttled(bench.moment().elapsed, &error);
+    assert!(late.is_some_and(|late| late.is_empty()));
+    let write = bench.write();
+    assert_eq!(
+        (write.batch.acquires, write.batch.demand(&rpm()).debit),
+        (2, 5_000)
+    );
+    assert_eq!(bench.answer(&write).len(), 2);
+}
+
+#[test]
+fn a_throttled_write_of_which_a_copy_was_lost_is_sent_again_as_it_is() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.write();
+    bench.state.lost(bench.moment().elapsed);
+    let error = Error::invalid("test", "", "throttled");
+    assert!(bench.state.throttled(bench.moment().elapsed, &error).is_none());
+}
+
+#[test]
+fn calls_that_have_waited_too_long_on_a_throttled_item_are_told() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.give_back(1);
+    bench.write();
+    bench.elapsed += 900;
+    let error = Error::invalid("test", "", "throttled");
+    let late = bench.state.throttled(bench.moment().elapsed, &error);
+    assert!(late.is_some_and(|late| matches!(late[..], [Completion::Answer(_, Outcome::Failed(_))])));
+    assert!(bench.state.has_changes(), "changes stay");
+}
+
+#[test]
+fn while_writes_wait_calls_that_are_hopeless_are_refused_at_once() {
+    let mut bench = created();
+    let _nine = bench.ask(9);
+    bench.pass();
+    let _one = bench.ask(1);
+    let _ten = bench.ask(10);
+    let refused = bench.state.refuse_hopeless(bench.moment());
+    assert_eq!(refused.len(), 2, "{refused:?}");
+    let _next = bench.ask(1);
+    bench.give_back(5);
+    assert!(
+        bench.state.refuse_hopeless(bench.moment()).is_empty(),
+        "the next write makes room"
+    );
+    assert_eq!(bench.pass().len(), 2);
+}

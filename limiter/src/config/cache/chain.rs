@@ -42,6 +42,22 @@ impl ConfigCache {
         Ok(chain)
     }
 
+    /// The same from memory alone; nothing if a level is not there or has expired.
+    pub(crate) fn remembered_chain(
+        &self,
+        entity: &EntityId,
+        resource: &Resource,
+    ) -> Option<Vec<(EntityId, Lookup)>> {
+        let mut chain = Vec::new();
+        let mut next = Some(entity.clone());
+        while let Some(entity) = next.filter(|_| chain.len() <= MAX_PARENTS) {
+            let lookup = self.remembered(&bucket_key(&entity, resource))?;
+            next = lookup.resolved().cascades_to().cloned();
+            chain.push((entity, lookup));
+        }
+        Some(chain)
+    }
+
     /// The entity, and those of the parents it had when it was last seen that must be read too.
     fn with_likely_parents(&self, key: BucketKey, most: usize) -> Vec<BucketKey> {
         let now = self.clock.elapsed();

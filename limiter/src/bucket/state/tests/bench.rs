@@ -11,7 +11,7 @@ use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timesta
 
 use crate::Error;
 use crate::bucket::Grant;
-use crate::bucket::request::{Deltas, Outcome, RequestKind};
+use crate::bucket::request::{Deltas, Outcome, Reply, RequestKind};
 use crate::bucket::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
 
 const START: i64 = 1_700_000_000_000;
@@ -67,7 +67,7 @@ impl Bench {
             config: self.config.clone(),
             given: false,
             anew: false,
-            reply,
+            reply: Reply::Caller(reply),
         };
         self.state.push(work, self.moment().elapsed);
         answer

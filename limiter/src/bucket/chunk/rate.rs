@@ -1,0 +1,83 @@
+//! How fast calls come, by limit.
+
+use std::time::Duration;
+
+use zae_limiter_schema::LimitName;
+
+use crate::bucket::request::Deltas;
+
+/// The rate is that of the last whole window.
+pub(super) const WINDOW: Duration = Duration::from_millis(500);
+/// Fewer calls in a window are no steady rate.
+pub(super) const STEADY_CALLS: u32 = 8;
+
+/// Calls, and what they asked for in millitokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Traffic {
+    pub(super) calls: u32,
+    pub(super) amounts: Deltas,
+}
+
+/// The traffic on one bucket.
+#[derive(Debug, Default)]
+pub(super) struct Rate {
+    started: Duration,
+    current: Traffic,
+    previous: Traffic,
+}
+
+impl Rate {
+    /// A call asks for this now.
+    pub(super) fn note(&mut self, amounts: &Deltas, now: Duration) {
+        self.roll(now);
+        self.current.calls = self.current.calls.saturating_add(1);
+        for (limit, amount) in amounts {
+            add(&mut self.current.amounts, limit, *amount);
+        }
+    }
+
+    /// What comes in this time, if the rate is steady.
+    pub(super) fn traffic_in(&mut self, time: Duration, now: Duration) -> Option<Traffic> {
+        self.roll(now);
+        let previous = &self.previous;
+        if previous.calls < STEADY_CALLS {
+            return None;
+        }
+        let (time, window) = (time.as_millis().cast_signed(), WINDOW.as_millis().cast_signed());
+        let scaled = |amount: i128| amount * time / window;
+        let amounts = previous.amounts.iter();
+        Some(Traffic {
+            calls: u32::try_from(scaled(i128::from(previous.calls))).unwrap_or(u32::MAX),
+            amounts: amounts
+                .map(|(limit, amount)| (limit.clone(), scaled(*amount)))
+                .collect(),
+        })
+    }
+
+    fn roll(&mut self, now: Duration) {
+        let past = now.saturating_sub(self.started);
+        if past >= 2 * WINDOW {
+            *self = Self {
+                started: now,
+                ..Self::default()
+            };
+        } else if past >= WINDOW {
+            self.started += WINDOW;
+            self.previous = std::mem::take(&mut self.current);
+        }
+    }
+}
+
+/// What there is of a limit.
+pub(super) fn of(amounts: &Deltas, limit: &LimitName) -> i128 {
+    let own = amounts.iter().find(|(name, _)| name == limit);
+    own.map_or(0, |(_, amount)| *amount)
+}
+
+/// Adds to a limit.
+pub(super) fn add(amounts: &mut Deltas, limit: &LimitName, amount: i128) {
+    match amounts.iter_mut().find(|(name, _)| name == limit) {
+        Some((_, total)) => *total += amount,
+        None => amounts.push((limit.clone(), amount)),
+    }
+}

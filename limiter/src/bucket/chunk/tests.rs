@@ -1,0 +1,335 @@
+//! Chunks by themselves.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::prelude::*;
+use zae_limiter_schema::bucket::{
+    Attributes, Batch, BucketKey, Decoded, Demand, Evaluation, Incarnation, Slot, SlotBefore, SlotIndex,
+    TtlRule,
+};
+use zae_limiter_schema::{Limit, LimitSet, Timestamp};
+
+use super::rate::{STEADY_CALLS, WINDOW};
+use super::*;
+
+fn rpm() -> LimitName {
+    LimitName::parse("rpm").unwrap()
+}
+
+fn tpm() -> LimitName {
+    LimitName::parse("tpm").unwrap()
+}
+
+fn config(capacity: u64) -> Arc<BucketConfig> {
+    let limits = ["rpm", "tpm"].map(|name| Limit::per_minute(name, capacity).unwrap());
+    let limits = LimitSet::new(limits).unwrap();
+    Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never))
+}
+
+/// A bucket that was just created.
+fn image(config: &BucketConfig, incarnation: u64) -> Arc<Image> {
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    let mut batch = Batch::default();
+    let demand = Demand {
+        debit: 1_000,
+        ..Demand::default()
+    };
+    batch.add(&rpm(), demand);
+    let slot = Slot {
+        index: SlotIndex::FIRST,
+        before: SlotBefore::Empty,
+        number: 1,
+    };
+    let key = BucketKey {
+        entity: "user-1".parse().unwrap(),
+        resource: "gpt-4".parse().unwrap(),
+    };
+    let create = Evaluation::create(config, now);
+    let create = create
+        .write(key, &batch, slot, Incarnation::from_random(incarnation))
+        .unwrap();
+    let item = Attributes::default().apply(&create.statement()).unwrap();
+    match item.decode() {
+        Ok(Decoded::Bucket(image)) => Arc::new(image),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn call() -> Deltas {
+    vec![(rpm(), 1_000), (tpm(), 50_000)]
+}
+
+fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A bucket that gets 100 calls a second, and the moment.
+fn steady() -> (Chunks, Duration) {
+    let mut chunks = Chunks::new();
+    for number in 0..100 {
+        chunks.note(&call(), millis(number * 10));
+    }
+    (chunks, millis(1_000))
+}
+
+const PLENTY: i128 = 1_000_000_000;
+
+/// A bucket with a chunk in hand.
+fn in_hand(config: &Arc<BucketConfig>) -> (Chunks, Duration, Arc<Image>) {
+    let (mut chunks, now) = steady();
+    let image = image(config, 1);
+    let debit = chunks.debit(|_| PLENTY, now).unwrap();
+    assert!(
+        chunks
+            .arrived(debit.amounts, config.clone(), image.clone(), now)
+            .is_none()
+    );
+    (chunks, now, image)
+}
+
+#[test]
+fn without_a_steady_rate_nothing_is_taken_ahead() {
+    let mut chunks = Chunks::new();
+    for number in 0..u64::from(STEADY_CALLS) - 1 {
+        chunks.note(&call(), millis(number));
+    }
+    assert!(!chunks.is_low(WINDOW));
+    assert_eq!(chunks.debit(|_| PLENTY, WINDOW), None);
+    let (mut steady, now) = steady();
+    assert!(steady.is_low(now));
+    assert!(!steady.is_low(now + 2 * WINDOW), "the traffic has ended");
+}
+
+#[test]
+fn a_chunk_covers_the_calls_of_a_fifth_of_a_second_and_under_throttling_of_one_second() {
+    let (mut chunks, now) = steady();
+    let debit = chunks.debit(|_| PLENTY, now).unwrap();
+    assert_eq!(debit.amounts, [(rpm(), 20_000), (tpm(), 1_000_000)]);
+    chunks.failed(debit.calls, now);
+    for _ in 0..10 {
+        chunks.widen();
+    }
+    let debit = chunks.debit(|_| PLENTY, now).unwrap();
+    assert_eq!(debit.amounts, [(rpm(), 100_000), (tpm(), 5_000_000)]);
+}
+
+#[test]
+fn a_chunk_narrows_again_when_the_item_is_not_throttled_any_more() {
+    let config = config(1_000_000);
+    let (mut chunks, now) = steady();
+    chunks.widen();
+    chunks.widen();
+    for _ in 0..50 {
+        chunks.arrived(Vec::new(), config.clone(), image(&config, 1), now);
+    }
+    assert_eq!(chunks.horizon, SHORTEST_HORIZON);
+}
+
+#[test]
+fn a_chunk_shrinks_near_the_limit_until_there_is_none() {
+    let (mut chunks, now) = steady();
+    let level = |rpm_level: i128| move |limit: &LimitName| if *limit == rpm() { rpm_level } else { PLENTY };
+    let debit = chunks.debit(level(80_000), now).unwrap();
+    assert_eq!(debit.amounts, [(rpm(), 10_000), (tpm(), 500_000)], "half of each");
+    chunks.failed(debit.calls, now);
+    for too_little in [15_000, 0, -5_000] {
+        assert_eq!(chunks.debit(level(too_little), now), None, "{too_little}");
+    }
+}
+
+#[test]
+fn one_debit_is_under_way_at_a_time() {
+    let (mut chunks, now) = steady();
+    assert!(chunks.debit(|_| PLENTY, now).is_some());
+    assert!(!chunks.is_low(now));
+}
+
+#[test]
+fn a_call_is_covered_whole_or_not_at_all() {
+    let config = config(1_000_000);
+    let (mut chunks, now, bucket) = in_hand(&config);
+    let too_much = vec![(rpm(), 1_000), (tpm(), 1_000_001)];
+    assert!(chunks.spend(&too_much, &config, Some(&bucket), now).is_none());
+    let unknown = vec![(LimitName::parse("tpd").unwrap(), 1)];
+    assert!(chunks.spend(&unknown, &config, Some(&bucket), now).is_none());
+    for _ in 0..20 {
+        assert!(chunks.spend(&call(), &config, Some(&bucket), now).is_some());
+    }
+    assert!(chunks.spend(&call(), &config, Some(&bucket), now).is_none());
+    assert_eq!(chunks.tokens(), 0);
+}
+
+#[test]
+fn a_chunk_is_for_one_configuration_and_one_bucket() {
+    let own = config(1_000_000);
+    let other = config(2_000_000);
+    let (mut chunks, now, bucket) = in_hand(&own);
+    assert!(chunks.spend(&call(), &other, Some(&bucket), now).is_none());
+    for changed in [image(&other, 1), image(&own, 2)] {
+        assert!(chunks.spend(&call(), &own, Some(&changed), now).is_none());
+    }
+    assert!(
+        chunks.spend(&call(), &own, None, now).is_some(),
+        "nothing else was seen"
+    );
+    let back = chunks.tend(Some(&image(&other, 1)), now).unwrap();
+    assert_eq!(&*back.incarnation, bucket.incarnation());
+    assert_eq!(back.changes, [(rpm(), -19_000), (tpm(), -950_000)]);
+}
+
+#[test]
+fn what_was_in_hand_of_an_earlier_configuration_goes_back_when_new_tokens_arrive() {
+    let (own, other) = (config(1_000_000), config(2_000_000));
+    let (mut chunks, now, _) = in_hand(&own);
+    let outdated = chunks.arrived(call(), other.clone(), image(&other, 1), now);
+    assert_eq!(outdated.unwrap().changes, [(rpm(), -20_000), (tpm(), -1_000_000)]);
+    assert_eq!(chunks.tokens(), 51_000);
+}
+
+#[test]
+fn an_idle_chunk_is_given_back_once_with_the_calls_to_count() {
+    let config = config(1_000_000);
+    let (mut chunks, now, bucket) = in_hand(&config);
+    chunks.spend(&call(), &config, Some(&bucket), now).unwrap();
+    let idle_at = chunks.idle_at().unwrap();
+    assert!(chunks.tend(Some(&bucket), idle_at - millis(1)).is_none());
+    let back = chunks.tend(Some(&bucket), idle_at).unwrap();
+    assert_eq!((back.calls, back.changes.len()), (1, 2));
+    assert!(!chunks.is_held());
+    assert!(chunks.give_back().is_none());
+}
+
+#[test]
+fn a_bucket_that_is_short_of_tokens_gets_its_chunk_back_and_rests() {
+    let config = config(1_000_000);
+    let (mut chunks, now, _) = in_hand(&config);
+    assert!(chunks.short(now).is_some());
+    assert!(!chunks.is_low(now + PAUSE - millis(1)));
+}
+
+#[test]
+fn changes_are_booked_on_the_tokens_in_hand_as_far_as_a_chunk_goes() {
+    let config = config(1_000_000);
+    let (mut chunks, now, bucket) = in_hand(&config);
+    let incarnation = bucket.incarnation();
+    assert!(!chunks.settle(&vec![(tpm(), -1)], incarnation, now), "it is full");
+    assert!(chunks.settle(&vec![(tpm(), 400_000)], incarnation, now));
+    assert!(chunks.settle(&vec![(tpm(), -300_000)], incarnation, now));
+    assert!(!chunks.settle(&vec![(tpm(), 900_001)], incarnation, now));
+    assert!(!chunks.settle(&vec![(tpm(), 1)], "another", now));
+    assert_eq!(chunks.tokens(), 20_000 + 900_000);
+}
+
+#[test]
+fn a_debit_that_failed_leaves_its_calls_to_be_counted() {
+    let config = config(1_000_000);
+    let (mut chunks, now, bucket) = in_hand(&config);
+    for _ in 0..15 {
+        chunks.spend(&call(), &config, Some(&bucket), now).unwrap();
+    }
+    let debit = chunks.debit(|_| PLENTY, now).unwrap();
+    assert_eq!(debit.calls, 15);
+    chunks.failed(debit.calls, now);
+    assert!(!chunks.is_low(now), "not at once again");
+    assert_eq!(chunks.give_back().unwrap().calls, 15);
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Call(i128),
+    Pass(u64),
+    Debit(i128),
+    Arrives(bool),
+    Settle(i128),
+    Short,
+    Widen,
+    Tend,
+    Changes,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        20 => (1..100_i128).prop_map(Event::Call),
+        8 => (0..80_u64).prop_map(Event::Pass),
+        1 => (0..5_000_u64).prop_map(Event::Pass),
+        5 => (0..2_000_i128).prop_map(Event::Debit),
+        5 => any::<bool>().prop_map(Event::Arrives),
+        3 => (-100..100_i128).prop_map(Event::Settle),
+        1 => Just(Event::Short),
+        1 => Just(Event::Widen),
+        3 => Just(Event::Tend),
+        1 => Just(Event::Changes),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: what was debited was spent, went back or is in hand, never more than one second of traffic at a
+    /// time, and every call is counted once.
+    #[test]
+    fn nothing_is_lost_and_nothing_is_made(events in prop::collection::vec(event(), 1..400)) {
+        let configs = [config(1_000_000), config(2_000_000)];
+        let images = [image(&configs[0], 1), image(&configs[1], 1)];
+        let mut current = 0;
+        let mut chunks = Chunks::new();
+        let mut now = Duration::ZERO;
+        let mut under_way: Option<(Debit, usize)> = None;
+        let (mut debited, mut spent, mut back) = (0, 0, 0);
+        let (mut calls, mut counted) = (0_u32, 0_u32);
+        let gone = |given: Option<GiveBack>, back: &mut i128, counted: &mut u32| {
+            if let Some(given) = given {
+                *back -= given.changes.iter().map(|(_, change)| change).sum::<i128>();
+                *counted += given.calls;
+            }
+        };
+        for event in events {
+            match event {
+                Event::Call(tokens) => {
+                    let amounts = vec![(rpm(), tokens * 1000)];
+                    chunks.note(&amounts, now);
+                    if chunks.spend(&amounts, &configs[current], Some(&images[current]), now).is_some() {
+                        spent += tokens * 1000;
+                        calls += 1;
+                    }
+                }
+                Event::Pass(time) => now += millis(time),
+                Event::Debit(level) => {
+                    if under_way.is_none() && chunks.is_low(now) {
+                        let debit = chunks.debit(|_| level * 1000, now);
+                        if let Some(debit) = debit {
+                            let most = debit.amounts.iter().map(|(_, amount)| *amount).max();
+                            prop_assert!(most <= Some(level * 1000 / PART_OF_LEVEL));
+                            under_way = Some((debit, current));
+                        }
+                    }
+                }
+                Event::Arrives(happened) => if let Some((debit, config)) = under_way.take() {
+                    if happened {
+                        debited += debit.amounts.iter().map(|(_, amount)| amount).sum::<i128>();
+                        counted += debit.calls;
+                        let (config, image) = (configs[config].clone(), images[config].clone());
+                        gone(chunks.arrived(debit.amounts, config, image, now), &mut back, &mut counted);
+                    } else {
+                        chunks.failed(debit.calls, now);
+                    }
+                },
+                Event::Settle(change) => {
+                    let incarnation = images[current].incarnation();
+                    if chunks.settle(&vec![(rpm(), change * 1000)], incarnation, now) {
+                        spent += change * 1000;
+                    }
+                }
+                Event::Short => gone(chunks.short(now), &mut back, &mut counted),
+                Event::Widen => chunks.widen(),
+                Event::Tend => gone(chunks.tend(Some(&images[current]), now), &mut back, &mut counted),
+                Event::Changes => current = 1 - current,
+            }
+            prop_assert!(chunks.tokens() >= 0);
+            prop_assert_eq!(debited, spent + back + chunks.tokens());
+        }
+        if let Some((debit, _)) = under_way {
+            chunks.failed(debit.calls, now);
+        }
+        gone(chunks.give_back(), &mut back, &mut counted);
+        prop_assert_eq!(debited, spent + back);
+        prop_assert_eq!(counted, calls);
+    }
+}
