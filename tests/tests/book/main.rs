@@ -6,6 +6,7 @@
 mod markdown;
 
 mod blocks;
+mod commands;
 mod contents;
 mod links;
 mod pages;
