@@ -77,21 +77,23 @@ pub enum Error {
         parent: EntityId,
     },
 
-    /// The parent that was named has this entity above it.
-    #[error("entity {entity} cannot have the parent {parent}: {entity} is itself above {parent}")]
+    /// An entity would be, or was stored by another program as, its own ancestor. Nothing was written or charged. Remove
+    /// a parent to repair a stored cycle.
+    #[error("entity {entity} cannot have {parent} above it: {entity} is itself above {parent}")]
     ParentCycle {
-        /// The child.
+        /// The entity that is its own ancestor.
         entity: EntityId,
-        /// The parent that was named.
+        /// The entity above it that has it as an ancestor.
         parent: EntityId,
     },
 
-    /// The chain of parents would be too long.
-    #[error("entity {entity} cannot have the parent {parent}: at most {most} levels of parents are allowed")]
+    /// The chain of parents would be too long, or another program has stored one that is. Nothing was written or
+    /// charged.
+    #[error("entity {entity} cannot have {parent} above it: at most {most} levels of parents are allowed")]
     TooDeep {
-        /// The child.
+        /// The entity with too many levels of parents.
         entity: EntityId,
-        /// The parent that was named.
+        /// The parent that was named, or the first stored one that is too far above.
         parent: EntityId,
         /// The most levels of parents that an entity may have.
         most: usize,

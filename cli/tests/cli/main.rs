@@ -15,6 +15,7 @@ mod concurrent_updates;
 mod configuration;
 mod entities;
 mod errors;
+mod foreign_trees;
 mod forms;
 mod interrupt;
 mod limits_file;

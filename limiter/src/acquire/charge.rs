@@ -11,7 +11,6 @@ use crate::bucket::BucketQueue;
 use crate::bucket::Buckets;
 use crate::bucket::Grant;
 use crate::bucket::{Answer, Deltas, Turn};
-use crate::config::MAX_PARENTS;
 use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -202,15 +201,6 @@ pub(super) fn of_chain(
             given: given.is_some(),
             amounts,
         });
-        if let Some(parent) = lookup.resolved().cascades_to()
-            && charges.len() > MAX_PARENTS
-        {
-            return Err(Error::TooDeep {
-                entity,
-                parent: parent.clone(),
-                most: MAX_PARENTS,
-            });
-        }
     }
     Ok(charges)
 }

@@ -45,7 +45,7 @@ fn known_charges(shared: &Shared, checked: &Checked) -> Option<Vec<Asked>> {
             limits,
         });
         next = known.parent.clone().filter(|_| known.cascade);
-        if levels.len() > MAX_PARENTS {
+        if next.is_some() && levels.len() > MAX_PARENTS {
             return None;
         }
     }

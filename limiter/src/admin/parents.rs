@@ -36,6 +36,15 @@ impl Repository {
                     parent: direct.clone(),
                 });
             }
+            // A cycle that others have stored above it.
+            if let Some(last) = above.last()
+                && above.iter().any(|one| *one.id() == id)
+            {
+                return Err(Error::ParentCycle {
+                    parent: last.id().clone(),
+                    entity: id,
+                });
+            }
             let Some(record) = self.read_entity(&id).await? else {
                 if above.is_empty() {
                     return Err(Error::ParentNotFound {

@@ -18,6 +18,7 @@ mod counts;
 mod exactly_once;
 mod expiry;
 mod faults;
+mod foreign_trees;
 mod leases;
 mod limits_of_a_call;
 mod local;

@@ -6,21 +6,24 @@ use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, Resource};
 
 use super::{ConfigCache, Lookup, bucket_key};
-use crate::Result;
 use crate::config::MAX_PARENTS;
+use crate::{Error, Result};
 
 impl ConfigCache {
-    /// What applies to the entity and, as far as it cascades, to its parents, at most [`MAX_PARENTS`] of them. Levels
-    /// of the tree that were seen before are read together; each entity's record decides which of them count.
+    /// What applies to the entity and, as far as it cascades, to its parents. A chain that is longer than
+    /// [`MAX_PARENTS`] or contains a cycle, which only other writers can store, is refused: whoever charged a part of it
+    /// would admit more than the rest allows. Levels of the tree that were seen before are read together; each entity's
+    /// record decides which of them count.
     pub(crate) async fn resolve_chain(
         &self,
         entity: &EntityId,
         resource: &Resource,
     ) -> Result<Vec<(EntityId, Lookup)>> {
-        let mut chain = Vec::new();
+        let mut chain: Vec<(EntityId, Lookup)> = Vec::new();
         let mut read: HashMap<BucketKey, Result<Lookup>> = HashMap::new();
         let mut next = Some(entity.clone());
-        while let Some(entity) = next.filter(|_| chain.len() <= MAX_PARENTS) {
+        while let Some(entity) = next {
+            refuse_endless(&chain, &entity)?;
             let key = bucket_key(&entity, resource);
             let known = match read.remove(&key) {
                 Some(lookup) => Some(lookup?),
@@ -75,4 +78,25 @@ impl ConfigCache {
         let others = group.filter(|key| state.lacks_own(key, now));
         first.into_iter().chain(others).collect()
     }
+}
+
+/// Refuses the next entity of a chain if it closes a cycle or is one too many.
+fn refuse_endless(chain: &[(EntityId, Lookup)], next: &EntityId) -> Result<()> {
+    let (Some((first, _)), Some((last, _))) = (chain.first(), chain.last()) else {
+        return Ok(());
+    };
+    if chain.iter().any(|(seen, _)| seen == next) {
+        return Err(Error::ParentCycle {
+            entity: next.clone(),
+            parent: last.clone(),
+        });
+    }
+    if chain.len() > MAX_PARENTS {
+        return Err(Error::TooDeep {
+            entity: first.clone(),
+            parent: next.clone(),
+            most: MAX_PARENTS,
+        });
+    }
+    Ok(())
 }
