@@ -1,4 +1,4 @@
-//! The limiter for code without async: the same types, which block the thread that calls them.
+//! The limiter for code without async. The types are the same, and their methods block the calling thread.
 //!
 //! The work is done by the async limiter on a thread of its own, which starts with the limiter and ends when the
 //! limiter and all its leases are gone and what they gave back is written.
@@ -38,7 +38,7 @@ pub struct RateLimiter {
     background: Arc<Background>,
 }
 
-/// The thread that does the work. It is told to end when nobody needs it any more.
+/// The thread that does the work. It ends when the last handle is dropped.
 #[derive(Debug)]
 struct Background {
     runtime: Handle,
@@ -63,7 +63,7 @@ impl Background {
         })
     }
 
-    /// Blocks this thread until the limiter's own thread has done the work; nothing if that broke.
+    /// Blocks this thread until the limiter's own thread has done the work. None if that thread panicked.
     fn hand_over<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (done, made) = mpsc::channel();
         self.runtime.spawn(async move { done.send(work.await) });
@@ -156,7 +156,7 @@ impl RateLimiter {
         self.background.wait(work)
     }
 
-    /// True if the table answers within the time budget. Never an error.
+    /// Reports whether the table responds within the time budget. Never fails.
     pub fn is_available(&self) -> bool {
         let limiter = self.limiter.clone();
         let asked = self
@@ -165,13 +165,13 @@ impl RateLimiter {
         asked.unwrap_or(false)
     }
 
-    /// What this limiter has done so far.
+    /// Counters of this limiter since it was built.
     pub fn stats(&self) -> LimiterStats {
         self.limiter.stats()
     }
 
-    /// Refuses further acquires, waits until every adjustment and refund is written or given up, and tells what was
-    /// given up.
+    /// Shuts the limiter down and reports what could not be written: see
+    /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
     pub fn shutdown(&self) -> Shutdown {
         let limiter = self.limiter.clone();
         let report = self.background.hand_over(async move { limiter.shutdown().await });
@@ -196,7 +196,7 @@ impl Acquire {
         }
     }
 
-    /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
+    /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(self, limit: impl AsRef<str>, tokens: u64) -> Self {
         self.with(|acquire| acquire.consume(limit, tokens))
     }
@@ -206,7 +206,7 @@ impl Acquire {
         self.with(|acquire| acquire.limits(limits))
     }
 
-    /// What happens if the table cannot be reached, whatever is stored about it.
+    /// The policy for outages, instead of the stored one.
     pub fn on_unavailable(self, policy: OnUnavailable) -> Self {
         self.with(|acquire| acquire.on_unavailable(policy))
     }
@@ -216,7 +216,7 @@ impl Acquire {
         self.with(|acquire| acquire.wait_up_to(time))
     }
 
-    /// How every limit stands, without taking anything and without a write.
+    /// What is left of every limit, without taking anything and without a write.
     pub fn peek(self) -> Result<Availability> {
         self.background.do_work(self.acquire.peek())
     }
@@ -273,7 +273,7 @@ impl Lease {
         self.lease.resource()
     }
 
-    /// What the entity itself has used so far, adjustments included, in tokens.
+    /// The tokens that the entity itself has used, adjustments included.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
         self.lease.consumed()
     }
@@ -295,7 +295,7 @@ impl Lease {
         self
     }
 
-    /// Takes more tokens, if they are there: a real conditional write, at every level.
+    /// Takes more tokens, or fails if there are too few: a conditional write at every level.
     pub fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
         let limit = limit.as_ref();
         self.background.wait(self.lease.consume(limit, tokens))

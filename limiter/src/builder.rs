@@ -40,7 +40,7 @@ pub struct Builder {
     name: String,
     connection: Connection,
     create_table: bool,
-    /// The first setting that the connection has no use for.
+    /// The first setting that does not apply to the connection.
     misplaced: Option<&'static str>,
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
@@ -55,18 +55,18 @@ pub struct Builder {
     entropy: Entropy,
 }
 
-/// What admission is told.
+/// Settings of the acquire path.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// How long an acquire may take in all.
     pub(crate) time_budget: Duration,
-    /// How long a change is retried before it is given up.
+    /// How long an adjustment or refund is retried.
     pub(crate) settle_budget: Duration,
-    /// How long an image may refuse.
+    /// How long a refusal is remembered.
     pub(crate) memory: Duration,
-    /// After how many fill times a bucket on defaults expires; 0 is never.
+    /// The time to live of a bucket on default limits, in refill times; 0 is no expiry.
     pub(crate) ttl_multiplier: u32,
-    /// Among how many processes the limits are divided while the table cannot be reached.
+    /// The number of processes that share the limits during an outage.
     pub(crate) processes: Option<NonZeroU32>,
     /// Refuses tables of another version, where nothing is stored about it.
     pub(crate) strict_version: bool,
@@ -189,13 +189,13 @@ impl Builder {
         self.aws("profile", |aws| aws.profile = Some(name.as_ref().to_owned()))
     }
 
-    /// A whole SDK configuration that the application has already. Region, endpoint and credentials that are set
-    /// here stand above it.
+    /// The SDK configuration of the application. Region, endpoint and credentials that are set on this builder override
+    /// it.
     pub fn sdk_config(self, config: SdkConfig) -> Self {
         self.aws("sdk_config", |aws| aws.sdk_config = Some(config))
     }
 
-    /// How long opening a connection may take. One second unless set.
+    /// How long opening a connection may take. The default is one second.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         self.aws("connect_timeout", |aws| aws.connect_timeout = Some(timeout))
     }
@@ -207,8 +207,8 @@ impl Builder {
         })
     }
 
-    /// Makes the table if it is missing. For local endpoints; a table on AWS belongs to a stack. Embedded stores
-    /// always do.
+    /// Whether to create the table if it is missing. For local endpoints: on AWS, a stack creates the table. Embedded
+    /// stores create it unless this is set to false.
     pub fn create_table(mut self, create: bool) -> Self {
         self.create_table = create;
         self
@@ -220,20 +220,20 @@ impl Builder {
         self
     }
 
-    /// Limits for when none are stored at any level: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
+    /// The limits that apply where no level has any: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
     pub fn default_limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.limits = limits.into_iter().collect();
         self
     }
 
-    /// What happens while the table cannot be reached, where nothing is stored about it. Blocks unless set.
+    /// The policy for outages at the lowest precedence: a stored policy overrides it. The default is to block.
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
         self.on_unavailable = policy;
         self
     }
 
-    /// Whether a table whose version does not fit is refused, where the system configuration does not say. It is
-    /// unless set.
+    /// Whether an incompatible version of the table is an error (the default) or a warning. The system configuration
+    /// overrides it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -247,40 +247,40 @@ impl Builder {
         self
     }
 
-    /// Whether [`RateLimiter::ensure_infrastructure`] may replace the code of deployed functions, where the system
-    /// configuration does not say. It may unless set.
+    /// Whether [`RateLimiter::ensure_infrastructure`] may replace the code of deployed functions. The default is true, and
+    /// the system configuration overrides it.
     #[cfg(feature = "stack")]
     pub fn auto_update(mut self, update: bool) -> Self {
         self.settings.auto_update = update;
         self
     }
 
-    /// Who makes the changes of this limiter, for audit events. Otherwise the ARN of the AWS credentials.
+    /// The principal that audit events name. The default is the ARN of the AWS credentials.
     pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
         self.principal = Some(principal.as_ref().to_owned());
         self
     }
 
-    /// Counts calls and capacity. Without a meter DynamoDB is not asked, and answers are shorter.
+    /// Counts calls and consumed capacity. Without a meter, DynamoDB is not asked to report capacity.
     pub fn meter(mut self, meter: CapacityMeter) -> Self {
         self.meter = Some(meter);
         self
     }
 
-    /// How long an acquire may take in all, retries included. One second unless set.
+    /// How long an acquire may take, retries included. The default is one second.
     pub fn time_budget(mut self, budget: Duration) -> Self {
         self.settings.time_budget = budget;
         self
     }
 
-    /// How long adjustments and refunds are retried before they are given up and reported. 30 seconds unless set.
+    /// How long adjustments and refunds are retried before they are reported as unwritten. The default is 30 seconds.
     pub fn settle_budget(mut self, budget: Duration) -> Self {
         self.settings.settle_budget = budget;
         self
     }
 
     /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
-    /// it could not cover are refused without a call to the table. One second unless set.
+    /// it could not cover are refused without a call to the table. The default is one second.
     pub fn rejection_memory(mut self, time: Duration) -> Self {
         self.settings.memory = time;
         self
@@ -309,7 +309,7 @@ impl Builder {
     }
 
     /// Takes tokens in chunks on all buckets. On a bucket with a steady rate of calls, the process takes the tokens of up to
-    /// one second of calls ahead, with one write, and admits calls from memory. Off unless set; see also
+    /// one second of calls ahead, with one write, and admits calls from memory. The default is off; see also
     /// [`token_chunks_on`](Self::token_chunks_on).
     ///
     /// For buckets with more traffic than one DynamoDB item takes writes, which is 1,000 a second. In all, no more is
@@ -323,26 +323,26 @@ impl Builder {
     }
 
     /// Takes tokens in chunks on the buckets of this resource, as [`token_chunks`](Self::token_chunks) does on all.
-    pub fn token_chunks_on(mut self, resource: impl Into<String>) -> Self {
+    pub fn token_chunks_on(mut self, resource: impl AsRef<str>) -> Self {
         if let ChunkScope::Resources(names) = &mut self.settings.chunks {
-            names.insert(resource.into());
+            names.insert(resource.as_ref().to_owned());
         }
         self
     }
 
-    /// How long each call of the other operations may take in all, retries included. Ten seconds unless set.
+    /// How long a call of the [`Repository`](crate::Repository) may take, retries included. The default is ten seconds.
     pub fn admin_time_budget(mut self, budget: Duration) -> Self {
         self.admin_budget = budget;
         self
     }
 
-    /// How long resolved configuration is kept: 60 seconds unless set. Zero turns the cache off.
+    /// How long configuration is cached. The default is 60 seconds; zero turns the cache off.
     pub fn config_cache_ttl(mut self, ttl: Duration) -> Self {
         self.cache.ttl = ttl;
         self
     }
 
-    /// For how many pairs of entity and resource configuration is kept: 10,000 unless set.
+    /// How many pairs of entity and resource the configuration cache holds. The default is 10,000.
     pub fn config_cache_entries(mut self, entries: usize) -> Self {
         self.cache.entries = entries;
         self
@@ -365,13 +365,13 @@ impl Builder {
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Makes every random choice (jitter, ids) follow from the seed, for tests that must repeat.
+    /// Seeds the random numbers (jitter, ids), for reproducible tests.
     pub fn seed(mut self, seed: u64) -> Self {
         self.entropy = Entropy::seeded(seed);
         self
@@ -429,7 +429,7 @@ impl Builder {
             return Err(Error::invalid(
                 field,
                 "",
-                "an embedded store has no use for it; leave it out",
+                "it does not apply to an embedded store; leave it out",
             ));
         }
         self.connection.check()?;

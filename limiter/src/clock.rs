@@ -49,7 +49,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that only moves when it is advanced.
 ///
 /// ```
 /// use std::time::Duration;

@@ -9,8 +9,8 @@ use zae_limiter_stack::{self as stack, Change, Code, Event, Mode, Outcome, Stack
 
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
 
-/// The stack that an application declares: what it should be, where the functions' code comes from, and who is told
-/// what happens.
+/// The stack that an application declares: its options, the source of the functions' code, and an observer of its
+/// events.
 ///
 /// ```
 /// use zae_limiter::StackSetup;
@@ -65,7 +65,7 @@ impl StackSetup {
         self
     }
 
-    /// Everything else that a [`Stack`] can be told: changes to the template before it is rendered, which data may be lost,
+    /// Configures the [`Stack`] further: changes to the template before it is rendered, which data may be lost,
     /// whether a change that was rolled back is tried again, and how long to wait.
     ///
     /// ```
@@ -91,7 +91,7 @@ impl StackSetup {
         !matches!(self.code, Code::AsDeployed) || self.options.code_directory().is_some()
     }
 
-    /// Who is told what happens, while it happens.
+    /// Receives the events of a deployment as they happen.
     #[must_use]
     pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// Where the next page starts; nothing if this was the last.
+    /// The start of the next page. None if this is the last.
     pub next: Option<Cursor>,
 }
 
@@ -35,7 +35,7 @@ impl PageRequest {
     /// The largest page.
     pub const MOST: usize = 1_000;
 
-    /// The first page, with up to so many items.
+    /// The first page, with at most `size` items.
     pub fn of(size: usize) -> Self {
         Self { size, after: None }
     }

@@ -1,4 +1,4 @@
-//! How each limit stands, and the refusal that tells it.
+//! The status of each limit, and the refusal that reports it.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use zae_limiter_schema::bucket::{BucketKey, RetryAfter};
 use zae_limiter_schema::{EntityId, Limit, Resource, whole_tokens};
 
-/// How one limit stands next to what was asked of it.
+/// The status of one limit, compared with the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStatus {
@@ -17,13 +17,13 @@ pub struct LimitStatus {
     pub resource: Resource,
     /// The limit.
     pub limit: Limit,
-    /// Whole tokens that are there; below zero is debt.
+    /// Whole tokens available. Negative is debt.
     pub available: i64,
-    /// Whole tokens that were asked for.
+    /// Whole tokens requested.
     pub requested: u64,
-    /// True if there is too little.
+    /// True if less is available than requested.
     pub exceeded: bool,
-    /// When the asked amount will be there.
+    /// When the requested amount will be available.
     pub retry_after: RetryAfter,
 }
 
@@ -70,7 +70,7 @@ impl Serialize for LimitStatus {
     }
 }
 
-/// There is too little for a call: how every limit stands, at every level that was asked.
+/// A refusal: the status of every limit at every level of the call.
 ///
 /// Serialises to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
 /// times.
@@ -84,27 +84,27 @@ impl RateLimitExceeded {
         Self { statuses }
     }
 
-    /// How every limit stands, the entity's own first, then its parents'.
+    /// The status of every limit: first the entity's own, then those of its parents.
     pub fn statuses(&self) -> &[LimitStatus] {
         &self.statuses
     }
 
-    /// The limits of which there is too little.
+    /// The limits that were exceeded.
     pub fn violations(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| status.exceeded)
     }
 
-    /// The limits of which there is enough.
+    /// The limits that were not exceeded.
     pub fn passed(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| !status.exceeded)
     }
 
-    /// The violation that takes longest to pass.
+    /// The violation with the longest wait.
     pub fn primary_violation(&self) -> Option<&LimitStatus> {
         self.violations().max_by_key(|status| status.retry_after)
     }
 
-    /// When the whole call will fit, if nobody else takes the tokens: never right now.
+    /// When the call will be admitted if no other call takes the tokens first. Never [`RetryAfter::Now`].
     pub fn retry_after(&self) -> RetryAfter {
         let longest = self
             .primary_violation()
@@ -112,7 +112,7 @@ impl RateLimitExceeded {
         longest.max(RetryAfter::After(Duration::from_millis(1)))
     }
 
-    /// The value for an HTTP `Retry-After` header: whole seconds, rounded up; nothing for never.
+    /// The value of an HTTP `Retry-After` header: whole seconds, rounded up. None if the call can never pass.
     pub fn retry_after_header(&self) -> Option<String> {
         match self.retry_after() {
             RetryAfter::Now => Some("1".to_owned()),

@@ -58,7 +58,7 @@ fn utilization(capacity: u64, available: i64) -> f64 {
     }
 }
 
-/// Whose buckets to look at.
+/// The entities to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CapacityScope {
     /// Every entity's.

@@ -51,7 +51,7 @@ impl ConfigChange {
         self
     }
 
-    /// For how many days audit events are kept. System level only.
+    /// How many days audit events are kept. System level only.
     pub fn audit_retention_days(mut self, days: u32) -> Self {
         self.audit_retention_days = Some(days);
         self

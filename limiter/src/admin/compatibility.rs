@@ -1,4 +1,4 @@
-//! Whether a table and this client fit together.
+//! Whether a table and this client are compatible.
 
 use zae_limiter_dynamo::Table;
 use zae_limiter_schema::{Version, VersionRecord};
@@ -8,11 +8,11 @@ use crate::{Error, Result};
 /// This crate's version.
 pub const CLIENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Whether a table and this client fit together.
+/// Whether a table and this client are compatible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compatibility {
-    /// They do.
+    /// They are.
     Compatible,
     /// The table has an older format; migrations bring it up to date.
     NeedsMigration {
@@ -76,7 +76,7 @@ impl Compatibility {
         decide().unwrap_or_else(|unreadable| unreadable)
     }
 
-    /// What does not fit and what to do about it; nothing if all is well.
+    /// What is incompatible and what to do about it. None if nothing is.
     ///
     /// ```
     /// use zae_limiter::versions::Compatibility;

@@ -17,11 +17,11 @@ use super::registry;
 use crate::config::cache::PolicyAfter;
 use crate::{Error, Repository, Result};
 
-/// How often a change is tried again because somebody else changed the same level meanwhile.
+/// How often a change is attempted if other writers change the same item.
 pub(super) const MOST_ATTEMPTS: u32 = 10;
 
 impl Repository {
-    /// The configuration of one level; nothing if the level has none.
+    /// The configuration of one level. None if the level has none.
     ///
     /// ```
     /// use zae_limiter::{ConfigLevel, Limit};

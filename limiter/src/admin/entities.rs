@@ -63,7 +63,7 @@ impl Repository {
         Err(Error::contended(&parents))
     }
 
-    /// The entity; nothing if it does not exist.
+    /// The entity. None if it does not exist.
     ///
     /// ```
     /// use zae_limiter::NewEntity;
@@ -167,7 +167,7 @@ impl Repository {
         Err(Error::contended(&what))
     }
 
-    /// The children of an entity, in order of their ids. What is none of our entities is passed over.
+    /// The children of an entity, in order of their ids. Items that are not valid entities are skipped.
     ///
     /// ```
     /// use zae_limiter::{NewEntity, PageRequest};
@@ -188,8 +188,8 @@ impl Repository {
             .await
     }
 
-    /// All entities, in no particular order. Reads the whole table, page by page. What is none of our entities is
-    /// passed over.
+    /// All entities, in no particular order. Reads the whole table, page by page. Items that are not valid
+    /// entities are skipped.
     ///
     /// ```
     /// use zae_limiter::{NewEntity, PageRequest};

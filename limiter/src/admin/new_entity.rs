@@ -45,13 +45,13 @@ impl NewEntity {
         self
     }
 
-    /// Whether what it acquires counts on the parent too. It does not unless set.
+    /// Whether its calls are charged to the parent as well. The default is false.
     pub fn cascade(mut self, cascade: bool) -> Self {
         self.cascade = cascade;
         self
     }
 
-    /// A name for people. The id unless set.
+    /// A name for people. The default is the id.
     pub fn name(mut self, name: impl AsRef<str>) -> Self {
         self.name = Some(name.as_ref().to_owned());
         self

@@ -31,7 +31,7 @@ pub(crate) fn count_entity_configs<'a>(resources: impl IntoIterator<Item = &'a s
 
 impl Repository {
     /// The entities that have configuration of their own for a resource (limits, or a policy alone), in order of their
-    /// ids. No resource means those that have it for every resource. Ids that are none of ours are passed over.
+    /// ids. Without a resource: those that have it for every resource. Invalid ids are skipped.
     ///
     /// ```
     /// use zae_limiter::{Limit, PageRequest};

@@ -37,7 +37,7 @@ impl Repository {
         Ok(lookup.resolved().clone())
     }
 
-    /// Forgets all configuration, so that the next calls read it anew.
+    /// Clears the configuration cache.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

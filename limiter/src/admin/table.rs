@@ -5,7 +5,7 @@ use zae_limiter_schema::keys;
 use crate::{Repository, Result};
 
 impl Repository {
-    /// Makes the table, its indexes and its version record, unless they are there.
+    /// Creates the table, its indexes and its version record if they are missing.
     ///
     /// For local endpoints and embedded stores. On AWS the table belongs to a stack.
     ///

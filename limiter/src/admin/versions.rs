@@ -15,7 +15,7 @@ use crate::{Error, Repository, Result};
 const RETENTION: &str = "audit_retention_days";
 
 impl Repository {
-    /// What the table says about its format; nothing if nobody has written it yet.
+    /// The version record of the table. None if it has not been written yet.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -30,7 +30,7 @@ impl Repository {
         Ok(item.map(|item| VersionRecord::from_item(&item)).transpose()?)
     }
 
-    /// Whether the table and this client fit together; nothing if the table has no version record.
+    /// Whether the table and this client are compatible. None if the table has no version record.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

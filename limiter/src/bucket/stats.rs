@@ -1,4 +1,4 @@
-//! What a limiter tells about itself.
+//! Counters of a limiter.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -55,7 +55,7 @@ pub enum BreakerState {
     Open,
 }
 
-/// What a limiter has done so far.
+/// Counters of a limiter since it was built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct LimiterStats {

@@ -60,7 +60,7 @@ impl From<LevelKind> for Source {
 pub struct Resolved {
     /// The limits. Empty if none are configured anywhere.
     pub limits: LimitSet,
-    /// Where the limits came from; nothing if there are none.
+    /// The level that the limits come from. None if there are no limits.
     pub limits_from: Option<Source>,
     /// What happens while the table cannot be reached.
     pub on_unavailable: OnUnavailable,

@@ -54,7 +54,7 @@ impl Migrate {
         self
     }
 
-    /// Takes the table to be of this version, whatever its record says.
+    /// Assumes that the table has this version, instead of what its record says.
     pub fn from(mut self, version: Version) -> Self {
         self.from = Some(version);
         self
