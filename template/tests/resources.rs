@@ -374,6 +374,17 @@ fn the_dashboard_shows_what_the_alarms_watch() {
         let elsewhere = ["Duration", "DestinationDeliveryFailures"].contains(&metric);
         assert!(elsewhere || shown.contains(metric), "{id}: {metric}");
     }
+    let usage = widgets
+        .iter()
+        .find(|widget| widget["properties"]["title"] == "Acquires per resource")
+        .unwrap();
+    assert_eq!(
+        usage["properties"]["metrics"],
+        json!([[{
+            "expression": "SEARCH('{ZaeLimiter,FunctionName,Resource} MetricName=\"Acquires\" FunctionName=\"${AggregatorFunction}\"', 'Sum', 300)",
+            "id": "e1",
+        }]])
+    );
     // Widgets lie beside and below each other, never over each other.
     let places: std::collections::BTreeSet<_> = widgets
         .iter()

@@ -8,12 +8,13 @@ use zae_limiter_function::{
 use zae_limiter_schema::WindowKind;
 
 use crate::counting::{Counted, Counter};
+use crate::resource_names::ResourceNames;
 use crate::rules::Rules;
 use crate::{DynamoDb, Entry, Group, Reading, Settings, Table, UsageDelta, groups};
 
 /// The function's metrics.
 pub mod metric {
-    pub use zae_limiter_function::metric::{DEAD_LETTERS, FAILURES, RECORDS};
+    pub use zae_limiter_function::metric::{ACQUIRES, DEAD_LETTERS, FAILURES, RECORDS};
 
     /// Records with something to count.
     pub const DELTAS: &str = "Deltas";
@@ -30,12 +31,13 @@ pub mod metric {
 }
 
 /// The aggregator, over any table and any destination of dead letters.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Aggregator<T, D> {
     table: T,
     dead_letters: D,
     windows: Vec<WindowKind>,
     retention_days: u32,
+    resources: ResourceNames,
     rules: Rules,
 }
 
@@ -59,6 +61,7 @@ impl<T, D> Aggregator<T, D> {
             dead_letters,
             windows,
             retention_days,
+            resources: ResourceNames::default(),
             rules,
         }
     }
@@ -169,7 +172,16 @@ impl<T: Table, D: DeadLetters> Aggregator<T, D> {
         let jobs = groups
             .iter()
             .map(|group| async move { (group, processing(counter.count(group)).await) });
-        spread(jobs, |tried| note_outcome(tried, failures, letters, report)).await;
+        spread(jobs, |tried| {
+            if let (group, Ok(counted)) = &tried
+                && Some(&group.window.kind()) == self.windows.first()
+            {
+                // Every window counts the same acquires: one of them is enough.
+                report.acquired(&self.resources.of(group.resource()), counted.acquires);
+            }
+            note_outcome(tried, failures, letters, report)
+        })
+        .await;
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Counted<'a> {
     pub(crate) regressed: Vec<Entry<'a>>,
     /// Gaps that the snapshot had to forget.
     pub(crate) forgotten_gaps: u64,
+    /// Acquires that were added.
+    pub(crate) acquires: u64,
 }
 
 /// How often a snapshot may change under a group before the group is left to the next delivery.
@@ -45,6 +47,7 @@ impl<T: Table> Counter<'_, T> {
                 UpdateOutcome::Applied => {
                     result.writes = 1;
                     result.forgotten_gaps = update.forgotten_gaps;
+                    result.acquires = u64::try_from(rest.events()).unwrap_or_default();
                     result.duplicates = (group.entries().len() - rest.entries().len()) as u64;
                     result.duplicates -= result.regressed.len() as u64;
                     return Ok(result);

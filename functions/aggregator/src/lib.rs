@@ -20,6 +20,7 @@ mod link;
 mod position;
 mod progress;
 mod redrive;
+mod resource_names;
 mod rules;
 mod settings;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use link::{Digest, Link};
 pub use position::Position;
 pub use progress::Progress;
 pub use redrive::{Redriven, redrive};
+pub use resource_names::{MAX_RESOURCES, OTHER_RESOURCES};
 pub use settings::Settings;
 pub use table::{Table, UpdateOutcome};
 pub use update::{Condition, SnapshotUpdate};

@@ -240,6 +240,22 @@ fn counted_to(number: u64, newest: i64) -> Script {
 }
 
 #[tokio::test(start_paused = true)]
+async fn acquires_are_reported_by_resource_once_whatever_the_windows_and_not_if_they_are_duplicates() {
+    let (table, letters) = (counted_to(2, 1_769_903_998), Letters::default());
+    let aggregator = Aggregator::new(table, &letters, WindowKind::ALL.to_vec(), 30);
+    let mut report = Report::new(Level::Info, &[]);
+    // The snapshots of entity a have counted its record before.
+    let records = batch(&[good(1, "a"), good(2, "b"), good(3, "c")]);
+    let invocation = Invocation::within(Duration::from_secs(20));
+    aggregator
+        .handle(&records, &invocation, &mut report)
+        .await
+        .unwrap();
+    assert_eq!(report.counted(metric::SNAPSHOTS), 6);
+    assert_eq!(*report.acquires(), BTreeMap::from([("gpt-4".to_owned(), 2)]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_counted_group_is_a_duplicate_and_no_failure() {
     let letters = Letters::default();
     let records = [good(1, "a"), good(2, "a")];

@@ -1,5 +1,6 @@
 //! What an invocation did: one log line that CloudWatch also reads as metrics, and a line for each problem.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value, json};
@@ -13,6 +14,8 @@ pub mod metric {
     pub const FAILURES: &str = "Failures";
     /// Records kept in the dead-letter queue.
     pub const DEAD_LETTERS: &str = "DeadLetters";
+    /// Acquires that were counted, by resource.
+    pub const ACQUIRES: &str = "Acquires";
 }
 
 /// The level of a log line.
@@ -67,6 +70,7 @@ pub struct Report {
     notes: Vec<Note>,
     unsaid: u64,
     oldest: Option<Timestamp>,
+    acquires: BTreeMap<String, u64>,
 }
 
 /// More lines than this add nothing.
@@ -83,6 +87,7 @@ impl Report {
             notes: Vec::new(),
             unsaid: 0,
             oldest: None,
+            acquires: BTreeMap::new(),
         }
     }
 
@@ -92,6 +97,18 @@ impl Report {
             Some((_, count)) => *count += by,
             None => self.counts.push((metric, by)),
         }
+    }
+
+    /// Adds to the acquires of a resource. Each resource is a metric of its own, so their number must be bounded.
+    pub fn acquired(&mut self, resource: &str, acquires: u64) {
+        if acquires > 0 {
+            *self.acquires.entry(resource.to_owned()).or_default() += acquires;
+        }
+    }
+
+    /// The acquires by resource.
+    pub fn acquires(&self) -> &BTreeMap<String, u64> {
+        &self.acquires
     }
 
     /// The current value of a metric.
@@ -121,7 +138,8 @@ impl Report {
         self.oldest = Some(self.oldest.map_or(moment, |oldest| oldest.min(moment)));
     }
 
-    /// The log lines as JSON. The last one is also the metrics, in CloudWatch's embedded metric format.
+    /// The log lines as JSON. The last one is also the metrics, in CloudWatch's embedded metric format, as are the lines of
+    /// the resources.
     pub fn lines(&self, function: &str, request: &str, now: SystemTime, took: Duration) -> Vec<String> {
         let now = millis(now);
         let head = |level: Level, message: &str| {
@@ -143,6 +161,15 @@ impl Report {
                 &format!("{} more lines like these are left out", self.unsaid),
             ));
         }
+        lines.extend(self.acquires.iter().map(|(resource, acquires)| {
+            let mut line = head(Level::Info, "usage of a resource");
+            let names = [json!({"Name": metric::ACQUIRES, "Unit": "Count"})];
+            line.extend(embedded(now, &["FunctionName", "Resource"], &names));
+            line.insert("FunctionName".into(), json!(function));
+            line.insert("Resource".into(), json!(resource));
+            line.insert(metric::ACQUIRES.into(), json!(acquires));
+            line
+        }));
         let mut last = head(Level::Info, "batch processed");
         last.extend(self.metrics(function, now, took));
         lines.push(last);
@@ -171,17 +198,22 @@ impl Report {
                     .map(|(name, _)| json!({"Name": name, "Unit": "Milliseconds"})),
             )
             .collect();
-        let mut line = Map::new();
-        line.insert(
-            "_aws".into(),
-            json!({"Timestamp": now, "CloudWatchMetrics": [
-                {"Namespace": NAMESPACE, "Dimensions": [["FunctionName"]], "Metrics": definitions}
-            ]}),
-        );
+        let mut line = embedded(now, &["FunctionName"], &definitions);
         line.insert("FunctionName".into(), json!(function));
         line.extend(counts.chain(times).map(|(name, value)| (name.to_owned(), value)));
         line
     }
+}
+
+/// What makes a log line metrics.
+fn embedded(now: i64, dimensions: &[&str], metrics: &[Value]) -> Map<String, Value> {
+    let directive = json!({"Namespace": NAMESPACE, "Dimensions": [dimensions], "Metrics": metrics});
+    let mut line = Map::new();
+    line.insert(
+        "_aws".into(),
+        json!({"Timestamp": now, "CloudWatchMetrics": [directive]}),
+    );
+    line
 }
 
 pub(crate) fn millis(moment: SystemTime) -> i64 {
@@ -224,6 +256,26 @@ mod tests {
         assert_eq!((&last["Records"], &last["Failures"]), (&json!(3), &json!(0)));
         assert_eq!((&last["Lag"], &last["Duration"]), (&json!(4_000), &json!(12)));
         assert_eq!(last["FunctionName"], json!("agg"));
+    }
+
+    #[test]
+    fn each_resource_has_a_line_with_a_dimension_of_its_own() {
+        let mut report = Report::new(Level::Error, &["Records"]);
+        report.acquired("gpt-4", 2);
+        report.acquired("claude", 0);
+        report.acquired("gpt-4", 5);
+        let lines = report.lines("agg", "id-1", SystemTime::UNIX_EPOCH, Duration::ZERO);
+        assert_eq!(lines.len(), 2, "one for the resource, one for the batch");
+        let line: Value = serde_json::from_str(&lines[0]).unwrap();
+        assert_eq!(
+            line["_aws"]["CloudWatchMetrics"],
+            json!([{"Namespace": "ZaeLimiter", "Dimensions": [["FunctionName", "Resource"]],
+                "Metrics": [{"Name": "Acquires", "Unit": "Count"}]}])
+        );
+        assert_eq!(
+            (&line["FunctionName"], &line["Resource"], &line["Acquires"]),
+            (&json!("agg"), &json!("gpt-4"), &json!(7))
+        );
     }
 
     #[test]

@@ -34,6 +34,11 @@ pub(super) fn body(panels: &[Panel]) -> Text {
 
 fn widget(place: usize, panel: &Panel, references: &mut Vec<Text>) -> Value {
     let mut metrics: Vec<Value> = Vec::new();
+    if let Some(search) = &panel.search {
+        let value = text(&search.given.1, references);
+        // Without a label, CloudWatch shows what differs between the series: the value of the searched dimension.
+        metrics.push(json!([{ "expression": search.expression(&value), "id": "e1" }]));
+    }
     if let Some(total) = &panel.total {
         let terms = total.factors.iter().enumerate();
         let terms: Vec<_> = terms
@@ -41,11 +46,9 @@ fn widget(place: usize, panel: &Panel, references: &mut Vec<Text>) -> Value {
             .collect();
         metrics.push(json!([{ "expression": terms.join("+"), "label": total.label, "yAxis": "right" }]));
     }
-    let common = panel
-        .series
-        .first()
-        .map(|series| series.statistic)
-        .unwrap_or_default();
+    let statistics = panel.series.iter().map(|series| series.statistic);
+    let searched = panel.search.iter().map(|search| search.statistic);
+    let common = statistics.chain(searched).next().unwrap_or_default();
     let mut above: Vec<String> = Vec::new();
     for (number, series) in panel.series.iter().enumerate() {
         let path = path(series, references);
@@ -81,12 +84,17 @@ fn path(series: &Series, references: &mut Vec<Text>) -> Vec<String> {
     let mut path = vec![series.namespace.to_owned(), series.metric.to_owned()];
     for (name, value) in &series.dimensions {
         path.push((*name).to_owned());
-        path.push(match value.as_plain() {
-            Some(plain) => plain.to_owned(),
-            None => marked(value, references),
-        });
+        path.push(text(value, references));
     }
     path
+}
+
+/// A text as it stands in the JSON of the body.
+fn text(value: &Text, references: &mut Vec<Text>) -> String {
+    match value.as_plain() {
+        Some(plain) => plain.to_owned(),
+        None => marked(value, references),
+    }
 }
 
 /// The path with a dot for what is the same in the metric above, so that the template stays within its limit.

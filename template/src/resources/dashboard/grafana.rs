@@ -67,6 +67,18 @@ fn panel((place, panel): (usize, &Panel)) -> Value {
             "region": "$region",
         }));
     }
+    if let Some(search) = &panel.search {
+        targets.push(json!({
+            "refId": "Search",
+            "id": "search",
+            "label": format!("${{PROP('Dim.{}')}}", search.searched),
+            "expression": search.expression(search.given.1.as_plain().unwrap_or_default()),
+            "queryMode": "Metrics",
+            "metricQueryType": 0,
+            "metricEditorMode": 1,
+            "region": "$region",
+        }));
+    }
     json!({
         "id": place + 1,
         "type": "timeseries",

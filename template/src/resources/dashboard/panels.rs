@@ -25,6 +25,34 @@ pub(super) struct Panel {
     pub(super) series: Vec<Series>,
     /// What the series are combined to, on an axis of its own.
     pub(super) total: Option<Total>,
+    /// Instead of series that are known beforehand.
+    pub(super) search: Option<Search>,
+}
+
+/// One metric with one more dimension, each value of which is a series.
+pub(super) struct Search {
+    pub(super) namespace: &'static str,
+    pub(super) metric: &'static str,
+    pub(super) statistic: &'static str,
+    /// The dimension that is given.
+    pub(super) given: (&'static str, Text),
+    /// The dimension whose values are searched.
+    pub(super) searched: &'static str,
+}
+
+impl Search {
+    /// The seconds that a point of the chart stands for.
+    pub(super) const PERIOD: u32 = 300;
+
+    /// The search in CloudWatch's metric math, for this value of the given dimension.
+    pub(super) fn expression(&self, value: &str) -> String {
+        let (namespace, metric, statistic) = (self.namespace, self.metric, self.statistic);
+        let ((given, _), searched) = (&self.given, self.searched);
+        format!(
+            "SEARCH('{{{namespace},{given},{searched}}} MetricName=\"{metric}\" {given}=\"{value}\"', '{statistic}', {})",
+            Self::PERIOD
+        )
+    }
 }
 
 /// One metric of a chart.
@@ -49,7 +77,23 @@ const WRITE_PRICE: f64 = 0.625e-6;
 pub(super) fn all(names: &Names) -> Vec<Panel> {
     let mut panels = vec![consumed(names), throttled(names), latency(names)];
     panels.extend(names.readers.iter().flat_map(of_reader));
+    let counter = |reader: &&ReaderNames| reader.which == LambdaFunction::Aggregator;
+    panels.extend(names.readers.iter().find(counter).map(usage));
     panels
+}
+
+/// Acquires by resource, as the aggregator counts them.
+fn usage(names: &ReaderNames) -> Panel {
+    Panel {
+        search: Some(Search {
+            namespace: "ZaeLimiter",
+            metric: "Acquires",
+            statistic: "Sum",
+            given: ("FunctionName", names.function.clone()),
+            searched: "Resource",
+        }),
+        ..panel("Acquires per resource", vec![])
+    }
 }
 
 fn panel(title: impl Into<String>, series: Vec<Series>) -> Panel {
@@ -57,6 +101,7 @@ fn panel(title: impl Into<String>, series: Vec<Series>) -> Panel {
         title: title.into(),
         series,
         total: None,
+        search: None,
     }
 }
 
@@ -90,6 +135,7 @@ fn consumed(names: &Names) -> Panel {
             label: "US dollars",
             factors: factors.collect(),
         }),
+        search: None,
         series: reads.into_iter().chain(writes).collect(),
     }
 }
