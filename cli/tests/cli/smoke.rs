@@ -3,16 +3,22 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::local::Cloud;
+use crate::local::{Cloud, ministack};
 
 #[test]
 fn the_smoke_test_for_an_account_runs_to_its_end_on_a_local_cloud() {
     let cloud = Cloud::new();
     cloud.up().expect_exit(0);
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let archives = project.join("target/functions");
+    assert!(
+        archives.is_dir(),
+        "{} is not there: run make functions",
+        archives.display()
+    );
     let output = Command::new(project.join("scripts/aws-smoke"))
-        // Functions need archives, which not every build has.
-        .args(["smoke-test", "--no-aggregator", "--no-audit-archival"])
+        .args(["smoke-test", "--code-directory"])
+        .arg(&archives)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", "/nonexistent")
@@ -23,6 +29,7 @@ fn the_smoke_test_for_an_account_runs_to_its_end_on_a_local_cloud() {
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "test")
         .env("AWS_REGION", "us-east-1")
+        .env("ZAE_AWS_PYTHON", ministack().with_file_name("python"))
         .output()
         .unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
@@ -30,7 +37,7 @@ fn the_smoke_test_for_an_account_runs_to_its_end_on_a_local_cloud() {
     assert!(output.status.success(), "{table}");
     assert_eq!(
         (rows("held"), rows("NOT HELD"), rows("not shown")),
-        (18, 0, 4),
+        (34, 0, 24),
         "{table}"
     );
 }
