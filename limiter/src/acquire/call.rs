@@ -261,13 +261,13 @@ impl Buckets {
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
     pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let shared = self.shared();
-        let (budget, started) = (shared.settings.time_budget, shared.clock.elapsed());
-        let work = async {
-            shared.check_breaker().await?;
-            work.await
-        };
+        let started = shared.clock.elapsed();
+        // Before there is a timer: while the breaker is open nothing is waited for.
+        shared.check_breaker().await?;
+        let spent = shared.clock.elapsed().saturating_sub(started);
+        let left = shared.settings.time_budget.saturating_sub(spent);
         let late = |_| Err(shared.unavailable("no answer within the time budget"));
-        let result = tokio::time::timeout(budget, work).await.unwrap_or_else(late);
+        let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
         if result.as_ref().is_err_and(Error::is_unavailable) {
             shared.suspect(started);
         }

@@ -10,6 +10,7 @@ use zae_limiter_schema::{EntityId, LimitName, LimitSet, Resource};
 use crate::bucket::BucketQueue;
 use crate::bucket::Buckets;
 use crate::bucket::Grant;
+use crate::bucket::breaks;
 use crate::bucket::{Answer, Deltas, Turn};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
@@ -163,7 +164,8 @@ pub(super) fn of_chain(
     let mut charges: Vec<Charge> = Vec::with_capacity(chain.len());
     for (entity, lookup) in chain {
         let own = charges.is_empty();
-        let given = given.filter(|_| own);
+        let everywhere = breaks!(buckets.shared().settings.mutation, CallLimitsReachParents);
+        let given = given.filter(|_| own || everywhere);
         let config = buckets.shared().config(&lookup.configs, given);
         if config.limits().is_empty() {
             return Err(Error::NoLimits {

@@ -10,7 +10,7 @@ use zae_limiter_schema::bucket::RetryAfter;
 use super::call::Checked;
 use super::charge::Charge;
 use super::lease::Lease;
-use crate::bucket::{Buckets, Call, Turn};
+use crate::bucket::{Buckets, Call, Turn, breaks};
 use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
@@ -43,7 +43,7 @@ pub(super) async fn acquire_within(
     let others_wait = charges
         .iter()
         .any(|charge| !charge.amounts.is_empty() && !charge.queue.line().is_empty());
-    if !others_wait {
+    if !others_wait && !breaks!(buckets.shared().settings.mutation, WaitsBeforeAsking) {
         match buckets.acquire_now(checked).await {
             Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
             other => return other,
@@ -87,7 +87,8 @@ impl Waiting<'_> {
         for (index, charge) in charges.iter().enumerate() {
             let joins = index == 0 || self.short == Some(index) || !charge.queue.line().is_empty();
             let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
-            if has_turn || charge.amounts.is_empty() || !joins {
+            let several = breaks!(self.buckets.shared().settings.mutation, SeveralAtTheHead);
+            if has_turn || charge.amounts.is_empty() || !joins || several {
                 continue;
             }
             // Everybody takes places from below, so that nobody holds one that another needs while waiting for his.
@@ -156,6 +157,9 @@ impl Waiting<'_> {
 
     /// Those behind it who fit as well ask with it.
     fn call_along(&self) {
+        if breaks!(self.buckets.shared().settings.mutation, WaitersAskAlone) {
+            return;
+        }
         for (index, turn) in &self.turns {
             let charge = &self.charges[*index];
             turn.call_along(|batch| charge.fits(batch));

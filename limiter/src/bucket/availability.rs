@@ -58,6 +58,9 @@ impl Shared {
 
     /// A request had no response.
     pub(super) fn no_response(&self, bucket: Option<&BucketKey>, sent: Duration, reason: &str) {
+        if breaks!(self.settings.mutation, NoBreaker) {
+            return;
+        }
         let (now, calendar) = (self.clock.elapsed(), self.moment().now);
         let request = FailedRequest { bucket, sent, reason };
         let opened = self
@@ -78,6 +81,9 @@ impl Shared {
 
     /// A call that began then found the table unavailable.
     pub(crate) fn suspect(self: &Arc<Self>, sent: Duration) {
+        if breaks!(self.settings.mutation, NoBreaker) {
+            return;
+        }
         let (now, calendar) = (self.clock.elapsed(), self.moment().now);
         let request = FailedRequest {
             bucket: None,

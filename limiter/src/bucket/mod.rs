@@ -13,6 +13,21 @@
 //! that wait for tokens stand in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
 //! taken [ahead](chunk) of the calls.
 
+/// True if the simulation breaks this rule on purpose; nothing else does.
+#[cfg(test)]
+macro_rules! breaks {
+    ($mutation:expr, $rule:ident) => {
+        $mutation == Some($crate::simulation::Mutation::$rule)
+    };
+}
+#[cfg(not(test))]
+macro_rules! breaks {
+    ($mutation:expr, $rule:ident) => {
+        false
+    };
+}
+pub(crate) use breaks;
+
 mod availability;
 mod bounded_map;
 mod breaker;

@@ -96,6 +96,9 @@ impl Shared {
     pub(crate) fn config(&self, configs: &BucketConfigs, given: Option<&LimitSet>) -> Arc<BucketConfig> {
         let expires = TtlRule::from_multiplier(self.settings.ttl_multiplier);
         match given {
+            Some(limits) if breaks!(self.settings.mutation, CallLimitsNeverExpire) => {
+                configs.for_call(limits, TtlRule::Never)
+            }
             Some(limits) => configs.for_call(limits, expires),
             None if configs.resolved.has_own_limits() => configs.stored(TtlRule::Never),
             None => configs.stored(expires),

@@ -170,8 +170,19 @@ impl Worker {
             self.queue.with_pace(Pace::sent);
             let sent = tokio::time::timeout(shared.attempt_timeout(), shared.store.write_bucket(write)).await;
             let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
+            let outcome = match outcome {
+                WriteOutcome::NotSent(reason) if breaks!(shared.settings.mutation, RefusedIsInDoubt) => {
+                    WriteOutcome::Lost(reason)
+                }
+                outcome => outcome,
+            };
             match &outcome {
                 WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {
+                    shared.no_response(Some(self.queue.key()), attempted, reason);
+                }
+                WriteOutcome::Throttled(reason)
+                    if breaks!(shared.settings.mutation, ThrottlingOpensBreaker) =>
+                {
                     shared.no_response(Some(self.queue.key()), attempted, reason);
                 }
                 _ => shared.responded(),
@@ -213,6 +224,10 @@ impl Worker {
                 return self.pause_for_outage(&error).await;
             }
             self.pause_for_outage(&error).await;
+            if !self.queue.with_state(|state| state.wants_resend()) {
+                // Its callers have gone in the meantime.
+                return self.finish(|state| state.give_up_current(&error));
+            }
         }
     }
 
@@ -226,7 +241,9 @@ impl Worker {
             Err(malformed) => {
                 // It happened, and nobody can be told what is left: what was taken goes back once it can be read.
                 let now = self.queue.shared().clock.elapsed();
-                self.queue.with_state(|state| state.lost(now));
+                if !breaks!(self.queue.shared().settings.mutation, UnreadableIsForgotten) {
+                    self.queue.with_state(|state| state.lost(now));
+                }
                 self.failed(&malformed.into()).await;
             }
         }

@@ -4,6 +4,19 @@ use std::time::Duration;
 
 use super::Mutation;
 
+/// What becomes of all requests for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weather {
+    /// They are carried out.
+    Clear,
+    /// Nobody responds.
+    Silent,
+    /// Connections are refused.
+    Refusing,
+    /// Most of them, or their responses, are lost, and the others are slow.
+    BrownOut,
+}
+
 /// How hostile a run is. Probabilities are in thousandths.
 #[derive(Debug, Clone)]
 #[expect(
@@ -41,6 +54,26 @@ pub(super) struct Scenario {
     pub(super) stale_reads: u32,
     /// Callers rest up to so many milliseconds between calls, every other time.
     pub(super) rest: u64,
+    /// The table goes away for longer than every budget, again and again.
+    pub(super) outages: bool,
+    /// Responses that cannot be read, though the write happened.
+    pub(super) unreadable: u32,
+    /// Calls that wait for tokens.
+    pub(super) patient: u32,
+    /// Calls that come with limits of their own, for an entity that also has stored ones.
+    pub(super) given_limits: u32,
+    /// Leases that take more.
+    pub(super) more: u32,
+    /// Parents and cascading change while traffic runs.
+    pub(super) family_changes: bool,
+    /// An entity has limits of its own.
+    pub(super) own_limits: bool,
+    /// Calls are allowed in an outage, from the share of each process.
+    pub(super) share: bool,
+    /// A limit has a period of a day.
+    pub(super) long_periods: bool,
+    /// How long changes are retried.
+    pub(super) settle_budget: Duration,
     /// Buckets live so many fill times.
     pub(super) ttl_multiplier: u32,
     /// Clocks are off by up to this, either way.
@@ -73,6 +106,16 @@ impl Scenario {
             failed_reads: 0,
             stale_reads: 0,
             rest: 0,
+            outages: false,
+            unreadable: 0,
+            patient: 0,
+            given_limits: 0,
+            more: 0,
+            family_changes: false,
+            own_limits: false,
+            share: false,
+            long_periods: false,
+            settle_budget: Duration::from_secs(600),
             ttl_multiplier: 7,
             skew: 0,
             legacy_slots: 0,
@@ -112,6 +155,44 @@ impl Scenario {
             legacy_slots: 20,
             ..Self::hostile(seed)
         }
+    }
+
+    /// No fault but outages, so that calls may fail only then; and everything that callers can do.
+    pub(super) fn stormy(seed: u64) -> Self {
+        Self {
+            outages: true,
+            patient: 200,
+            more: 200,
+            duration: Duration::from_secs(90),
+            settle_budget: Duration::from_secs(5),
+            cascade: seed % 4 < 2,
+            config_changes: seed % 4 == 1,
+            own_limits: seed.is_multiple_of(2),
+            ..Self::calm(seed)
+        }
+    }
+
+    /// As hostile, with limits of calls and of entities, and parents that change.
+    pub(super) fn changing(seed: u64) -> Self {
+        Self {
+            given_limits: if seed.is_multiple_of(2) { 300 } else { 0 },
+            own_limits: true,
+            family_changes: true,
+            patient: 200,
+            cascade: true,
+            config_changes: true,
+            crashes: 0,
+            ..Self::hostile(seed)
+        }
+    }
+
+    /// True if nothing but the weather makes calls fail.
+    pub(super) fn only_weather(&self) -> bool {
+        let faults = [self.lost_answers, self.lost_requests, self.late, self.throttled];
+        faults
+            .iter()
+            .chain(&[self.conflicts, self.failed_reads, self.unreadable])
+            .all(|rate| *rate == 0)
     }
 
     pub(super) fn breaking(self, mutation: Mutation) -> Self {

@@ -6,12 +6,13 @@
 //! ([`intervals`]): over no interval is more admitted than burst and refill. The same seed gives the same run; a
 //! failing one prints how to repeat it. That the checks can fail is shown by breaking the protocol's rules one by one
 //! ([`Mutation`]).
-#![allow(clippy::panic)]
+#![allow(clippy::panic, clippy::unwrap_used)]
 
 mod account;
 mod broken;
 mod chunks;
 mod clock;
+mod config;
 mod cve_2026_27695;
 mod doubt;
 mod expiry;
@@ -19,11 +20,13 @@ mod faults;
 mod fleet;
 mod intervals;
 mod oracle;
+mod outages;
 mod peer;
 mod run;
 mod tests;
 mod throttling;
 mod traffic;
+mod waiting;
 mod world;
 
 /// A rule of the protocol, broken on purpose.
@@ -55,6 +58,32 @@ pub(crate) enum Mutation {
     ChunkSpentAfterChange,
     /// The limiter does not report the tokens in hand.
     ChunkNotCounted,
+    /// No circuit breaker: every bucket and every call finds an outage by itself.
+    NoBreaker,
+    /// Throttling counts as no response.
+    ThrottlingOpensBreaker,
+    /// A write in doubt is looked for again and again, though nobody asks for the bucket.
+    LooksForever,
+    /// A refused connection counts as a write that may have happened.
+    RefusedIsInDoubt,
+    /// Patient calls join the wait queue before they have asked.
+    WaitsBeforeAsking,
+    /// The call whose turn it is asks alone, though others fit as well.
+    WaitersAskAlone,
+    /// Waiting calls do not wait for those ahead of them.
+    SeveralAtTheHead,
+    /// The limits of a call are used for its entity's parents too.
+    CallLimitsReachParents,
+    /// A bucket with the limits of a call never expires.
+    CallLimitsNeverExpire,
+    /// The configuration is not read consistently before it is written to a bucket.
+    InconsistentReload,
+    /// A configuration that was read for one etag is written over another.
+    RewriteIgnoresEtag,
+    /// A change whose write cannot be traced is written again.
+    DoubtfulChangesAgain,
+    /// A write is forgotten because its response cannot be read.
+    UnreadableIsForgotten,
 }
 
 impl Mutation {

@@ -30,6 +30,7 @@ struct Sum {
     expired: u64,
     legacy_removed: u64,
     parameters: u64,
+    local: u64,
 }
 
 fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<u64>) -> Sum {
@@ -38,7 +39,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
     for seed in seeds {
         let report = run(scenario(seed));
         if !report.violations.is_empty() {
-            for violation in &report.violations {
+            for violation in report.violations.iter().take(20) {
                 eprintln!("  at {} ms: {}", violation.at, violation.what);
             }
             panic!(
@@ -50,6 +51,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.expired += report.expired;
         sum.legacy_removed += report.legacy_removed;
         sum.parameters += report.parameters;
+        sum.local += report.local;
         refused += report.refused;
         unavailable += report.unavailable;
         writes += report.writes;
@@ -182,5 +184,112 @@ fn every_broken_rule_is_noticed() {
         });
         assert!(noticed.is_some(), "{mutation:?} went unnoticed");
         eprintln!("{mutation:?} is noticed by seed {noticed:?}");
+    }
+}
+
+#[test]
+fn outages_longer_than_every_budget_stay_exact_and_calls_succeed_after_them() {
+    check("outages_longer_than", Scenario::stormy, seeds(6, 200));
+}
+
+#[test]
+fn limits_of_calls_and_of_entities_and_changing_parents_stay_exact() {
+    let sum = check("limits_of_calls", Scenario::changing, seeds(8, 300));
+    assert!(sum.parameters > 0, "{sum:?}");
+}
+
+#[test]
+fn a_process_admits_no_more_than_its_share_in_an_outage() {
+    let scenario = |seed| Scenario {
+        share: true,
+        more: 0,
+        patient: 0,
+        config_changes: false,
+        own_limits: false,
+        cascade: false,
+        ..Scenario::stormy(seed)
+    };
+    let sum = check("a_process_admits", scenario, seeds(3, 100));
+    assert!(sum.local > 0, "{sum:?}");
+}
+
+#[test]
+fn limits_with_long_periods_stay_exact() {
+    let scenario = |seed| Scenario {
+        long_periods: true,
+        duration: std::time::Duration::from_hours(12),
+        rest: 1_200_000,
+        limiters: 3,
+        callers_per_limiter: 1,
+        config_changes: false,
+        crashes: 0,
+        ..Scenario::hostile(seed)
+    };
+    check("limits_with_long_periods", scenario, seeds(3, 60));
+}
+
+#[test]
+fn wrong_clocks_with_changing_limits_and_parents_cost_no_more_than_their_spread() {
+    let scenario = |seed| Scenario {
+        skew: 30,
+        config_changes: true,
+        cascade: true,
+        crashes: 0,
+        ..Scenario::hostile(seed)
+    };
+    check("wrong_clocks_with", scenario, seeds(6, 100));
+}
+
+fn unreadable(seed: u64) -> Scenario {
+    Scenario {
+        unreadable: 50,
+        crashes: 0,
+        config_changes: false,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn responses_that_cannot_be_read_lose_nothing() {
+    check("responses_that_cannot", unreadable, seeds(6, 100));
+}
+
+/// More processes than slots.
+fn crowded(seed: u64) -> Scenario {
+    Scenario {
+        limiters: 24,
+        callers_per_limiter: 1,
+        crashes: 0,
+        cascade: false,
+        config_changes: false,
+        expiry: false,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn more_processes_than_slots_take_too_much_at_most() {
+    check("more_processes_than_slots", crowded, seeds(3, 60));
+}
+
+#[test]
+fn rules_that_need_a_world_of_their_own_are_noticed() {
+    let rules: [(Mutation, fn(u64) -> Scenario); 6] = [
+        (Mutation::CallLimitsReachParents, Scenario::changing),
+        (Mutation::CallLimitsNeverExpire, Scenario::changing),
+        (Mutation::InconsistentReload, Scenario::changing),
+        (Mutation::RewriteIgnoresEtag, Scenario::changing),
+        (Mutation::DoubtfulChangesAgain, crowded),
+        (Mutation::UnreadableIsForgotten, unreadable),
+    ];
+    for (mutation, scenario) in rules {
+        let noticed = (0..40).find(|seed| {
+            let broken = run(scenario(*seed).breaking(mutation));
+            if let Some(violation) = broken.violations.first() {
+                eprintln!("{mutation:?}, seed {seed}: {}", violation.what);
+            }
+            !broken.violations.is_empty() && run(scenario(*seed)).violations.is_empty()
+        });
+        assert!(noticed.is_some(), "{mutation:?} went unnoticed");
     }
 }

@@ -1,18 +1,22 @@
 //! Callers: acquire, use, adjust, give back, change their mind, be cancelled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::sleep;
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{EntityId, LimitName, Resource};
+use zae_limiter_schema::{EntityId, LimitName, OnUnavailable};
 
+use super::config::{WITH_GIVEN_LIMITS, given_limits};
+use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
+use super::run::PROCESSES;
 use super::world::{Shared, lock};
 use crate::Error;
-use crate::acquire::{Acquire, Lease};
+use crate::acquire::{Acquire, Admission, Lease};
 use crate::bucket::Buckets;
+use crate::status::{LimitStatus, RateLimitExceeded};
 
 pub(super) const RESOURCE: &str = "model";
 
@@ -23,6 +27,7 @@ pub(super) struct InFlight {
     pub(super) granted: u64,
     pub(super) refused: u64,
     pub(super) unavailable: u64,
+    pub(super) local: u64,
     /// Net consumption in millitokens, by bucket and limit.
     pub(super) expected: BTreeMap<(BucketKey, LimitName), i128>,
 }
@@ -35,9 +40,15 @@ pub(super) struct Caller {
     pub(super) tally: SharedTally,
     pub(super) entities: Vec<EntityId>,
     pub(super) random: fastrand::Rng,
-    pub(super) cancelled: u32,
-    pub(super) keeping: bool,
-    pub(super) rest: u64,
+    pub(super) scenario: Scenario,
+    pub(super) local: Arc<Mutex<LocalUse>>,
+}
+
+/// What one process has admitted by itself in outages.
+#[derive(Debug, Default)]
+pub(super) struct LocalUse {
+    /// By entity, when that was first and how many `rpm` in all.
+    by_entity: BTreeMap<EntityId, (i64, u64)>,
 }
 
 impl Caller {
@@ -49,8 +60,8 @@ impl Caller {
                 } else {
                     0
                 };
-            let rest = if self.rest > 0 && self.random.bool() {
-                self.random.u64(..self.rest)
+            let rest = if self.scenario.rest > 0 && self.random.bool() {
+                self.random.u64(..self.scenario.rest)
             } else {
                 0
             };
@@ -65,23 +76,9 @@ impl Caller {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The buckets that a call of this entity is booked on.
-    fn chain(&self, entity: &EntityId) -> Vec<BucketKey> {
-        let Ok(resource) = Resource::parse(RESOURCE) else {
-            return Vec::new();
-        };
-        let world = lock(&self.world);
-        let mut chain = vec![entity.clone()];
-        while let Some(parent) = world.parents.get(&chain[chain.len() - 1]) {
-            chain.push(parent.clone());
-        }
-        chain
-            .into_iter()
-            .map(|entity| BucketKey {
-                entity,
-                resource: resource.clone(),
-            })
-            .collect()
+    /// True with this chance in a thousand. Nothing is drawn for what never happens.
+    fn happens(&mut self, thousandths: u32) -> bool {
+        thousandths > 0 && self.random.u32(0..1000) < thousandths
     }
 
     async fn call(&mut self) {
@@ -93,7 +90,18 @@ impl Caller {
         for (limit, tokens) in amounts {
             acquire = acquire.consume(limit, tokens);
         }
-        let outcome = if self.random.u32(0..1000) < self.cancelled {
+        let given = entity.as_str() == WITH_GIVEN_LIMITS && self.happens(self.scenario.given_limits);
+        if given {
+            acquire = acquire.limits(given_limits().iter().cloned());
+        }
+        let patient = self.happens(self.scenario.patient);
+        if patient {
+            acquire = acquire.wait_up_to(Duration::from_millis(self.random.u64(0..=1_500)));
+        }
+        if self.scenario.share {
+            acquire = acquire.on_unavailable(OnUnavailable::Allow);
+        }
+        let outcome = if self.random.u32(0..1000) < self.scenario.cancelled {
             let patience = Duration::from_millis(self.random.u64(0..=20));
             match tokio::time::timeout(patience, acquire.into_future()).await {
                 Ok(outcome) => outcome,
@@ -103,16 +111,64 @@ impl Caller {
             acquire.await
         };
         match outcome {
+            Ok(lease) if lease.admission() == Admission::Local => {
+                self.admitted_locally(lease, amounts[0].1).await;
+            }
             Ok(lease) => {
                 self.tally().granted += 1;
-                self.use_up(lease, &entity, amounts).await;
+                self.use_up(lease, amounts).await;
             }
-            Err(Error::RateLimitExceeded(_)) => {
+            Err(Error::RateLimitExceeded(refused)) => {
                 self.tally().refused += 1;
-                self.check_refusal(&entity, amounts, from);
+                // Others may be ahead of one that waits, and limits of a call may be below those of the bucket.
+                if !patient && self.scenario.given_limits == 0 && !self.scenario.share {
+                    self.check_refusal(&refused, amounts, from);
+                }
             }
-            Err(error) if error.is_unavailable() => self.tally().unavailable += 1,
+            Err(error) if error.is_unavailable() => {
+                self.tally().unavailable += 1;
+                self.check_liveness(&error);
+            }
+            Err(_) if self.scenario.unreadable > 0 => self.tally().unavailable += 1,
             Err(error) => self.fail(format!("a call failed: {error}")),
+        }
+    }
+
+    /// No call may fail while the table responds: the breaker notices its end after five seconds at the latest.
+    fn check_liveness(&self, error: &Error) {
+        let (weather, since) = {
+            let world = lock(&self.world);
+            (world.weather(), world.clock.millis() - world.weather_since)
+        };
+        if self.scenario.only_weather() && weather == Weather::Clear && since > 5_500 {
+            self.fail(format!(
+                "unavailable though the table responds for {since} ms: {error}"
+            ));
+        }
+    }
+
+    /// A process admits no more than its part of burst and refill.
+    async fn admitted_locally(&self, lease: Lease, rpm: u64) {
+        self.tally().local += 1;
+        let (entity, now) = (lease.entity().clone(), lock(&self.world).clock.millis());
+        if let Err(error) = lease.commit().await {
+            self.fail(format!(
+                "{entity}: a local admission cannot be committed: {error}"
+            ));
+        }
+        let (first, total) = {
+            let mut local = self.local.lock().unwrap();
+            let used = local.by_entity.entry(entity.clone()).or_insert((now, 0));
+            used.1 += rpm;
+            *used
+        };
+        // Ten and ten a second, in thousandths, divided among the processes.
+        let elapsed = u64::try_from(now - first).unwrap_or(0);
+        let most = (10_000 + 10 * elapsed) / u64::from(PROCESSES.get());
+        if total * 1_000 > most {
+            self.fail(format!(
+                "{entity}: {total} tokens admitted locally, at most {most} thousandths"
+            ));
         }
     }
 
@@ -123,14 +179,22 @@ impl Caller {
             .push(Violation { at: 0, what });
     }
 
-    async fn use_up(&mut self, mut lease: Lease, entity: &EntityId, amounts: [(&str, u64); 2]) {
+    async fn use_up(&mut self, mut lease: Lease, amounts: [(&'static str, u64); 2]) {
         let hold = self.random.u64(0..=100);
         sleep(Duration::from_millis(hold)).await;
+        let mut amounts = amounts;
+        if self.happens(self.scenario.more) {
+            let more = self.random.u64(1..=4);
+            if lease.consume("tpm", more).await.is_ok() {
+                amounts[1].1 += more;
+            }
+        }
         let tpm = amounts[1].1;
+        let charged = charged(&lease.statuses());
         // Errors say that a change is not written yet; it goes on in the background and is counted in the end.
         match self.random.u32(0..100) {
-            _ if self.keeping => {
-                self.expect(entity, &amounts);
+            _ if self.scenario.keeping => {
+                self.expect(&charged, &amounts);
                 drop(lease.commit().await);
             }
             0..30 => drop(lease.rollback().await),
@@ -138,30 +202,29 @@ impl Caller {
             40..60 => {
                 let more = self.random.u64(1..=6);
                 lease.adjust("tpm", i64::try_from(more).unwrap_or(0));
-                self.expect(entity, &[("rpm", amounts[0].1), ("tpm", tpm + more)]);
+                self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm + more)]);
                 drop(lease.commit().await);
             }
             60..80 => {
                 let less = self.random.u64(1..=3).min(tpm);
                 lease.release("tpm", less);
-                self.expect(entity, &[("rpm", amounts[0].1), ("tpm", tpm - less)]);
+                self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm - less)]);
                 drop(lease.commit().await);
             }
             _ => {
-                self.expect(entity, &amounts);
+                self.expect(&charged, &amounts);
                 drop(lease.commit().await);
             }
         }
     }
 
-    fn expect(&self, entity: &EntityId, used: &[(&str, u64)]) {
-        let chain = self.chain(entity);
+    fn expect(&self, charged: &BTreeSet<BucketKey>, used: &[(&str, u64)]) {
         let mut tally = self.tally();
         for (limit, tokens) in used {
             let Ok(limit) = LimitName::parse(limit) else {
                 continue;
             };
-            for key in &chain {
+            for key in charged {
                 *tally.expected.entry((key.clone(), limit.clone())).or_default() +=
                     i128::from(*tokens) * 1000;
             }
@@ -170,11 +233,10 @@ impl Caller {
 
     /// A refusal is right if there was too little around the time of the call. What others held then shows a moment
     /// later.
-    fn check_refusal(&self, entity: &EntityId, amounts: [(&'static str, u64); 2], from: i64) {
+    fn check_refusal(&self, refused: &RateLimitExceeded, amounts: [(&'static str, u64); 2], from: i64) {
         let to = lock(&self.world).clock.millis();
-        let chain = self.chain(entity);
+        let chain = charged(refused.statuses());
         let world = self.world.clone();
-        let entity = entity.clone();
         tokio::spawn(async move {
             sleep(Duration::from_secs(1)).await;
             let asked: Vec<_> = chain
@@ -187,10 +249,8 @@ impl Caller {
                 .collect();
             let mut world = lock(&world);
             if world.scenario.peers == 0 && !world.oracle.refusal_is_right(&asked, from - 1_000, to + 1_000) {
-                let what = format!(
-                    "{entity}: refused at {} though there was enough",
-                    to - super::clock::START
-                );
+                let entities: Vec<_> = chain.iter().map(|key| key.entity.as_str()).collect();
+                let what = format!("{entities:?}: refused though there was enough");
                 world.oracle.violations.push(Violation {
                     at: to - super::clock::START,
                     what,
@@ -198,4 +258,13 @@ impl Caller {
             }
         });
     }
+}
+
+/// The buckets that a call was booked on, or asked.
+fn charged(statuses: &[LimitStatus]) -> BTreeSet<BucketKey> {
+    let keys = statuses.iter().map(|status| BucketKey {
+        entity: status.entity.clone(),
+        resource: status.resource.clone(),
+    });
+    keys.collect()
 }

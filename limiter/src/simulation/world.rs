@@ -11,24 +11,21 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use zae_limiter_schema::bucket::{
-    Attr, Attributes, BucketKey, BucketWrite, Params, Refused, Scalar, WriteKind,
-};
+use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Refused, Scalar, WriteKind};
 use zae_limiter_schema::keys::{self, Key};
-use zae_limiter_schema::{
-    ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, LimitSet, Metadata, Resource, Timestamp,
-};
+use zae_limiter_schema::{EntityId, Item, LimitSet, Resource};
 
 use super::Mutation;
 use super::broken::broken;
 use super::clock::SimClock;
-use super::faults::Scenario;
-use super::oracle::Oracle;
+use super::config::Configuration;
+use super::faults::{Scenario, Weather};
+use super::oracle::{Oracle, Violation};
 use crate::Error;
 use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 
-/// How long after it was read a configuration may be written to a bucket, in milliseconds.
-const PARAMETERS_FRESH: i64 = 3_000;
+/// How long a read is retried before it fails.
+const NO_RESPONSE: Duration = Duration::from_millis(200);
 
 /// The table, and everything that is known about what happened to it.
 #[derive(Debug)]
@@ -39,14 +36,19 @@ pub(super) struct World {
     behind: BTreeMap<BucketKey, Attributes>,
     pub(super) oracle: Oracle,
     pub(super) clock: SimClock,
-    /// The limits of the resource, and since when.
-    configs: Vec<(i64, LimitSet)>,
-    pub(super) parents: BTreeMap<EntityId, EntityId>,
+    pub(super) config: Configuration,
     random: fastrand::Rng,
     /// Bucket writes that arrived, refused ones included.
     pub(super) attempts: u64,
     /// Items take so many writes a second, in runs where they are throttled.
     pub(super) throttling: Option<super::throttling::Throttling>,
+    /// Requests that were sent, whatever became of them.
+    pub(super) requests: u64,
+    weather: Weather,
+    /// Since when the weather is as it is.
+    pub(super) weather_since: i64,
+    /// Nobody responds to writes of this entity's bucket.
+    pub(super) silent_entity: Option<EntityId>,
     /// Faults are over: whatever is left is written now.
     pub(super) calm: bool,
     /// The last write of anybody on an item, for the rule that is broken.
@@ -65,15 +67,18 @@ impl World {
         let oracle = Oracle::new(scenario.skew * 2, scenario.peers > 0);
         Self {
             random: fastrand::Rng::with_seed(scenario.seed ^ 0x5EED),
+            config: Configuration::new(&scenario, clock.millis(), limits),
             scenario,
             items: BTreeMap::new(),
             behind: BTreeMap::new(),
             oracle,
             clock,
-            configs: vec![(clock.millis(), limits)],
-            parents: BTreeMap::new(),
             attempts: 0,
             throttling: None,
+            requests: 0,
+            weather: Weather::Clear,
+            weather_since: 0,
+            silent_entity: None,
             calm: false,
             last_writer: BTreeMap::new(),
             trace: DefaultHasher::new(),
@@ -82,6 +87,23 @@ impl World {
 
     pub(super) fn random(&mut self, thousandths: u32) -> bool {
         !self.calm && self.random.u32(0..1000) < thousandths
+    }
+
+    pub(super) fn set_weather(&mut self, weather: Weather) {
+        (self.weather, self.weather_since) = (weather, self.clock.millis());
+    }
+
+    pub(super) fn weather(&self) -> Weather {
+        if self.calm { Weather::Clear } else { self.weather }
+    }
+
+    /// Counts a request, and says what the weather makes of it.
+    fn request(&mut self) -> Weather {
+        self.requests += 1;
+        match self.weather() {
+            Weather::BrownOut if self.random(300) => Weather::Clear,
+            weather => weather,
+        }
     }
 
     pub(super) fn between(&mut self, range: std::ops::RangeInclusive<u64>) -> u64 {
@@ -93,12 +115,8 @@ impl World {
         self.trace.finish()
     }
 
-    pub(super) fn limits(&self) -> &LimitSet {
-        &self.configs[self.configs.len() - 1].1
-    }
-
     pub(super) fn change_limits(&mut self, limits: LimitSet) {
-        self.configs.push((self.clock.millis(), limits));
+        self.config.change_limits(self.clock.millis(), limits);
     }
 
     /// The item, or the one before it for a read that may be behind.
@@ -111,27 +129,15 @@ impl World {
         }
     }
 
-    /// The resource's limits, an entity's record or a bucket.
+    /// A configuration, an entity's record or a bucket.
     fn find(&mut self, key: &Key, consistent: bool) -> Option<Item> {
-        let resource = Resource::parse(super::traffic::RESOURCE).ok()?;
-        let level = ConfigLevel::Resource(resource.clone());
-        if *key == keys::config(&level) {
-            return Some(ConfigRecord::new(level, self.limits().clone()).to_item());
+        let stale_reads = self.scenario.stale_reads;
+        let stale = !consistent && self.scenario.config_changes && self.random(stale_reads);
+        if let Some(item) = self.config.find(key, stale) {
+            return Some(item);
         }
         let entity = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
-        if *key == keys::entity_meta(&entity) {
-            let record = EntityRecord {
-                name: entity.to_string(),
-                parent: Some(self.parents.get(&entity)?.clone()),
-                id: entity,
-                cascade: true,
-                metadata: Metadata::new(),
-                created_at: Timestamp::MIN,
-                version: 1,
-                unknown: BTreeMap::new(),
-            };
-            return Some(record.to_item());
-        }
+        let resource = Resource::parse(super::traffic::RESOURCE).ok()?;
         let bucket = BucketKey { entity, resource };
         if *key != bucket.key() {
             return None;
@@ -141,7 +147,8 @@ impl World {
 
     fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {
         let keys = wanted.required.iter().chain(&wanted.optional);
-        let found = keys.filter_map(|key| Some((key.clone(), self.find(key, wanted.consistent)?)));
+        let consistent = wanted.consistent && self.scenario.mutation != Some(Mutation::InconsistentReload);
+        let found = keys.filter_map(|key| Some((key.clone(), self.find(key, consistent)?)));
         ItemsRead {
             found: found.collect(),
             unread: HashMap::new(),
@@ -152,6 +159,7 @@ impl World {
     pub(super) fn forget(&mut self, key: &BucketKey) {
         self.items.remove(key);
         self.behind.remove(key);
+        self.config.forget(key);
     }
 
     /// A write arrives: it is applied whole or refused with the item.
@@ -169,7 +177,11 @@ impl World {
         match before.apply(&statement) {
             Ok(mut after) => {
                 1u8.hash(&mut self.trace);
-                self.check_parameters(write, at);
+                if let Some(what) = self.config.check(write, &after, at) {
+                    let what = format!("{}: {what}", write.key.entity);
+                    let at = at - super::clock::START;
+                    self.oracle.violations.push(Violation { at, what });
+                }
                 self.oracle.applied(write, &after, at);
                 if write.kind == WriteKind::Create {
                     for client in 0..self.scenario.legacy_slots {
@@ -188,33 +200,15 @@ impl World {
         }
     }
 
-    /// Parameters must be those of a configuration that was in force when the writer read it, a moment ago.
-    fn check_parameters(&mut self, write: &BucketWrite, at: i64) {
-        if write.kind != WriteKind::Reconfigure {
-            return;
-        }
-        let written: BTreeMap<_, _> = write
-            .rows
-            .iter()
-            .filter_map(|row| row.params.map(|params| (row.limit.clone(), params)))
-            .collect();
-        let in_force = self.configs.iter().enumerate().any(|(index, (_, limits))| {
-            let until = self.configs.get(index + 1).map_or(i64::MAX, |(next, _)| *next);
-            let expected: BTreeMap<_, _> = limits
-                .iter()
-                .map(|limit| (limit.name().clone(), Params::from(limit)))
-                .collect();
-            until >= at - PARAMETERS_FRESH && expected == written
-        });
-        if !in_force {
-            let what = format!(
-                "{}: parameters of an old configuration were written",
-                write.key.entity
-            );
-            self.oracle.violations.push(super::oracle::Violation {
-                at: at - super::clock::START,
-                what,
-            });
+    /// The response, or one that cannot be read.
+    fn garble(&mut self, outcome: WriteOutcome) -> WriteOutcome {
+        let unreadable = self.scenario.unreadable;
+        match outcome {
+            WriteOutcome::Done(mut after) if unreadable > 0 && self.random(unreadable) => {
+                after.insert(Attr::RefilledAt, Scalar::Text("garbled".into()));
+                WriteOutcome::Done(after)
+            }
+            outcome => outcome,
         }
     }
 }
@@ -234,10 +228,15 @@ impl Port {
     }
 
     async fn wait_for_read(&self) -> Result<(), Error> {
-        self.wait_for_latency().await;
+        let weather = lock(&self.world).request();
+        if weather == Weather::Clear {
+            self.wait_for_latency().await;
+        } else {
+            sleep(NO_RESPONSE).await;
+        }
         let mut world = lock(&self.world);
         let failed = world.scenario.failed_reads;
-        if world.random(failed) {
+        if weather != Weather::Clear || world.random(failed) {
             return Err(Error::Unavailable {
                 operation: "GetItem",
                 table: "simulated".to_owned(),
@@ -252,6 +251,16 @@ impl Port {
         if !self.alive.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
+        let weather = lock(&self.world).request();
+        match weather {
+            Weather::Silent => return std::future::pending().await,
+            Weather::Refusing => {
+                sleep(Duration::from_millis(1)).await;
+                return WriteOutcome::NotSent("simulated".to_owned());
+            }
+            Weather::Clear | Weather::BrownOut => {}
+        }
+        let brown_out = weather == Weather::BrownOut;
         let (lost_request, lost_answer, late, throttled, conflict, there, back) = {
             let mut world = lock(&self.world);
             let scenario = world.scenario.clone();
@@ -274,9 +283,11 @@ impl Port {
                 WriteOutcome::Conflict(reason)
             };
         }
-        if lost_request {
+        let silent = lock(&self.world).silent_entity.as_ref() == Some(&write.key.entity);
+        if lost_request || silent || (brown_out && lock(&self.world).random(500)) {
             return std::future::pending().await;
         }
+        let lost_answer = lost_answer || brown_out;
         let there = if late {
             lock(&self.world).between(80..=600)
         } else {
@@ -293,7 +304,10 @@ impl Port {
                 let at = world.clock.millis();
                 match world.throttling.as_mut().map(|item| item.admits(&write.key, at)) {
                     Some(false) => WriteOutcome::Throttled("simulated".to_owned()),
-                    _ => world.arrive(&write, &seen),
+                    _ => {
+                        let outcome = world.arrive(&write, &seen);
+                        world.garble(outcome)
+                    }
                 }
             };
             if lost_answer {
@@ -345,6 +359,6 @@ impl Store for Port {
     }
 
     fn ping(&self) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
+        Box::pin(self.wait_for_read())
     }
 }

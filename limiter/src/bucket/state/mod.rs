@@ -202,7 +202,8 @@ impl BucketState {
     /// the image and what could not be found out about writes in doubt. A creation in doubt is not looked for.
     pub(crate) fn is_idle(&self) -> bool {
         let nothing_in_doubt = self.unresolved.iter().all(|one| one.creates);
-        self.queue.is_empty() && self.current.is_none() && (nothing_in_doubt || self.resting)
+        let rests = self.resting && !breaks!(self.mutation, LooksForever);
+        self.queue.is_empty() && self.current.is_none() && (nothing_in_doubt || rests)
     }
 
     /// True if there is nothing to do but to look for writes in doubt.

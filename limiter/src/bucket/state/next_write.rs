@@ -138,8 +138,7 @@ impl BucketState {
 
     /// Whether others write this bucket too: they did shortly before it was last seen, or a write of ours was refused.
     fn sharing(&self, image: &Image, sighting: Sighting, moment: Moment) -> Sharing {
-        #[cfg(test)]
-        if self.mutation == Some(crate::simulation::Mutation::NoMargin) {
+        if breaks!(self.mutation, NoMargin) {
             return Sharing::Alone;
         }
         let age = moment.elapsed.saturating_sub(sighting.at);
@@ -162,13 +161,12 @@ impl BucketState {
     }
 
     fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
-        #[cfg(test)]
-        if self.mutation == Some(crate::simulation::Mutation::ParametersFromCache) {
+        if breaks!(self.mutation, ParametersFromCache) {
             return true;
         }
         // Parameters come from a consistent read of a moment ago that has seen this very etag, never from a cache.
         self.reloaded.as_ref().is_some_and(|read| {
-            read.etag == image.etag
+            (read.etag == image.etag || breaks!(self.mutation, RewriteIgnoresEtag))
                 && read.config.as_ref() == config
                 && moment.elapsed.saturating_sub(read.at) <= READ_A_MOMENT_AGO
         })

@@ -344,6 +344,9 @@ impl BucketState {
     fn drop_untraceable(&mut self) -> Vec<Completion> {
         let carried = self.carried();
         self.unresolved.clear();
+        if breaks!(self.mutation, DoubtfulChangesAgain) {
+            return Vec::new();
+        }
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
         let error = Error::OutcomeUnknown { what: self.what() };
         dropped

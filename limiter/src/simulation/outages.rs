@@ -1,0 +1,254 @@
+//! One process while the table is unavailable: what it still sends, and how long it takes to decide and to shut down.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable};
+
+use super::Mutation;
+use super::clock::SimClock;
+use super::faults::{Scenario, Weather};
+use super::run::connect;
+use super::traffic::RESOURCE;
+use super::world::{Port, Shared, World, lock};
+use crate::acquire::{Acquire, Admission};
+use crate::bucket::{BreakerState, Buckets};
+use crate::builder::Settings;
+
+/// Buckets with a call under way when the table goes away.
+const BUCKETS: u64 = 500;
+/// The most requests in any second of an outage.
+const MOST_REQUESTS: u64 = 10;
+
+/// Runs in simulated time.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.unwrap().block_on(work)
+}
+
+/// A process with one limit, `rpm`, and the table that it uses.
+pub(super) struct Process {
+    pub(super) world: Shared,
+    pub(super) buckets: Arc<Buckets>,
+}
+
+impl Process {
+    /// With a burst, and so much refill in so many seconds.
+    pub(super) fn new((burst, amount, seconds): (u64, u64, u64), mutation: Option<Mutation>) -> Self {
+        let clock = SimClock {
+            start: Instant::now(),
+            skew: 0,
+        };
+        let limit = Limit::custom("rpm", burst, burst, amount, seconds).unwrap();
+        let world = World::new(Scenario::calm(1), clock, LimitSet::new([limit]).unwrap());
+        let world = Arc::new(Mutex::new(world));
+        let port = Arc::new(Port {
+            world: world.clone(),
+            alive: AtomicBool::new(true),
+        });
+        let settings = Settings {
+            mutation,
+            ..Settings::default()
+        };
+        let buckets = connect(&port, clock, settings, 1);
+        Self { world, buckets }
+    }
+
+    pub(super) fn acquire(&self, entity: &str, tokens: u64) -> Acquire {
+        Acquire::new(self.buckets.clone(), entity.to_owned(), RESOURCE.to_owned()).consume("rpm", tokens)
+    }
+
+    pub(super) async fn take(&self, entity: &str, tokens: u64) -> crate::Result<()> {
+        self.acquire(entity, tokens).await?.commit().await
+    }
+
+    pub(super) fn writes(&self) -> u64 {
+        lock(&self.world).attempts
+    }
+
+    fn requests(&self) -> u64 {
+        lock(&self.world).requests
+    }
+
+    fn set_weather(&self, weather: Weather) {
+        lock(&self.world).set_weather(weather);
+    }
+
+    /// One call on each of many buckets, at the same time.
+    async fn ask_everywhere(&self, buckets: u64) -> Vec<crate::Result<()>> {
+        let mut calls = JoinSet::new();
+        for number in 0..buckets {
+            let call = self.acquire(&format!("user-{number}"), 1);
+            calls.spawn(async move { call.await?.commit().await });
+        }
+        calls.join_all().await
+    }
+
+    /// The most requests in one second, and all of them, while nobody asks for anything.
+    async fn requests_in(&self, seconds: u64) -> (u64, u64) {
+        let before = self.requests();
+        let mut most = 0;
+        for _ in 0..seconds {
+            let last = self.requests();
+            sleep(Duration::from_secs(1)).await;
+            most = most.max(self.requests() - last);
+        }
+        (most, self.requests() - before)
+    }
+}
+
+/// A process whose table goes away while every bucket has a call under way.
+async fn lose_the_table(weather: Weather, mutation: Option<Mutation>) -> Process {
+    let process = Process::new((1_000, 1_000, 60), mutation);
+    let warm = process.ask_everywhere(BUCKETS).await;
+    assert!(warm.iter().all(Result::is_ok));
+    process.set_weather(weather);
+    let calls = process.ask_everywhere(BUCKETS).await;
+    let failed = calls.into_iter().filter_map(Result::err);
+    let failed = failed.inspect(|error| assert!(error.is_unavailable(), "{error}"));
+    // A few get through a brown-out.
+    assert!(failed.count() as u64 > BUCKETS / 4);
+    process
+}
+
+/// The most requests in one second, those of a minute, and how long the shutdown takes.
+fn outage(weather: Weather, mutation: Option<Mutation>) -> (u64, u64, Duration) {
+    block_on(async move {
+        let process = lose_the_table(weather, mutation).await;
+        let (most, total) = process.requests_in(60).await;
+        let start = Instant::now();
+        process.buckets.shut_down().await;
+        (most, total, start.elapsed())
+    })
+}
+
+#[test]
+fn an_outage_is_quiet_and_a_shutdown_prompt() {
+    for weather in [Weather::Silent, Weather::Refusing, Weather::BrownOut] {
+        let (most, total, shutdown) = outage(weather, None);
+        eprintln!(
+            "{BUCKETS} buckets in doubt, {weather:?}: at most {most} requests in a second, {total} in a minute; \
+             shutdown {shutdown:?}"
+        );
+        // In a brown-out responses close the breaker: every bucket looks once for its write, and refunds are written.
+        let budget = Settings::default().time_budget;
+        let (most_in_a_second, most_in_a_minute, budget) = match weather {
+            Weather::BrownOut => (BUCKETS, BUCKETS, budget + Settings::default().settle_budget),
+            _ => (MOST_REQUESTS, 30, budget),
+        };
+        assert!(
+            most <= most_in_a_second && total <= most_in_a_minute,
+            "{weather:?}"
+        );
+        assert!(shutdown <= budget, "{weather:?}: {shutdown:?}");
+    }
+    let (most, _, _) = outage(Weather::Silent, Some(Mutation::NoBreaker));
+    assert!(most > MOST_REQUESTS, "{most}");
+}
+
+#[test]
+fn while_the_table_is_known_to_be_away_a_decision_needs_no_request_and_no_time() {
+    block_on(async {
+        let process = lose_the_table(Weather::Silent, None).await;
+        assert_eq!(process.buckets.stats().breaker, BreakerState::Open);
+        let (requests, start) = (process.requests(), Instant::now());
+        let mut decided = 0;
+        for number in 0..2 * BUCKETS {
+            // Half of them were never seen.
+            let call = || process.acquire(&format!("user-{number}"), 1);
+            assert!(call().await.is_err_and(|error| error.is_unavailable()));
+            let patient = call().wait_up_to(Duration::from_secs(60));
+            assert!(patient.await.is_err_and(|error| error.is_unavailable()));
+            let allowed = call().on_unavailable(OnUnavailable::Allow).await.unwrap();
+            assert_eq!(allowed.admission(), Admission::AllowedWhileUnavailable);
+            decided += 3;
+        }
+        let requests = process.requests() - requests;
+        eprintln!(
+            "{decided} decisions while the table is known to be away: {requests} requests, {:?}",
+            start.elapsed()
+        );
+        assert_eq!((requests, start.elapsed()), (0, Duration::ZERO));
+    });
+}
+
+/// Requests of a minute in which nobody asks for the one bucket that gets no response; the others do.
+fn one_silent_bucket(mutation: Option<Mutation>) -> u64 {
+    block_on(async move {
+        let process = Process::new((1_000, 1_000, 60), mutation);
+        process.take("silent", 1).await.unwrap();
+        process.take("other", 1).await.unwrap();
+        lock(&process.world).silent_entity = EntityId::parse("silent").ok();
+        let failing = process.acquire("silent", 1);
+        let failing = tokio::spawn(async move { failing.await.map(drop) });
+        let mut needed = 0;
+        for _ in 0..600 {
+            sleep(Duration::from_millis(100)).await;
+            process.take("other", 1).await.unwrap();
+            needed += 1;
+        }
+        assert!(failing.await.unwrap().is_err_and(|error| error.is_unavailable()));
+        assert_eq!(process.buckets.stats().breaker_opened, 0);
+        process.requests() - needed
+    })
+}
+
+#[test]
+fn a_write_in_doubt_is_looked_for_once() {
+    // Four to know the buckets, six to know the configuration again, the call and its copy, and one look.
+    let (once, forever) = (
+        one_silent_bucket(None),
+        one_silent_bucket(Some(Mutation::LooksForever)),
+    );
+    eprintln!("one bucket in doubt beside others that respond: {once} requests, {forever} without the rule");
+    assert!(once <= 13, "{once}");
+    assert!(forever > 13, "{forever}");
+}
+
+/// Requests in the minute after a refused connection, in which nobody asks.
+fn after_refused_connections(mutation: Option<Mutation>) -> u64 {
+    block_on(async move {
+        let process = Process::new((1_000, 1_000, 60), mutation);
+        process.take("a", 1).await.unwrap();
+        process.set_weather(Weather::Refusing);
+        assert!(
+            process
+                .take("a", 1)
+                .await
+                .is_err_and(|error| error.is_unavailable())
+        );
+        process.set_weather(Weather::Clear);
+        process.requests_in(60).await.1
+    })
+}
+
+#[test]
+fn a_refused_connection_leaves_nothing_to_look_for() {
+    assert_eq!(after_refused_connections(None), 0);
+    assert!(after_refused_connections(Some(Mutation::RefusedIsInDoubt)) > 0);
+}
+
+/// How often the breaker opens while every write is throttled.
+fn opened_by_throttling(mutation: Option<Mutation>) -> u64 {
+    block_on(async move {
+        let process = Process::new((1_000, 1_000, 60), mutation);
+        process.ask_everywhere(20).await;
+        lock(&process.world).scenario.throttled = 1_000;
+        for call in process.ask_everywhere(20).await {
+            assert!(call.is_err_and(|error| error.is_unavailable()));
+        }
+        process.buckets.stats().breaker_opened
+    })
+}
+
+#[test]
+fn throttling_does_not_open_the_breaker() {
+    assert_eq!(opened_by_throttling(None), 0);
+    assert_eq!(opened_by_throttling(Some(Mutation::ThrottlingOpensBreaker)), 1);
+}

@@ -1,0 +1,110 @@
+//! Calls that wait for tokens: what they cost, and that they are served in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::Mutation;
+use super::outages::{Process, block_on};
+
+/// As many as find a bucket at the same time.
+const CALLS: u64 = 500;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What calls at the same time came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Served {
+    writes: u64,
+    took: Duration,
+}
+
+/// Calls for one token each, all at once, on a bucket with plenty of them.
+fn all_at_once(patience: Option<Duration>, mutation: Option<Mutation>) -> Served {
+    block_on(async move {
+        let process = Process::new((1_000, 1_000, 60), mutation);
+        process.take("a", 1).await.unwrap();
+        let (writes, start) = (process.writes(), Instant::now());
+        let mut calls = JoinSet::new();
+        for _ in 0..CALLS {
+            let call = process.acquire("a", 1);
+            let call = match patience {
+                Some(patience) => call.wait_up_to(patience),
+                None => call,
+            };
+            calls.spawn(async move { call.await?.commit().await });
+        }
+        calls.join_all().await.into_iter().for_each(|call| call.unwrap());
+        Served {
+            writes: process.writes() - writes,
+            took: start.elapsed(),
+        }
+    })
+}
+
+#[test]
+fn patient_calls_on_a_full_bucket_cost_what_impatient_ones_cost() {
+    let (patient, impatient) = (all_at_once(Some(PATIENCE), None), all_at_once(None, None));
+    eprintln!("{CALLS} calls at once on a full bucket: patient {patient:?}, impatient {impatient:?}");
+    assert!(patient.writes <= 5, "{patient:?}");
+    assert_eq!(patient, impatient);
+    let broken = all_at_once(Some(PATIENCE), Some(Mutation::WaitsBeforeAsking));
+    assert_ne!(broken, impatient);
+}
+
+/// Calls wait for a bucket that one lease has emptied; then the lease gives everything back.
+fn after_a_refund(mutation: Option<Mutation>) -> u64 {
+    block_on(async move {
+        let process = Process::new((100, 6, 60), mutation);
+        let lease = process.acquire("a", 100).await.unwrap();
+        let mut calls = JoinSet::new();
+        for _ in 0..50 {
+            let call = process.acquire("a", 1).wait_up_to(PATIENCE);
+            calls.spawn(async move { call.await?.commit().await });
+        }
+        sleep(Duration::from_secs(1)).await;
+        lease.rollback().await.unwrap();
+        let writes = process.writes();
+        calls.join_all().await.into_iter().for_each(|call| call.unwrap());
+        process.writes() - writes
+    })
+}
+
+#[test]
+fn calls_that_wait_are_combined_into_one_write_when_their_tokens_are_due() {
+    let (combined, alone) = (
+        after_a_refund(None),
+        after_a_refund(Some(Mutation::WaitersAskAlone)),
+    );
+    eprintln!("50 waiting calls whose tokens are due: {combined} writes, {alone} if each asks alone");
+    assert!(combined <= 2, "{combined}");
+    assert!(alone > 2, "{alone}");
+}
+
+/// The order in which waiting calls are served: the first wants much, those behind it little.
+fn order(mutation: Option<Mutation>) -> Vec<u64> {
+    block_on(async move {
+        let process = Process::new((10, 10, 1), mutation);
+        process.take("a", 10).await.unwrap();
+        let served = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut calls = JoinSet::new();
+        for (number, tokens) in [8, 1, 1, 5, 1].into_iter().enumerate() {
+            sleep(Duration::from_millis(1)).await;
+            let call = process.acquire("a", tokens).wait_up_to(PATIENCE);
+            let served = served.clone();
+            calls.spawn(async move {
+                call.await.unwrap().commit().await.unwrap();
+                served.lock().unwrap().push(number as u64);
+            });
+        }
+        calls.join_all().await;
+        Arc::into_inner(served).unwrap().into_inner().unwrap()
+    })
+}
+
+#[test]
+fn waiting_calls_are_served_in_order_of_arrival() {
+    assert_eq!(order(None), [0, 1, 2, 3, 4]);
+    assert_ne!(order(Some(Mutation::SeveralAtTheHead)), [0, 1, 2, 3, 4]);
+}
