@@ -51,7 +51,7 @@ impl Shared {
         let now = self.clock.elapsed();
         let closed = self.breaker().responded(now);
         if closed {
-            self.breaker_open.send_replace(false);
+            self.breaker_closed.notify_waiters();
             tracing::info!(table = %self.table, "the table responds again: the circuit breaker is closed");
         }
     }
@@ -72,7 +72,6 @@ impl Shared {
     }
 
     fn breaker_opened(&self, reason: &str) {
-        self.breaker_open.send_replace(true);
         tracing::warn!(
             table = %self.table, reason,
             "the table does not respond: the circuit breaker is open, and calls follow their policy at once"
@@ -132,9 +131,14 @@ impl Shared {
 
     /// Waits until the breaker is closed.
     pub(super) async fn breaker_closes(&self) {
-        let mut open = self.breaker_open.subscribe();
-        // It cannot end without a value: this one holds the sender.
-        drop(open.wait_for(|open| !open).await);
+        loop {
+            // Made before it looks: what happens in between is not missed.
+            let closed = self.breaker_closed.notified();
+            if self.breaker().open().is_none() {
+                return;
+            }
+            closed.await;
+        }
     }
 
     /// How long until the next probe is due; no time at all if the breaker is closed.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
@@ -58,7 +58,7 @@ impl Buckets {
         let shared = Shared {
             share,
             breaker: Mutex::new(Breaker::new(settings.time_budget)),
-            breaker_open: watch::Sender::new(false),
+            breaker_closed: Notify::new(),
             background_retries: Arc::new(Semaphore::new(MAX_BACKGROUND_RETRIES)),
             closing: AtomicBool::new(false),
             store,

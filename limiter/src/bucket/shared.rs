@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
 use zae_limiter_schema::{LimitName, LimitSet};
@@ -46,8 +46,8 @@ pub(crate) struct Shared {
     /// Buckets that are worked on.
     pub(super) work: Arc<InFlight>,
     pub(super) breaker: Mutex<Breaker>,
-    /// The breaker is open, for those who wait for its end.
-    pub(super) breaker_open: watch::Sender<bool>,
+    /// For those who wait for the breaker to close. They wake in order, so that a simulation can be repeated.
+    pub(super) breaker_closed: Notify,
     pub(super) background_retries: Arc<Semaphore>,
     /// The limiter is being shut down: what cannot be written at once is given up.
     pub(super) closing: AtomicBool,

@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 
 use tokio::time::Instant;
-use zae_limiter::{Admission, BreakerState, Error, Lease, OnUnavailable, RateLimiter};
+use zae_limiter::{
+    Admission, BreakerState, Error, Lease, ManualClock, OnUnavailable, RateLimiter, Timestamp,
+};
 
 use crate::support::*;
 
@@ -386,4 +388,58 @@ async fn a_full_line_is_an_error_of_its_own() {
         full += u32::from(matches!(call.await.unwrap(), Err(Error::Overloaded { .. })));
     }
     assert_eq!(full, 1);
+}
+
+#[test]
+fn while_the_breaker_is_open_a_decision_starts_no_timer_and_sends_nothing() {
+    let with_timers = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let (stage, limiter, known) = with_timers.block_on(async {
+        let stage = Stage::new();
+        let clock = std::sync::Arc::new(ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap()));
+        let builder = stage
+            .builder()
+            .clock(clock.clone())
+            .default_limits(limits(&["rpm:10"]));
+        let limiter = builder
+            .share_while_unavailable(NonZeroU32::new(2).unwrap())
+            .await
+            .unwrap();
+        let known = take(&limiter, "user-1", "rpm", 1).await;
+        stage.wire.always(Fault::Silence);
+        for _ in 0..2 {
+            take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
+            clock.advance(secs(1));
+        }
+        assert_eq!(limiter.stats().breaker, BreakerState::Open);
+        stage.wire.calls();
+        (stage, limiter, known)
+    });
+    known.unwrap();
+    // A runtime without timers: whoever starts one panics.
+    let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    without_timers.block_on(async {
+        for entity in ["user-1", "never-seen"] {
+            for policy in [OnUnavailable::Block, OnUnavailable::Allow] {
+                for patience in [None, Some(secs(60))] {
+                    let call = limiter
+                        .acquire(entity, GPT)
+                        .consume("rpm", 1)
+                        .on_unavailable(policy);
+                    let call = match patience {
+                        Some(patience) => call.wait_up_to(patience),
+                        None => call,
+                    };
+                    match call.await {
+                        Ok(lease) => assert_eq!(lease.admission(), Admission::Local),
+                        Err(error) => assert!(error.is_unavailable(), "{error}"),
+                    }
+                }
+            }
+        }
+    });
+    assert_eq!(stage.wire.operations(), Vec::<String>::new());
 }

@@ -1,9 +1,10 @@
 //! One read in flight per part: whoever needs the part meanwhile waits for it and shares its result.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use zae_limiter_schema::bucket::BucketKey;
 
 use super::ConfigCache;
@@ -34,7 +35,28 @@ pub(super) struct Wanted {
     pub(super) optional: bool,
 }
 
-type Flight = watch::Receiver<Option<Arc<PartsRead>>>;
+type Flight = Arc<Landing>;
+
+/// The end of a read. Those who wait for it wake in order, so that a simulation can be repeated.
+#[derive(Debug, Default)]
+struct Landing {
+    read: OnceLock<Arc<PartsRead>>,
+    over: AtomicBool,
+    ended: Notify,
+}
+
+impl Landing {
+    /// What was read; nothing if the one who read it was canceled.
+    async fn landed(&self) -> Option<Arc<PartsRead>> {
+        loop {
+            let ended = self.ended.notified();
+            if self.over.load(Ordering::Acquire) {
+                return self.read.get().cloned();
+            }
+            ended.await;
+        }
+    }
+}
 
 /// Reads that are under way.
 #[derive(Debug, Default)]
@@ -57,7 +79,6 @@ struct Claim<'a> {
     cache: &'a ConfigCache,
     reading: &'a Reading,
     wanted: Vec<Wanted>,
-    sender: watch::Sender<Option<Arc<PartsRead>>>,
     flight: Flight,
 }
 
@@ -69,11 +90,14 @@ impl Drop for Claim<'_> {
             let id = (wanted.part.clone(), self.reading.clone());
             if flights
                 .get(&id)
-                .is_some_and(|flight| flight.same_channel(&self.flight))
+                .is_some_and(|flight| Arc::ptr_eq(flight, &self.flight))
             {
                 flights.remove(&id);
             }
         }
+        drop(state);
+        self.flight.over.store(true, Ordering::Release);
+        self.flight.ended.notify_waiters();
     }
 }
 
@@ -86,16 +110,16 @@ impl ConfigCache {
             let (claim, joined) = self.claim_or_join(left, reading);
             if !claim.wanted.is_empty() {
                 let own = Arc::new(self.read_and_keep(&claim.wanted, reading).await);
-                claim.sender.send_replace(Some(own.clone()));
+                // Nobody else sets it.
+                let _ = claim.flight.read.set(own.clone());
                 for wanted in &claim.wanted {
                     read.copy(&own, &wanted.part);
                 }
             }
             drop(claim);
             left = Vec::new();
-            for (wanted, mut flight) in joined {
-                let landed = flight.wait_for(Option::is_some).await;
-                match landed.ok().and_then(|landed| landed.clone()) {
+            for (wanted, flight) in joined {
+                match flight.landed().await {
                     Some(others) => read.copy(&others, &wanted.part),
                     None => left.push(wanted),
                 }
@@ -109,13 +133,11 @@ impl ConfigCache {
         wanted: Vec<Wanted>,
         reading: &'a Reading,
     ) -> (Claim<'a>, Vec<(Wanted, Flight)>) {
-        let (sender, flight) = watch::channel(None);
         let mut claim = Claim {
             cache: self,
             reading,
             wanted: Vec::new(),
-            sender,
-            flight,
+            flight: Flight::default(),
         };
         let mut joined = Vec::new();
         let mut state = self.state();
