@@ -59,20 +59,21 @@ pub(super) fn run(scenario: Scenario) -> Report {
     }
 }
 
-/// Configurations between which a run changes.
+/// Configurations between which a run changes. No two are equal: a late write must not find the etag of an earlier one.
 fn variant(index: usize) -> LimitSet {
     let limit = |name: &str, burst, amount, seconds| Limit::custom(name, 1, burst, amount, seconds);
+    let more = index as u64 / 4;
     let limits = match index % 4 {
-        0 => vec![limit("rpm", 10, 10, 1), limit("tpm", 50, 30, 1)],
+        0 => vec![limit("rpm", 10, 10, 1), limit("tpm", 50 + more, 30, 1)],
         1 => vec![
             limit("rpm", 5, 10, 1),
-            limit("tpm", 50, 30, 1),
+            limit("tpm", 50 + more, 30, 1),
             limit("tpd", 20, 7, 3),
         ],
-        2 => vec![limit("rpm", 20, 11, 1), limit("tpm", 80, 91, 3)],
+        2 => vec![limit("rpm", 20, 11, 1), limit("tpm", 80 + more, 91, 3)],
         _ => vec![
             limit("rpm", 10, 20, 2),
-            limit("tpm", 30, 30, 1),
+            limit("tpm", 30 + more, 30, 1),
             limit("tpd", 10, 7, 3),
         ],
     };
@@ -244,8 +245,7 @@ async fn simulate(scenario: Scenario) -> Report {
     let end = Instant::now() + run.scenario.duration;
     let (mut next_change, mut family) = (1, 0);
     while Instant::now() < end {
-        // Four changes take longer than a configuration that was read may be written: the fifth equals the first.
-        let pause = run.random.u64(300..=3_000);
+        let pause = run.random.u64(200..=3_000);
         sleep(Duration::from_millis(pause)).await;
         if run.scenario.config_changes {
             lock(&world).change_limits(variant(next_change));
