@@ -12,9 +12,9 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 use zae_limiter_dynamo::{CapacityMeter, Entropy};
 use zae_limiter_schema::bucket::TtlRule;
-use zae_limiter_schema::{ConfigRecord, Limit, LimitSet, OnUnavailable, Principal, Resource, StackName};
+use zae_limiter_schema::{ConfigRecord, Limit, OnUnavailable, Principal, Resource, StackName};
 
-use crate::admin::{Repository, Setup, check_limit_count};
+use crate::admin::{Repository, Setup, limit_set};
 use crate::config::cache::CacheLimits;
 use crate::config::resolution::Defaults;
 use crate::store::connect::{AwsSettings, Connection, check_length};
@@ -396,9 +396,7 @@ impl Builder {
     pub async fn build_repository(self) -> Result<Repository> {
         self.check()?;
         let name = StackName::parse(&self.name)?;
-        let limits = LimitSet::new(self.limits).map_err(|error| {
-            Error::invalid("default limits", error.0.as_str(), "each name may stand once")
-        })?;
+        let limits = limit_set("default limits", self.limits)?;
         let setup = Setup {
             name,
             defaults: Defaults {
@@ -433,7 +431,6 @@ impl Builder {
             ));
         }
         self.connection.check()?;
-        check_limit_count("default limits", self.limits.len())?;
         if let ChunkScope::Resources(names) = &self.settings.chunks {
             names
                 .iter()

@@ -16,6 +16,7 @@ use super::charge::{self, Charge};
 use super::lease::Lease;
 use super::outage;
 use super::wait;
+use crate::admin::limit_set;
 use crate::bucket::Buckets;
 use crate::bucket::Deltas;
 use crate::{Error, Result};
@@ -73,7 +74,7 @@ impl Acquire {
         }
     }
 
-    /// Asks for so many tokens of a limit. All limits of a call are taken, or none.
+    /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
         self.amounts.push((limit.as_ref().to_owned(), tokens));
         self
@@ -88,7 +89,7 @@ impl Acquire {
         self
     }
 
-    /// What happens if the table cannot be reached, whatever is stored about it.
+    /// The policy for outages, instead of the stored one.
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
         self.policy = Some(policy);
         self
@@ -102,7 +103,7 @@ impl Acquire {
         self
     }
 
-    /// How every limit stands, without taking anything and without a write.
+    /// What is left of every limit, without taking anything and without a write.
     pub async fn peek(self) -> Result<Availability> {
         let buckets = self.buckets.clone();
         let checked = self.check(true)?;
@@ -170,10 +171,10 @@ impl Acquire {
             let rule = "a call must consume at least one token of at least one limit";
             return Err(Error::invalid("consume", "nothing", rule));
         }
-        crate::admin::check_limit_count("limits", self.limits.as_ref().map_or(0, Vec::len))?;
-        let limits = self.limits.map(LimitSet::new).transpose();
-        let limits =
-            limits.map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
+        let limits = self
+            .limits
+            .map(|limits| limit_set("limits", limits))
+            .transpose()?;
         if limits.as_ref().is_some_and(LimitSet::is_empty) {
             return Err(Error::invalid("limits", "", "at least one is needed"));
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use zae_limiter_dynamo::{Query, Sort, key_of};
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, Limit, Timestamp, Ulid,
+    AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, Limit,
+    Timestamp, Ulid,
 };
 
 use super::paging::Rows;
@@ -73,7 +74,7 @@ impl Repository {
 
     /// The event to write together with a change. Must be called after the changed record was read: the condition on
     /// that record then makes sure that events sort in the order of the writes.
-    pub(super) async fn event(
+    async fn event(
         &self,
         subject: AuditSubject,
         action: AuditAction,
@@ -98,6 +99,28 @@ impl Repository {
             ttl: Some(now.seconds() + i64::from(retention) * SECONDS_A_DAY),
             unknown: BTreeMap::new(),
         })
+    }
+
+    /// The event of a change to an entity.
+    pub(super) async fn entity_event(
+        &self,
+        entity: &EntityId,
+        action: AuditAction,
+        details: Details,
+    ) -> Result<AuditEvent> {
+        let subject = AuditSubject::Entity(entity.clone());
+        self.event(subject, action, None, details).await
+    }
+
+    /// The event of a change to a level of configuration.
+    pub(super) async fn config_event(
+        &self,
+        level: &ConfigLevel,
+        action: AuditAction,
+        details: Details,
+    ) -> Result<AuditEvent> {
+        self.event(subject_of(level), action, level.resource_key(), details)
+            .await
     }
 
     async fn newest_event(&self, subject: &AuditSubject) -> Result<Option<Ulid>> {

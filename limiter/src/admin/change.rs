@@ -3,7 +3,7 @@
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
 
 use super::audit::check_retention;
-use super::limit_count::check_limit_count;
+use super::limit_count::limit_set;
 use super::setting::Setting;
 use crate::{Error, Result};
 
@@ -85,8 +85,7 @@ impl ConfigChange {
             None => ConfigRecord::new(level.clone(), LimitSet::default()),
         };
         if let Some(limits) = &self.limits {
-            record.limits = LimitSet::new(limits.iter().cloned())
-                .map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
+            record.limits = limit_set("limits", limits.clone())?;
         }
         record.on_unavailable = self.on_unavailable.clone().apply(record.on_unavailable);
         let system = &mut record.system;
@@ -107,7 +106,6 @@ impl ConfigChange {
                 "pass at least one, or delete the configuration of the level",
             ));
         }
-        check_limit_count("limits", self.limits.as_ref().map_or(0, Vec::len))?;
         let reserved = self
             .limits
             .iter()

@@ -73,14 +73,7 @@ impl Repository {
             };
             let record = change.apply(level, present.as_ref())?;
             let details = audit::config_details(&record);
-            let event = this
-                .event(
-                    audit::subject_of(level),
-                    AuditAction::LimitsSet,
-                    level.resource_key(),
-                    details,
-                )
-                .await?;
+            let event = this.config_event(level, AuditAction::LimitsSet, details).await?;
 
             let mut transaction = Transaction::on(&table);
             transaction.update(write(&record, item.as_ref(), change.replaces_limits()));
@@ -135,12 +128,7 @@ impl Repository {
             }
             let details = deletion_details(level, &record);
             let event = this
-                .event(
-                    audit::subject_of(level),
-                    AuditAction::LimitsDeleted,
-                    level.resource_key(),
-                    details,
-                )
+                .config_event(level, AuditAction::LimitsDeleted, details)
                 .await?;
 
             let mut transaction = Transaction::on(&table);

@@ -3,7 +3,7 @@
 
 use zae_limiter_dynamo::{MAX_WRITES, Query, Sort, Transacted, Transaction, key_of};
 use zae_limiter_schema::keys::{self, Key, prefix};
-use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord};
+use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord};
 
 use super::audit::Details;
 use super::config::MOST_ATTEMPTS;
@@ -112,14 +112,7 @@ impl Repository {
         total: usize,
     ) -> Result<bool> {
         let details = Details::from([("records_deleted".to_owned(), AttributeValue::N(total.to_string()))]);
-        let event = self
-            .event(
-                AuditSubject::Entity(id.clone()),
-                AuditAction::EntityDeleted,
-                None,
-                details,
-            )
-            .await?;
+        let event = self.entity_event(id, AuditAction::EntityDeleted, details).await?;
         let mut transaction = Transaction::on(&self.inner.table);
         delete_configs(&mut transaction, configs);
         if let Some(entity) = entity {

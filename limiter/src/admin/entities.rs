@@ -2,14 +2,14 @@
 
 use zae_limiter_dynamo::{Query, Reason, Sort, Transacted, Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
-use zae_limiter_schema::{AttributeValue, AuditAction, AuditSubject, EntityId, EntityRecord, Item};
+use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord, Item};
 
 use super::audit::{self, Details};
 use super::config::MOST_ATTEMPTS;
 use super::entity_change::EntityChange;
 use super::new_entity::NewEntity;
 use super::paging::Rows;
-use super::parents::{Above, check_parents};
+use super::parents::check_parents;
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
@@ -39,14 +39,9 @@ impl Repository {
         let parents = format!("the parents of {}", record.id);
         for attempt in 1..=MOST_ATTEMPTS {
             let above = this.parents_above(&record.id, record.parent.as_ref(), 0).await?;
-            let subject = AuditSubject::Entity(record.id.clone());
+            let details = creation_details(&record);
             let event = this
-                .event(
-                    subject,
-                    AuditAction::EntityCreated,
-                    None,
-                    creation_details(&record),
-                )
+                .entity_event(&record.id, AuditAction::EntityCreated, details)
                 .await?;
             let mut transaction = Transaction::on(&table);
             transaction.put_new(record.to_item());
@@ -148,12 +143,7 @@ impl Repository {
             };
             let details = change_details(&present, &record);
             let event = this
-                .event(
-                    AuditSubject::Entity(id.clone()),
-                    AuditAction::EntityUpdated,
-                    None,
-                    details,
-                )
+                .entity_event(&id, AuditAction::EntityUpdated, details)
                 .await?;
             let mut transaction = Transaction::on(&table);
             transaction.update(write(&stored, &record));
@@ -292,10 +282,4 @@ fn change_details(present: &EntityRecord, record: &EntityRecord) -> Details {
         .into_iter()
         .filter(|(name, value)| before.get(name) != Some(value))
         .collect()
-}
-
-impl Above {
-    pub(super) fn id(&self) -> &EntityId {
-        &self.record.id
-    }
 }

@@ -1,5 +1,7 @@
 //! How many limits may apply together.
 
+use zae_limiter_schema::{Limit, LimitSet};
+
 use crate::{Error, Result};
 
 /// The most limits that a level, a bucket or a call may have. More do not fit into the expressions of one write, which must
@@ -15,6 +17,12 @@ pub(crate) fn check_limit_count(field: &'static str, count: usize) -> Result<()>
         count.to_string(),
         format!("there may be at most {MAX_LIMITS} limits together"),
     ))
+}
+
+/// The limits as a set, if there are not too many and none is there twice.
+pub(crate) fn limit_set(field: &'static str, limits: Vec<Limit>) -> Result<LimitSet> {
+    check_limit_count(field, limits.len())?;
+    LimitSet::new(limits).map_err(|twice| Error::invalid(field, twice.0.as_str(), "each name may stand once"))
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use change::ConfigChange;
 pub(crate) use config::write as config_write;
 pub use entity_change::EntityChange;
 pub use limit_count::MAX_LIMITS;
-pub(crate) use limit_count::check_limit_count;
+pub(crate) use limit_count::{check_limit_count, limit_set};
 pub use new_entity::NewEntity;
 pub(crate) use registry::{count_entity_configs, enter_resource};
 pub use repository::Repository;

@@ -12,12 +12,6 @@ use crate::{Error, Repository, Result};
 /// How many entities' children are asked for at the same time.
 const ASKED_AT_ONCE: usize = 16;
 
-/// An entity of the chain, as it was when the chain was walked.
-#[derive(Debug)]
-pub(super) struct Above {
-    pub(super) record: EntityRecord,
-}
-
 impl Repository {
     /// The chain above an entity that is to have this parent and has so many levels below it.
     pub(super) async fn parents_above(
@@ -25,9 +19,9 @@ impl Repository {
         entity: &EntityId,
         parent: Option<&EntityId>,
         below: usize,
-    ) -> Result<Vec<Above>> {
+    ) -> Result<Vec<EntityRecord>> {
         let Some(direct) = parent else { return Ok(vec![]) };
-        let mut above: Vec<Above> = vec![];
+        let mut above: Vec<EntityRecord> = vec![];
         let mut next = Some(direct.clone());
         while let Some(id) = next {
             if id == *entity {
@@ -38,10 +32,10 @@ impl Repository {
             }
             // A cycle that others have stored above it.
             if let Some(last) = above.last()
-                && above.iter().any(|one| *one.id() == id)
+                && above.iter().any(|one| one.id == id)
             {
                 return Err(Error::ParentCycle {
-                    parent: last.id().clone(),
+                    parent: last.id.clone(),
                     entity: id,
                 });
             }
@@ -55,7 +49,7 @@ impl Repository {
                 break;
             };
             let higher = record.parent.clone();
-            above.push(Above { record });
+            above.push(record);
             next = higher;
             if above.len() + below > MAX_PARENTS {
                 return Err(Error::TooDeep {
@@ -112,11 +106,11 @@ impl Repository {
 }
 
 /// Requires that the chain is still as it was walked, so that no two changes can close a circle together.
-pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[Above]) {
+pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[EntityRecord]) {
     for one in above {
-        transaction.check(&keys::entity_meta(one.id()), |p| {
+        transaction.check(&keys::entity_meta(&one.id), |p| {
             let exists = format!("attribute_exists({})", p.name(attribute::PK));
-            let parent = match &one.record.parent {
+            let parent = match &one.parent {
                 Some(parent) => {
                     format!(
                         "{} = {}",

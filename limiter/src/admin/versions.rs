@@ -2,9 +2,7 @@
 
 use zae_limiter_dynamo::{Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
-use zae_limiter_schema::{
-    AuditAction, AuditSubject, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord,
-};
+use zae_limiter_schema::{AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord};
 
 use super::audit;
 use super::config::{MOST_ATTEMPTS, write as config_write};
@@ -156,7 +154,7 @@ impl Repository {
         record.system.audit_retention_days = Some(days);
         let details = audit::config_details(&record);
         let event = self
-            .event(AuditSubject::System, AuditAction::LimitsSet, None, details)
+            .config_event(&ConfigLevel::System, AuditAction::LimitsSet, details)
             .await?;
         let table = self.table();
         let mut transaction = Transaction::on(&table);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use zae_limiter_dynamo::{Transacted, Transaction};
 use zae_limiter_schema::keys::{self, Key, attribute, prefix};
-use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, LimitSet, Resource};
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, Resource};
 
 use super::legacy::Legacy;
 use super::{Counts, Migration};
-use crate::admin::{check_limit_count, config_write, count_entity_configs, enter_resource};
-use crate::{Error, Repository, Result};
+use crate::admin::{check_limit_count, config_write, count_entity_configs, enter_resource, limit_set};
+use crate::{Repository, Result};
 
 pub(super) const MIGRATION: Migration = Migration {
     name: "composite-configs",
@@ -141,8 +141,7 @@ async fn write(
         return Ok(Some(writes));
     }
     if writes {
-        let limits = LimitSet::new(old.limits.into_values())
-            .map_err(|error| Error::invalid("limits", error.0.as_str(), "each name may stand once"))?;
+        let limits = limit_set("limits", old.limits.into_values().collect())?;
         let record = match present {
             Some(present) => ConfigRecord { limits, ..present },
             None => ConfigRecord::new(level.clone(), limits),
