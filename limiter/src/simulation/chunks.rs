@@ -306,7 +306,7 @@ const FIFTY: Flood = Flood {
 fn fifty_processes_on_one_throttled_item_admit_fifty_thousand_calls_a_second() {
     let flood = if is_long() {
         Flood {
-            phases: &[(1_100, 20_000)],
+            phases: &[(1_100, 10_000)],
             ..FIFTY
         }
     } else {
