@@ -286,9 +286,9 @@ impl Builder {
         self
     }
 
-    /// The time to live of an unused bucket, as a multiple of the time that an empty bucket takes to refill: 7 unless
-    /// set, and 0 for no expiry. Applies to buckets on default limits; a bucket whose entity has limits of its own
-    /// never expires.
+    /// How long an unused bucket lives at least, as a multiple of the time that an empty bucket takes to fill to its
+    /// burst: 7 unless set, and 0 for no expiry. Debt lengthens the life to twice the time until the bucket is full.
+    /// Applies to buckets on default limits; a bucket whose entity has limits of its own never expires.
     pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
         self.settings.ttl_multiplier = multiplier;
         self

@@ -96,18 +96,18 @@ fn the_fill_time_is_that_of_the_burst() {
 }
 
 #[test]
-fn a_busy_bucket_is_refreshed_before_half_of_its_life_is_over() {
+fn a_touch_renews_a_life_of_less_than_seven_fill_times() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
     let rule = TtlRule::from_multiplier(7);
-    let fresh = write(&rpm, rule, 50_000, Some(400), ONE, 0);
+    let fresh = write(&rpm, rule, 50_000, Some(420), ONE, 0);
     assert_eq!(
         (fresh.kind, fresh.expiry),
-        (WriteKind::Touch, Expiry::Beyond(T0 / 1000 + 209))
+        (WriteKind::Touch, Expiry::Beyond(T0 / 1000 + 419))
     );
-    let aging = write(&rpm, rule, 50_000, Some(209), ONE, 0);
+    let aging = write(&rpm, rule, 50_000, Some(419), ONE, 0);
     assert_eq!(
         (aging.kind, aging.expiry),
-        (WriteKind::Touch, Expiry::Becomes(T0 / 1000 + 420))
+        (WriteKind::Touch, Expiry::Becomes(T0 / 1000 + 630))
     );
 }
 
@@ -117,7 +117,7 @@ fn an_expired_bucket_is_live_and_is_refreshed() {
     let expired = write(&rpm, TtlRule::from_multiplier(7), 0, Some(-5), ONE, 600_000);
     assert_eq!(
         (expired.kind, expired.expiry),
-        (WriteKind::Refill, Expiry::Becomes(T0 / 1000 + 600 + 420))
+        (WriteKind::Refill, Expiry::Becomes(T0 / 1000 + 600 + 630))
     );
 }
 
@@ -129,8 +129,8 @@ fn debt_keeps_a_bucket_until_it_is_paid_twice_over() {
         ..Demand::default()
     };
     let write = write(&rpm, TtlRule::from_multiplier(7), 0, Some(400), debt, 0);
-    // 1,000 tokens of debt and 100 to full, at 100 a minute: 660 seconds, twice.
-    assert_eq!(write.expiry, Expiry::Becomes(T0 / 1000 + 1_320));
+    // 1,000 tokens of debt and 100 to full, at 100 a minute: 660 seconds, twice, and half as long again.
+    assert_eq!(write.expiry, Expiry::Becomes(T0 / 1000 + 1_980));
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn a_life_is_never_shortened() {
     let settle = write(&rpm, rule, 0, Some(10_000), ONE, 1_000);
     assert_eq!(
         (settle.kind, settle.expiry),
-        (WriteKind::Refill, Expiry::Beyond(T0 / 1000 + 1 + 209))
+        (WriteKind::Refill, Expiry::Beyond(T0 / 1000 + 1 + 419))
     );
     let touch = write(&rpm, rule, 50_000, Some(10_000), ONE, 0);
-    assert_eq!(touch.expiry, Expiry::Beyond(T0 / 1000 + 209));
+    assert_eq!(touch.expiry, Expiry::Beyond(T0 / 1000 + 419));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn limits_of_an_entitys_own_take_the_expiry_away() {
     );
     assert_eq!(
         write(&rpm, TtlRule::from_multiplier(7), 50_000, None, ONE, 0).expiry,
-        Expiry::Becomes(T0 / 1000 + 420)
+        Expiry::Becomes(T0 / 1000 + 630)
     );
 }
 

@@ -3,7 +3,7 @@
 use super::evaluation::Basis;
 use super::{
     Batch, BucketKey, BucketWrite, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation, LegacyClient,
-    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Sharing, Slot,
+    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Sharing, Slot, TtlRule,
     WriteKind,
 };
 use crate::{LimitName, Timestamp};
@@ -267,21 +267,17 @@ impl Evaluation<'_> {
             Basis::Live(image) | Basis::Parameters(image) => image.expires_at,
         };
         let now = self.now.seconds();
-        match (self.life(batch), seen) {
-            (None, None) => Expiry::Leave,
-            (None, Some(_)) => Expiry::Removed,
+        let Some(life) = self.life(batch) else {
+            return seen.map_or(Expiry::Leave, |_| Expiry::Removed);
+        };
+        let renewed = TtlRule::renewed_seconds(life);
+        // A touch leaves a life that is long enough, so that writers do not compete for the attribute. Every other write
+        // renews it.
+        let enough = if kind == WriteKind::Touch { life } else { renewed };
+        match seen {
             // Never shorter than it is: what others have taken since is not in the image.
-            (Some(life), Some(expires_at))
-                if expires_at - now
-                    >= if kind == WriteKind::Touch {
-                        life - life / 2
-                    } else {
-                        life
-                    } =>
-            {
-                Expiry::Beyond(now + life / 2 - 1)
-            }
-            (Some(life), _) => Expiry::Becomes(now.saturating_add(life)),
+            Some(expires_at) if expires_at - now >= enough => Expiry::Beyond(now + life - 1),
+            _ => Expiry::Becomes(now.saturating_add(renewed)),
         }
     }
 

@@ -2,8 +2,13 @@
 
 /// Whether buckets of a configuration expire.
 ///
-/// A bucket on defaults expires after `multiplier` times the longest time that one of its limits takes to fill, and
-/// never before it is full twice over: forgetting it must not give anything away, debt included.
+/// A bucket on defaults lives at least [`life_seconds`](Self::life_seconds) after its last write: `multiplier` times the
+/// longest time that one of its limits takes to fill from empty to its burst, and at least twice the time until it is
+/// full, debt included. Forgetting it must not give anything away.
+///
+/// A write that finds less than that left, or that refills the bucket, sets the life to
+/// [`renewed_seconds`](Self::renewed_seconds), half as long again. So a busy bucket does not change the attribute with
+/// each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TtlRule {
     /// It stays: the entity has limits of its own, or expiry is turned off.
@@ -31,7 +36,7 @@ impl TtlRule {
         }
     }
 
-    /// How long a bucket lives after a write, in whole seconds.
+    /// How long a bucket lives at least after a write, in whole seconds. `None` if it does not expire.
     ///
     /// `longest_fill` and `longest_to_full` are over all its limits, in milliseconds.
     pub fn life_seconds(self, longest_fill: i128, longest_to_full: i128) -> Option<i64> {
@@ -42,5 +47,16 @@ impl TtlRule {
             .saturating_mul(i128::from(multiplier))
             .max(longest_to_full.saturating_mul(2));
         Some(i64::try_from(millis.saturating_add(999) / 1000).map_or(CENTURY, |seconds| seconds.min(CENTURY)))
+    }
+
+    /// How long a bucket lives after a write that renews its life, in whole seconds.
+    ///
+    /// ```
+    /// use zae_limiter_schema::bucket::TtlRule;
+    ///
+    /// assert_eq!(TtlRule::renewed_seconds(420), 630);
+    /// ```
+    pub const fn renewed_seconds(life: i64) -> i64 {
+        life.saturating_add(life / 2)
     }
 }
