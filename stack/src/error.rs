@@ -200,6 +200,16 @@ pub enum Error {
         owner: String,
     },
 
+    /// Terraform manages the table.
+    #[error(
+        "Terraform manages table {table:?}, and it stays as it is; choose another name, or remove the table from Terraform's state and \
+         its tag ManagedBy"
+    )]
+    TableManaged {
+        /// The table.
+        table: String,
+    },
+
     /// The table to import does not fit the template.
     #[error(
         "table {table:?} exists and does not fit: {}; choose another stack name, or delete or change the table",

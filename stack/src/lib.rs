@@ -52,6 +52,7 @@ mod reconcile;
 mod situation;
 mod stack;
 mod status;
+mod terraform;
 mod version;
 
 pub use cause::Cause;

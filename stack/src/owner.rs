@@ -18,7 +18,8 @@ pub enum Owner {
 
 /// A parameter that only templates of zae-limiter for Python have.
 const PEER_PARAMETER: &str = "SchemaVersion";
-const MANAGED_BY: &str = "ManagedBy";
+/// The tag with who manages a resource.
+pub(crate) const MANAGED_BY: &str = "ManagedBy";
 /// The name prefix of the first stacks of zae-limiter for Python.
 pub(crate) const PEER_PREFIX: &str = "ZAEL-";
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use zae_limiter_template::Template;
+use zae_limiter_template::{LambdaFunction, Template};
 
 use crate::{Error, Stack};
 
@@ -24,12 +24,23 @@ impl Stack {
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
     /// for Python counts usage twice.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
-        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
-        let Some(stream) = deployed.stack.outputs.get("StreamArn") else {
+        let (stream, own) = match self.observe().await? {
+            Some(deployed) => (
+                deployed.stack.outputs.get("StreamArn").cloned(),
+                deployed.template.as_ref().map(function_names).unwrap_or_default(),
+            ),
+            None => {
+                let table = self.table_of_terraform().await?.ok_or_else(|| self.missing())?;
+                let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
+                    [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
+                });
+                (table.latest_stream_arn, names.collect())
+            }
+        };
+        let Some(stream) = stream else {
             return Ok(vec![]);
         };
-        let own = deployed.template.as_ref().map(function_names).unwrap_or_default();
-        let mappings = self.cloud.mappings(stream).await?;
+        let mappings = self.cloud.mappings(&stream).await?;
         Ok(mappings
             .into_iter()
             .map(|mapping| StreamReader {

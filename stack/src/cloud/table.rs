@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::TableDescription;
 
 use super::Cloud;
 use super::failure::Failure;
+use crate::owner::MANAGED_BY;
 
 impl Cloud {
     /// Turns deletion protection on or off.
@@ -32,5 +33,32 @@ impl Cloud {
                 if failure.absent() { Ok(None) } else { Err(failure) }
             }
         }
+    }
+
+    /// The value of the table's tag `ManagedBy`; `None` without the tag, or without the permission to read it.
+    pub(crate) async fn manager_of(&self, table: &TableDescription) -> Result<Option<String>, Failure> {
+        let Some(arn) = table.table_arn() else {
+            return Ok(None);
+        };
+        let mut next = None;
+        // A table has at most 50 tags, and a page has 10.
+        for _ in 0..5 {
+            let call = self.clients.dynamodb.list_tags_of_resource().resource_arn(arn);
+            let page = match call.set_next_token(next).send().await {
+                Ok(page) => page,
+                Err(error) => {
+                    let failure = Failure::of("dynamodb:ListTagsOfResource", arn, &error);
+                    return if failure.denied() { Ok(None) } else { Err(failure) };
+                }
+            };
+            if let Some(tag) = page.tags().iter().find(|tag| tag.key() == MANAGED_BY) {
+                return Ok(Some(tag.value().to_owned()));
+            }
+            next = page.next_token;
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok(None)
     }
 }

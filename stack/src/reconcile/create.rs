@@ -61,6 +61,11 @@ impl Stack {
                 Err(failure) if failure.denied() => {}
                 Err(failure) => return Err(failure.into()),
             }
+            if self.managed(table).await? {
+                return Err(Error::TableManaged {
+                    table: name.to_owned(),
+                });
+            }
             let misfits = misfits(table, &desired.template);
             if !misfits.is_empty() {
                 return Err(Error::TableMisfits {

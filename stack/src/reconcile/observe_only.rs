@@ -14,6 +14,7 @@ impl Stack {
     pub(super) async fn converge_or_observe(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
         let why = match self.converge(goal).await {
             Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => error.to_string(),
+            Err(Error::TableManaged { .. }) => return Ok(self.left_to_terraform()),
             done => return done,
         };
         let observed = match self.compare(goal).await {
@@ -52,6 +53,7 @@ impl Stack {
                 }
                 Ok(outcome)
             }
+            _ if self.is_managed_by_terraform().await? => Ok(self.left_to_terraform()),
             _ => Err(self.missing()),
         }
     }
@@ -83,7 +85,7 @@ impl Stack {
         }
     }
 
-    fn unread(&self) -> Outcome {
+    pub(crate) fn unread(&self) -> Outcome {
         Outcome {
             change: Change::None,
             stack_id: String::new(),

@@ -266,6 +266,59 @@ async fn c6_a_table_of_another_stack_is_refused() {
     assert_eq!(count(&calls, "CreateChangeSet"), 0);
 }
 
+/// A table of the Terraform module, whose tags take two pages.
+fn table_of_terraform() -> [Rule; 2] {
+    use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceOutput;
+    const ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
+    let described = mock!(aws_sdk_dynamodb::Client::describe_table).then_output(|| {
+        let mut table = table();
+        table.table_arn = Some(ARN.to_owned());
+        DescribeTableOutput::builder().table(table).build()
+    });
+    let tagged = mock!(aws_sdk_dynamodb::Client::list_tags_of_resource).then_compute_output(|input| {
+        assert_eq!(input.resource_arn(), Some(ARN));
+        let tag = |key: &str, value: &str| ddb::Tag::builder().key(key).value(value).build().unwrap();
+        let page = ListTagsOfResourceOutput::builder();
+        if input.next_token().is_none() {
+            page.tags(tag("team", "search")).next_token("2").build()
+        } else {
+            page.tags(tag("ManagedBy", "terraform")).build()
+        }
+    });
+    [described, tagged]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_terraform_manages_is_left_alone() {
+    use zae_limiter_stack::Mode;
+    let tape = || {
+        let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+        let mut tape = around_a_table(&[""], import, None);
+        tape.dynamodb.splice(0..0, table_of_terraform());
+        tape
+    };
+    let (deployer, calls) = stack(&bare(), &tape());
+    let error = deployer.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::TableManaged { .. }), "{error}");
+    assert_eq!(count(&calls, "CreateChangeSet") + count(&calls, "CreateStack"), 0);
+    for mode in [Mode::Auto, Mode::Observe] {
+        let (application, calls) = stack(&bare(), &tape());
+        let outcome = application.mode(mode).ensure().await.unwrap();
+        assert!(!outcome.changed() && outcome.stack_id.is_empty(), "{outcome:?}");
+        assert!(
+            outcome
+                .warnings
+                .iter()
+                .any(|line| line.contains("Terraform manages table")),
+            "{outcome:?}"
+        );
+        assert_eq!(count(&calls, "CreateChangeSet") + count(&calls, "CreateStack"), 0);
+    }
+    let (asked, _) = stack(&bare(), &tape());
+    assert!(asked.is_managed_by_terraform().await.unwrap());
+    assert!(asked.status().await.unwrap().is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn c6_somebody_who_imports_at_the_same_time_and_is_faster_is_waited_for() {
     use aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetError;

@@ -118,7 +118,8 @@ async fn a_stack_that_serves_although_an_operation_failed_is_a_warning_for_an_ob
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Failed { .. }), "{error}");
-    let (absent, _) = stack(&bare(), &Tape::of([looks(&[""], tags(&bare()))]));
+    let absent = Tape::of([looks(&[""], tags(&bare()))]).with_free_site();
+    let (absent, _) = stack(&bare(), &absent);
     let error = absent.mode(Mode::Observe).ensure().await.unwrap_err();
     assert!(matches!(error, Error::NoSuchStack { .. }), "{error}");
 }

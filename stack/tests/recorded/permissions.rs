@@ -8,7 +8,7 @@ use std::path::Path;
 use super::support::permits::PERMITTED;
 
 /// Permissions of calls that this crate does not make itself.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 7] = [
     // Stacks and change sets have tags.
     "cloudformation:TagResource",
     // Markers of objects that were deleted before go with their versions.
@@ -17,6 +17,7 @@ const OTHERS: [&str; 6] = [
     "dynamodb:BatchGetItem",
     "dynamodb:GetItem",
     "dynamodb:PutItem",
+    "dynamodb:Query",
     "dynamodb:UpdateItem",
 ];
 

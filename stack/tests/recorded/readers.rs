@@ -50,7 +50,8 @@ async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {
     assert_eq!(found, [("1", "Enabled", true), ("2", "Enabled", false)]);
     assert!(readers[1].function_arn.ends_with("peer-aggregator"));
 
-    let (absent, _) = stack(&bare(), &Tape::of([looks(&[""], tags(&bare()))]));
+    let absent = Tape::of([looks(&[""], tags(&bare()))]).with_free_site();
+    let (absent, _) = stack(&bare(), &absent);
     let error = absent.stream_readers().await.unwrap_err();
     assert!(matches!(error, Error::NoSuchStack { .. }), "{error}");
 }

@@ -159,7 +159,10 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
         ),
         Statement::allow(
             "LeftTable",
-            actions("dynamodb", &["DescribeTable", "UpdateTable"]),
+            actions(
+                "dynamodb",
+                &["DescribeTable", "ListTagsOfResource", "UpdateTable"],
+            ),
             vec![table(name, place)],
         ),
         Statement::allow(

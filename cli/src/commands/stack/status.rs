@@ -13,7 +13,8 @@ use crate::output::{View, grouped};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 1 if there is no stack, if it has failed, or if its table does not answer.
+    after_help = "Ends with 1 if there is no stack and Terraform does not manage the table, if the stack has failed, or if its
+table does not answer.
 
 Examples:
   zae-limiter status -n my-app
@@ -25,6 +26,8 @@ pub(crate) struct Arguments {}
 struct Glance {
     name: String,
     exists: bool,
+    /// Whether Terraform manages the table, which then has no stack.
+    terraform: bool,
     stack: Option<Status>,
     table: Table,
 }
@@ -42,9 +45,32 @@ struct Table {
     problem: Option<String>,
 }
 
+impl Table {
+    fn lines(&self, view: &View) -> Vec<String> {
+        let mut lines = Vec::new();
+        lines.push(match (&self.problem, &self.schema_version) {
+            (Some(problem), _) => format!("Table:    {} {problem}", view.paint.bad("does not answer:")),
+            (None, Some(schema)) => format!("Table:    {} (format {schema})", view.paint.good("answers")),
+            (None, None) => format!("Table:    {} (no version record yet)", view.paint.good("answers")),
+        });
+        if let (Some(items), Some(bytes)) = (self.items, self.bytes) {
+            let (items, bytes) = (grouped(items), grouped(bytes));
+            lines.push(format!(
+                "          {items} items, {bytes} bytes (counted every six hours)"
+            ));
+        }
+        lines
+    }
+}
+
 impl Text for Glance {
     fn text(&self, view: &View) -> String {
         let Some(stack) = &self.stack else {
+            if self.terraform {
+                let mut lines = vec!["Stack:    none; Terraform manages the table".to_owned()];
+                lines.extend(self.table.lines(view));
+                return lines.join("\n");
+            }
             return format!(
                 "there is no stack {}; deploy it with `zae-limiter deploy -n {}`",
                 self.name, self.name
@@ -60,17 +86,7 @@ impl Text for Glance {
         lines.push(format!("Release:  {}", stack.version.as_deref().unwrap_or("-")));
         lines.push(format!("Created:  {}", stack.created));
         lines.extend(stack.updated.iter().map(|updated| format!("Updated:  {updated}")));
-        lines.push(match (&self.table.problem, &self.table.schema_version) {
-            (Some(problem), _) => format!("Table:    {} {problem}", view.paint.bad("does not answer:")),
-            (None, Some(schema)) => format!("Table:    {} (format {schema})", view.paint.good("answers")),
-            (None, None) => format!("Table:    {} (no version record yet)", view.paint.good("answers")),
-        });
-        if let (Some(items), Some(bytes)) = (self.table.items, self.table.bytes) {
-            let (items, bytes) = (grouped(items), grouped(bytes));
-            lines.push(format!(
-                "          {items} items, {bytes} bytes (counted every six hours)"
-            ));
-        }
+        lines.extend(self.table.lines(view));
         lines.push(format!("Retained: {}", stack.retained.join(", ")));
         lines.extend(
             stack
@@ -106,13 +122,13 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
             problem: Some(crate::connect::explain(&error)),
         },
     };
-    let well = status
-        .as_ref()
-        .is_some_and(|status| status.health != Health::Failed)
-        && table.available;
+    let terraform = status.is_none() && stack.is_managed_by_terraform().await?;
+    let works = |status: &Status| status.health != Health::Failed;
+    let well = status.as_ref().map_or(terraform, works) && table.available;
     let glance = Glance {
         name: stack.name().to_string(),
         exists: status.is_some(),
+        terraform,
         stack: status,
         table,
     };
@@ -131,4 +147,41 @@ async fn size(context: &Context) -> Option<(i64, i64)> {
         .ok()?;
     let table = described.table?;
     Some((table.item_count?, table.table_size_bytes?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Color, Paint, Zone};
+
+    #[test]
+    fn a_table_of_terraform_is_shown_without_a_stack() {
+        let mut glance = Glance {
+            name: "limiter".to_owned(),
+            exists: false,
+            terraform: true,
+            stack: None,
+            table: Table {
+                available: true,
+                schema_version: Some("0.8.0".to_owned()),
+                compatible: Some(true),
+                items: Some(3),
+                bytes: Some(400),
+                problem: None,
+            },
+        };
+        let view = View {
+            width: None,
+            paint: Paint::new(Color::Never, false),
+            zone: Zone::Utc,
+        };
+        let text = glance.text(&view);
+        assert!(text.contains("Terraform manages the table"), "{text}");
+        assert!(
+            text.contains("answers (format 0.8.0)") && text.contains("3 items"),
+            "{text}"
+        );
+        glance.terraform = false;
+        assert!(glance.text(&view).contains("there is no stack limiter"));
+    }
 }
