@@ -13,8 +13,8 @@ use crate::output::{View, grouped};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 1 if there is no stack and Terraform does not manage the table, if the stack has failed, or if its
-table does not answer.
+    after_help = "Ends with 1 if the table does not answer, if the stack has failed, or if there is neither a stack
+nor a table of Terraform.
 
 Examples:
   zae-limiter status -n my-app
