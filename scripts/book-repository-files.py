@@ -10,7 +10,7 @@ import posixpath
 import re
 import sys
 
-LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|`[^`]*`)+)\]\(([^()\s#:]+)(#[^()\s]*)?\)")
+LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([^()\s#:]+)(#[^()\s]*)?\)")
 
 
 def replaced(match, folder, base):
