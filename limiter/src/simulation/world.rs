@@ -302,12 +302,12 @@ impl Port {
             let outcome = {
                 let mut world = lock(&world);
                 let at = world.clock.millis();
-                match world.throttling.as_mut().map(|item| item.admits(&write.key, at)) {
-                    Some(false) => WriteOutcome::Throttled("simulated".to_owned()),
-                    _ => {
-                        let outcome = world.arrive(&write, &seen);
-                        world.garble(outcome)
-                    }
+                let item = world.throttling.as_mut();
+                if item.is_some_and(|item| !item.admits(&write.key, at)) {
+                    WriteOutcome::Throttled("simulated".to_owned())
+                } else {
+                    let outcome = world.arrive(&write, &seen);
+                    world.garble(outcome)
                 }
             };
             if lost_answer {
