@@ -24,18 +24,17 @@ impl Stack {
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
     /// for Python counts usage twice.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
-        let (stream, own) = match self.observe().await? {
-            Some(deployed) => (
+        let (stream, own) = if let Some(deployed) = self.observe().await? {
+            (
                 deployed.stack.outputs.get("StreamArn").cloned(),
                 deployed.template.as_ref().map(function_names).unwrap_or_default(),
-            ),
-            None => {
-                let table = self.table_of_terraform().await?.ok_or_else(|| self.missing())?;
-                let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
-                    [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
-                });
-                (table.latest_stream_arn, names.collect())
-            }
+            )
+        } else {
+            let table = self.table_of_terraform().await?.ok_or_else(|| self.missing())?;
+            let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
+                [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
+            });
+            (table.latest_stream_arn, names.collect())
         };
         let Some(stream) = stream else {
             return Ok(vec![]);
