@@ -9,7 +9,7 @@ use zae_limiter::StackName;
 
 use crate::commands::{
     acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, resource,
-    stack, system, usage, version,
+    serve, stack, system, usage, version,
 };
 use crate::output::{Color, Format};
 use crate::parse;
@@ -152,6 +152,8 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Migrate the table to the current schema version
     Migrate(migrate::Arguments),
+    /// Serve rate limiting over HTTP and JSON
+    Serve(serve::Arguments),
     /// Run a local AWS cloud for development
     #[command(subcommand)]
     Local(local::Command),

@@ -31,6 +31,12 @@ pub(crate) enum Error {
         source: zae_limiter_template::Error,
     },
 
+    #[error(transparent)]
+    Server {
+        #[from]
+        source: zae_limiter_server::Error,
+    },
+
     #[error("{message}")]
     Usage { message: String },
 
@@ -158,6 +164,9 @@ impl Error {
             }
             Self::ArchiveUnavailable { .. } => Exit::Unavailable,
             Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
+            Self::Server {
+                source: zae_limiter_server::Error::TokensRequired { .. },
+            } => Exit::Usage,
             _ => Exit::Error,
         }
     }
@@ -202,6 +211,10 @@ impl Error {
                 _ => "stack_failed",
             },
             Self::Template { .. } => "invalid_options",
+            Self::Server { source } => match source {
+                zae_limiter_server::Error::TokensRequired { .. } => "invalid_argument",
+                _ => "io",
+            },
             Self::Usage { .. } | Self::NoRegion => "invalid_argument",
             Self::Manifest { .. } => "invalid_manifest",
             Self::NotConfirmed => "not_confirmed",

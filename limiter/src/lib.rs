@@ -80,6 +80,7 @@ mod builder;
 mod clock;
 mod config;
 mod error;
+mod headers;
 #[cfg(feature = "stack")]
 mod infrastructure;
 mod json;
@@ -99,6 +100,7 @@ pub use config::MAX_PARENTS;
 pub use config::cache::CacheStats;
 pub use config::resolution::{Resolved, Source};
 pub use error::{Error, Result};
+pub use headers::RateLimitHeaders;
 #[cfg(feature = "stack")]
 pub use infrastructure::StackSetup;
 pub use json::to_json;

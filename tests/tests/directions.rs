@@ -9,7 +9,7 @@ use serde_json::Value;
 type Directions = BTreeMap<String, BTreeSet<String>>;
 
 /// Which crates of ours each crate may use, optional dependencies included.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("zae-limiter-schema", &[]),
     ("zae-limiter-dynamo", &["zae-limiter-schema"]),
     ("zae-limiter-report", &["zae-limiter-schema"]),
@@ -40,6 +40,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
         "zae-limiter-archiver",
         &["zae-limiter-function", "zae-limiter-schema"],
     ),
+    ("zae-limiter-server", &["zae-limiter"]),
     (
         "zae-limiter-cli",
         &[
@@ -49,6 +50,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "zae-limiter-dynamo",
             "zae-limiter-function",
             "zae-limiter-report",
+            "zae-limiter-server",
             "zae-limiter-template",
         ],
     ),

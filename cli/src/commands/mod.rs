@@ -14,6 +14,7 @@ pub(crate) mod migrate;
 pub(crate) mod pagination;
 pub(crate) mod record_reports;
 pub(crate) mod resource;
+pub(crate) mod serve;
 pub(crate) mod stack;
 pub(crate) mod system;
 pub(crate) mod usage;
@@ -51,6 +52,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
         Command::Version(arguments) => block_on(version::run(arguments, context)),
         Command::Check(arguments) => block_on(check::run(arguments, context)),
         Command::Migrate(arguments) => block_on(migrate::run(arguments, context)),
+        Command::Serve(arguments) => block_on_all_cores(serve::run(arguments, context)),
         Command::Local(command) => local::run(command, context),
         Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Man(arguments) => man::run(&arguments),
@@ -59,13 +61,19 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
 
 /// Runs a future to completion on a single-threaded runtime: commands mostly wait for responses.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Error::Io {
-            what: "the async runtime".to_owned(),
-            doing: "started",
-            source,
-        })?;
+    run_on(tokio::runtime::Builder::new_current_thread(), work)
+}
+
+/// Runs a future to completion on as many threads as the machine has cores.
+fn block_on_all_cores<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    run_on(tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+fn run_on<T>(mut runtime: tokio::runtime::Builder, work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = runtime.enable_all().build().map_err(|source| Error::Io {
+        what: "the async runtime".to_owned(),
+        doing: "started",
+        source,
+    })?;
     runtime.block_on(work)
 }

@@ -111,6 +111,19 @@ pub(crate) async fn metered_limiter(
     Ok((RateLimiter::over(finish(location, builder).await?), meter))
 }
 
+/// A limiter for a server: with the time budgets of applications, and counting its calls and consumed capacity.
+pub(crate) async fn serving_limiter(
+    location: &TableLocation,
+    name: &StackName,
+) -> Result<(RateLimiter, CapacityMeter)> {
+    let meter = CapacityMeter::new();
+    let mut builder = builder(location, name).await?.meter(meter.clone());
+    if location.embedded.is_some() {
+        builder = builder.principal(local_user());
+    }
+    Ok((builder.await?, meter))
+}
+
 async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
     Ok(match &location.embedded {
         Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),

@@ -40,7 +40,7 @@ const ON_A_TABLE: [&[&str]; 31] = [
 ];
 
 /// Commands that need a stack, a local cloud or nothing at all; other tests show what they print.
-const ELSEWHERE: [&str; 19] = [
+const ELSEWHERE: [&str; 20] = [
     "audit archive",
     "cfn-template",
     "completions",
@@ -57,6 +57,7 @@ const ELSEWHERE: [&str; 19] = [
     "man",
     "plan",
     "policy",
+    "serve",
     "status",
     "upgrade",
     "usage redrive",

@@ -21,6 +21,7 @@ mod interrupt;
 mod limits_file;
 mod local;
 mod pages;
+mod serve;
 mod smoke;
 mod stack;
 mod terminal;

@@ -1,0 +1,214 @@
+//! The HTTP header fields that describe rate limits, as text, for any HTTP library.
+
+use zae_limiter_schema::Limit;
+
+use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::{EntityId, RetryAfter};
+
+/// The largest integer of a structured field (RFC 9651).
+const MAX_INTEGER: u128 = 999_999_999_999_999;
+
+/// The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After`.
+///
+/// Each limit is a policy with its capacity as quota `q` and, as window `w`, the seconds in which that quota is
+/// refilled. The policies of the entity itself have the names of its limits; those of a parent are named
+/// `LIMIT@PARENT`.
+///
+/// ```
+/// use zae_limiter::{Limit, RateLimitHeaders, RateLimiter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+/// let lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?;
+/// let headers: Vec<_> = RateLimitHeaders::admitted(&lease.statuses()).into_iter().collect();
+/// assert_eq!(headers[0], ("ratelimit-policy", r#""rpm";q=100;w=60"#.to_owned()));
+/// assert_eq!(headers[1], ("ratelimit", r#""rpm";r=99;t=1"#.to_owned()));
+/// # lease.commit().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateLimitHeaders {
+    fields: Vec<(&'static str, String)>,
+}
+
+impl RateLimitHeaders {
+    /// For a response to a call that was admitted. Without statuses there are no fields.
+    pub fn admitted(statuses: &[LimitStatus]) -> Self {
+        Self::new(statuses, |status| {
+            // A full bucket gets no more.
+            let full = u64::try_from(status.available).is_ok_and(|there| there >= status.limit.burst().get());
+            (!full).then(|| seconds_for(&status.limit, 1))
+        })
+    }
+
+    /// For the response 429. Only exceeded limits state a time, so that no time is later than `Retry-After`.
+    pub fn refused(refusal: &RateLimitExceeded) -> Self {
+        let mut headers = Self::new(refusal.statuses(), |status| match status.retry_after {
+            RetryAfter::After(time) if status.exceeded => Some(time.as_millis().div_ceil(1000)),
+            _ => None,
+        });
+        let retry_after = refusal.retry_after_header();
+        headers
+            .fields
+            .extend(retry_after.map(|seconds| ("retry-after", seconds)));
+        headers
+    }
+
+    fn new(statuses: &[LimitStatus], seconds: impl Fn(&LimitStatus) -> Option<u128>) -> Self {
+        let Some(first) = statuses.first() else {
+            return Self { fields: vec![] };
+        };
+        let own = &first.entity;
+        let policies = statuses.iter().map(|status| {
+            let limit = &status.limit;
+            let quota = integer(limit.capacity().get().into());
+            let window = integer(seconds_for(limit, limit.capacity().get()));
+            format!("\"{}\";q={quota};w={window}", policy_name(status, own))
+        });
+        let states = statuses.iter().map(|status| {
+            let left = integer(u128::try_from(status.available).unwrap_or(0));
+            let time = seconds(status).map(|seconds| format!(";t={}", integer(seconds)));
+            let name = policy_name(status, own);
+            format!("\"{name}\";r={left}{}", time.unwrap_or_default())
+        });
+        let fields = vec![
+            ("ratelimit-policy", policies.collect::<Vec<_>>().join(", ")),
+            ("ratelimit", states.collect::<Vec<_>>().join(", ")),
+        ];
+        Self { fields }
+    }
+}
+
+/// Names, in lower case, and values.
+impl IntoIterator for RateLimitHeaders {
+    type Item = (&'static str, String);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.fields.into_iter()
+    }
+}
+
+impl RateLimitExceeded {
+    /// The names of the violated policies, as in the header fields and in the problem type `quota-exceeded`.
+    pub fn violated_policies(&self) -> Vec<String> {
+        let Some(first) = self.statuses().first() else {
+            return vec![];
+        };
+        let names = self.violations().map(|status| policy_name(status, &first.entity));
+        names.collect()
+    }
+}
+
+/// Names have no characters that a quoted string would have to escape.
+fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
+    let limit = status.limit.name();
+    if status.entity == *own {
+        limit.to_string()
+    } else {
+        format!("{limit}@{}", status.entity)
+    }
+}
+
+/// In how many seconds so many tokens are refilled, rounded up.
+fn seconds_for(limit: &Limit, tokens: u64) -> u128 {
+    let time = u128::from(tokens) * u128::from(limit.refill_period_seconds());
+    time.div_ceil(u128::from(limit.refill_amount().get()))
+}
+
+fn integer(value: u128) -> u128 {
+    value.min(MAX_INTEGER)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::Duration;
+
+    use zae_limiter_schema::Resource;
+
+    use super::*;
+
+    fn status(entity: &str, limit: Limit, available: i64, retry_after: RetryAfter) -> LimitStatus {
+        LimitStatus {
+            entity: EntityId::parse(entity).unwrap(),
+            resource: Resource::parse("gpt-4").unwrap(),
+            limit,
+            available,
+            requested: 5,
+            exceeded: retry_after != RetryAfter::Now,
+            retry_after,
+        }
+    }
+
+    fn text(headers: RateLimitHeaders) -> Vec<String> {
+        let fields = headers.into_iter();
+        fields.map(|(name, value)| format!("{name}: {value}")).collect()
+    }
+
+    #[test]
+    fn the_window_is_the_time_in_which_the_quota_is_refilled() {
+        let limit = Limit::custom("jobs", 100, 200, 30, 60).unwrap();
+        let shown = text(RateLimitHeaders::admitted(&[status(
+            "user-1",
+            limit,
+            -4,
+            RetryAfter::Now,
+        )]));
+        assert_eq!(
+            shown,
+            [
+                r#"ratelimit-policy: "jobs";q=100;w=200"#,
+                r#"ratelimit: "jobs";r=0;t=2"#
+            ]
+        );
+    }
+
+    #[test]
+    fn a_full_bucket_states_no_time() {
+        let limit = Limit::per_minute("rpm", 100).unwrap();
+        let shown = text(RateLimitHeaders::admitted(&[status(
+            "user-1",
+            limit,
+            100,
+            RetryAfter::Now,
+        )]));
+        assert_eq!(shown[1], r#"ratelimit: "rpm";r=100"#);
+    }
+
+    #[test]
+    fn a_refusal_names_the_policies_of_parents_and_only_exceeded_limits_state_a_time() {
+        let minute = Limit::per_minute("rpm", 10).unwrap();
+        let day = Limit::per_day("rpd", 1).unwrap();
+        let wait = RetryAfter::After(Duration::from_millis(1_001));
+        let refusal = RateLimitExceeded::new(vec![
+            status("user-1", day, 1, RetryAfter::Now),
+            status("user-1", minute.clone(), 3, RetryAfter::Now),
+            status("org-1", minute, 0, wait),
+        ]);
+        assert_eq!(refusal.violated_policies(), ["rpm@org-1"]);
+        assert_eq!(
+            text(RateLimitHeaders::refused(&refusal)),
+            [
+                r#"ratelimit-policy: "rpd";q=1;w=86400, "rpm";q=10;w=60, "rpm@org-1";q=10;w=60"#,
+                r#"ratelimit: "rpd";r=1, "rpm";r=3, "rpm@org-1";r=0;t=2"#,
+                "retry-after: 2",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_that_can_never_pass_has_no_retry_after() {
+        let limit = Limit::per_minute("rpm", 1).unwrap();
+        let refusal = RateLimitExceeded::new(vec![status("user-1", limit, 1, RetryAfter::Never)]);
+        let shown = text(RateLimitHeaders::refused(&refusal));
+        assert_eq!(shown[1..], [r#"ratelimit: "rpm";r=1"#]);
+    }
+
+    #[test]
+    fn without_statuses_there_are_no_fields() {
+        assert!(text(RateLimitHeaders::admitted(&[])).is_empty());
+    }
+}

@@ -1,0 +1,262 @@
+//! `POST /v1/acquire`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use zae_limiter::{Admission, RateLimitHeaders};
+
+use super::limit_state::LimitState;
+use super::problems::{BodyProblems, ProblemBody, Problems, QuotaExceededBody};
+use crate::app::{App, ScopedKey};
+use crate::auth::Caller;
+use crate::extract::JsonBody;
+use crate::idempotency::Begin;
+use crate::leases::{LeaseId, Reservation};
+use crate::problem::{Problem, ProblemKind, header_fields};
+
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// The longest idempotency key.
+const MAX_KEY_LENGTH: usize = 255;
+
+/// Tokens to take.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcquireRequest {
+    /// Who makes the call.
+    #[schema(example = "user-1")]
+    entity: String,
+    /// What it calls.
+    #[schema(example = "gpt-4")]
+    resource: String,
+    /// Tokens by limit. All are taken, or none.
+    #[schema(example = json!({ "rpm": 1, "tpm": 500 }))]
+    consume: BTreeMap<String, u64>,
+    /// Wait up to this long for tokens instead of being refused at once.
+    wait_ms: Option<u64>,
+    /// How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are taken for good.
+    lease_ms: Option<u64>,
+}
+
+/// Tokens that were taken.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct AcquireResponse {
+    /// The id under which the lease is adjusted, committed or deleted; null if the tokens are taken for good.
+    lease_id: Option<String>,
+    /// For how long the lease is held. If nobody ends it by then, it is committed as taken.
+    lease_ms: u64,
+    /// Whether the tokens were really counted.
+    admission: AdmissionKind,
+    /// Every limit after the tokens were taken, the entity's own first, then its parents'. Empty if not counted.
+    limits: Vec<LimitState>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Whether tokens were taken from the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AdmissionKind {
+    /// They were.
+    Counted,
+    /// The table is unavailable; the server admits its own share of the limits. Nothing is counted.
+    Local,
+    /// The table is unavailable and the policy is to allow. Nothing is counted.
+    AllowedWhileUnavailable,
+}
+
+impl AdmissionKind {
+    fn new(admission: Admission) -> Self {
+        match admission {
+            Admission::Local => Self::Local,
+            Admission::AllowedWhileUnavailable => Self::AllowedWhileUnavailable,
+            _ => Self::Counted,
+        }
+    }
+}
+
+/// Acquires tokens
+///
+/// Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough. The call then goes
+/// ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
+/// sent again gets the response of the first one if that was granted.
+#[utoipa::path(
+    post,
+    path = "/v1/acquire",
+    tag = "leases",
+    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters")),
+    request_body = AcquireRequest,
+    responses(
+        (status = 200, description = "The tokens were taken", body = AcquireResponse),
+        (status = 409, description = "A request with this idempotency key is in progress", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "No limits are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 429, description = "A limit is exceeded; nothing was taken", body = QuotaExceededBody, content_type = "application/problem+json"),
+        Problems,
+        BodyProblems,
+    ),
+)]
+pub(crate) async fn acquire(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<AcquireRequest>,
+) -> Result<Response, Problem> {
+    let times = Times::of(&request, &app)?;
+    let Some(key) = idempotency_key(&headers)? else {
+        return Ok(take(&app, &request, times).await?.into_response());
+    };
+    let mut running = match Running::begin(&app, (caller.0, key), &request)? {
+        Started::Now(running) => running,
+        Started::Before(response) => {
+            let replayed = [(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"))];
+            return Ok((replayed, (*response).clone()).into_response());
+        }
+    };
+    let response = take(&app, &request, times).await?;
+    running.finish(&response);
+    Ok(response.into_response())
+}
+
+/// How long a request waits, and how long its lease is held.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    wait: Option<Duration>,
+    lease: Duration,
+}
+
+impl Times {
+    fn of(request: &AcquireRequest, app: &App) -> Result<Self, Problem> {
+        let at_most = |field, millis: Option<u64>, most: Duration| match millis.map(Duration::from_millis) {
+            Some(time) if time > most => {
+                let rule = format!("it must be at most {}", most.as_millis());
+                Err(Problem::invalid(field, time.as_millis(), &rule))
+            }
+            time => Ok(time),
+        };
+        let settings = &app.settings;
+        let lease = at_most("lease_ms", request.lease_ms, settings.max_lease_time)?;
+        Ok(Self {
+            wait: at_most("wait_ms", request.wait_ms, settings.max_wait)?,
+            lease: lease.unwrap_or(settings.lease_time),
+        })
+    }
+}
+
+async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<AcquireResponse, Problem> {
+    let slot = if times.lease.is_zero() {
+        None
+    } else {
+        Some(app.leases.reserve()?)
+    };
+    let mut acquire = app.limiter.acquire(&request.entity, &request.resource);
+    for (limit, tokens) in &request.consume {
+        acquire = acquire.consume(limit, *tokens);
+    }
+    if let Some(wait) = times.wait.filter(|wait| !wait.is_zero()) {
+        acquire = acquire.wait_up_to(wait);
+    }
+    let start = app.clock.elapsed();
+    let result = acquire.await;
+    let time = app.clock.elapsed() - start;
+    app.metrics.acquired(&request.resource, &result, time);
+    let lease = result?;
+    let statuses = lease.statuses();
+    let admission = AdmissionKind::new(lease.admission());
+    let lease_id = if let Some(slot) = slot {
+        Some(hold(slot, lease, times.lease)?)
+    } else {
+        lease.commit().await?;
+        None
+    };
+    Ok(AcquireResponse {
+        lease_id: lease_id.map(|id| id.to_string()),
+        lease_ms: u64::try_from(times.lease.as_millis()).unwrap_or(u64::MAX),
+        admission,
+        limits: LimitState::all(&statuses),
+        headers: header_fields(RateLimitHeaders::admitted(&statuses)),
+    })
+}
+
+/// A lease without an id is dropped and gives its tokens back.
+fn hold(slot: Reservation<'_>, lease: zae_limiter::Lease, time: Duration) -> Result<LeaseId, Problem> {
+    let id = LeaseId::random().map_err(|error| Problem::internal(&error))?;
+    slot.hold(id, lease, time);
+    Ok(id)
+}
+
+impl IntoResponse for AcquireResponse {
+    fn into_response(self) -> Response {
+        let headers = self.headers.clone();
+        let mut response = (StatusCode::OK, Json(self)).into_response();
+        response.headers_mut().extend(headers);
+        response
+    }
+}
+
+/// The key, with or without the quotes of a structured field.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let key = quoted.unwrap_or(text);
+    if key.is_empty() || key.len() > MAX_KEY_LENGTH {
+        let rule = format!("it must have 1 to {MAX_KEY_LENGTH} visible ASCII characters");
+        return Err(Problem::invalid("Idempotency-Key", "of this request", &rule));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// A request whose key is taken. Dropped unfinished, it frees the key: nothing was granted.
+struct Running<'a> {
+    app: &'a App,
+    key: ScopedKey,
+}
+
+enum Started<'a> {
+    Now(Running<'a>),
+    Before(Arc<AcquireResponse>),
+}
+
+impl<'a> Running<'a> {
+    fn begin(app: &'a App, key: ScopedKey, request: &AcquireRequest) -> Result<Started<'a>, Problem> {
+        let now = app.clock.elapsed();
+        let mut keys = app.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kind, detail) = match keys.begin(key.clone(), request.clone(), now) {
+            Begin::Run => return Ok(Started::Now(Self { app, key })),
+            Begin::Replay(response) => return Ok(Started::Before(response)),
+            Begin::InProgress => (ProblemKind::RequestInProgress, "try again when it has finished"),
+            Begin::OtherRequest => (
+                ProblemKind::IdempotencyKeyReused,
+                "use a new key for a new request",
+            ),
+            Begin::Full => (
+                ProblemKind::Overloaded,
+                "too many requests with idempotency keys are in progress",
+            ),
+        };
+        Err(Problem::new(kind, detail))
+    }
+
+    fn finish(&mut self, response: &AcquireResponse) {
+        let now = self.app.clock.elapsed();
+        let mut keys = self.app.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.finish(&self.key, Arc::new(response.clone()), now);
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut keys = self.app.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.abandon(&self.key);
+    }
+}

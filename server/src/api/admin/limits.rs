@@ -1,0 +1,222 @@
+//! `/v1/limits`: the stored limits of a level.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, EntityId, Error, Limit, OnUnavailable, Resource};
+
+use super::repository;
+use crate::api::problems::{BodyProblems, Problems};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::extract::{JsonBody, QueryParameters};
+use crate::problem::Problem;
+
+const DEFAULT_PERIOD_SECONDS: u64 = 60;
+
+/// Which level: an entity on a resource, an entity on every resource, a resource, or with neither the system.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LevelQuery {
+    /// The entity. Without one, the level is the resource or the system.
+    entity: Option<String>,
+    /// The resource. Without one, the level is the entity on every resource or the system.
+    resource: Option<String>,
+}
+
+impl LevelQuery {
+    fn level(&self) -> Result<ConfigLevel, Error> {
+        let entity = self.entity.as_ref().map(EntityId::parse).transpose()?;
+        let resource = self.resource.as_ref().map(Resource::parse).transpose()?;
+        Ok(match (entity, resource) {
+            (Some(entity), Some(resource)) => ConfigLevel::Entity(entity, resource),
+            (Some(entity), None) => ConfigLevel::EntityDefault(entity),
+            (None, Some(resource)) => ConfigLevel::Resource(resource),
+            (None, None) => ConfigLevel::System,
+        })
+    }
+}
+
+/// A limit: a bucket of `burst` tokens that gets `refill_amount` tokens every `refill_period_seconds`.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitBody {
+    /// Its name.
+    #[schema(example = "rpm")]
+    name: String,
+    /// Tokens per period.
+    #[schema(example = 100)]
+    capacity: u64,
+    /// The most tokens that can be available at once: the capacity unless set.
+    burst: Option<u64>,
+    /// Tokens that each period adds: the capacity unless set.
+    refill_amount: Option<u64>,
+    /// The length of a period: 60 unless set.
+    refill_period_seconds: Option<u64>,
+}
+
+impl LimitBody {
+    fn parse(self) -> Result<Limit, Error> {
+        Ok(Limit::custom(
+            self.name,
+            self.capacity,
+            self.burst.unwrap_or(self.capacity),
+            self.refill_amount.unwrap_or(self.capacity),
+            self.refill_period_seconds.unwrap_or(DEFAULT_PERIOD_SECONDS),
+        )?)
+    }
+}
+
+impl From<&Limit> for LimitBody {
+    fn from(limit: &Limit) -> Self {
+        Self {
+            name: limit.name().to_string(),
+            capacity: limit.capacity().get(),
+            burst: Some(limit.burst().get()),
+            refill_amount: Some(limit.refill_amount().get()),
+            refill_period_seconds: Some(limit.refill_period_seconds()),
+        }
+    }
+}
+
+/// What happens to calls while the table is unavailable.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Policy {
+    /// They go ahead, uncounted.
+    Allow,
+    /// They get an error.
+    Block,
+}
+
+impl From<Policy> for OnUnavailable {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Allow => Self::Allow,
+            Policy::Block => Self::Block,
+        }
+    }
+}
+
+impl From<OnUnavailable> for Policy {
+    fn from(policy: OnUnavailable) -> Self {
+        match policy {
+            OnUnavailable::Allow => Self::Allow,
+            OnUnavailable::Block => Self::Block,
+        }
+    }
+}
+
+/// What a level stores.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LevelLimits {
+    /// `system`, `resource`, `entity` or `entity_default`.
+    level: String,
+    /// The entity, if the level has one.
+    entity_id: Option<String>,
+    /// The resource, if the level has one.
+    resource: Option<String>,
+    /// Its limits. Without any, the next level decides.
+    limits: Vec<LimitBody>,
+    /// Its policy. Without one, the next level decides.
+    on_unavailable: Option<Policy>,
+    /// How often it was written; null if it stores nothing.
+    config_version: Option<u64>,
+}
+
+impl LevelLimits {
+    fn new(query: LevelQuery, level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
+        let limits = record.map(|record| record.limits.iter().map(LimitBody::from).collect());
+        Self {
+            level: level.kind().to_string(),
+            entity_id: query.entity,
+            resource: query.resource,
+            limits: limits.unwrap_or_default(),
+            on_unavailable: record.and_then(|record| record.on_unavailable).map(Policy::from),
+            config_version: record.map(|record| record.config_version),
+        }
+    }
+}
+
+/// Shows the stored limits of a level
+#[utoipa::path(
+    get,
+    path = "/v1/limits",
+    tag = "limits",
+    params(LevelQuery),
+    responses((status = 200, description = "What the level stores", body = LevelLimits), Problems),
+)]
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    QueryParameters(query): QueryParameters<LevelQuery>,
+) -> Result<Json<LevelLimits>, Problem> {
+    let level = query.level()?;
+    let record = app.limiter.repository().get_config(&level).await?;
+    Ok(Json(LevelLimits::new(query, &level, record.as_ref())))
+}
+
+/// What a level shall store, in place of what it stores.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetLimits {
+    /// Its limits.
+    limits: Vec<LimitBody>,
+    /// Its policy; without one, the next level decides.
+    on_unavailable: Option<Policy>,
+}
+
+/// Sets the limits of a level
+///
+/// They reach live buckets within a minute.
+#[utoipa::path(
+    put,
+    path = "/v1/limits",
+    tag = "limits",
+    params(LevelQuery),
+    request_body = SetLimits,
+    responses(
+        (status = 200, description = "What the level stores now", body = LevelLimits),
+        Problems,
+        BodyProblems,
+    ),
+)]
+pub(crate) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    QueryParameters(query): QueryParameters<LevelQuery>,
+    JsonBody(request): JsonBody<SetLimits>,
+) -> Result<Json<LevelLimits>, Problem> {
+    let level = query.level()?;
+    let limits = request.limits.into_iter().map(LimitBody::parse);
+    let change = ConfigChange::new().limits(limits.collect::<Result<Vec<_>, _>>()?);
+    let change = match request.on_unavailable {
+        Some(policy) => change.on_unavailable(policy.into()),
+        None => change.without_on_unavailable(),
+    };
+    let record = repository(&app, caller)?.set_config(&level, change).await?;
+    Ok(Json(LevelLimits::new(query, &level, Some(&record))))
+}
+
+/// Deletes the limits of a level
+///
+/// The next level decides from then on.
+#[utoipa::path(
+    delete,
+    path = "/v1/limits",
+    tag = "limits",
+    params(LevelQuery),
+    responses((status = 204, description = "The level stores nothing"), Problems),
+)]
+pub(crate) async fn delete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    QueryParameters(query): QueryParameters<LevelQuery>,
+) -> Result<StatusCode, Problem> {
+    repository(&app, caller)?.delete_config(&query.level()?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,50 @@
+//! How limits stand, as JSON.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+use zae_limiter::LimitStatus;
+
+/// How one limit stands next to what was requested of it.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct LimitState {
+    /// The entity whose limit it is: the requested entity or one of its parents.
+    entity_id: String,
+    /// The resource.
+    resource: String,
+    /// The name of the limit.
+    limit_name: String,
+    /// Tokens per refill period.
+    capacity: u64,
+    /// The most tokens that can be available at once.
+    burst: u64,
+    /// Tokens that are available. A negative number is debt.
+    available: i64,
+    /// Tokens that were requested.
+    requested: u64,
+    /// Whether too few were available.
+    exceeded: bool,
+    /// When the requested tokens will be available; null if never.
+    retry_after_seconds: Option<f64>,
+}
+
+impl From<&LimitStatus> for LimitState {
+    fn from(status: &LimitStatus) -> Self {
+        Self {
+            entity_id: status.entity.to_string(),
+            resource: status.resource.to_string(),
+            limit_name: status.limit.name().to_string(),
+            capacity: status.limit.capacity().get(),
+            burst: status.limit.burst().get(),
+            available: status.available,
+            requested: status.requested,
+            exceeded: status.exceeded,
+            retry_after_seconds: status.retry_after.seconds(),
+        }
+    }
+}
+
+impl LimitState {
+    pub(crate) fn all(statuses: &[LimitStatus]) -> Vec<Self> {
+        statuses.iter().map(Self::from).collect()
+    }
+}

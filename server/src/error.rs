@@ -1,0 +1,27 @@
+//! Why a server does not start.
+
+use std::net::SocketAddr;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Anybody on the network could use it.
+    #[error(
+        "without tokens the server only listens on loopback addresses, not on {address}; \
+         give it tokens, or listen on 127.0.0.1 or [::1]"
+    )]
+    TokensRequired {
+        /// The address.
+        address: SocketAddr,
+    },
+
+    /// The address cannot be used.
+    #[error("{address} cannot be listened on: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}

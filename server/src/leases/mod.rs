@@ -1,0 +1,197 @@
+//! The leases that clients hold: found by id, ended once, and committed if nobody ends them in time.
+
+mod id;
+mod registry;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use zae_limiter::{Admission, Clock, Lease, LimitName};
+
+use crate::problem::{Problem, ProblemKind};
+pub(crate) use id::LeaseId;
+use registry::{End, LeaseRegistry, Missing};
+
+/// Changes to what a lease has consumed, in tokens. Below zero gives back.
+pub(crate) type Adjustments = BTreeMap<String, i64>;
+/// What a lease has consumed, in tokens.
+pub(crate) type Consumed = BTreeMap<LimitName, i64>;
+
+/// The leases of one server.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    registry: Mutex<LeaseRegistry<HeldLease>>,
+    clock: Arc<dyn Clock>,
+    expired: AtomicU64,
+}
+
+#[derive(Debug)]
+struct HeldLease {
+    lease: Lease,
+    /// The limits that can be adjusted; any if the lease is not counted.
+    limits: Option<BTreeSet<LimitName>>,
+}
+
+/// A slot for a lease. Dropped unused, it is free again.
+#[derive(Debug)]
+pub(crate) struct Reservation<'a> {
+    leases: &'a Leases,
+    used: bool,
+}
+
+impl Leases {
+    pub(crate) fn new(most: usize, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            registry: Mutex::new(LeaseRegistry::new(most)),
+            clock,
+            expired: AtomicU64::new(0),
+        }
+    }
+
+    /// Keeps a slot for a lease that is about to be acquired.
+    pub(crate) fn reserve(&self) -> Result<Reservation<'_>, Problem> {
+        if self.lock().reserve() {
+            let used = false;
+            return Ok(Reservation { leases: self, used });
+        }
+        Err(Problem::new(
+            ProblemKind::Overloaded,
+            "too many leases are held; end leases that are no longer needed",
+        ))
+    }
+
+    /// Adjusts a lease and returns what it has consumed since.
+    pub(crate) fn adjust(&self, id: LeaseId, adjustments: &Adjustments) -> Result<Consumed, Problem> {
+        let now = self.clock.elapsed();
+        let mut registry = self.lock();
+        let held = registry.get_mut(id, now).map_err(missing)?;
+        held.adjust(adjustments)?;
+        Ok(held.lease.consumed())
+    }
+
+    /// Ends a lease that keeps its tokens. Invalid adjustments do not end it.
+    pub(crate) fn end_committed(&self, id: LeaseId, adjustments: &Adjustments) -> Result<Lease, Problem> {
+        let now = self.clock.elapsed();
+        let mut registry = self.lock();
+        registry.get_mut(id, now).map_err(missing)?.adjust(adjustments)?;
+        let ended = registry.end(id, now, End::Committed).map_err(missing)?;
+        Ok(ended.lease)
+    }
+
+    /// Ends a lease that gives its tokens back.
+    pub(crate) fn end_rolled_back(&self, id: LeaseId) -> Result<Lease, Problem> {
+        let ended = self.lock().end(id, self.clock.elapsed(), End::RolledBack);
+        Ok(ended.map_err(missing)?.lease)
+    }
+
+    /// Commits the leases that have expired. Returns how many.
+    pub(crate) async fn expire(&self) -> usize {
+        let due = self.lock().end_expired(self.clock.elapsed());
+        self.commit_expired(due).await
+    }
+
+    /// Commits all leases. Returns how many.
+    pub(crate) async fn settle(&self) -> usize {
+        let all = self.lock().end_all();
+        self.commit_expired(all).await
+    }
+
+    /// How many leases are held.
+    pub(crate) fn held(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// How many leases were committed because nobody ended them.
+    pub(crate) fn expired(&self) -> u64 {
+        self.expired.load(Ordering::Relaxed)
+    }
+
+    async fn commit_expired(&self, leases: Vec<HeldLease>) -> usize {
+        let count = leases.len();
+        self.expired
+            .fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let mut commits = JoinSet::new();
+        for HeldLease { lease, .. } in leases {
+            let (entity, resource) = (lease.entity().clone(), lease.resource().clone());
+            tracing::debug!(%entity, %resource, "a lease expired and is committed as taken");
+            commits.spawn(async move {
+                // What cannot be written now goes on in the background; shutting down reports the rest.
+                if let Err(error) = lease.commit().await {
+                    tracing::warn!(%entity, %resource, %error, "an expired lease is not written yet");
+                }
+            });
+        }
+        commits.join_all().await;
+        count
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LeaseRegistry<HeldLease>> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldLease {
+    /// Applies all adjustments or, if one is invalid, none.
+    fn adjust(&mut self, adjustments: &Adjustments) -> Result<(), Problem> {
+        if let Some(limits) = &self.limits {
+            let unknown = adjustments.keys().find(|name| !limits.contains(name.as_str()));
+            if let Some(name) = unknown {
+                let known: Vec<_> = limits.iter().map(LimitName::as_str).collect();
+                let rule = format!("the lease has the limits {}", known.join(", "));
+                return Err(Problem::invalid("limit", name, &rule));
+            }
+        }
+        for (limit, tokens) in adjustments {
+            self.lease.adjust(limit, *tokens);
+        }
+        Ok(())
+    }
+}
+
+impl Reservation<'_> {
+    /// Puts the lease into the slot.
+    pub(crate) fn hold(mut self, id: LeaseId, lease: Lease, time: Duration) {
+        self.used = true;
+        let counted = matches!(lease.admission(), Admission::Counted | Admission::PartlyCounted);
+        let names = || {
+            lease
+                .statuses()
+                .iter()
+                .map(|status| status.limit.name().clone())
+                .collect()
+        };
+        let limits = counted.then(names);
+        let expires = self.leases.clock.elapsed() + time;
+        self.leases
+            .lock()
+            .insert(id, HeldLease { lease, limits }, expires);
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if !self.used {
+            self.leases.lock().cancel_reservation();
+        }
+    }
+}
+
+fn missing(missing: Missing) -> Problem {
+    match missing {
+        Missing::Unknown => Problem::new(
+            ProblemKind::LeaseNotFound,
+            "the id is wrong, or the lease ended long ago",
+        ),
+        Missing::Ended(end) => {
+            let (name, detail) = match end {
+                End::Committed => ("committed", "it was committed"),
+                End::RolledBack => ("rolled_back", "it was deleted and gave its tokens back"),
+                End::Expired => ("expired", "it expired and was committed as taken"),
+            };
+            Problem::new(ProblemKind::LeaseEnded, detail).with("ended", name)
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Rate limiting over HTTP and JSON, for programs in any language.
+//!
+//! A server holds one [`RateLimiter`](zae_limiter::RateLimiter) and the leases of its clients. Requests for one bucket
+//! that arrive together are combined into one write. The guide `docs/guide/server.md` shows the interface;
+//! `/openapi.json` describes it.
+//!
+//! - `api`: routes, requests and responses
+//! - `auth`: bearer tokens and scopes
+//! - `leases`: the pure lease registry, and the leases in it
+//! - `idempotency`: the pure memory of idempotency keys
+//! - `metrics`: counters, and the text format of Prometheus
+//! - `problem`: errors as problem details
+//! - `server`: connections, expiry, and the order in which things end
+
+mod api;
+mod app;
+mod auth;
+mod error;
+mod extract;
+mod idempotency;
+mod leases;
+mod metrics;
+mod problem;
+mod server;
+mod settings;
+
+pub use auth::{BearerTokens, InvalidTokens, Scope};
+pub use error::Error;
+pub use server::{Closed, Server, ServerBuilder, ServerHandle};
+pub use settings::Settings;

@@ -1,0 +1,151 @@
+//! Errors as problem details (RFC 9457).
+
+mod kind;
+
+use std::fmt;
+
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use zae_limiter::{Error, RateLimitExceeded, RateLimitHeaders};
+
+pub(crate) use kind::ProblemKind;
+
+/// How long clients are asked to wait if the server or the table cannot serve them now.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// A response that reports a problem.
+#[derive(Debug)]
+pub(crate) struct Problem(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
+    kind: ProblemKind,
+    detail: String,
+    /// Further members.
+    members: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        let retry = kind.status().as_u16() == 503;
+        Self(Box::new(Content {
+            kind,
+            detail: detail.into(),
+            members: Map::new(),
+            headers: retry
+                .then_some((header::RETRY_AFTER, RETRY_SECONDS))
+                .into_iter()
+                .collect(),
+        }))
+    }
+
+    /// A value of the request breaks a rule.
+    pub(crate) fn invalid(field: &str, value: impl fmt::Display, rule: &str) -> Self {
+        let detail = format!("{field} {value} is invalid: {rule}");
+        Self::new(ProblemKind::InvalidRequest, detail).with("field", field)
+    }
+
+    /// An error that only the operator can resolve: the caller is told no more.
+    pub(crate) fn internal(error: &dyn fmt::Display) -> Self {
+        tracing::error!(%error, "a request failed");
+        Self::new(ProblemKind::Internal, "the cause is in the log of the server")
+    }
+
+    /// Adds a member.
+    pub(crate) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.0.members.insert(member.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.push((name, value));
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kind(&self) -> ProblemKind {
+        self.0.kind
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Content {
+            kind,
+            detail,
+            members,
+            headers,
+        } = *self.0;
+        let mut body = Map::new();
+        body.insert("type".to_owned(), kind.uri().into());
+        body.insert("title".to_owned(), kind.title().into());
+        body.insert("status".to_owned(), kind.status().as_u16().into());
+        body.insert("detail".to_owned(), detail.into());
+        body.extend(members);
+        let content_type = HeaderValue::from_static("application/problem+json");
+        let mut response = (kind.status(), Value::Object(body).to_string()).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+        response.headers_mut().extend(headers);
+        response
+    }
+}
+
+impl From<&RateLimitExceeded> for Problem {
+    fn from(refusal: &RateLimitExceeded) -> Self {
+        let mut problem = Self::new(ProblemKind::QuotaExceeded, refusal.to_string())
+            .with("violated-policies", refusal.violated_policies());
+        if let Ok(Value::Object(members)) = serde_json::to_value(refusal) {
+            problem.0.members.extend(members);
+        }
+        problem.0.headers = header_fields(RateLimitHeaders::refused(refusal));
+        problem
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::RateLimitExceeded(refusal) => return Self::from(&**refusal),
+            Error::Name(invalid) => {
+                return Self::new(ProblemKind::InvalidRequest, invalid.to_string())
+                    .with("field", invalid.field());
+            }
+            Error::Invalid { field, .. } => {
+                return Self::new(ProblemKind::InvalidRequest, error.to_string()).with("field", *field);
+            }
+            Error::Limit(_) => ProblemKind::InvalidRequest,
+            Error::EntityExists { .. } => ProblemKind::EntityExists,
+            Error::EntityNotFound { .. } => ProblemKind::EntityNotFound,
+            Error::ParentNotFound { .. } | Error::ParentCycle { .. } | Error::TooDeep { .. } => {
+                ProblemKind::InvalidParent
+            }
+            Error::HasChildren { .. } => ProblemKind::HasChildren,
+            Error::NoLimits { .. } => ProblemKind::NoLimits,
+            Error::Overloaded { .. } => ProblemKind::Overloaded,
+            Error::ShutDown { .. } => ProblemKind::ShuttingDown,
+            unavailable if unavailable.is_unavailable() => {
+                tracing::warn!(%error, "the table is unavailable");
+                ProblemKind::Unavailable
+            }
+            other => return Self::internal(other),
+        };
+        let detail = match kind {
+            // The text names the table, which is none of the caller's business.
+            ProblemKind::Unavailable => "the table could not be used in time; try again later".to_owned(),
+            ProblemKind::ShuttingDown => "connect to another server".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::new(kind, detail)
+    }
+}
+
+/// The fields as header names and values. They have visible ASCII characters only.
+pub(crate) fn header_fields(headers: RateLimitHeaders) -> Vec<(HeaderName, HeaderValue)> {
+    let fields = headers.into_iter().filter_map(|(name, value)| {
+        let value = HeaderValue::try_from(value).ok()?;
+        Some((HeaderName::from_static(name), value))
+    });
+    fields.collect()
+}

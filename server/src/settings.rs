@@ -1,0 +1,59 @@
+//! What operators can set.
+
+use std::time::Duration;
+
+/// Limits on what one server accepts. Every setting has a default.
+///
+/// ```
+/// use zae_limiter_server::Settings;
+///
+/// let mut settings = Settings::default();
+/// settings.max_leases = 10_000;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// How long a lease is held if the request does not say: one minute.
+    pub lease_time: Duration,
+    /// The longest time for which a lease can be requested: one hour.
+    pub max_lease_time: Duration,
+    /// The longest time that a request can wait for tokens: one minute.
+    pub max_wait: Duration,
+    /// How many leases are held at the same time: 100,000.
+    pub max_leases: usize,
+    /// For how long the response to an `Idempotency-Key` is kept: ten minutes.
+    pub idempotency_ttl: Duration,
+    /// How many idempotency keys are kept: 100,000. The oldest is dropped first.
+    pub max_idempotency_keys: usize,
+    /// The largest request body in bytes: 256 KiB.
+    pub max_body_bytes: usize,
+    /// How long a client may take to send the head of a request: 10 seconds.
+    pub header_timeout: Duration,
+    /// How long a client may take to send the body of a request: 10 seconds.
+    pub body_timeout: Duration,
+    /// How many requests are served at the same time: 4,096. Further ones get 503.
+    pub max_requests: usize,
+    /// How many connections are open at the same time: 10,000. Further ones wait to be accepted.
+    pub max_connections: usize,
+    /// How long requests may take to finish after the server was told to stop: 10 seconds.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lease_time: Duration::from_secs(60),
+            max_lease_time: Duration::from_secs(3600),
+            max_wait: Duration::from_secs(60),
+            max_leases: 100_000,
+            idempotency_ttl: Duration::from_secs(600),
+            max_idempotency_keys: 100_000,
+            max_body_bytes: 256 * 1024,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            max_requests: 4_096,
+            max_connections: 10_000,
+            shutdown_grace: Duration::from_secs(10),
+        }
+    }
+}

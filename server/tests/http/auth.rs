@@ -1,0 +1,84 @@
+//! Bearer tokens and scopes.
+
+use hyper::Method;
+use serde_json::json;
+use zae_limiter::RateLimiter;
+use zae_limiter_server::{Error, Server, Settings};
+
+use crate::client::TestServer;
+
+const TOKENS: &str = "gateway acquire acquire-token-1234\nboard read read-token-12345678";
+const AVAILABLE: &str = "/v1/entities/user-1/resources/gpt-4/available";
+
+async fn server() -> TestServer {
+    TestServer::with(Settings::default(), Some(TOKENS.parse().unwrap())).await
+}
+
+#[tokio::test]
+async fn a_request_without_a_valid_token_is_unauthorized() {
+    let server = server().await;
+    for authorization in [
+        None,
+        Some("Bearer"),
+        Some("Bearer "),
+        Some("Bearer acquire-token-123"),
+        Some("Basic acquire-token-1234"),
+        Some("acquire-token-1234"),
+    ] {
+        let headers: Vec<_> = authorization
+            .map(|value| ("authorization", value))
+            .into_iter()
+            .collect();
+        let response = server.send(Method::GET, AVAILABLE, &headers, "").await;
+        assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+        response.problem(401, "unauthorized");
+    }
+}
+
+#[tokio::test]
+async fn a_token_opens_only_its_scopes() {
+    let server = server().await;
+    let (acquire, read) = (
+        [("authorization", "Bearer acquire-token-1234")],
+        [("authorization", "bearer read-token-12345678")],
+    );
+    let body = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 1 } });
+    server
+        .post_with("/v1/acquire", &acquire, body.clone())
+        .await
+        .expect(200);
+    server.send(Method::GET, AVAILABLE, &read, "").await.expect(200);
+    let refused = server.send(Method::GET, AVAILABLE, &acquire, "").await;
+    assert_eq!(
+        refused.header("www-authenticate"),
+        Some(r#"Bearer error="insufficient_scope", scope="read""#)
+    );
+    refused.problem(403, "forbidden");
+    server
+        .post_with("/v1/acquire", &read, body)
+        .await
+        .problem(403, "forbidden");
+    server
+        .send(Method::DELETE, "/v1/leases/x", &read, "")
+        .await
+        .problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn health_and_the_document_need_no_token() {
+    let server = server().await;
+    for path in ["/healthz", "/readyz", "/openapi.json"] {
+        server.get(path).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn without_tokens_only_loopback_addresses_are_listened_on() {
+    let limiter = RateLimiter::embedded().await.unwrap();
+    let open = Server::builder(limiter.clone())
+        .bind("0.0.0.0:0".parse().unwrap())
+        .await;
+    assert!(matches!(open, Err(Error::TokensRequired { .. })), "{open:?}");
+    let builder = Server::builder(limiter).tokens(TOKENS.parse().unwrap());
+    assert!(builder.bind("0.0.0.0:0".parse().unwrap()).await.is_ok());
+}

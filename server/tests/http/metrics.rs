@@ -1,0 +1,73 @@
+//! `/metrics`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use zae_limiter::{CapacityMeter, RateLimiter};
+use zae_limiter_server::Server;
+
+use crate::client::TestServer;
+
+fn request(tokens: u64) -> Value {
+    json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "tpm": tokens } })
+}
+
+#[tokio::test]
+async fn acquires_and_refusals_are_counted_by_resource_and_limit() {
+    let server = TestServer::start().await;
+    server.post("/v1/acquire", request(9_000)).await.expect(200);
+    server.post("/v1/acquire", request(9_000)).await.expect(429);
+    server.post("/v1/acquire", request(9_001)).await.expect(429);
+    server.post("/v1/acquire", json!({})).await.expect(400);
+    let response = server.get("/metrics").await.expect(200);
+    assert!(
+        response
+            .header("content-type")
+            .unwrap()
+            .starts_with("text/plain; version=0.0.4")
+    );
+    let text = String::from_utf8(response.body.to_vec()).unwrap();
+    for line in [
+        r#"zae_limiter_acquires_total{resource="gpt-4",outcome="granted"} 1"#,
+        r#"zae_limiter_acquires_total{resource="gpt-4",outcome="refused"} 2"#,
+        r#"zae_limiter_refusals_total{resource="gpt-4",limit="tpm"} 2"#,
+        "zae_limiter_acquire_duration_seconds_count 3",
+        r#"zae_limiter_http_responses_total{status="400"} 1"#,
+        r#"zae_limiter_http_responses_total{status="429"} 2"#,
+        "zae_limiter_leases 1",
+        "zae_limiter_leases_expired_total 0",
+        "zae_limiter_http_requests 1",
+    ] {
+        assert!(
+            text.lines().any(|present| present == line),
+            "{line} is not in\n{text}"
+        );
+    }
+}
+
+/// The names in the guide's table of metrics.
+fn documented() -> BTreeSet<String> {
+    let guide = include_str!("../../../docs/guide/server.md");
+    let rows = guide
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `zae_limiter_"));
+    rows.map(|row| format!("zae_limiter_{}", row.split(['`', '{']).next().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_guide_lists_every_metric_and_no_other() {
+    let meter = CapacityMeter::new();
+    let limiter = RateLimiter::embedded().meter(meter.clone()).await.unwrap();
+    let server = Server::builder(limiter).meter(meter);
+    let server = server.bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let server = TestServer::running(server, crate::client::noon());
+    let text = server.get("/metrics").await.expect(200);
+    let text = String::from_utf8(text.body.to_vec()).unwrap();
+    let shown: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| line.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(shown, documented());
+}
