@@ -14,8 +14,8 @@ use super::traffic::RESOURCE;
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
 const PARAMETERS_FRESH: i64 = 3_000;
-/// How long a bucket may be created by a configuration that has changed: caches keep it for ten seconds.
-const CREATION_FRESH: i64 = 13_000;
+/// A bucket may be created by an older one: configuration that cannot be read again stays in use.
+const CREATION_FRESH: i64 = i64::MAX;
 
 /// The entity whose calls may come with limits, and the one that has limits of its own.
 pub(super) const WITH_GIVEN_LIMITS: &str = "a";
