@@ -26,7 +26,7 @@ fn item(terms: &BucketConfig, tokens: [i128; 2]) -> Attributes {
     item.insert(Attr::Etag, Scalar::Text(terms.etag("BBBBBB").as_str().into()));
     item.insert(Attr::Cascade, Scalar::Flag(false));
     item.insert(Attr::Slot(SlotIndex::FIRST), Scalar::Number(7));
-    item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(NOW / 1000) + 400));
+    item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(NOW / 1000) + 600));
     for (limit, tokens) in terms.limits().iter().zip(tokens) {
         let params = Params::from(limit);
         let fields = [
