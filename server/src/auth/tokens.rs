@@ -57,7 +57,7 @@ pub struct InvalidTokens {
 /// use zae_limiter_server::BearerTokens;
 ///
 /// let tokens: BearerTokens = "
-///     # name    scopes        token
+///     ## name   scopes        token
 ///     gateway   acquire,read  6f1e4a1c9d0b4e2fa3b5
 ///     ops       admin,read    0c7d9be2f84a4d5e9a11
 /// ".parse()?;
