@@ -259,8 +259,13 @@ async fn whoever_deploys_may_write_the_records_of_a_deployment() {
         account: "123456789012".into(),
     };
     let policy = deployer_policy(&StackName::parse(TABLE).unwrap(), &place);
-    // What the reconciler does to the table itself: it looks at it, and protects it while it is imported.
-    let of_the_table = ["dynamodb:DescribeTable", "dynamodb:UpdateTable"];
+    // What the reconciler does to the table itself: it looks at it and at who manages it, and protects it while it is
+    // imported.
+    let of_the_table = [
+        "dynamodb:DescribeTable",
+        "dynamodb:ListTagsOfResource",
+        "dynamodb:UpdateTable",
+    ];
     let others: Vec<String> = policy
         .allowed_actions()
         .iter()
