@@ -1,4 +1,4 @@
-//! Every crate that is published can be packaged: what `cargo package` and crates.io refuse is noticed here.
+//! Every crate that is published can be packaged: what `cargo package` and a registry refuse is noticed here.
 //!
 //! `scripts/release-check` packages them for real.
 #![allow(clippy::unwrap_used)]
@@ -47,7 +47,7 @@ fn only_crates_for_our_tests_stay_here() {
 }
 
 #[test]
-fn published_crates_have_what_crates_io_shows() {
+fn published_crates_have_what_a_registry_shows() {
     for package in packages().iter().filter(|package| is_published(package)) {
         let name = text(package, "name");
         for field in ["description", "license", "rust_version"] {
