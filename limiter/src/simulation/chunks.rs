@@ -104,15 +104,15 @@ impl Admissions {
     }
 }
 
-struct Tally {
+struct Results {
     outcome: Outcome,
     admissions: Admissions,
 }
 
-type SharedTally = Arc<Mutex<Tally>>;
+type SharedResults = Arc<Mutex<Results>>;
 
-fn empty_tally(per_second: u64) -> SharedTally {
-    Arc::new(Mutex::new(Tally {
+fn empty_results(per_second: u64) -> SharedResults {
+    Arc::new(Mutex::new(Results {
         outcome: Outcome::default(),
         admissions: Admissions {
             taken: 0,
@@ -123,24 +123,28 @@ fn empty_tally(per_second: u64) -> SharedTally {
     }))
 }
 
-fn tally(tally: &SharedTally) -> std::sync::MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
+fn results(results: &SharedResults) -> std::sync::MutexGuard<'_, Results> {
+    results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Process {
     port: Arc<Port>,
     buckets: Arc<Buckets>,
-    tally: SharedTally,
+    results: SharedResults,
 }
 
 impl Process {
-    fn new(world: &Shared, clock: SimClock, settings: Settings, seed: u64, tally: SharedTally) -> Self {
+    fn new(world: &Shared, clock: SimClock, settings: Settings, seed: u64, results: SharedResults) -> Self {
         let port = Arc::new(Port {
             world: world.clone(),
             alive: AtomicBool::new(true),
         });
         let buckets = connect(&port, clock, settings, seed);
-        Self { port, buckets, tally }
+        Self {
+            port,
+            buckets,
+            results,
+        }
     }
 
     /// Calls at the same rate for so many milliseconds, each on its own.
@@ -152,7 +156,7 @@ impl Process {
             due += calls_per_second;
             while due >= 1000 {
                 due -= 1000;
-                calls.spawn(call(self.buckets.clone(), self.tally.clone()));
+                calls.spawn(call(self.buckets.clone(), self.results.clone()));
             }
             while calls.try_join_next().is_some() {}
         }
@@ -160,19 +164,19 @@ impl Process {
     }
 }
 
-async fn call(buckets: Arc<Buckets>, shared: SharedTally) {
+async fn call(buckets: Arc<Buckets>, shared: SharedResults) {
     let started = Instant::now();
-    tally(&shared).outcome.asked += 1;
+    results(&shared).outcome.asked += 1;
     let acquire = Acquire::new(buckets, ENTITY.to_owned(), RESOURCE.to_owned());
     let result = match acquire.consume("rpm", 1).await {
         Ok(lease) => {
-            tally(&shared).admissions.admit();
+            results(&shared).admissions.admit();
             lease.commit().await
         }
         Err(error) => Err(error),
     };
-    let mut tally = tally(&shared);
-    let outcome = &mut tally.outcome;
+    let mut results = results(&shared);
+    let outcome = &mut results.outcome;
     outcome.slowest = outcome.slowest.max(started.elapsed());
     match result {
         Ok(()) => outcome.admitted += 1,
@@ -226,7 +230,7 @@ async fn run(flood: Flood) -> Outcome {
     };
     let (burst, per_second) = flood.limit;
     let world = throttled_world(clock, limits(burst, per_second));
-    let shared = empty_tally(per_second);
+    let shared = empty_results(per_second);
     let process = |seed| {
         let settings = settings(flood.chunks, flood.mutation);
         Arc::new(Process::new(&world, clock, settings, seed, shared.clone()))
@@ -256,19 +260,19 @@ async fn run(flood: Flood) -> Outcome {
                 "{} unwritten, {} in hand",
                 report.unwritten_total, stats.chunk_tokens
             );
-            tally(&shared).outcome.violations.push(what);
+            results(&shared).outcome.violations.push(what);
         }
     }
     sum_up(&world, &shared, flood.limit, bound, stranded)
 }
 
 /// What is booked in the table, next to what the processes saw.
-fn sum_up(world: &Shared, shared: &SharedTally, limit: (u64, u64), bound: u64, stranded: u64) -> Outcome {
+fn sum_up(world: &Shared, shared: &SharedResults, limit: (u64, u64), bound: u64, stranded: u64) -> Outcome {
     let mut world = lock(world);
     world.oracle.finish();
-    let mut tally = tally(shared);
-    let worst = tally.admissions.worst;
-    let mut outcome = std::mem::take(&mut tally.outcome);
+    let mut results = results(shared);
+    let worst = results.admissions.worst;
+    let mut outcome = std::mem::take(&mut results.outcome);
     let (burst, per_second) = limit;
     let allowed = burst * 1000 + per_second * LATEST_ANSWER_MILLIS;
     outcome.excess = worst.saturating_sub(allowed).div_ceil(1000);
@@ -394,8 +398,8 @@ fn burst_after_a_change(mutation: Option<Mutation>) -> i128 {
             skew: 0,
         };
         let world = throttled_world(clock, limits(10_000, 10_000));
-        let tally = empty_tally(10_000);
-        let process = Process::new(&world, clock, settings(true, mutation), 1, tally);
+        let results = empty_results(10_000);
+        let process = Process::new(&world, clock, settings(true, mutation), 1, results);
         process.run(1_000, 2_000).await;
         assert!(
             process.buckets.stats().chunk_tokens > 50,
@@ -435,7 +439,7 @@ fn tokens_in_hand_are_spent_while_the_table_is_away() {
             skew: 0,
         };
         let world = throttled_world(clock, limits(10_000, 10_000));
-        let process = Process::new(&world, clock, settings(true, None), 1, empty_tally(10_000));
+        let process = Process::new(&world, clock, settings(true, None), 1, empty_results(10_000));
         process.run(1_000, 2_000).await;
         let in_hand = process.buckets.stats().chunk_tokens;
         assert!(in_hand > 50, "{in_hand}");
