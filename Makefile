@@ -15,6 +15,12 @@ export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
 export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 
+# Demo and tests compile in one profile and with one feature set, that of the whole workspace with its tests, so that each
+# dependency is compiled once. Tests are linted by the compiler that builds them: clippy-driver is rustc with more lints.
+LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
+started := $(shell date +%s)
+took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
+
 ##@ Every day
 
 .PHONY: help
@@ -28,22 +34,31 @@ setup: machine venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda ## Insta
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
-demo: machine venv-ministack functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive
-	@cargo run --quiet --locked -p zae-limiter-tests --example demo
+demo: machine venv-ministack dev-functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive
+	@$${CARGO_TARGET_DIR:-target}/debug/examples/demo
+	$(took)
 
 .PHONY: test
-test: lint venv-ministack venv-peer functions ## Everything that must hold: lint, then all tests and doctests
-	cargo test --workspace --locked
-	cargo clippy --workspace --all-targets --locked --features zae-limiter-cli/bundled-functions -- -D warnings
+test: lint-files venv-ministack venv-peer dev-functions ## Everything that must hold: lint, then all tests and doctests
+	@echo "== compiling all targets with clippy's lints, warnings denied"
+	$(LINTING) cargo test --workspace --locked --all-targets --no-run
+	@echo "== running all tests"
+	$(LINTING) cargo test --workspace --locked
 	@# All targets, though only one has such tests: choosing it would build its dependencies with other features, all anew.
-	cargo test --workspace --locked --tests --features zae-limiter-cli/bundled-functions --quiet -- bundled::
+	ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --tests \
+	    --features zae-limiter-cli/bundled-functions --quiet -- bundled::
+	$(took)
 
 .PHONY: lint
-lint: machine venv-cfn-lint ## Formatting, clippy with warnings denied, scripts, workflows, rendered templates
+lint: lint-files ## Formatting, clippy with warnings denied, scripts, workflows, rendered templates
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Everything that no compiler reads. `make test` has clippy's lints from its own compile.
+.PHONY: lint-files
+lint-files: machine venv-cfn-lint
 	cargo fmt --all --check
 	@scripts/lint-workflows
 	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(if $(wildcard template/rendered),scripts/lint-templates)
 
 .PHONY: fmt
@@ -95,6 +110,13 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 	@scripts/require functions "a Lambda function" functions/aggregator/src/main.rs functions/archiver/src/main.rs
 	@scripts/venv cargo-lambda
 	scripts/build-functions $(ARCH)
+
+# The functions as demo and tests deploy them on the local cloud: from the dev build, since optimizing them takes minutes.
+.PHONY: dev-functions
+dev-functions: machine
+	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
+	cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver
+	@scripts/pack-dev-functions
 
 .PHONY: local-up
 local-up: machine venv-ministack ## Start the local cloud, no Docker needed (PORT=4566)

@@ -28,4 +28,4 @@ mod tools;
 pub use ministack::MiniStack;
 pub use peer::{peer_output, peer_python};
 pub use server::dynamodb_endpoint;
-pub use tools::workspace;
+pub use tools::{dev_functions, workspace};

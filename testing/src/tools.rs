@@ -15,3 +15,14 @@ pub(crate) fn installed(variable: &str, default: &str) -> PathBuf {
     assert!(path.exists(), "{} does not exist: run make setup", path.display());
     path
 }
+
+/// The directory with the functions' archives of the dev build, which `make demo` and `make test` pack.
+pub fn dev_functions() -> PathBuf {
+    let path = workspace().join("target/dev-functions");
+    assert!(
+        path.is_dir(),
+        "{} does not exist: run make dev-functions",
+        path.display()
+    );
+    path
+}

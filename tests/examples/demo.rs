@@ -11,7 +11,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Code, Event, Stack, StackName, StackOptions};
 use zae_limiter::usage::{UsageQuery, WindowKind};
 use zae_limiter::{Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup};
-use zae_limiter_testing::{MiniStack, workspace};
+use zae_limiter_testing::{MiniStack, dev_functions};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
     println!("listening on {}", cloud.endpoint());
     let aws = cloud.aws();
     let options = StackOptions::builder().snapshot_windows("hourly,daily").build()?;
-    let code = Code::Directory(workspace().join("target/functions"));
+    let code = Code::Directory(dev_functions());
 
     say("the plan");
     let stack = Stack::new(StackName::parse(NAME)?, options.clone(), &aws).code(code.clone());

@@ -9,23 +9,17 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Change, Code, StackOptions};
 use zae_limiter::usage::{UsageQuery, WindowKind};
 use zae_limiter::{Limit, NewEntity, PageRequest, RateLimiter, StackSetup};
-use zae_limiter_testing::{MiniStack, workspace};
+use zae_limiter_testing::{MiniStack, dev_functions};
 
 /// How long the stream and the functions may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 async fn limiter(name: &str) -> RateLimiter {
-    let archives = workspace().join("target/functions");
-    assert!(
-        archives.is_dir(),
-        "{} is not there: run make functions",
-        archives.display()
-    );
     let options = StackOptions::builder()
         .snapshot_windows("hourly,daily,monthly")
         .build()
         .unwrap();
-    let setup = StackSetup::new(options).code(Code::Directory(archives));
+    let setup = StackSetup::new(options).code(Code::Directory(dev_functions()));
     RateLimiter::builder(name)
         .sdk_config(MiniStack::shared().aws())
         .stack(setup)

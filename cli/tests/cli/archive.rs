@@ -228,8 +228,8 @@ async fn archiving_twice_gives_the_same_objects(cloud: &Cloud, clients: &Clients
 }
 
 async fn the_archiver_writes_the_same_bytes(cloud: &Cloud, clients: &Clients) {
-    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/functions");
-    assert!(functions.is_dir(), "run make functions");
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/dev-functions");
+    assert!(functions.is_dir(), "run make dev-functions");
     let functions = functions.to_str().unwrap();
     on(
         cloud,

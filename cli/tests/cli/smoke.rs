@@ -10,10 +10,10 @@ fn the_smoke_test_for_an_account_runs_to_its_end_on_a_local_cloud() {
     let cloud = Cloud::new();
     cloud.up().expect_exit(0);
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let archives = project.join("target/functions");
+    let archives = project.join("target/dev-functions");
     assert!(
         archives.is_dir(),
-        "{} is not there: run make functions",
+        "{} is not there: run make dev-functions",
         archives.display()
     );
     let output = Command::new(project.join("scripts/aws-smoke"))
