@@ -26,6 +26,8 @@ pub struct Clients {
     pub s3: aws_sdk_s3::Client,
     /// Whether the table exists, and purges.
     pub dynamodb: aws_sdk_dynamodb::Client,
+    /// The lag of the functions.
+    pub cloudwatch: aws_sdk_cloudwatch::Client,
     /// Checks before a change.
     pub iam: aws_sdk_iam::Client,
     /// Checks before a change.
@@ -34,6 +36,8 @@ pub struct Clients {
     pub logs: aws_sdk_cloudwatchlogs::Client,
     /// Checks before a change.
     pub sns: aws_sdk_sns::Client,
+    /// The functions' dead-letter queues.
+    pub sqs: aws_sdk_sqs::Client,
     /// The account, before a stack exists.
     pub sts: aws_sdk_sts::Client,
 }
@@ -69,10 +73,12 @@ impl Clients {
             cloudformation: client!(aws_sdk_cloudformation),
             s3: aws_sdk_s3::Client::from_conf(s3),
             dynamodb: client!(aws_sdk_dynamodb),
+            cloudwatch: client!(aws_sdk_cloudwatch),
             iam: client!(aws_sdk_iam),
             lambda: client!(aws_sdk_lambda),
             logs: client!(aws_sdk_cloudwatchlogs),
             sns: client!(aws_sdk_sns),
+            sqs: client!(aws_sdk_sqs),
             sts: client!(aws_sdk_sts),
         }
     }

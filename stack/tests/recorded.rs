@@ -14,6 +14,8 @@ mod drift;
 mod errors;
 #[path = "recorded/failed_states.rs"]
 mod failed_states;
+#[path = "recorded/functions.rs"]
+mod functions;
 #[path = "recorded/imports.rs"]
 mod imports;
 #[path = "recorded/kept.rs"]

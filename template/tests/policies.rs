@@ -6,7 +6,7 @@ mod variants;
 
 use serde_json::{Value, json};
 use zae_limiter_template::deployer::{
-    Place, deployer_policy, ensure_policy, provisioning_policy, purge_policy,
+    Place, client_policy, deployer_policy, ensure_policy, provisioning_policy, purge_policy,
 };
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
@@ -99,10 +99,25 @@ fn administrators_and_readers_have_the_actions_of_their_work() {
     ];
     assert_eq!(actions(&full), dynamodb(&everything));
     let read = policy_document(PolicyKind::Read, &StackOptions::default());
-    assert_eq!(
-        actions(&read),
-        dynamodb(&["BatchGetItem", "DescribeTable", "GetItem", "Query", "Scan"])
-    );
+    let mut reading = vec![
+        "cloudformation:DescribeStacks".to_owned(),
+        "cloudformation:GetTemplate".to_owned(),
+        "cloudwatch:GetMetricStatistics".to_owned(),
+    ];
+    reading.extend(dynamodb(&[
+        "BatchGetItem",
+        "DescribeTable",
+        "GetItem",
+        "Query",
+        "Scan",
+    ]));
+    let status = [
+        "lambda:ListEventSourceMappings",
+        "sqs:GetQueueAttributes",
+        "sqs:GetQueueUrl",
+    ];
+    reading.extend(status.map(str::to_owned));
+    assert_eq!(actions(&read), reading);
     for document in [full, read] {
         let index = &json!(document)["Statement"][1];
         assert_eq!(index["Action"], json!(["dynamodb:Query"]));
@@ -111,6 +126,31 @@ fn administrators_and_readers_have_the_actions_of_their_work() {
             json!([{ "Fn::Sub": "${RateLimitsTable.Arn}/index/*" }])
         );
     }
+}
+
+#[test]
+fn readers_see_the_status_of_their_own_stack_and_its_dead_letter_queues() {
+    let place = Place {
+        partition: "aws".into(),
+        region: "eu-west-1".into(),
+        account: "123456789012".into(),
+    };
+    let name = StackName::parse("limiter").unwrap();
+    let read = client_policy(PolicyKind::Read, &name, &place, &StackOptions::default());
+    let resource = |sid: &str| {
+        let statements = read["Statement"].as_array().unwrap();
+        let statement = statements.iter().find(|statement| statement["Sid"] == sid);
+        statement.unwrap()["Resource"].clone()
+    };
+    assert_eq!(
+        resource("Stack"),
+        json!(["arn:aws:cloudformation:eu-west-1:123456789012:stack/limiter/*"])
+    );
+    assert_eq!(
+        resource("DeadLetters"),
+        json!(["arn:aws:sqs:eu-west-1:123456789012:limiter-*-dlq"])
+    );
+    assert_eq!(resource("Functions"), json!(["*"]));
 }
 
 #[test]

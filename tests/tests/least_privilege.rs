@@ -227,8 +227,17 @@ async fn reading_is_permitted_what_it_does_and_nothing_else() {
     let recorder = Recorder::to(store.clone());
     reads(&limiter(&recorder).await).await;
     let policy = policy_document(PolicyKind::Read, &StackOptions::default());
-    // The command's `status` tells the size of the table.
-    just_enough(&policy, &recorder.needed(), &["dynamodb:DescribeTable"]);
+    // The command's `status` reads the size of the table, the stack and its functions.
+    let status = [
+        "cloudformation:DescribeStacks",
+        "cloudformation:GetTemplate",
+        "cloudwatch:GetMetricStatistics",
+        "dynamodb:DescribeTable",
+        "lambda:ListEventSourceMappings",
+        "sqs:GetQueueAttributes",
+        "sqs:GetQueueUrl",
+    ];
+    just_enough(&policy, &recorder.needed(), &status);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ pub(crate) mod artifacts;
 pub(crate) mod change_set;
 pub(crate) mod drift;
 pub(crate) mod failure;
+pub(crate) mod functions;
 mod iam;
 pub(crate) mod mappings;
 pub(crate) mod purge;

@@ -34,10 +34,12 @@ pub(crate) struct Tape {
     pub(crate) cloudformation: Vec<Rule>,
     pub(crate) s3: Vec<Rule>,
     pub(crate) dynamodb: Vec<Rule>,
+    pub(crate) cloudwatch: Vec<Rule>,
     pub(crate) iam: Vec<Rule>,
     pub(crate) lambda: Vec<Rule>,
     pub(crate) logs: Vec<Rule>,
     pub(crate) sns: Vec<Rule>,
+    pub(crate) sqs: Vec<Rule>,
     pub(crate) sts: Vec<Rule>,
 }
 
@@ -94,10 +96,12 @@ impl Tape {
             cloudformation: client!(aws_sdk_cloudformation, self.cloudformation),
             s3: client!(aws_sdk_s3, self.s3),
             dynamodb: client!(aws_sdk_dynamodb, self.dynamodb),
+            cloudwatch: client!(aws_sdk_cloudwatch, self.cloudwatch),
             iam: client!(aws_sdk_iam, self.iam),
             lambda: client!(aws_sdk_lambda, self.lambda),
             logs: client!(aws_sdk_cloudwatchlogs, self.logs),
             sns: client!(aws_sdk_sns, self.sns),
+            sqs: client!(aws_sdk_sqs, self.sqs),
             sts: client!(aws_sdk_sts, self.sts),
         }
     }

@@ -38,10 +38,12 @@ impl Calls {
             cloudformation: counted!(aws_sdk_cloudformation, clients.cloudformation),
             s3: counted!(aws_sdk_s3, clients.s3),
             dynamodb: counted!(aws_sdk_dynamodb, clients.dynamodb),
+            cloudwatch: counted!(aws_sdk_cloudwatch, clients.cloudwatch),
             iam: counted!(aws_sdk_iam, clients.iam),
             lambda: counted!(aws_sdk_lambda, clients.lambda),
             logs: counted!(aws_sdk_cloudwatchlogs, clients.logs),
             sns: counted!(aws_sdk_sns, clients.sns),
+            sqs: counted!(aws_sdk_sqs, clients.sqs),
             sts: counted!(aws_sdk_sts, clients.sts),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use zae_limiter_template::deployer::{Place, deployer_policy, purge_policy};
 use zae_limiter_template::model::iam::PolicyDocument;
+use zae_limiter_template::{PolicyKind, StackOptions, policy_document};
 
 /// The permissions of somebody who deploys and purges.
 pub(crate) static PERMITTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
@@ -19,16 +20,25 @@ pub(crate) static PERMITTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     actions.map(|action| action.as_str().to_owned()).collect()
 });
 
+/// The permissions of the managed policy for readers.
+pub(crate) fn readable() -> BTreeSet<String> {
+    let read = policy_document(PolicyKind::Read, &StackOptions::default());
+    let actions = read.allowed_actions();
+    actions.iter().map(|action| action.as_str().to_owned()).collect()
+}
+
 /// The permission that an operation needs, where IAM has one for it.
 pub(crate) fn permission(service: &str, operation: &str) -> Option<String> {
     let prefix = match service {
         "CloudFormation" => "cloudformation",
+        "CloudWatch" => "cloudwatch",
         "CloudWatch Logs" => "logs",
         "DynamoDB" => "dynamodb",
         "IAM" => "iam",
         "Lambda" => "lambda",
         "S3" => "s3",
         "SNS" => "sns",
+        "SQS" => "sqs",
         "STS" => return None,
         other => panic!("a service that nobody thought of: {other}"),
     };

@@ -171,6 +171,31 @@ data "aws_iam_policy_document" "read_only_policy" {
     resources = ["${aws_dynamodb_table.rate_limits_table.arn}/index/*"]
   }
 
+  statement {
+    sid     = "Stack"
+    effect  = "Allow"
+    actions = ["cloudformation:DescribeStacks", "cloudformation:GetTemplate"]
+    resources = [
+      "arn:${data.aws_partition.current.partition}:cloudformation:${data.aws_region.current.id}:${data.aws_caller_identity.current.account_id}:stack/${aws_dynamodb_table.rate_limits_table.name}/*",
+    ]
+  }
+
+  statement {
+    sid     = "DeadLetters"
+    effect  = "Allow"
+    actions = ["sqs:GetQueueAttributes", "sqs:GetQueueUrl"]
+    resources = [
+      "arn:${data.aws_partition.current.partition}:sqs:${data.aws_region.current.id}:${data.aws_caller_identity.current.account_id}:${aws_dynamodb_table.rate_limits_table.name}-*-dlq",
+    ]
+  }
+
+  statement {
+    sid       = "Functions"
+    effect    = "Allow"
+    actions   = ["cloudwatch:GetMetricStatistics", "lambda:ListEventSourceMappings"]
+    resources = ["*"]
+  }
+
   dynamic "statement" {
     for_each = var.kms_key_arn != null ? [true] : []
 

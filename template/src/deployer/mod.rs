@@ -91,6 +91,12 @@ pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
         Statement::allow("Discover", discover_actions(), vec!["*".into()]),
     ];
     statements.extend(preflight(name, place));
+    // `status` counts the dead letters.
+    statements.push(Statement::allow(
+        "DeadLetters",
+        actions("sqs", &["GetQueueAttributes", "GetQueueUrl"]),
+        vec![place.arn("sqs", &format!("{name}-*-dlq"))],
+    ));
     statements.push(records(name, place));
     statements.extend(artifacts(place));
     PolicyDocument::new(statements)
@@ -135,6 +141,7 @@ fn discover_actions() -> Vec<Action> {
         "ListStacks",
     ];
     let mut all = actions("cloudformation", &looks);
+    all.extend(actions("cloudwatch", &["GetMetricStatistics"]));
     all.extend(actions("lambda", &["ListEventSourceMappings"]));
     all
 }

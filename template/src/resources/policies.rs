@@ -7,10 +7,10 @@ use super::ids::PolicyKind;
 use crate::Error;
 use crate::check::Rule;
 use crate::model::dynamodb::Table;
-use crate::model::iam::{Condition, ManagedPolicy, PolicyDocument, Statement, actions};
+use crate::model::iam::{Action, Condition, ManagedPolicy, PolicyDocument, Statement, actions};
 use crate::model::logs::LogGroup;
 use crate::model::sqs::Queue;
-use crate::model::{Handle, LogicalId, Model, Pseudo, Text};
+use crate::model::{Handle, LogicalId, Model, Pseudo, Text, arn};
 use crate::options::{AcquirePolicy, StackOptions};
 
 /// The attributes that acquiring writes. `*` stands for limit names and client ids.
@@ -31,6 +31,12 @@ pub(super) const BUCKET_ATTRIBUTES: [&str; 14] = [
     "b_*",
 ];
 
+/// What the status of functions needs and cannot be limited to them.
+const STATUS_OF_FUNCTIONS: [(&str, &str); 2] = [
+    ("cloudwatch", "GetMetricStatistics"),
+    ("lambda", "ListEventSourceMappings"),
+];
+
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// Adds the managed policies, if the stack has any, in the order of [`PolicyKind::ALL`].
@@ -46,7 +52,11 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<Mana
         };
         model.add(policy.id(), &managed)
     };
-    PolicyKind::ALL.into_iter().map(add).collect()
+    let policies = PolicyKind::ALL.into_iter().map(add).collect::<Result<_, _>>()?;
+    for (service, action) in STATUS_OF_FUNCTIONS {
+        explain_wildcard(model, &PolicyKind::Read.id(), &format!("{service}:{action}"));
+    }
+    Ok(policies)
 }
 
 const fn description(policy: PolicyKind) -> &'static str {
@@ -83,10 +93,12 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
         }
         PolicyKind::Read => {
             let operations = ["BatchGetItem", "DescribeTable", "GetItem", "Query", "Scan"];
-            vec![
+            let mut statements = vec![
                 Statement::allow("Table", actions("dynamodb", &operations), items),
                 query_index(),
-            ]
+            ];
+            statements.extend(status(table));
+            statements
         }
     };
     if let Some(key) = options.kms_key_arn() {
@@ -98,6 +110,32 @@ pub(super) fn document(policy: PolicyKind, table: &Handle<Table>, options: &Stac
         statements.push(use_key.when(Condition::default().equals("kms:ViaService", service)));
     }
     PolicyDocument::new(statements)
+}
+
+/// What `zae-limiter status` reads besides the table: the stack, and of its functions the mappings, the lag and the depth of
+/// the dead-letter queues.
+fn status(table: &Handle<Table>) -> [Statement; 3] {
+    let stack = Text::from("stack/").then(table.name()).then("/*");
+    let queues = table.name().then("-*-dlq");
+    [
+        Statement::allow(
+            "Stack",
+            actions("cloudformation", &["DescribeStacks", "GetTemplate"]),
+            vec![arn::of_region("cloudformation", stack)],
+        ),
+        Statement::allow(
+            "DeadLetters",
+            actions("sqs", &["GetQueueAttributes", "GetQueueUrl"]),
+            vec![arn::of_region("sqs", queues)],
+        ),
+        Statement::allow(
+            "Functions",
+            STATUS_OF_FUNCTIONS
+                .map(|(service, action)| Action::new(service, action))
+                .to_vec(),
+            vec!["*".into()],
+        ),
+    ]
 }
 
 /// `ForAllValues` without `Null`: every request for items has the key, and some local clouds do not know it.
@@ -175,16 +213,20 @@ pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bo
         &[]
     };
     for action in ["dynamodb:ListStreams"].iter().chain(traces) {
-        model.allow_only(
-            Rule::WildcardResource,
-            role.clone(),
-            *action,
-            "this action has no resource type",
-        );
+        explain_wildcard(model, role, action);
     }
 }
 
-fn use_of_key() -> Vec<crate::model::iam::Action> {
+fn explain_wildcard(model: &mut Model, id: &LogicalId, action: &str) {
+    model.allow_only(
+        Rule::WildcardResource,
+        id.clone(),
+        action,
+        "this action has no resource type",
+    );
+}
+
+fn use_of_key() -> Vec<Action> {
     actions("kms", &["Decrypt", "GenerateDataKey"])
 }
 

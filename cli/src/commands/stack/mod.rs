@@ -4,6 +4,7 @@ mod bundled;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod drift;
+mod functions;
 pub(crate) mod lambda_export;
 pub(crate) mod list;
 mod options;

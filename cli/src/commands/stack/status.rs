@@ -1,10 +1,11 @@
-//! `status`: a stack and its table at a glance.
+//! `status`: a stack, its table and its functions at a glance.
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::stack::{Health, StackOptions, Status};
+use zae_limiter::stack::{FunctionStatus, Health, StackOptions, Status};
 use zae_limiter::versions::Compatibility;
 
+use super::functions;
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
@@ -30,6 +31,7 @@ struct Glance {
     terraform: bool,
     stack: Option<Status>,
     table: Table,
+    functions: Vec<FunctionStatus>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,12 +65,22 @@ impl Table {
     }
 }
 
+impl Glance {
+    fn function_lines(&self, view: &View) -> Vec<String> {
+        let functions = self.functions.iter();
+        functions
+            .flat_map(|function| functions::lines(function, view))
+            .collect()
+    }
+}
+
 impl Text for Glance {
     fn text(&self, view: &View) -> String {
         let Some(stack) = &self.stack else {
             if self.terraform {
                 let mut lines = vec!["Stack:    none; Terraform manages the table".to_owned()];
                 lines.extend(self.table.lines(view));
+                lines.extend(self.function_lines(view));
                 return lines.join("\n");
             }
             return format!(
@@ -87,6 +99,7 @@ impl Text for Glance {
         lines.push(format!("Created:  {}", stack.created));
         lines.extend(stack.updated.iter().map(|updated| format!("Updated:  {updated}")));
         lines.extend(self.table.lines(view));
+        lines.extend(self.function_lines(view));
         lines.push(format!("Retained: {}", stack.retained.join(", ")));
         lines.extend(
             stack
@@ -123,6 +136,11 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
         },
     };
     let terraform = status.is_none() && stack.is_managed_by_terraform().await?;
+    let functions = if status.is_some() || terraform {
+        stack.function_statuses(status.as_ref()).await?
+    } else {
+        vec![]
+    };
     let works = |status: &Status| status.health != Health::Failed;
     let well = status.as_ref().map_or(terraform, works) && table.available;
     let glance = Glance {
@@ -131,6 +149,7 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
         terraform,
         stack: status,
         table,
+        functions,
     };
     Ok(CommandOutput::new(glance).with_exit(if well { Exit::Success } else { Exit::Error }))
 }
@@ -169,6 +188,7 @@ mod tests {
                 bytes: Some(400),
                 problem: None,
             },
+            functions: vec![],
         };
         let view = View {
             width: None,
