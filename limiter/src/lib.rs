@@ -63,6 +63,8 @@
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
 //! | audit events, usage, versions | [`Repository`], [`audit`], [`usage`], [`versions`] |
 //! | test without AWS | `RateLimiter::embedded` (feature `embedded`), [`ManualClock`] |
+//! | limit the requests of tower, axum or tonic | `tower` (feature `tower`) |
+//! | send refusals over HTTP | [`RateLimitHeaders`], `http` (feature `http`) |
 //! | code without async | `blocking` (feature `blocking`) |
 //! | deploy from the application | `RateLimiter::ensure_infrastructure`, `stack` (feature `stack`) |
 //! | tables and charts of usage | `report` (feature `report`) |
@@ -81,6 +83,8 @@ mod clock;
 mod config;
 mod error;
 mod headers;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "stack")]
 mod infrastructure;
 mod json;
@@ -90,6 +94,8 @@ mod page;
 mod simulation;
 mod status;
 mod store;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{ConfigChange, EntityChange, MAX_LIMITS, NewEntity, Repository};

@@ -290,6 +290,44 @@ impl Lease {
     /// An error says what could not be written yet; it is not lost: it goes on in the background, and what has to be
     /// given up in the end is reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
     pub async fn commit(mut self) -> Result<()> {
+        let answers = self.keep_all();
+        let written = self.wait_for(answers).await;
+        match self.unknown.first() {
+            Some(limit) => Err(Error::invalid(
+                "limit",
+                limit,
+                "it was adjusted, but the entity has no such limit",
+            )),
+            None => written,
+        }
+    }
+
+    /// Commits without waiting, for code that cannot await, such as a drop. What has to be given up in the end is
+    /// reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); an adjustment of a limit that does not exist
+    /// is logged.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?;
+    /// lease.adjust("rpm", 4);
+    /// lease.commit_in_background();
+    /// limiter.settled().await;
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("rpm"), Some(95));
+    /// # Ok(()) }
+    /// ```
+    pub fn commit_in_background(mut self) {
+        if let Some(limit) = self.unknown.first() {
+            tracing::warn!(entity = %self.entity, resource = %self.resource, limit, "an unknown limit was adjusted");
+        }
+        drop(self.keep_all());
+    }
+
+    /// Keeps the tokens and queues the adjustments.
+    fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
         let adjusted = self.adjustments();
         if let Some(own) = self.own.take() {
             // A lease that is counted in part has its adjustments written.
@@ -300,20 +338,8 @@ impl Lease {
             };
             own.keep(&changes);
         }
-        let answers: Vec<_> = self
-            .held
-            .drain(..)
-            .flat_map(|held| held.keep(&adjusted))
-            .collect();
-        let written = self.wait_for(answers).await;
-        match self.unknown.first() {
-            Some(limit) => Err(Error::invalid(
-                "limit",
-                limit,
-                "it was adjusted, but the entity has no such limit",
-            )),
-            None => written,
-        }
+        let held = self.held.drain(..);
+        held.flat_map(|held| held.keep(&adjusted)).collect()
     }
 
     /// Gives everything back.

@@ -19,6 +19,7 @@ mod exactly_once;
 mod expiry;
 mod faults;
 mod foreign_trees;
+mod layer;
 mod leases;
 mod limits_of_a_call;
 mod local;

@@ -1,0 +1,75 @@
+//! The end of a lease with the end of its response.
+
+use std::fmt;
+
+use http::HeaderMap;
+use http::response::Parts;
+
+use super::adjustments::Adjustments;
+use super::call::{Call, RefundRule};
+use super::response_cost::ResponseCost;
+use crate::Lease;
+
+/// A lease that is committed when this is dropped: there was a response, so the call has happened.
+pub(super) struct Settlement {
+    lease: Option<Lease>,
+    adjustments: Adjustments,
+    cost: Option<Box<dyn ResponseCost>>,
+    refund: Option<RefundRule>,
+}
+
+impl Settlement {
+    pub(super) fn new(lease: Lease, adjustments: Adjustments, call: Call) -> Self {
+        Self {
+            lease: Some(lease),
+            adjustments,
+            cost: call.cost,
+            refund: call.refund,
+        }
+    }
+
+    pub(super) fn head(&mut self, head: &Parts) {
+        if self.refund.take().is_some_and(|is_failure| is_failure(head)) {
+            // Dropped, it gives everything back.
+            self.lease = None;
+        }
+        if let Some(cost) = &mut self.cost {
+            cost.head(head);
+        }
+    }
+
+    pub(super) fn data(&mut self, chunk: &[u8]) {
+        if let Some(cost) = &mut self.cost {
+            cost.data(chunk);
+        }
+    }
+
+    pub(super) fn trailers(&mut self, trailers: &HeaderMap) {
+        if let Some(cost) = &mut self.cost {
+            cost.trailers(trailers);
+        }
+    }
+}
+
+impl fmt::Debug for Settlement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settlement")
+            .field("lease", &self.lease)
+            .field("adjustments", &self.adjustments)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        let Some(mut lease) = self.lease.take() else {
+            return;
+        };
+        let by_response = self.cost.as_mut().map(|cost| cost.adjustments());
+        let by_handler = self.adjustments.take();
+        for (limit, tokens) in by_response.into_iter().flatten().chain(by_handler) {
+            lease.adjust(limit, tokens);
+        }
+        lease.commit_in_background();
+    }
+}
