@@ -213,3 +213,6 @@ pub fn is_none(placeholders: &mut Placeholders, attribute: &str) -> String {
     let null = placeholders.value(AttributeValue::S("NULL".to_owned()));
     format!("(attribute_not_exists({name}) OR attribute_type({name}, {null}))")
 }
+
+#[cfg(test)]
+mod tests;

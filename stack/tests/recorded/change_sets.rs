@@ -391,6 +391,57 @@ async fn a_plan_whose_change_set_is_gone_is_obsolete() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plan_that_was_allowed_to_lose_the_table_is_guarded_where_that_is_not_allowed() {
+    let loses = |id: &str| change(id, ChangeAction::Modify, Some(Replacement::True), None);
+    let rules = || change_set(vec![loses("RateLimitsTable")]);
+    let (planner, _) = stack(&changed(), &tape(&["CREATE_COMPLETE"], rules()));
+    let plan = planner.allow_loss(["RateLimitsTable"]).plan().await.unwrap();
+    assert!(!plan.is_refused(), "{plan}");
+
+    // Nothing was allowed, or something else.
+    for allowed in [&[][..], &["AuditArchiveBucket"]] {
+        let (applier, calls) = stack(&changed(), &tape(UPDATED, rules()));
+        let applier = applier.allow_loss(allowed.iter().copied());
+        let error = applier.apply(&plan).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::Guarded { refusals } if refusals[0].what == "RateLimitsTable"),
+            "{error}"
+        );
+        assert_eq!(
+            (count(&calls, "ExecuteChangeSet"), count(&calls, "UpdateStack")),
+            (0, 0),
+            "{allowed:?}"
+        );
+    }
+
+    let (applier, calls) = stack(&changed(), &tape(UPDATED, rules()));
+    let outcome = applier
+        .allow_loss(["RateLimitsTable"])
+        .apply(&plan)
+        .await
+        .unwrap();
+    assert_eq!(outcome.change, Change::Updated);
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_change_set_that_turns_out_to_lose_the_table_is_guarded() {
+    // CloudFormation says more when the change set is read again than it said for the plan.
+    let (planner, _) = stack(&changed(), &tape(&["CREATE_COMPLETE"], change_set(vec![])));
+    let plan = planner.plan().await.unwrap();
+    let loses = change(
+        "RateLimitsTable",
+        ChangeAction::Remove,
+        None,
+        Some(PolicyAction::Delete),
+    );
+    let (applier, calls) = stack(&changed(), &tape(UPDATED, change_set(vec![loses])));
+    let error = applier.apply(&plan).await.unwrap_err();
+    assert!(matches!(error, Error::Guarded { .. }), "{error}");
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_set_that_is_not_executed_is_thrown_away() {
     let denied = mock!(Cfn::execute_change_set)
         .then_error(|| ExecuteChangeSetError::generic(refusal("AccessDenied", "no")));
