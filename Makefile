@@ -78,6 +78,10 @@ simulate: machine ## The long simulation of acquire, and 100,000 changes through
 	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib simulation:: -- --nocapture
 	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
 
+.PHONY: interop
+interop: machine venv-peer ## Long mixed traffic with the Python peer, both aggregators on the same records, and its vectors
+	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests --test peer -- --nocapture
+
 .PHONY: bench
 bench: machine functions ## Measure the packed functions: records, memory, start and writes; fails if they take too much
 	@# What is measured is built for release; what measures it is built as the tests are, and once.
