@@ -60,8 +60,8 @@ pub enum Error {
 
     /// A function is enabled and has no code.
     #[error(
-        "the {function} of stack {stack:?} has no code: {}; build the archives with `make functions` and set code_directory, name \
-         archives in S3 (code_bucket and {function}_code_key), or set {} to false",
+        "the {function} of stack {stack:?} has no code: {}; build the archives with `make functions` and set code_directory, build \
+         the program with the feature bundled-functions, name archives in S3 (code_bucket and {function}_code_key), or set {} to false",
         if *deployed { "it is not deployed yet and no archive was given" } else { "the stack does not exist yet and no archive was given" },
         function.switch()
     )]
@@ -84,6 +84,51 @@ pub enum Error {
         function: LambdaFunction,
         /// The paths that were tried.
         looked_at: Vec<PathBuf>,
+    },
+
+    /// The program has no archive for the architecture of the options.
+    #[error(
+        "this program contains no {wanted} archive of the {function}: only the architectures that were there when it was built; build \
+         them with `make functions ARCH={wanted}` and build the program again, or change lambda_architecture"
+    )]
+    NotCompiledIn {
+        /// Whose.
+        function: LambdaFunction,
+        /// What the options name.
+        wanted: Architecture,
+    },
+
+    /// The address or a checksum of a release cannot be one.
+    #[error("the release cannot be used: {field} {value:?} {rule}")]
+    ReleaseInvalid {
+        /// What is wrong: `address` or `sha256`.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        rule: String,
+    },
+
+    /// An archive of a release cannot be downloaded.
+    #[error("{address} cannot be downloaded: {problem}")]
+    DownloadFailed {
+        /// The archive.
+        address: String,
+        /// Why.
+        problem: String,
+    },
+
+    /// An archive of a release is not the one that was expected. Nothing was deployed.
+    #[error(
+        "{address} has the SHA-256 {found}, and {expected} was expected; compare it with the release's .sha256 file"
+    )]
+    ReleaseDiffers {
+        /// The archive.
+        address: String,
+        /// Its checksum.
+        found: String,
+        /// The checksum in the program.
+        expected: String,
     },
 
     /// An archive cannot be read.

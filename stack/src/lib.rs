@@ -58,7 +58,7 @@ mod version;
 
 pub use cause::Cause;
 pub use clients::Clients;
-pub use code::Code;
+pub use code::{Code, Release};
 pub use discover::Discovered;
 pub use error::Error;
 pub use events::{Event, Observer, ResourceEvent};

@@ -14,6 +14,8 @@ mod exported;
 mod others;
 #[path = "local_cloud/plans.rs"]
 mod plans;
+#[path = "local_cloud/releases.rs"]
+mod releases;
 #[path = "local_cloud/together.rs"]
 mod together;
 #[path = "local_cloud/update.rs"]

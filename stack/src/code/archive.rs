@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use zae_limiter_template::{Architecture, LambdaFunction};
 
 use super::elf;
+use super::release::Download;
 use crate::Error;
 
 /// The first bytes of every non-empty zip archive.
@@ -18,23 +19,51 @@ const SIGNATURE: &[u8] = b"PK\x03\x04";
 /// A zip archive and its hash.
 #[derive(Debug, Clone)]
 pub(crate) struct Archive {
-    pub(crate) bytes: Arc<[u8]>,
+    content: Content,
     hash: [u8; 32],
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Bytes(Arc<[u8]>),
+    /// Not downloaded yet.
+    Download(Download),
 }
 
 impl Archive {
     /// `origin` is for messages.
     pub(crate) fn new(bytes: Vec<u8>, origin: &str) -> Result<Self, Error> {
-        if !bytes.starts_with(SIGNATURE) {
-            return Err(Error::NotAnArchive {
-                origin: origin.to_owned(),
+        Ok(Self {
+            hash: hash(&bytes, origin)?,
+            content: Content::Bytes(bytes.into()),
+        })
+    }
+
+    /// An archive with this hash that [`bytes`](Self::bytes) downloads.
+    pub(crate) fn of_release(download: Download, hash: [u8; 32]) -> Self {
+        Self {
+            content: Content::Download(download),
+            hash,
+        }
+    }
+
+    /// What is in it. Downloads and checks an archive of a release.
+    pub(crate) async fn bytes(&self) -> Result<Arc<[u8]>, Error> {
+        let download = match &self.content {
+            Content::Bytes(bytes) => return Ok(bytes.clone()),
+            Content::Download(download) => download,
+        };
+        let bytes = download.fetch().await?;
+        let found = hash(&bytes, &download.address)?;
+        if found != self.hash {
+            return Err(Error::ReleaseDiffers {
+                address: download.address.clone(),
+                found: crate::fingerprint::hex(&found),
+                expected: self.sha256(),
             });
         }
-        let hash = Sha256::digest(&bytes).into();
-        Ok(Self {
-            bytes: bytes.into(),
-            hash,
-        })
+        check_program(&bytes, download.function, download.architecture)?;
+        Ok(bytes.into())
     }
 
     pub(crate) async fn read(path: PathBuf) -> Result<Self, Error> {
@@ -48,19 +77,15 @@ impl Archive {
         Self::new(bytes, &path.display().to_string())
     }
 
-    /// Refuses a program that the function's processor cannot run.
+    /// Refuses a program that the function's processor cannot run. A release is checked when it is downloaded.
     pub(crate) fn check_architecture(
         &self,
         function: LambdaFunction,
         wanted: Architecture,
     ) -> Result<(), Error> {
-        match elf::architecture(&self.bytes) {
-            Some(found) if found != wanted => Err(Error::WrongArchitecture {
-                function,
-                found,
-                wanted,
-            }),
-            _ => Ok(()),
+        match &self.content {
+            Content::Bytes(bytes) => check_program(bytes, function, wanted),
+            Content::Download(_) => Ok(()),
         }
     }
 
@@ -77,6 +102,26 @@ impl Archive {
     /// In base64, as S3 has it.
     pub(crate) fn checksum(&self) -> String {
         STANDARD.encode(self.hash)
+    }
+}
+
+fn hash(bytes: &[u8], origin: &str) -> Result<[u8; 32], Error> {
+    if !bytes.starts_with(SIGNATURE) {
+        return Err(Error::NotAnArchive {
+            origin: origin.to_owned(),
+        });
+    }
+    Ok(Sha256::digest(bytes).into())
+}
+
+fn check_program(archive: &[u8], function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
+    match elf::architecture(archive) {
+        Some(found) if found != wanted => Err(Error::WrongArchitecture {
+            function,
+            found,
+            wanted,
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Where the functions' code comes from.
 
 mod archive;
+mod compiled_in;
 mod elf;
 mod publish;
+mod release;
 
 pub(crate) use archive::Archive;
 pub(crate) use publish::publish;
+pub use release::Release;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,19 +21,36 @@ use crate::deployed::Deployed;
 /// Where the functions' archives come from.
 ///
 /// Archives that the options name by key (`code_bucket`, `aggregator_code_key`, `archiver_code_key`) take precedence.
-/// [`Code::AsDeployed`] uses the `code_directory` option if it is set.
+/// The default uses the `code_directory` option if it is set.
+///
+/// | Archives | Source |
+/// |---|---|
+/// | compiled into the program | `Code::CompiledIn`, feature `bundled-functions` |
+/// | in a directory | [`Code::Directory`], [`Code::built_in`], or the option `code_directory` |
+/// | published with a release | [`Code::release`] |
+/// | in S3 | the options `code_bucket`, `aggregator_code_key`, `archiver_code_key` |
+/// | in memory | [`Code::bundled`] |
+/// | none: the deployed code stays | [`Code::AsDeployed`] |
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Code {
-    /// No archives: an existing stack keeps its code. For applications that were built without the functions.
-    #[default]
+    /// No archives: an existing stack keeps its code. For applications that were built without the functions, and the default
+    /// without the feature `bundled-functions`.
+    #[cfg_attr(not(feature = "bundled-functions"), default)]
     AsDeployed,
+    /// The archives that the feature `bundled-functions` compiled into the program, and the default with that feature.
+    /// An archive that is missing for the architecture of the options is an error.
+    #[cfg(feature = "bundled-functions")]
+    #[default]
+    CompiledIn,
     /// Archives in a directory, `{architecture}/{function}.zip` or `{function}.zip`. A missing archive is an error.
     Directory(PathBuf),
     /// Archives in a directory; functions without an archive keep their deployed code.
     IfBuilt(PathBuf),
     /// Archives in memory, such as from `include_bytes!`.
     Bundled(BTreeMap<LambdaFunction, Vec<u8>>),
+    /// Archives of a release. An archive is downloaded when the stack's bucket does not have it yet.
+    Release(Release),
 }
 
 impl Code {
@@ -52,7 +72,30 @@ impl Code {
         Self::Bundled(archives.into_iter().collect())
     }
 
-    /// Reads the archives of the enabled functions.
+    /// Archives that were published with a release, or copied to a bucket of your own: see [`Release`].
+    ///
+    /// ```
+    /// use zae_limiter_stack::{Code, LambdaFunction};
+    ///
+    /// # fn example() -> Result<(), zae_limiter_stack::Error> {
+    /// let code = Code::release(
+    ///     "https://github.com/OWNER/REPO/releases/download/v0.1.0",
+    ///     [
+    ///         (LambdaFunction::Aggregator, "8dcc7e601606217f3b754766511182a916b17e9a26a94c9d887104eba92e9bb2"),
+    ///         (LambdaFunction::Archiver, "b7d8b1a0e5e2b3bd3b4a1c6d8f0e9a7c5b3d1f2e4a6c8e0f1a3b5c7d9e1f3a5b"),
+    ///     ],
+    /// )?;
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn release<'a>(
+        address: &str,
+        sha256: impl IntoIterator<Item = (LambdaFunction, &'a str)>,
+    ) -> Result<Self, Error> {
+        Release::new(address, sha256).map(Self::Release)
+    }
+
+    /// Reads the archives of the enabled functions. Those of a release are named, and downloaded when they are needed.
     pub(crate) async fn load(&self, options: &StackOptions) -> Result<Loaded, Error> {
         let named = FunctionCode::of(options);
         let mut archives = BTreeMap::new();
@@ -61,9 +104,11 @@ impl Code {
                 continue;
             }
             let archive = match self {
-                Self::AsDeployed => match options.code_directory() {
-                    Some(directory) => Some(from_directory(Path::new(directory), function, options).await?),
-                    None => None,
+                Self::AsDeployed => from_options(function, options).await?,
+                #[cfg(feature = "bundled-functions")]
+                Self::CompiledIn => match from_options(function, options).await? {
+                    Some(archive) => Some(archive),
+                    None => Some(from_program(function, options)?),
                 },
                 Self::Directory(directory) => Some(from_directory(directory, function, options).await?),
                 Self::IfBuilt(directory) => match archive_path(directory, function, options) {
@@ -74,6 +119,7 @@ impl Code {
                     Some(bytes) => Some(Archive::new(bytes.clone(), &format!("the bundled {function}"))?),
                     None => None,
                 },
+                Self::Release(release) => Some(release.archive(function, options.lambda_architecture())?),
             };
             if let Some(archive) = &archive {
                 archive.check_architecture(function, options.lambda_architecture())?;
@@ -81,6 +127,25 @@ impl Code {
             archive.and_then(|archive| archives.insert(function, archive));
         }
         Ok(Loaded { named, archives })
+    }
+}
+
+/// The archive in the `code_directory` of the options, if that is set.
+async fn from_options(function: LambdaFunction, options: &StackOptions) -> Result<Option<Archive>, Error> {
+    match options.code_directory() {
+        Some(directory) => from_directory(Path::new(directory), function, options)
+            .await
+            .map(Some),
+        None => Ok(None),
+    }
+}
+
+#[cfg(feature = "bundled-functions")]
+fn from_program(function: LambdaFunction, options: &StackOptions) -> Result<Archive, Error> {
+    let wanted = options.lambda_architecture();
+    match Code::compiled_in(wanted.as_str(), function) {
+        Some(bytes) => Archive::new(bytes.to_vec(), &format!("the {function} in this program")),
+        None => Err(Error::NotCompiledIn { function, wanted }),
     }
 }
 

@@ -115,10 +115,14 @@ async fn upload(
                 None => true,
             },
         };
-        let body = archive.bytes.to_vec();
-        let stored = cloud.store((bucket, &key), owner, body, &checksum, overwrite);
+        let content = archive.bytes().await?;
+        let stored = cloud.store((bucket, &key), owner, content.to_vec(), &checksum, overwrite);
         match stored.await {
-            Ok(()) => break,
+            Ok(()) => {
+                let bytes = content.len();
+                observer.observe(&Event::Uploaded { function, key, bytes });
+                break;
+            }
             // Another process is uploading the same archive: check what it stored.
             Err(failure) if conflicts(&failure) && attempt < ATTEMPTS => {
                 tokio::time::sleep(Duration::from_millis(200 * u64::from(attempt))).await;
@@ -126,11 +130,6 @@ async fn upload(
             Err(failure) => return Err(failure.into()),
         }
     }
-    observer.observe(&Event::Uploaded {
-        function,
-        key,
-        bytes: archive.bytes.len(),
-    });
     Ok(())
 }
 

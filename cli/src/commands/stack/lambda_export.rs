@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use zae_limiter::stack::{Code, LambdaFunction};
 
-use super::bundled;
 use super::template::write;
 use crate::args::Output;
 use crate::command_output::{CommandOutput, Text};
@@ -65,9 +65,13 @@ enum Function {
 
 impl Function {
     const fn name(self) -> &'static str {
+        self.lambda().as_str()
+    }
+
+    const fn lambda(self) -> LambdaFunction {
         match self {
-            Self::Aggregator => "aggregator",
-            Self::Archiver => "archiver",
+            Self::Aggregator => LambdaFunction::Aggregator,
+            Self::Archiver => LambdaFunction::Archiver,
         }
     }
 }
@@ -156,11 +160,12 @@ fn export(arguments: &Arguments, function: Function, file: PathBuf) -> Result<Ex
 
 /// The source of the archive, and the archive.
 fn find(arguments: &Arguments, function: Function) -> Result<(String, Cow<'static, [u8]>)> {
-    let (architecture, function) = (arguments.architecture.as_str(), function.name());
+    let architecture = arguments.architecture.as_str();
     let named = arguments.code_directory.as_ref();
-    if let Some(archive) = bundled::archive(architecture, function).filter(|_| named.is_none()) {
+    if let Some(archive) = Code::compiled_in(architecture, function.lambda()).filter(|_| named.is_none()) {
         return Ok(("bundled".to_owned(), archive.into()));
     }
+    let function = function.name();
     let directory = named.cloned().unwrap_or_else(|| PathBuf::from(BUILT));
     let file = format!("{function}.zip");
     let places = [directory.join(architecture).join(&file), directory.join(&file)];

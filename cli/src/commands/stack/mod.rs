@@ -1,6 +1,5 @@
 //! The stack: planned, deployed, watched and deleted.
 
-mod bundled;
 pub(crate) mod delete;
 pub(crate) mod deploy;
 pub(crate) mod drift;
@@ -88,10 +87,7 @@ fn code(options: &StackOptions) -> Code {
     let architecture = options.lambda_architecture().as_str();
     let bundled: Vec<_> = LambdaFunction::ALL
         .into_iter()
-        .filter_map(|function| {
-            let archive = bundled::archive(architecture, function.as_str())?;
-            Some((function, archive.to_vec()))
-        })
+        .filter_map(|function| Some((function, Code::compiled_in(architecture, function)?.to_vec())))
         .collect();
     if bundled.is_empty() {
         Code::built_in(".")

@@ -1,11 +1,11 @@
-//! Embeds the deployment packages of the Lambda functions, with the feature `bundled-functions`.
+//! Compiles the archives of the Lambda functions into the program, with the feature `bundled-functions`.
 
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Overrides the directory that `make functions` writes the packages to.
+/// Overrides the directory that `make functions` writes the archives to.
 const DIRECTORY: &str = "ZAE_LIMITER_FUNCTIONS";
 const ARCHITECTURES: [&str; 2] = ["x86_64", "arm64"];
 const FUNCTIONS: [&str; 2] = ["aggregator", "archiver"];
@@ -33,7 +33,7 @@ fn directory() -> PathBuf {
     env::var_os(DIRECTORY).map_or_else(project, PathBuf::from)
 }
 
-/// A Rust list of every package: architecture, function, bytes. An architecture has both functions or neither.
+/// A Rust list of every archive: architecture, function, bytes. An architecture has both functions or neither.
 fn embed(directory: &Path) -> Result<String, String> {
     let mut list = String::from("&[\n");
     let mut found = 0;
@@ -56,15 +56,15 @@ fn embed(directory: &Path) -> Result<String, String> {
     }
     list.push(']');
     if found == 0 {
-        return Err(missing(&directory.display(), &"it contains no packages"));
+        return Err(missing(&directory.display(), &"it contains no archives"));
     }
     Ok(list)
 }
 
 fn missing(path: &dyn std::fmt::Display, problem: &dyn std::fmt::Display) -> String {
     format!(
-        "the feature bundled-functions needs the deployment packages, and {path} cannot be used: {problem}; run \
-         `make functions` first, or set {DIRECTORY} to a directory with x86_64/aggregator.zip and \
-         x86_64/archiver.zip (or arm64)"
+        "the feature bundled-functions needs the archives of the Lambda functions, and {path} cannot be used: {problem}; build them \
+         with `make functions`, or set {DIRECTORY} to the absolute path of a directory with x86_64/aggregator.zip and \
+         x86_64/archiver.zip (or arm64/), as `zae-limiter lambda-export --all --output DIRECTORY/x86_64` writes them"
     )
 }
