@@ -38,15 +38,18 @@ demo: machine venv-ministack dev-functions ## The whole system at work: a local 
 	@$${CARGO_TARGET_DIR:-target}/debug/examples/demo
 	$(took)
 
+# The archives in the program, and the tests of that.
+BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
+
 .PHONY: test
 test: lint-files venv-ministack venv-peer dev-functions ## Everything that must hold: lint, then all tests and doctests
 	@echo "== compiling all targets with clippy's lints, warnings denied"
 	$(LINTING) cargo test --workspace --locked --all-targets --no-run
 	@echo "== running all tests"
 	$(LINTING) cargo test --workspace --locked
-	@# All targets, though only one has such tests: choosing it would build its dependencies with other features, all anew.
+	@# All targets, though only two have such tests: choosing them would build their dependencies with other features, all anew.
 	ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --tests \
-	    --features zae-limiter-cli/bundled-functions --quiet -- bundled::
+	    --features $(BUNDLED) --quiet -- bundled::
 	$(took)
 
 .PHONY: lint

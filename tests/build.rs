@@ -2,7 +2,8 @@
 //!
 //! A block is the body of an async function that has `limiter` and `repository`, on an embedded store of its own, and the imports of
 //! `tests/book/rust_blocks.rs`. What else it needs is in a comment before it: `<!-- setup: … -->`. A block that is
-//! marked `no_run` is compiled only. One that is marked `blocking` has no runtime and no `limiter`.
+//! marked `no_run` is compiled only. One that is marked `blocking` has no runtime and no `limiter`. One that is marked `cloud`,
+//! also in the documentation of the client, runs on a fresh local cloud where the feature `bundled-functions` is on.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
@@ -20,44 +21,73 @@ fn main() {
         .into_iter()
         .map(|readme| root.join(readme))
         .collect::<Vec<_>>();
-    find_pages(&root.join("docs"), &mut pages);
+    find_files(&root.join("docs"), "md", &mut pages);
     pages.sort();
-    let mut code = String::new();
-    for page in &pages {
+    let mut sources = vec![];
+    find_files(&root.join("limiter/src"), "rs", &mut sources);
+    sources.sort();
+    let (mut code, mut cloud) = (String::new(), String::new());
+    for page in pages.iter().chain(&sources) {
         let text = std::fs::read_to_string(page).unwrap();
         let name = page.strip_prefix(root).unwrap().to_str().unwrap();
+        let is_source = sources.contains(page);
+        let text = if is_source {
+            markdown::documentation(&text)
+        } else {
+            text
+        };
         for block in markdown::blocks(&text) {
-            if block.language() == "rust" {
+            if block.language() == "rust" && block.is("cloud") {
+                cloud.push_str(&cloud_test(name, &block));
+            } else if block.language() == "rust" && !is_source {
                 code.push_str(&test(name, &block));
             }
         }
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap());
     std::fs::write(out.join("rust_blocks.rs"), code).unwrap();
+    std::fs::write(out.join("cloud_blocks.rs"), cloud).unwrap();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=markdown.rs");
     for readme in markdown::readmes(root) {
         println!("cargo::rerun-if-changed={}", root.join(readme).display());
     }
     println!("cargo::rerun-if-changed={}", root.join("docs").display());
+    println!("cargo::rerun-if-changed={}", root.join("limiter/src").display());
 }
 
-fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+fn find_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            find_pages(&path, pages);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push(path);
+            find_files(&path, extension, files);
+        } else if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
         }
     }
 }
 
-fn test(page: &str, block: &markdown::Block) -> String {
-    let page_name = page
+fn test_name(page: &str, block: &markdown::Block) -> String {
+    let page = page
         .trim_end_matches(".md")
+        .trim_end_matches(".rs")
         .replace(['/', '-', '.'], "_")
         .to_lowercase();
+    format!("{page}_line_{}", block.line)
+}
+
+fn cloud_test(page: &str, block: &markdown::Block) -> String {
+    let name = test_name(page, block);
+    format!(
+        "/// {page}, line {line}\n#[cfg_attr(feature = \"bundled-functions\", test)]\nfn {name}() -> Outcome {{\n\
+         in_a_fresh_cloud(\"{name}\", async {{\n{setup}\n{text}\nOk(())\n}})\n}}\n\n",
+        line = block.line,
+        setup = block.setup,
+        text = block.text,
+    )
+}
+
+fn test(page: &str, block: &markdown::Block) -> String {
     let (attribute, kind, limiter) = if block.is("blocking") {
         ("#[test]", "fn", "")
     } else if block.is("no_run") {
@@ -68,9 +98,10 @@ fn test(page: &str, block: &markdown::Block) -> String {
     let mut code = String::new();
     writeln!(
         code,
-        "/// {page}, line {line}\n{attribute}\n{kind} {page_name}_line_{line}() -> Outcome {{\n\
+        "/// {page}, line {line}\n{attribute}\n{kind} {name}() -> Outcome {{\n\
          {limiter}\n{setup}\n{text}\nOk(())\n}}\n",
         line = block.line,
+        name = test_name(page, block),
         setup = block.setup,
         text = block.text,
     )

@@ -17,6 +17,18 @@ pub(crate) fn readmes(root: &std::path::Path) -> Vec<String> {
     found
 }
 
+/// The documentation of a Rust file as a page with the same line numbers, without the hidden lines of its blocks.
+pub(crate) fn documentation(source: &str) -> String {
+    let lines = source.lines().map(|line| {
+        let line = line.trim_start();
+        let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        let text = text.unwrap_or_default();
+        let text = text.strip_prefix(' ').unwrap_or(text);
+        if text.starts_with("# ") { "" } else { text }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use aws_config::SdkConfig;
 use zae_limiter_dynamo::CallError;
-use zae_limiter_schema::{ConfigRecord, keys};
+use zae_limiter_schema::{ConfigRecord, StackName, keys};
 use zae_limiter_stack::{self as stack, Change, Code, Event, Mode, Outcome, Stack, StackOptions};
 
+use crate::admin::Repository;
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
 
 /// The stack that an application declares: its options, the source of the functions' code, and an observer of its
@@ -33,11 +35,12 @@ type Configure = Arc<dyn Fn(Stack) -> Stack + Send + Sync>;
 type Watcher = Arc<dyn Fn(&Event) + Send + Sync>;
 
 impl StackSetup {
-    /// A stack with these options, whose functions keep the code that they have.
+    /// A stack with these options. Its functions get the code that the feature `bundled-functions` compiled into the program;
+    /// without that feature they keep what they have, or get what the options name.
     pub fn new(options: StackOptions) -> Self {
         Self {
             options,
-            code: Code::AsDeployed,
+            code: Code::default(),
             mode: Mode::Auto,
             observer: None,
             configure: None,
@@ -86,6 +89,20 @@ impl StackSetup {
         self.options.audit_retention_days()
     }
 
+    /// The stack with this setup.
+    fn stack(&self, name: StackName, aws: &SdkConfig) -> Stack {
+        let mut stack = Stack::new(name, self.options.clone(), aws)
+            .code(self.code.clone())
+            .mode(self.mode);
+        if let Some(observer) = self.observer.clone() {
+            stack = stack.observer(move |event: &Event| observer(event));
+        }
+        match &self.configure {
+            Some(configure) => configure(stack),
+            None => stack,
+        }
+    }
+
     /// Whether this setup brings code that could replace what is deployed.
     fn brings_code(&self) -> bool {
         !matches!(self.code, Code::AsDeployed) || self.options.code_directory().is_some()
@@ -118,35 +135,52 @@ impl RateLimiter {
     /// Brings the stack to what was declared with [`Builder::stack`](crate::Builder::stack): creates it, changes it, or waits
     /// for another process that does. Without a declared stack it does nothing.
     ///
+    /// ```rust,no_run,cloud
+    /// use zae_limiter::RateLimiter;
+    /// use zae_limiter::stack::StackOptions;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limiter = RateLimiter::builder("my-app").stack(StackOptions::default()).await?;
+    /// limiter.ensure_infrastructure().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// A process without the permission to deploy only observes: differences are warnings in the outcome. If another service
     /// has deployed this release with other options, the change is refused. [`StackSetup::mode`] changes both.
     ///
     /// If the stack is as it should be, that takes two calls to AWS, and one read of the table if code for the functions
-    /// is declared: where `auto_update` is false (in the system configuration, or else in the builder), functions that are deployed keep their code,
-    /// and only the rest of the stack is changed. (Archives that the options name by their keys are used all the same.)
+    /// is declared: where `auto_update` is false (in the system configuration, or else in the builder), functions that are
+    /// deployed keep their code, and only the rest of the stack is changed. (Archives that the options name by their keys are
+    /// used all the same.)
     ///
     /// After a change it also writes the table's version record and the retention of audit events.
     pub async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
-        let repository = self.repository();
-        let Some(setup) = &repository.inner.stack else {
+        self.repository().ensure_infrastructure().await
+    }
+}
+
+impl Repository {
+    /// The same while a limiter is built, where nobody sees the outcome.
+    pub(crate) async fn ensure_on_build(&self) -> Result<()> {
+        let outcome = self.ensure_infrastructure().await?;
+        for warning in outcome.into_iter().flat_map(|outcome| outcome.warnings) {
+            tracing::warn!(stack = %self.name(), "{warning}");
+        }
+        Ok(())
+    }
+
+    async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
+        let Some(setup) = &self.inner.stack else {
             return Ok(None);
         };
-        let Some(aws) = &repository.inner.aws else {
+        let Some(aws) = &self.inner.aws else {
             return Err(Error::invalid(
                 "stack",
-                repository.name().as_str(),
+                self.name().as_str(),
                 "a table in the process has no stack",
             ));
         };
-        let mut stack = Stack::new(repository.name().clone(), setup.options.clone(), aws)
-            .code(setup.code.clone())
-            .mode(setup.mode);
-        if let Some(observer) = setup.observer.clone() {
-            stack = stack.observer(move |event: &Event| observer(event));
-        }
-        if let Some(configure) = &setup.configure {
-            stack = configure(stack);
-        }
+        let stack = setup.stack(self.name().clone(), aws);
         let outcome = if setup.brings_code() && !self.may_update_functions().await? {
             keep_code(stack).await
         } else {
@@ -161,28 +195,28 @@ impl RateLimiter {
     }
 
     async fn write_records(&self, outcome: &Outcome) -> Result<()> {
-        self.repository().write_version().await?;
+        self.write_version().await?;
         self.store_retention(outcome.audit_retention_days).await
     }
 
     /// What the system configuration says, or else the builder.
     async fn may_update_functions(&self) -> Result<bool> {
         let key = keys::config(&ConfigLevel::System);
-        let item = match self.repository().table().get(&key, true).await {
+        let item = match self.table().get(&key, true).await {
             Err(error) if error.cause() == Some(&CallError::TableMissing) => None,
             item => item?,
         };
         let config = item.map(|item| ConfigRecord::readable(ConfigLevel::System, &item));
         let stored = config.and_then(|config| config.system.auto_update);
-        Ok(stored.unwrap_or(self.repository().inner.settings.auto_update))
+        Ok(stored.unwrap_or(self.inner.settings.auto_update))
     }
 
     async fn store_retention(&self, days: u32) -> Result<()> {
-        let stored = self.repository().get_config(&ConfigLevel::System).await?;
+        let stored = self.get_config(&ConfigLevel::System).await?;
         let stored = stored.and_then(|config| config.system.audit_retention_days);
         if stored != Some(days) {
             let change = ConfigChange::new().audit_retention_days(days);
-            self.repository().set_config(&ConfigLevel::System, change).await?;
+            self.set_config(&ConfigLevel::System, change).await?;
         }
         Ok(())
     }

@@ -66,12 +66,13 @@
 //! | limit the requests of tower, axum or tonic | `tower` (feature `tower`) |
 //! | send refusals over HTTP | [`RateLimitHeaders`], `http` (feature `http`) |
 //! | code without async | `blocking` (feature `blocking`) |
-//! | deploy from the application | `RateLimiter::ensure_infrastructure`, `stack` (feature `stack`) |
+//! | deploy from the application | `Builder::stack`, `Builder::ensure`, `RateLimiter::ensure_infrastructure` (features `stack`, `bundled-functions`) |
 //! | tables and charts of usage | `report` (feature `report`) |
 //!
 //! # Features
 //!
-//! None is on by default: an application on AWS needs none of them. The examples here need `embedded`.
+//! None is on by default: an application on AWS needs none of them. The examples here need `embedded`. `bundled-functions` needs
+//! the archives of the Lambda functions when it is compiled, and says so if they are missing.
 
 mod acquire;
 mod admin;

@@ -39,7 +39,7 @@ fn every_block_has_a_language_and_none_is_ignored() {
         for block in markdown::blocks(&text) {
             let place = format!("{path}, line {}", block.line);
             assert!(LANGUAGES.contains(&block.language()), "{place}: {:?}", block.info);
-            let known = |word: &String| ["no_run", "blocking"].contains(&word.as_str());
+            let known = |word: &String| ["no_run", "blocking", "cloud"].contains(&word.as_str());
             assert!(block.info[1..].iter().all(known), "{place}: {:?}", block.info);
         }
     }

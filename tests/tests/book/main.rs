@@ -6,6 +6,7 @@
 mod markdown;
 
 mod blocks;
+mod bundled;
 mod commands;
 mod contents;
 mod links;

@@ -14,7 +14,7 @@ use zae_limiter::usage::*;
 use zae_limiter::versions::*;
 use zae_limiter::*;
 
-type Outcome = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;
+pub(crate) type Outcome = std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 /// A limiter on a store of its own, with limits for `gpt-4`.
 async fn limiter() -> RateLimiter {

@@ -1,0 +1,86 @@
+//! What an acquire may take, and what it does without the table.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use zae_limiter_schema::{Limit, OnUnavailable};
+
+use super::Builder;
+use super::settings::ChunkScope;
+
+impl Builder {
+    /// The limits that apply where no level has any: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
+    pub fn default_limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
+        self.limits = limits.into_iter().collect();
+        self
+    }
+
+    /// The policy for outages at the lowest precedence: a stored policy overrides it. The default is to block.
+    pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
+        self.on_unavailable = policy;
+        self
+    }
+
+    /// How long an acquire may take, retries included. The default is one second.
+    pub fn time_budget(mut self, budget: Duration) -> Self {
+        self.settings.time_budget = budget;
+        self
+    }
+
+    /// How long adjustments and refunds are retried before they are reported as unwritten. The default is 30 seconds.
+    pub fn settle_budget(mut self, budget: Duration) -> Self {
+        self.settings.settle_budget = budget;
+        self
+    }
+
+    /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
+    /// it could not cover are refused without a call to the table. The default is one second.
+    pub fn rejection_memory(mut self, time: Duration) -> Self {
+        self.settings.memory = time;
+        self
+    }
+
+    /// How long an unused bucket lives at least, as a multiple of the time that an empty bucket takes to fill to its
+    /// burst: 7 unless set, and 0 for no expiry. Debt lengthens the life to twice the time until the bucket is full.
+    /// Applies to buckets on default limits; a bucket whose entity has limits of its own never expires.
+    pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
+        self.settings.ttl_multiplier = multiplier;
+        self
+    }
+
+    /// Limits what this process admits during an outage under the policy
+    /// [`OnUnavailable::Allow`](crate::OnUnavailable::Allow): to one part in `processes` of every limit, both of its
+    /// burst and of its refill. Unless set, every call is admitted during an outage.
+    ///
+    /// If `processes` is the real number of processes, then together they admit what the limits allow, plus at most one
+    /// more burst at the start of the outage, because what was left in the table is unknown. The limits are the last
+    /// ones that the process read (see [`config_cache_entries`](Self::config_cache_entries)), or the builder's
+    /// [`default_limits`](Self::default_limits); a call without known limits is blocked. The table never counts what is
+    /// admitted this way, and [`Lease::admission`](crate::Lease::admission) says so.
+    pub fn share_while_unavailable(mut self, processes: NonZeroU32) -> Self {
+        self.settings.processes = Some(processes);
+        self
+    }
+
+    /// Takes tokens in chunks on all buckets. On a bucket with a steady rate of calls, the process takes the tokens of up to
+    /// one second of calls ahead, with one write, and admits calls from memory. The default is off; see also
+    /// [`token_chunks_on`](Self::token_chunks_on).
+    ///
+    /// For buckets with more traffic than one DynamoDB item takes writes, which is 1,000 a second. In all, no more is
+    /// admitted than the limits allow; over an interval, at most the tokens in hand when it began, which
+    /// [`LimiterStats::chunk_tokens`](crate::LimiterStats::chunk_tokens) shows. Chunks shrink near the limit, and go back when
+    /// they are not used and by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown). A process that crashes leaves its chunk taken, until the bucket has
+    /// refilled.
+    pub fn token_chunks(mut self) -> Self {
+        self.settings.chunks = ChunkScope::Everywhere;
+        self
+    }
+
+    /// Takes tokens in chunks on the buckets of this resource, as [`token_chunks`](Self::token_chunks) does on all.
+    pub fn token_chunks_on(mut self, resource: impl AsRef<str>) -> Self {
+        if let ChunkScope::Resources(names) = &mut self.settings.chunks {
+            names.insert(resource.as_ref().to_owned());
+        }
+        self
+    }
+}

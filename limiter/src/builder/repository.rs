@@ -1,0 +1,54 @@
+//! What concerns stored configuration, versions and audit events.
+
+use std::time::Duration;
+
+use zae_limiter_dynamo::CapacityMeter;
+
+use super::Builder;
+
+impl Builder {
+    /// The principal that audit events name. The default is the ARN of the AWS credentials.
+    pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
+        self.principal = Some(principal.as_ref().to_owned());
+        self
+    }
+
+    /// Counts calls and consumed capacity. Without a meter, DynamoDB is not asked to report capacity.
+    pub fn meter(mut self, meter: CapacityMeter) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
+    /// Whether an incompatible version of the table is an error (the default) or a warning. The system configuration
+    /// overrides it.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// // Warns about a table of another version, and goes on.
+    /// let limiter = zae_limiter::RateLimiter::embedded().strict_version(false).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn strict_version(mut self, strict: bool) -> Self {
+        self.settings.strict_version = strict;
+        self
+    }
+
+    /// How long a call of the [`Repository`](crate::Repository) may take, retries included. The default is ten seconds.
+    pub fn admin_time_budget(mut self, budget: Duration) -> Self {
+        self.admin_budget = budget;
+        self
+    }
+
+    /// How long configuration is cached. The default is 60 seconds; zero turns the cache off.
+    pub fn config_cache_ttl(mut self, ttl: Duration) -> Self {
+        self.cache.ttl = ttl;
+        self
+    }
+
+    /// How many pairs of entity and resource the configuration cache holds. The default is 10,000.
+    pub fn config_cache_entries(mut self, entries: usize) -> Self {
+        self.cache.entries = entries;
+        self
+    }
+}

@@ -1,0 +1,83 @@
+//! What the builder hands to the limiter.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use zae_limiter_schema::bucket::TtlRule;
+use zae_limiter_schema::{ConfigRecord, Resource};
+
+/// Settings of the acquire path.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// How long an acquire may take in all.
+    pub(crate) time_budget: Duration,
+    /// How long an adjustment or refund is retried.
+    pub(crate) settle_budget: Duration,
+    /// How long a refusal is remembered.
+    pub(crate) memory: Duration,
+    /// The time to live of a bucket on default limits, in refill times; 0 is no expiry.
+    pub(crate) ttl_multiplier: u32,
+    /// The number of processes that share the limits during an outage.
+    pub(crate) processes: Option<NonZeroU32>,
+    /// Refuses tables of another version, where nothing is stored about it.
+    pub(crate) strict_version: bool,
+    /// Replaces the code of deployed functions, where nothing is stored about it.
+    #[cfg(feature = "stack")]
+    pub(crate) auto_update: bool,
+    /// Where tokens are taken in chunks.
+    pub(crate) chunks: ChunkScope,
+    /// A rule of the protocol that is broken on purpose.
+    #[cfg(test)]
+    pub(crate) mutation: Option<crate::simulation::Mutation>,
+}
+
+/// The resources on whose buckets tokens are taken in chunks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChunkScope {
+    /// These; none unless set.
+    Resources(BTreeSet<String>),
+    /// All.
+    Everywhere,
+}
+
+impl Default for ChunkScope {
+    fn default() -> Self {
+        Self::Resources(BTreeSet::new())
+    }
+}
+
+impl ChunkScope {
+    pub(crate) fn allows(&self, resource: &Resource) -> bool {
+        match self {
+            Self::Resources(names) => names.contains(resource.as_str()),
+            Self::Everywhere => true,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            time_budget: Duration::from_secs(1),
+            settle_budget: Duration::from_secs(30),
+            memory: Duration::from_secs(1),
+            ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
+            processes: None,
+            strict_version: true,
+            #[cfg(feature = "stack")]
+            auto_update: true,
+            chunks: ChunkScope::default(),
+            #[cfg(test)]
+            mutation: None,
+        }
+    }
+}
+
+impl Settings {
+    /// What the system configuration says about tables of another version, or else this.
+    pub(crate) fn is_strict(&self, system: Option<&ConfigRecord>) -> bool {
+        let stored = system.and_then(|config| config.system.strict_version);
+        stored.unwrap_or(self.strict_version)
+    }
+}
