@@ -8,7 +8,7 @@ use zae_limiter_template::StackOptions;
 use crate::markdown::{self, Block};
 use crate::pages;
 
-/// Every language that a block may have. `text` and `sql` are for services that no test has.
+/// Every language that a block may have. `athena` runs SQL, `log_queries` the queries among `text`.
 const LANGUAGES: [&str; 11] = [
     "rust",
     "sh",
@@ -136,6 +136,41 @@ fn make_targets_exist() {
             let rule = format!("\n{target}:");
             assert!(makefile.contains(&rule), "{place}: make {target}");
         }
+    }
+}
+
+/// Every name that the TypeScript program imports is used, and every class that it uses is imported. No compiler is at hand.
+#[test]
+fn the_cdk_program_imports_what_it_uses() {
+    let (place, program) = of("typescript").pop().unwrap();
+    let (imports, body): (Vec<_>, Vec<_>) =
+        program.text.lines().partition(|line| line.starts_with("import "));
+    let body = body.join("\n");
+    let imported: Vec<_> = imports
+        .iter()
+        .flat_map(|line| line.split(['{', '}']).nth(1).unwrap().split(','))
+        .map(str::trim)
+        .collect();
+    let words: Vec<_> = body
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    for name in &imported {
+        assert!(words.contains(name), "{place}: {name} is imported and not used");
+    }
+    for pair in words
+        .windows(2)
+        .filter(|pair| ["new", "extends"].contains(&pair[0]))
+    {
+        assert!(
+            imported.contains(&pair[1]),
+            "{place}: {} is not imported",
+            pair[1]
+        );
+    }
+    for (open, close) in [('(', ')'), ('{', '}'), ('[', ']')] {
+        let count = |wanted: char| program.text.chars().filter(|c| *c == wanted).count();
+        assert_eq!(count(open), count(close), "{place}: {open}{close}");
     }
 }
 

@@ -5,11 +5,13 @@
 #[path = "../../markdown.rs"]
 mod markdown;
 
+mod athena;
 mod blocks;
 mod bundled;
 mod commands;
 mod contents;
 mod links;
+mod log_queries;
 mod pages;
 mod rust_blocks;
 mod schema_page;
