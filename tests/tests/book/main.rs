@@ -13,6 +13,7 @@ mod contents;
 mod links;
 mod log_queries;
 mod pages;
+mod parity;
 mod rust_blocks;
 mod schema_page;
 mod tables;
