@@ -119,3 +119,26 @@ async fn functions_keep_their_code_where_the_system_or_else_the_builder_says_so(
     );
     assert_eq!(ensure(&newer).await, Change::None);
 }
+
+#[tokio::test]
+async fn building_ensures_only_a_declared_stack_on_aws() {
+    let message = async |builder: zae_limiter::Builder| builder.ensure(true).await.unwrap_err().to_string();
+    let none = message(RateLimiter::builder("app").region("eu-west-1")).await;
+    assert!(none.contains("ensure") && none.contains(".stack("), "{none}");
+    let embedded = message(RateLimiter::embedded().stack(options())).await;
+    assert!(embedded.contains("has no stack"), "{embedded}");
+}
+
+#[tokio::test]
+async fn building_a_limiter_brings_its_stack_about() {
+    let stage = Stage::ministack();
+    let bare = options().to_builder().enable_aggregator(false).build().unwrap();
+    let builder = || stage.builder().create_table(false).stack(bare.clone());
+    let limiter = builder().ensure(true).await.unwrap();
+    assert_eq!(retention(&limiter).await.0, Some(30));
+    let again = limiter.ensure_infrastructure().await.unwrap().unwrap();
+    assert_eq!(again.change, Change::None);
+    // The same without a limiter.
+    let repository = builder().ensure(true).build_repository().await.unwrap();
+    assert!(repository.version().await.unwrap().is_some());
+}

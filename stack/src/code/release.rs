@@ -107,9 +107,8 @@ async fn download(address: &str) -> Result<Vec<u8>, String> {
         let Some(location) = location.filter(|_| status.as_u16() / 100 == 3) else {
             return Err(format!("the server answers with status {}", status.as_u16()));
         };
-        if !location.starts_with("https://")
-            && !(location.starts_with("http://") && address.starts_with("http://"))
-        {
+        let is_plain = location.starts_with("http://") && address.starts_with("http://");
+        if !is_plain && !location.starts_with("https://") {
             return Err(format!(
                 "the server redirects to {location}, which is not an https:// address"
             ));

@@ -69,7 +69,8 @@ fn released(function: LambdaFunction) -> Vec<u8> {
 
 fn sha256(function: LambdaFunction) -> String {
     let hash = Sha256::digest(released(function));
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn release(server: &ReleaseServer, folder: &str, sums: &[String; 2]) -> Code {
