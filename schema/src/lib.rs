@@ -3,6 +3,20 @@
 //! This crate knows names, limits, buckets, keys and records, so that no other crate has to. It is pure: no I/O, no
 //! clock, no async, no AWS SDK. Items are [`serde_dynamo::Item`]s, which convert to the SDK's and to Lambda events'.
 //!
+//! ```
+//! use zae_limiter_schema::{EntityId, Limit, Resource, keys};
+//!
+//! // A name that is parsed is valid from here on.
+//! let (entity, resource) = (EntityId::parse("user-1")?, Resource::parse("openai/gpt-4")?);
+//! let key = keys::bucket(&entity, &resource);
+//! assert_eq!((key.pk.as_str(), key.sk.as_str()), ("ENTITY#user-1", "#BUCKET#openai/gpt-4"));
+//!
+//! let limit = Limit::per_minute("tpm", 10_000)?;
+//! assert_eq!(limit.to_string(), "tpm:10000/min");
+//! assert_eq!("tpm:10000/min".parse(), Ok(limit));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | To find | Look in |
 //! |---|---|
 //! | validated names | [`EntityId`], [`Resource`], [`LimitName`], [`StackName`], [`Principal`] |

@@ -85,6 +85,15 @@ impl Limit {
     }
 
     /// Any limit: `refill_amount` tokens every `refill_period_seconds`, up to `burst` at once.
+    ///
+    /// ```
+    /// use zae_limiter_schema::Limit;
+    ///
+    /// // 10 tokens every 5 seconds, on a bucket of 600 that may hold 900.
+    /// let limit = Limit::custom("rpm", 600, 900, 10, 5)?;
+    /// assert_eq!(limit.refill_period_seconds(), 5);
+    /// # Ok::<(), zae_limiter_schema::InvalidLimit>(())
+    /// ```
     pub fn custom(
         name: impl AsRef<str>,
         capacity: u64,

@@ -2,6 +2,10 @@
 //!
 //! The name and bytes of an object depend on the event alone ([`Object`]). An event that is delivered again, in whatever
 //! batch, overwrites its object with the same bytes: the archive has every event exactly once.
+//!
+//! | Pure | With I/O |
+//! |---|---|
+//! | [`Object`], [`line`](line()), [`Settings`] | [`Store`], [`S3`], [`Archiver`] |
 
 mod archiver;
 mod line;

@@ -57,6 +57,21 @@ impl Builder {
     /// ones that the process read (see [`config_cache_entries`](Self::config_cache_entries)), or the builder's
     /// [`default_limits`](Self::default_limits); a call without known limits is blocked. The table never counts what is
     /// admitted this way, and [`Lease::admission`](crate::Lease::admission) says so.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use zae_limiter::{Limit, OnUnavailable, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// const PROCESSES: NonZeroU32 = NonZeroU32::new(10).unwrap();
+    /// let limiter = RateLimiter::embedded()
+    ///     .default_limits([Limit::per_minute("rpm", 600)?])
+    ///     .on_unavailable(OnUnavailable::Allow)
+    ///     .share_while_unavailable(PROCESSES) // each admits 60 a minute during an outage
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
     pub fn share_while_unavailable(mut self, processes: NonZeroU32) -> Self {
         self.settings.processes = Some(processes);
         self
@@ -77,6 +92,13 @@ impl Builder {
     }
 
     /// Takes tokens in chunks on the buckets of this resource, as [`token_chunks`](Self::token_chunks) does on all.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = zae_limiter::RateLimiter::embedded().token_chunks_on("gpt-4").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn token_chunks_on(mut self, resource: impl AsRef<str>) -> Self {
         if let ChunkScope::Resources(names) = &mut self.settings.chunks {
             names.insert(resource.as_ref().to_owned());

@@ -27,6 +27,16 @@ impl Builder {
     }
 
     /// Another endpoint than AWS's, such as a local DynamoDB. Otherwise from `AWS_ENDPOINT_URL` and the profile.
+    ///
+    /// ```no_run
+    /// # async fn example() -> zae_limiter::Result<()> {
+    /// let limiter = zae_limiter::RateLimiter::builder("my-app")
+    ///     .endpoint_url("http://localhost:8000")
+    ///     .region("local")
+    ///     .create_table(true)
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
     pub fn endpoint_url(self, url: impl AsRef<str>) -> Self {
         self.aws("endpoint_url", |aws| {
             aws.endpoint_url = Some(url.as_ref().to_owned());

@@ -8,6 +8,18 @@ use super::Builder;
 
 impl Builder {
     /// The principal that audit events name. The default is the ARN of the AWS credentials.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let repository = RateLimiter::embedded().principal("billing-job").build_repository().await?;
+    /// repository.create_entity(NewEntity::new("user-1")).await?;
+    /// let events = repository.audit_events(&"user-1".parse()?, &PageRequest::of(1)).await?;
+    /// assert_eq!(events.items[0].principal.as_deref(), Some("billing-job"));
+    /// # Ok(()) }
+    /// ```
     pub fn principal(mut self, principal: impl AsRef<str>) -> Self {
         self.principal = Some(principal.as_ref().to_owned());
         self
