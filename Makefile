@@ -86,9 +86,9 @@ interop: machine venv-peer ## Long mixed traffic with the Python peer, both aggr
 	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests --test peer -- --nocapture
 
 .PHONY: bench
-bench: machine functions ## Measure the packed functions: records, memory, start and writes; fails if they take too much
-	@# What is measured is built for release; what measures it is built as the tests are, and once.
-	cargo bench --workspace --locked --profile dev --bench aggregator --bench archiver
+bench: machine venv-peer functions ## Measure acquire beside the bare SDK call and the Python package, and the packed functions
+	@scripts/bench
+	$(took)
 
 .PHONY: audit
 audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates

@@ -9,7 +9,7 @@ use serde_json::Value;
 type Directions = BTreeMap<String, BTreeSet<String>>;
 
 /// Which crates of ours each crate may use, optional dependencies included.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("zae-limiter-schema", &[]),
     ("zae-limiter-dynamo", &["zae-limiter-schema"]),
     ("zae-limiter-report", &["zae-limiter-schema"]),
@@ -54,6 +54,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "zae-limiter-template",
         ],
     ),
+    ("zae-limiter-bench", &[]),
     ("zae-limiter-tests", &[]),
 ];
 

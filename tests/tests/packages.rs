@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Crates for our own tests.
-const OURS_ALONE: [&str; 2] = ["zae-limiter-testing", "zae-limiter-tests"];
+const OURS_ALONE: [&str; 3] = ["zae-limiter-bench", "zae-limiter-testing", "zae-limiter-tests"];
 
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))

@@ -1,0 +1,358 @@
+//! The cases of `acquire`, on every endpoint.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use zae_limiter::{CapacityMeter, Limit, NewEntity, RateLimiter};
+
+use crate::clients::{self, RESOURCE, admitted, bare, large};
+use crate::measure::{Figures, Operation, one_round};
+use crate::peer;
+use crate::results::{Contestant, Results};
+
+/// The contestant that this project is.
+pub(crate) const OURS: &str = "zae-limiter";
+pub(crate) const BARE: &str = "bare UpdateItem";
+pub(crate) const PEER: &str = "peer, asyncio";
+pub(crate) const PEER_THREADS: &str = "peer, threads";
+pub(crate) const DYNAMODB: &str = "dynoxide";
+pub(crate) const CANNED: &str = "canned";
+pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
+/// So many calls are metered after as many that are not.
+const METERED: u64 = 200;
+/// Refusals and tokens in hand are timed in groups of this many.
+const GROUP: u32 = 64;
+
+/// The stored configuration that the cases need.
+pub(crate) async fn prepare(dynamodb: SocketAddr) {
+    let limiter = clients::limiter(dynamodb).create_table(true).await.unwrap();
+    let stored = limiter.repository();
+    stored.set_system_defaults(large()).await.unwrap();
+    let once = [Limit::per_day("rpm", 1).unwrap(), large()[1].clone()];
+    stored.set_limits("refused", RESOURCE, once).await.unwrap();
+    let slow = [Limit::per_second("rpm", 400).unwrap(), large()[1].clone()];
+    stored.set_limits("waiting", RESOURCE, slow).await.unwrap();
+    for fleet in ["fleet-8", "fleet-20", "fleet-100"] {
+        let limit = [Limit::per_second("rpm", 200).unwrap()];
+        stored.set_limits(fleet, RESOURCE, limit).await.unwrap();
+    }
+    for entity in ["root", "level-1", "level-2", "level-3"] {
+        let parent = match entity {
+            "root" => None,
+            "level-1" => Some("root"),
+            "level-2" => Some("level-1"),
+            _ => Some("level-2"),
+        };
+        let new = NewEntity::new(entity);
+        let new = match parent {
+            Some(parent) => new.parent(parent).cascade(true),
+            None => new,
+        };
+        stored.create_entity(new).await.unwrap();
+    }
+    limiter.shutdown().await;
+}
+
+fn round<'a>(
+    runtime: &'a Runtime,
+    tasks: usize,
+    group: u32,
+    operation: impl Operation + 'a,
+) -> Box<dyn FnMut() -> Figures + 'a> {
+    Box::new(move || one_round(runtime, tasks, group, &operation))
+}
+
+fn own_or_one(own: bool, task: usize) -> String {
+    if own {
+        format!("user-{task}")
+    } else {
+        "user-0".to_owned()
+    }
+}
+
+/// Warm acquires beside the bare call and the peer: 1 task, 16 on their own buckets, and many on one.
+pub(crate) fn warm(runtime: &Runtime, results: &mut Results, name: &'static str, endpoint: SocketAddr) {
+    let limiter = runtime.block_on(async { clients::limiter(endpoint).await.unwrap() });
+    let client = clients::sdk(endpoint);
+    for (case, tasks, own) in [
+        ("1 task", 1, true),
+        ("16 tasks, own buckets", 16, true),
+        ("16 tasks, one bucket", 16, false),
+        ("64 tasks, one bucket", 64, false),
+        ("256 tasks, one bucket", 256, false),
+    ] {
+        let limiter = limiter.clone();
+        let ours = move |task, _| {
+            let limiter = limiter.clone();
+            async move { admitted(&limiter, &own_or_one(own, task)).await }
+        };
+        let mut contestants: Vec<Contestant<'_>> = vec![(OURS, round(runtime, tasks, 1, ours))];
+        if tasks <= 16 {
+            let client = client.clone();
+            let call = move |task, _| {
+                let client = client.clone();
+                async move { bare(&client, &own_or_one(own, task)).await }
+            };
+            contestants.push((BARE, round(runtime, tasks, 1, call)));
+        }
+        results.side_by_side(name, case, contestants);
+        if tasks <= 16 {
+            against_peer(results, name, case, endpoint, tasks, "user-0", own);
+        }
+    }
+}
+
+fn against_peer(
+    results: &mut Results,
+    name: &'static str,
+    case: &str,
+    endpoint: SocketAddr,
+    tasks: usize,
+    entity: &str,
+    own: bool,
+) {
+    let Some(python) = peer::python() else { return };
+    for (who, how) in [(PEER, "asyncio"), (PEER_THREADS, "threads")] {
+        match peer::run(&python, endpoint, how, tasks, entity, own) {
+            Ok(figures) => results.add(name, case, who, figures),
+            Err(error) => eprintln!("  {name} {case} {who}: {error}"),
+        }
+    }
+}
+
+/// An operation on a limiter, so that it can be run with and without a meter.
+type OnLimiter = fn(RateLimiter, usize, u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Case {
+    name: &'static str,
+    tasks: usize,
+    group: u32,
+    build: fn(SocketAddr) -> zae_limiter::Builder,
+    operation: OnLimiter,
+    peer: Option<(&'static str, bool)>,
+}
+
+async fn refused(limiter: &RateLimiter) {
+    let call = limiter
+        .acquire("refused", RESOURCE)
+        .consume("rpm", 1)
+        .consume("tpm", 100);
+    if let Ok(lease) = call.await {
+        lease.commit().await.unwrap();
+    }
+}
+
+const CASES: [Case; 9] = [
+    Case {
+        name: "cascade of two",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-1").await }),
+        peer: Some(("level-1", false)),
+    },
+    Case {
+        name: "cascade of four",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-3").await }),
+        peer: None,
+    },
+    Case {
+        name: "refusal",
+        tasks: 1,
+        group: GROUP,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
+        peer: Some(("refused", false)),
+    },
+    Case {
+        name: "refusal, 16 tasks",
+        tasks: 16,
+        group: GROUP,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
+        peer: None,
+    },
+    Case {
+        name: "adjust",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move {
+                let call = limiter
+                    .acquire("adjusted", RESOURCE)
+                    .consume("rpm", 1)
+                    .consume("tpm", 100);
+                let mut lease = call.await.unwrap();
+                lease.adjust("tpm", 20);
+                lease.commit().await.unwrap();
+            })
+        },
+        peer: None,
+    },
+    Case {
+        name: "wait, 16 tasks on 400/s",
+        tasks: 16,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move {
+                let call = limiter
+                    .acquire("waiting", RESOURCE)
+                    .consume("rpm", 1)
+                    .consume("tpm", 1);
+                if let Ok(lease) = call.wait_up_to(Duration::from_secs(1)).await {
+                    lease.commit().await.unwrap();
+                }
+            })
+        },
+        peer: None,
+    },
+    Case {
+        name: "chunk hit",
+        tasks: 1,
+        group: GROUP,
+        build: |endpoint| clients::limiter(endpoint).token_chunks(),
+        operation: |limiter, _, _| {
+            Box::pin(async move {
+                let call = limiter.acquire("chunked", RESOURCE).consume("rpm", 1);
+                call.await.unwrap().commit().await.unwrap();
+            })
+        },
+        peer: None,
+    },
+    Case {
+        name: "cold bucket",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move { admitted(&limiter, &format!("cold-{}", fastrand::u64(..))).await })
+        },
+        peer: None,
+    },
+    Case {
+        name: "config miss",
+        tasks: 1,
+        group: 1,
+        build: |endpoint| clients::limiter(endpoint).config_cache_ttl(Duration::ZERO),
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await }),
+        peer: None,
+    },
+];
+
+/// Everything else, on DynamoDB.
+pub(crate) fn others(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
+    for case in &CASES {
+        let limiter = runtime.block_on(async { (case.build)(endpoint).await.unwrap() });
+        let operation = case.operation;
+        let ours = move |task, call| operation(limiter.clone(), task, call);
+        let contestants: Vec<Contestant<'_>> = vec![(OURS, round(runtime, case.tasks, case.group, ours))];
+        results.side_by_side(DYNAMODB, case.name, contestants);
+        if let Some((entity, own)) = case.peer {
+            against_peer(results, DYNAMODB, case.name, endpoint, case.tasks, entity, own);
+        }
+        meter(
+            runtime,
+            results,
+            case.name,
+            (case.build)(endpoint),
+            case.operation,
+        );
+    }
+    let warm: OnLimiter = |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await });
+    meter(runtime, results, "1 task", clients::limiter(endpoint), warm);
+    for limiters in [8, 20, 100] {
+        let figures = runtime.block_on(fleet(endpoint, limiters));
+        results.add(
+            DYNAMODB,
+            &format!("{limiters} limiters, 60 % of 200/s"),
+            OURS,
+            figures,
+        );
+    }
+}
+
+/// Adds calls and capacity per operation to a row: measured apart, because asking for it makes requests larger.
+fn meter(
+    runtime: &Runtime,
+    results: &mut Results,
+    case: &str,
+    builder: zae_limiter::Builder,
+    operation: OnLimiter,
+) {
+    let meter = CapacityMeter::new();
+    let consumed = runtime.block_on(async {
+        let limiter = builder.meter(meter.clone()).await.unwrap();
+        for call in 0..METERED {
+            operation(limiter.clone(), 0, call).await;
+        }
+        let before = meter.consumed();
+        for call in 0..METERED {
+            operation(limiter.clone(), 0, METERED + call).await;
+        }
+        let after = meter.consumed();
+        let per_call = |sum: f64| sum / METERED as f64;
+        (
+            per_call((after.calls - before.calls) as f64),
+            per_call(after.read_units - before.read_units),
+            per_call(after.write_units - before.write_units),
+        )
+    });
+    if let Some(figures) = results.find_mut(DYNAMODB, case, OURS) {
+        (figures.calls, figures.rcu, figures.wcu) = (Some(consumed.0), Some(consumed.1), Some(consumed.2));
+    }
+}
+
+/// Many limiters, each with its own connections, on one bucket at 60 % of its limit.
+async fn fleet(endpoint: SocketAddr, limiters: u32) -> Figures {
+    const RUN: Duration = Duration::from_secs(2);
+    let (meter, entity) = (CapacityMeter::new(), format!("fleet-{limiters}"));
+    let mut tasks = Vec::new();
+    let pause = Duration::from_secs_f64(f64::from(limiters) / 120.0);
+    let started = tokio::time::Instant::now() + Duration::from_millis(200);
+    for index in 0..limiters {
+        let limiter = clients::limiter(endpoint).meter(meter.clone()).await.unwrap();
+        let entity = entity.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut times = Vec::new();
+            let mut next = started + pause * index / limiters;
+            while next < started + RUN {
+                tokio::time::sleep_until(next).await;
+                let asked = std::time::Instant::now();
+                if let Ok(lease) = limiter.acquire(&entity, RESOURCE).consume("rpm", 1).await {
+                    lease.commit().await.unwrap();
+                    times.push(asked.elapsed().as_secs_f64() * 1e6);
+                }
+                next += pause;
+            }
+            times
+        }));
+    }
+    let mut times: Vec<f64> = Vec::new();
+    for task in tasks {
+        times.extend(task.await.unwrap());
+    }
+    times.sort_by(f64::total_cmp);
+    let consumed = meter.consumed();
+    let at = |part: f64| {
+        times
+            .get((times.len() as f64 * part) as usize)
+            .copied()
+            .unwrap_or(0.0)
+    };
+    let per_call = |sum: f64| Some(sum / times.len().max(1) as f64);
+    Figures {
+        rate: times.len() as f64 / RUN.as_secs_f64(),
+        p50: at(0.5),
+        p99: at(0.99),
+        calls: per_call(consumed.calls as f64),
+        rcu: per_call(consumed.read_units),
+        wcu: per_call(consumed.write_units),
+        ..Figures::default()
+    }
+}

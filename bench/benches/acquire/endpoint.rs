@@ -1,0 +1,115 @@
+//! What the clients talk to: DynamoDB in a thread of its own, and responses that were recorded from it.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::http::Message;
+
+/// Runs a server on a free port of this machine, in a thread with a runtime of its own.
+fn in_a_thread<Serve>(serve: impl FnOnce(TcpListener) -> Serve + Send + 'static) -> SocketAddr
+where
+    Serve: Future<Output = ()>,
+{
+    let (sender, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            sender.send(listener.local_addr().unwrap()).unwrap();
+            serve(listener).await;
+        });
+    });
+    address.recv().unwrap()
+}
+
+/// dynoxide's HTTP server on an empty database.
+pub(crate) fn dynamodb() -> SocketAddr {
+    in_a_thread(|listener| async {
+        dynoxide::server::serve_on(listener, dynoxide::Database::memory().unwrap()).await;
+    })
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Mode {
+    /// Asks DynamoDB and keeps the last response to a write.
+    Record,
+    /// Returns what was kept, after this time.
+    Replay(Duration),
+}
+
+/// An endpoint that isolates the client: it returns the last recorded response to every write, and asks DynamoDB for the rest.
+#[derive(Debug, Clone)]
+pub(crate) struct Canned {
+    upstream: SocketAddr,
+    mode: Arc<Mutex<Mode>>,
+    kept: Arc<Mutex<Option<Message>>>,
+}
+
+impl Canned {
+    /// Starts it in front of DynamoDB; it records until it is told otherwise.
+    pub(crate) fn start(upstream: SocketAddr) -> (Self, SocketAddr) {
+        let canned = Self {
+            upstream,
+            mode: Arc::new(Mutex::new(Mode::Record)),
+            kept: Arc::default(),
+        };
+        let served = canned.clone();
+        let address = in_a_thread(|listener| async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // Without this, small responses wait for acknowledgments.
+                stream.set_nodelay(true).unwrap();
+                tokio::spawn(served.clone().serve(stream));
+            }
+        });
+        (canned, address)
+    }
+
+    pub(crate) fn record(&self) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Mode::Record;
+    }
+
+    pub(crate) fn replay_after(&self, delay: Duration) {
+        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = Mode::Replay(delay);
+    }
+
+    async fn serve(self, mut stream: TcpStream) {
+        let mut buffer = Vec::new();
+        let Ok(mut upstream) = TcpStream::connect(self.upstream).await else {
+            return;
+        };
+        while let Some(request) = Message::read(&mut stream, &mut buffer).await {
+            let Some(response) = self.respond(&request, &mut upstream).await else {
+                return;
+            };
+            if response.write(&mut stream).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn respond(&self, request: &Message, upstream: &mut TcpStream) -> Option<Message> {
+        let is_write = request.operation() == "UpdateItem";
+        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (true, Mode::Replay(delay)) = (is_write, mode) {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if kept.is_some() {
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                return kept;
+            }
+        }
+        request.write(upstream).await?;
+        let response = Message::read(upstream, &mut Vec::new()).await?;
+        if is_write {
+            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(response.clone());
+        }
+        Some(response)
+    }
+}

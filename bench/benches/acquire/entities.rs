@@ -1,0 +1,138 @@
+//! Many entities: calls of a second pass, memory per entity, and the configuration cache (the five benchmarks of the Python
+//! project's ADR-001).
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use zae_limiter::{CapacityMeter, RateLimiter};
+
+use crate::cases::{DYNAMODB, OURS};
+use crate::clients::{self, RESOURCE, admitted};
+use crate::measure::one_round;
+use crate::results::Results;
+
+const ENTITIES: u64 = 20_000;
+const TASKS: u64 = 32;
+
+/// Every entity once, by several tasks.
+async fn pass(limiter: &RateLimiter, entities: u64) {
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                for entity in (task..entities).step_by(TASKS as usize) {
+                    admitted(&limiter, &format!("entity-{entity}")).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+}
+
+/// 20,000 entities twice, and many more for the bound, on recorded responses.
+pub(crate) fn many(runtime: &Runtime, results: &mut Results, canned: SocketAddr) {
+    let meter = CapacityMeter::new();
+    let builder = clients::limiter(canned).meter(meter.clone());
+    let limiter = runtime.block_on(async { builder.await.unwrap() });
+    runtime.block_on(pass(&limiter, 1));
+    let kept = allocation_counter::measure(|| runtime.block_on(pass(&limiter, ENTITIES)));
+    results.single.push((
+        "bytes per entity, 20,000",
+        kept.bytes_current as f64 / ENTITIES as f64,
+    ));
+    let before = meter.consumed().calls;
+    runtime.block_on(pass(&limiter, ENTITIES));
+    let calls = (meter.consumed().calls - before) as f64;
+    results
+        .single
+        .push(("calls per acquire, second pass", calls / ENTITIES as f64));
+    let many = std::env::var("ZAE_BENCH_ENTITIES")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let many = many.unwrap_or(100_000);
+    let limiter = runtime.block_on(async { clients::limiter(canned).await.unwrap() });
+    runtime.block_on(pass(&limiter, 1));
+    let kept = allocation_counter::measure(|| runtime.block_on(pass(&limiter, many)));
+    results.single.push(("entities for memory", many as f64));
+    results
+        .single
+        .push(("megabytes kept for them", kept.bytes_current as f64 / 1e6));
+}
+
+/// Random entities among 20,000 for a while.
+pub(crate) fn at_random(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
+    let limiter = runtime.block_on(async { clients::limiter(endpoint).await.unwrap() });
+    let operation = move |_, _| {
+        let limiter = limiter.clone();
+        async move { admitted(&limiter, &format!("entity-{}", fastrand::u64(..ENTITIES))).await }
+    };
+    let contestants: Vec<crate::results::Contestant<'_>> =
+        vec![(OURS, Box::new(|| one_round(runtime, 16, 1, &operation)))];
+    results.side_by_side(DYNAMODB, "20,000 entities at random", contestants);
+}
+
+/// What the configuration costs.
+pub(crate) fn configuration(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
+    runtime.block_on(async {
+        let limiter = clients::limiter(endpoint).await.unwrap();
+        let started = Instant::now();
+        for _ in 0..100 {
+            limiter
+                .repository()
+                .resolve_limits("user-0", RESOURCE)
+                .await
+                .unwrap();
+        }
+        let read = started.elapsed().as_secs_f64() * 1e6 / 100.0;
+        results.single.push(("config_read_latency, µs", read));
+
+        let meter = CapacityMeter::new();
+        let limiter = clients::limiter(endpoint).meter(meter.clone()).await.unwrap();
+        let started = Instant::now();
+        admitted(&limiter, "with-config").await;
+        let cold = started.elapsed().as_secs_f64() * 1e6;
+        results.single.push(("acquire_with_config, µs", cold));
+        let before = meter.consumed();
+        for _ in 0..100 {
+            admitted(&limiter, "with-config").await;
+        }
+        let reads = meter.consumed().read_units - before.read_units;
+        results
+            .single
+            .push(("config_cache_hit, RCU per acquire", reads / 100.0));
+
+        let before = meter.consumed();
+        for user in 0..100 {
+            admitted(&limiter, &format!("regular-{user}")).await;
+        }
+        let first = meter.consumed().read_units - before.read_units;
+        let before = meter.consumed();
+        for user in 0..100 {
+            admitted(&limiter, &format!("regular-{user}")).await;
+        }
+        let second = meter.consumed().read_units - before.read_units;
+        results
+            .single
+            .push(("config_negative_cache, RCU of the first acquire", first / 100.0));
+        results
+            .single
+            .push(("config_negative_cache, RCU of the second acquire", second / 100.0));
+
+        // Traffic of 20,000 users: most are seen for the first time, the levels that they share are not.
+        let limiter = clients::limiter(endpoint)
+            .config_cache_ttl(Duration::from_secs(60))
+            .await
+            .unwrap();
+        let before = limiter.repository().cache_stats();
+        for _ in 0..1_000 {
+            admitted(&limiter, &format!("sparse-{}", fastrand::u64(..ENTITIES))).await;
+        }
+        let after = limiter.repository().cache_stats();
+        let (hits, misses) = (after.hits - before.hits, after.misses - before.misses);
+        let rate = hits as f64 / (hits + misses).max(1) as f64;
+        results.single.push(("config_sparse_traffic, hit rate", rate));
+    });
+}

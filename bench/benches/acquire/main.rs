@@ -1,0 +1,80 @@
+//! `acquire` beside the bare SDK call and the Python package, in one run: `make bench`.
+//!
+//! All contestants take turns on the same endpoint. The report is printed and written to `docs/performance`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    missing_docs
+)]
+
+mod callgrind;
+mod cases;
+mod chart;
+mod clients;
+mod endpoint;
+mod entities;
+mod http;
+mod measure;
+mod peer;
+mod report;
+mod results;
+mod targets;
+
+use std::time::Duration;
+
+use crate::cases::{CANNED, CANNED_LATE, DYNAMODB};
+use crate::endpoint::Canned;
+use crate::results::Results;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(place) = arguments.iter().position(|argument| argument == "--child") {
+        return callgrind::child(&arguments[place + 1..]);
+    }
+    let dynamodb = endpoint::dynamodb();
+    let (canned, canned_address) = Canned::start(dynamodb);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(cases::prepare(dynamodb));
+
+    let mut results = Results::default();
+    cases::warm(&runtime, &mut results, DYNAMODB, dynamodb);
+    cases::others(&runtime, &mut results, dynamodb);
+    entities::at_random(&runtime, &mut results, dynamodb);
+    entities::configuration(&runtime, &mut results, dynamodb);
+    for (name, delay) in [(CANNED, Duration::ZERO), (CANNED_LATE, Duration::from_millis(5))] {
+        // The bucket as it is now is what every write returns from here on.
+        canned.record();
+        runtime.block_on(async {
+            let limiter = clients::limiter(canned_address).await.unwrap();
+            clients::admitted(&limiter, "user-0").await;
+        });
+        canned.replay_after(delay);
+        cases::warm(&runtime, &mut results, name, canned_address);
+        if delay.is_zero() {
+            entities::many(&runtime, &mut results, canned_address);
+            callgrind::count(&mut results, canned_address);
+        }
+    }
+    if let Some(records) = records_per_second() {
+        results.single.push(("aggregator, records per second", records));
+    }
+
+    let targets = targets::all(&results);
+    let text = report::text(&results, &targets, &report::last());
+    println!("{text}");
+    report::write(&results, &targets, &text).unwrap();
+}
+
+/// The best figure of the aggregator's own benchmark, if `make bench` has run it before.
+fn records_per_second() -> Option<f64> {
+    let printed = std::fs::read_to_string(std::env::var_os("ZAE_BENCH_FUNCTIONS")?).ok()?;
+    let before = printed.lines().filter_map(|line| line.split_once(" records/s"));
+    let number = |(text, _): (&str, &str)| text.rsplit(' ').next()?.replace(',', "").parse::<f64>().ok();
+    before.filter_map(number).reduce(f64::max)
+}

@@ -1,0 +1,64 @@
+//! The Python package of the same name, in a process of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::clients::TABLE;
+use crate::measure::Figures;
+
+/// How long it runs, in seconds.
+const SECONDS: &str = "0.8";
+
+/// The interpreter that has it installed, if there is one.
+pub(crate) fn python() -> Option<PathBuf> {
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../.venv/peer/bin/python");
+    let python = std::env::var_os("ZAE_TEST_PEER_PYTHON").map_or_else(installed, PathBuf::from);
+    python.exists().then_some(python)
+}
+
+/// Runs a case with asyncio or threads.
+pub(crate) fn run(
+    python: &Path,
+    endpoint: SocketAddr,
+    how: &str,
+    tasks: usize,
+    entity: &str,
+    own: bool,
+) -> Result<Figures, String> {
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/acquire/peer.py"))
+        .args([
+            TABLE,
+            &format!("http://{endpoint}"),
+            how,
+            &tasks.to_string(),
+            SECONDS,
+            entity,
+        ])
+        .arg(if own { "own" } else { "one" })
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("AWS_ACCESS_KEY_ID", "test")
+        .env("AWS_SECRET_ACCESS_KEY", "test")
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .map_err(|error| error.to_string())?;
+    let printed: Value = serde_json::from_slice(&output.stdout).map_err(|_| {
+        String::from_utf8_lossy(&output.stderr)
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .to_owned()
+    })?;
+    let number = |field: &str| printed[field].as_f64().unwrap_or(0.0);
+    Ok(Figures {
+        rate: number("rate"),
+        p50: number("p50"),
+        p99: number("p99"),
+        cpu: Some(number("cpu")),
+        ..Figures::default()
+    })
+}

@@ -1,0 +1,165 @@
+//! The goals, and whether this run meets them.
+
+use serde_json::{Value, json};
+
+use crate::cases::{BARE, CANNED, DYNAMODB, OURS, PEER};
+use crate::measure::Figures;
+use crate::results::Results;
+
+const RATE: fn(&Figures) -> Option<f64> = |figures| Some(figures.rate);
+
+/// One goal.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) goal: &'static str,
+    pub(crate) measured: String,
+    /// Nothing if it could not be measured.
+    pub(crate) met: Option<bool>,
+}
+
+impl Target {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"target": self.name, "goal": self.goal, "measured": self.measured, "met": self.met})
+    }
+}
+
+/// Every goal with what was measured.
+pub(crate) fn all(results: &Results) -> Vec<Target> {
+    let mut targets = compared(results);
+    targets.extend(alone(results));
+    targets
+}
+
+/// Goals that compare with the bare call or the peer.
+fn compared(results: &Results) -> Vec<Target> {
+    let against = |endpoint, case, who, field: fn(&Figures) -> Option<f64>| {
+        let own = results.find(endpoint, case, OURS)?;
+        let other = results.find(endpoint, case, who)?;
+        Some(field(own)? / field(other)?)
+    };
+    let bare = |case| against(DYNAMODB, case, BARE, RATE);
+    let peer = |case| against(DYNAMODB, case, PEER, RATE);
+    vec![
+        at_least(
+            "rate, 1 task, against the bare call",
+            "≥ 0.95",
+            bare("1 task"),
+            0.95,
+        ),
+        at_most(
+            "CPU, 1 task, against the bare call",
+            "≤ 1.10",
+            against(CANNED, "1 task", BARE, |figures| figures.cpu),
+            1.10,
+        ),
+        at_most(
+            "allocations, 1 task, against the bare call",
+            "≤ 1.15",
+            against(CANNED, "1 task", BARE, |figures| figures.allocations),
+            1.15,
+        ),
+        at_least(
+            "rate, 16 tasks on own buckets, against the bare call",
+            "≥ 0.95",
+            bare("16 tasks, own buckets"),
+            0.95,
+        ),
+        at_least("rate, 1 task, against the peer", "≥ 5", peer("1 task"), 5.0),
+        at_least(
+            "rate, 16 tasks on own buckets, against the peer",
+            "≥ 10",
+            peer("16 tasks, own buckets"),
+            10.0,
+        ),
+        at_least(
+            "rate, 16 tasks on one bucket, against the peer",
+            "≥ 60",
+            peer("16 tasks, one bucket"),
+            60.0,
+        ),
+        at_least(
+            "rate, cascade of two, against the peer",
+            "≥ 10",
+            peer("cascade of two"),
+            10.0,
+        ),
+    ]
+}
+
+/// Goals for the limiter by itself.
+fn alone(results: &Results) -> Vec<Target> {
+    let of = |case, field: fn(&Figures) -> Option<f64>| results.find(DYNAMODB, case, OURS).and_then(field);
+    vec![
+        at_least(
+            "refusals per second, 1 task",
+            "≥ 2,000,000",
+            of("refusal", RATE),
+            2_000_000.0,
+        ),
+        at_most(
+            "chunk hit, p50 in µs",
+            "≤ 0.5",
+            of("chunk hit", |figures| Some(figures.p50)),
+            0.5,
+        ),
+        at_most(
+            "writes of acquire and adjust",
+            "≤ 2",
+            of("adjust", |figures| figures.wcu),
+            2.0,
+        ),
+        at_most(
+            "bytes per known entity, 20,000 entities",
+            "≤ 400",
+            results.single("bytes per entity, 20,000"),
+            400.0,
+        ),
+        at_most(
+            "calls per acquire, second pass over 20,000 entities",
+            "≤ 1.0",
+            results.single("calls per acquire, second pass"),
+            1.0,
+        ),
+        at_most(
+            "RCU of the first acquire of an entity",
+            "≤ 2",
+            of("cold bucket", |figures| figures.rcu),
+            2.0,
+        ),
+        at_most(
+            "WCU of the first acquire of an entity",
+            "≤ 2",
+            of("cold bucket", |figures| figures.wcu),
+            2.0,
+        ),
+        at_least(
+            "aggregator, records per second",
+            "≥ 40,000",
+            results.single("aggregator, records per second"),
+            40_000.0,
+        ),
+    ]
+}
+
+fn at_least(name: &'static str, goal: &'static str, measured: Option<f64>, bound: f64) -> Target {
+    target(name, goal, measured, measured.map(|value| value >= bound))
+}
+
+fn at_most(name: &'static str, goal: &'static str, measured: Option<f64>, bound: f64) -> Target {
+    target(name, goal, measured, measured.map(|value| value <= bound))
+}
+
+fn target(name: &'static str, goal: &'static str, measured: Option<f64>, met: Option<bool>) -> Target {
+    let measured = match measured {
+        None => "not measured".to_owned(),
+        Some(value) if value >= 1_000.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.2}"),
+    };
+    Target {
+        name,
+        goal,
+        measured,
+        met,
+    }
+}
