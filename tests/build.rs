@@ -3,7 +3,8 @@
 //! A block is the body of an async function that has `limiter` and `repository`, on an embedded store of its own, and the imports of
 //! `tests/book/rust_blocks.rs`. What else it needs is in a comment before it: `<!-- setup: … -->`. A block that is
 //! marked `no_run` is compiled only. One that is marked `blocking` has no runtime and no `limiter`. One that is marked `cloud`,
-//! also in the documentation of the client, runs on a fresh local cloud where the feature `bundled-functions` is on.
+//! also in the documentation of the client, runs on a fresh local cloud where the feature `bundled-functions` is on and the archives
+//! are built for the architecture that stacks have by default.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
@@ -79,7 +80,7 @@ fn test_name(page: &str, block: &markdown::Block) -> String {
 fn cloud_test(page: &str, block: &markdown::Block) -> String {
     let name = test_name(page, block);
     format!(
-        "/// {page}, line {line}\n#[cfg_attr(feature = \"bundled-functions\", test)]\nfn {name}() -> Outcome {{\n\
+        "/// {page}, line {line}\n#[cfg_attr(all(feature = \"bundled-functions\", target_arch = \"x86_64\"), test)]\nfn {name}() -> Outcome {{\n\
          in_a_fresh_cloud(\"{name}\", async {{\n{setup}\n{text}\nOk(())\n}})\n}}\n\n",
         line = block.line,
         setup = block.setup,

@@ -143,7 +143,7 @@ fn translated(query: &str) -> String {
             "filter" => filters.push(arguments),
             "stats" => {
                 let (values, by) = arguments.split_once(" by ").unwrap_or((&arguments, "1"));
-                fields = values.to_owned();
+                values.clone_into(&mut fields);
                 group = format!(" GROUP BY {by}");
             }
             "sort" => order = format!(" ORDER BY {arguments}"),
