@@ -53,8 +53,9 @@ test: lint-files venv-ministack venv-peer dev-functions ## Everything that must 
 	$(took)
 
 .PHONY: lint
-lint: lint-files ## Formatting, clippy with warnings denied, scripts, workflows, rendered templates
+lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts, workflows, rendered templates
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@$(MAKE) doc
 
 # Everything that no compiler reads. `make test` has clippy's lints from its own compile.
 .PHONY: lint-files
@@ -67,6 +68,12 @@ lint-files: machine venv-cfn-lint
 .PHONY: fmt
 fmt: ## Format all Rust code
 	cargo fmt --all
+
+.PHONY: doc
+doc: machine ## The API reference into target/doc; a broken link is an error
+	@# With the examples, so that dependencies have the features of the other commands and are not compiled again.
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib --examples --locked
+	@echo "open target/doc/zae_limiter/index.html"
 
 .PHONY: book
 book: machine ## Build the documentation as a book into target/book

@@ -1,9 +1,8 @@
 //! The `zae-limiter` command.
 //!
-//! The crate is a thin layer over the libraries. A command [parses](args) its arguments into typed values, calls a
-//! library, and returns a [`CommandOutput`](command_output::CommandOutput), which [`output`] renders as text for people
-//! or as JSON for programs. Only [`main`] prints the result and sets the exit code, so no command can have a table
-//! without JSON, or exit halfway.
+//! The crate is a thin layer over the libraries. A command parses its arguments into typed values (`args`), calls a
+//! library, and returns a `CommandOutput`, which `output` renders as text for people or as JSON for programs. Only [`main`]
+//! prints the result and sets the exit code, so no command can have a table without JSON, or exit halfway.
 //!
 //! - The progress of a long operation is the exception: it is drawn on standard error, or printed as JSON lines on
 //!   standard output.
