@@ -41,14 +41,14 @@ pub(crate) struct AcquireRequest {
     consume: BTreeMap<String, u64>,
     /// Wait up to this long for tokens instead of being refused at once.
     wait_ms: Option<u64>,
-    /// How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are taken for good.
+    /// How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are consumed at once.
     lease_ms: Option<u64>,
 }
 
 /// Tokens that were taken.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AcquireResponse {
-    /// The id under which the lease is adjusted, committed or deleted; null if the tokens are taken for good.
+    /// The id under which the lease is adjusted, committed or deleted; null if there is no lease.
     lease_id: Option<String>,
     /// For how long the lease is held. If nobody ends it by then, it is committed as taken.
     lease_ms: u64,

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::problems::{BodyProblems, ProblemBody, Problems};
+use super::problems::{BodyProblems, LeaseProblems, Problems};
 use crate::app::App;
 use crate::extract::{JsonBody, OptionalJsonBody, PathParameters};
 use crate::leases::{Adjustments, Consumed, LeaseId};
@@ -61,8 +61,7 @@ impl LeaseState {
     request_body = AdjustRequest,
     responses(
         (status = 200, description = "The lease is adjusted", body = LeaseState),
-        (status = 404, description = "There is no such lease", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 410, description = "The lease has ended; `ended` says how", body = ProblemBody, content_type = "application/problem+json"),
+        LeaseProblems,
         Problems,
         BodyProblems,
     ),
@@ -90,8 +89,7 @@ pub(crate) async fn adjust(
     responses(
         (status = 200, description = "The lease has ended and its adjustments are written", body = LeaseState),
         (status = 202, description = "The lease has ended and its adjustments will be written", body = LeaseState),
-        (status = 404, description = "There is no such lease", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 410, description = "The lease has ended; `ended` says how", body = ProblemBody, content_type = "application/problem+json"),
+        LeaseProblems,
         Problems,
         BodyProblems,
     ),
@@ -119,8 +117,7 @@ pub(crate) async fn commit(
     responses(
         (status = 200, description = "The lease has ended and its tokens are given back", body = LeaseState),
         (status = 202, description = "The lease has ended and its tokens will be given back", body = LeaseState),
-        (status = 404, description = "There is no such lease", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 410, description = "The lease has ended; `ended` says how", body = ProblemBody, content_type = "application/problem+json"),
+        LeaseProblems,
         Problems,
     ),
 )]

@@ -74,3 +74,24 @@ pub(crate) enum BodyProblems {
     #[response(status = 415, content_type = "application/problem+json")]
     MediaType(#[to_schema] ProblemBody),
 }
+
+/// What requests about a lease can respond.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes what Problem writes")]
+pub(crate) enum LeaseProblems {
+    /// There is no such lease
+    #[response(status = 404, content_type = "application/problem+json")]
+    NotFound(#[to_schema] ProblemBody),
+    /// The lease has ended; `ended` says how
+    #[response(status = 410, content_type = "application/problem+json")]
+    Ended(#[to_schema] ProblemBody),
+}
+
+/// What requests about an entity can respond.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes what Problem writes")]
+pub(crate) enum EntityProblems {
+    /// There is no such entity
+    #[response(status = 404, content_type = "application/problem+json")]
+    NotFound(#[to_schema] ProblemBody),
+}

@@ -72,7 +72,7 @@ async fn a_call_above_the_burst_is_refused_without_a_time() {
 }
 
 #[tokio::test]
-async fn with_a_lease_time_of_zero_the_tokens_are_taken_for_good() {
+async fn with_a_lease_time_of_zero_the_tokens_are_consumed_at_once() {
     let server = TestServer::start().await;
     let body = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 3 }, "lease_ms": 0 });
     let json = server.post("/v1/acquire", body).await.expect(200).json();

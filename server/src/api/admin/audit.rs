@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{EntityId, Error, Resource, to_json};
+use zae_limiter::{EntityId, Error, PageRequest, Resource, to_json};
 
 use super::page::{self, PageOf};
 use crate::api::problems::Problems;
@@ -95,8 +95,7 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Event>>, Problem> {
-    let request = page::request(query.page_size, query.cursor.as_deref())?;
-    let repository = app.limiter.repository();
-    let page = repository.audit_events(&query.subject()?, &request).await?;
-    Ok(Json(PageOf::new(page)))
+    let subject = query.subject()?;
+    let read = async |page: &PageRequest| app.limiter.repository().audit_events(&subject, page).await;
+    page::respond(query.page_size, query.cursor.as_deref(), read).await
 }

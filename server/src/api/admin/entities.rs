@@ -8,11 +8,11 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
-use zae_limiter::{EntityChange, EntityId, EntityRecord, Error, NewEntity, to_json};
+use zae_limiter::{EntityChange, EntityId, EntityRecord, Error, NewEntity, PageRequest, to_json};
 
 use super::page::{self, PageOf};
 use super::repository;
-use crate::api::problems::{BodyProblems, ProblemBody, Problems};
+use crate::api::problems::{BodyProblems, EntityProblems, ProblemBody, Problems};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::{JsonBody, PathParameters, QueryParameters};
@@ -77,13 +77,12 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Entity>>, Problem> {
-    let request = page::request(query.page_size, query.cursor.as_deref())?;
     let repository = app.limiter.repository();
-    let page = match query.parent {
-        Some(parent) => repository.children(parent, &request).await?,
-        None => repository.list_entities(&request).await?,
+    let read = async |page: &PageRequest| match &query.parent {
+        Some(parent) => repository.children(parent, page).await,
+        None => repository.list_entities(page).await,
     };
-    Ok(Json(PageOf::new(page)))
+    page::respond(query.page_size, query.cursor.as_deref(), read).await
 }
 
 /// An entity to create.
@@ -147,7 +146,7 @@ pub(crate) async fn create(
     params(("entity" = String, Path, description = "The entity")),
     responses(
         (status = 200, description = "The entity", body = Entity),
-        (status = 404, description = "There is no such entity", body = ProblemBody, content_type = "application/problem+json"),
+        EntityProblems,
         Problems,
     ),
 )]
@@ -193,7 +192,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
     request_body = UpdateEntity,
     responses(
         (status = 200, description = "The entity as it is now", body = Entity),
-        (status = 404, description = "There is no such entity", body = ProblemBody, content_type = "application/problem+json"),
+        EntityProblems,
         (status = 422, description = "The parent is invalid", body = ProblemBody, content_type = "application/problem+json"),
         Problems,
         BodyProblems,
@@ -234,7 +233,7 @@ pub(crate) async fn update(
     params(("entity" = String, Path, description = "The entity")),
     responses(
         (status = 204, description = "The entity is deleted"),
-        (status = 404, description = "There is no such entity", body = ProblemBody, content_type = "application/problem+json"),
+        EntityProblems,
         (status = 409, description = "It has children", body = ProblemBody, content_type = "application/problem+json"),
         Problems,
     ),

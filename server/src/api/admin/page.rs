@@ -1,5 +1,6 @@
 //! Lists come in pages.
 
+use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 use zae_limiter::{Page, PageRequest};
@@ -16,7 +17,7 @@ pub(crate) struct PageOf<T> {
 }
 
 impl<T> PageOf<T> {
-    pub(super) fn new<R>(page: Page<R>) -> Self
+    fn new<R>(page: Page<R>) -> Self
     where
         T: From<R>,
     {
@@ -27,7 +28,17 @@ impl<T> PageOf<T> {
     }
 }
 
-pub(super) fn request(size: Option<usize>, cursor: Option<&str>) -> Result<PageRequest, Problem> {
+/// Reads a page and responds with it.
+pub(super) async fn respond<R, T: From<R>>(
+    size: Option<usize>,
+    cursor: Option<&str>,
+    read: impl AsyncFnOnce(&PageRequest) -> zae_limiter::Result<Page<R>>,
+) -> Result<Json<PageOf<T>>, Problem> {
+    let page = read(&request(size, cursor)?).await?;
+    Ok(Json(PageOf::new(page)))
+}
+
+fn request(size: Option<usize>, cursor: Option<&str>) -> Result<PageRequest, Problem> {
     let request = size.map_or_else(PageRequest::default, PageRequest::of);
     Ok(match cursor {
         Some(cursor) => request.after(cursor.parse()?),

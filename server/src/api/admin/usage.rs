@@ -7,8 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use zae_limiter::Timestamp;
 use zae_limiter::usage::{UsageQuery, UsageSnapshot, WindowKind};
+use zae_limiter::{PageRequest, Timestamp};
 
 use super::page::{self, PageOf};
 use crate::api::problems::Problems;
@@ -119,8 +119,7 @@ pub(crate) async fn list(
     State(app): State<Arc<App>>,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Usage>>, Problem> {
-    let request = page::request(query.page_size, query.cursor.as_deref())?;
-    let repository = app.limiter.repository();
-    let page = repository.usage_snapshots(&query.usage()?, &request).await?;
-    Ok(Json(PageOf::new(page)))
+    let usage = query.usage()?;
+    let read = async |page: &PageRequest| app.limiter.repository().usage_snapshots(&usage, page).await;
+    page::respond(query.page_size, query.cursor.as_deref(), read).await
 }
