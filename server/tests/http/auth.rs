@@ -64,6 +64,58 @@ async fn a_token_opens_only_its_scopes() {
         .problem(403, "forbidden");
 }
 
+/// The scope that the guide's table gives to a path.
+fn scope(path: &str) -> Option<&'static str> {
+    match path {
+        "/healthz" | "/readyz" => None,
+        "/metrics" => Some("read"),
+        _ if path.ends_with("/available") => Some("read"),
+        "/v1/acquire" => Some("acquire"),
+        _ if path.starts_with("/v1/leases/") => Some("acquire"),
+        _ => Some("admin"),
+    }
+}
+
+#[tokio::test]
+async fn every_endpoint_refuses_wrong_tokens_and_tokens_of_other_scopes() {
+    let tokens = "a acquire acquire-token-1234\nb read read-token-12345678\nc admin admin-token-1234567";
+    let server = TestServer::with(Settings::default(), Some(tokens.parse().unwrap())).await;
+    let document = server.get("/openapi.json").await.expect(200).json();
+    let mut refused = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let Some(scope) = scope(path) else { continue };
+        let filled = path.replace(['{', '}'], "");
+        for method in operations.as_object().unwrap().keys() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let send = async |authorization: Option<String>| {
+                let headers: Vec<_> = authorization
+                    .iter()
+                    .map(|value| ("authorization", value.as_str()))
+                    .collect();
+                server.send(method.clone(), &filled, &headers, "").await
+            };
+            send(None).await.problem(401, "unauthorized");
+            let wrong = Some("Bearer not-a-token-of-this-server".to_owned());
+            send(wrong).await.problem(401, "unauthorized");
+            for other in tokens.lines() {
+                let [_, theirs, token] = other.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{other}")
+                };
+                let response = send(Some(format!("Bearer {token}"))).await;
+                let status = response.status.as_u16();
+                assert_eq!(
+                    status == 403,
+                    theirs != scope,
+                    "{method} {path} with {theirs}: {status}"
+                );
+                assert_ne!(status, 401, "{method} {path} with {theirs}");
+            }
+            refused += 1;
+        }
+    }
+    assert!(refused >= 15, "{refused} operations");
+}
+
 #[tokio::test]
 async fn health_and_the_document_need_no_token() {
     let server = server().await;

@@ -132,6 +132,71 @@ async fn oversized_bodies_are_refused_whether_or_not_their_length_is_announced()
 }
 
 #[tokio::test]
+async fn every_endpoint_with_a_body_refuses_oversized_ones() {
+    let mut settings = Settings::default();
+    settings.max_body_bytes = 100;
+    let server = TestServer::with(settings, None).await;
+    let body = format!("\"{}\"", "x".repeat(100));
+    let document = server.get("/openapi.json").await.expect(200).json();
+    let mut refused = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            if operation.get("requestBody").is_none() {
+                continue;
+            }
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+            let filled = path.replace("{id}", &"0".repeat(32)).replace(['{', '}'], "");
+            let response = server.send(method, &filled, &JSON, body.clone()).await;
+            response.problem(413, "body-too-large");
+            refused += 1;
+        }
+    }
+    assert_eq!(
+        refused, 6,
+        "acquire, adjust, commit, create and change an entity, set limits"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_is_killed_in_the_middle_of_its_request_takes_nothing() {
+    let server = TestServer::start().await;
+    let body = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 1 } }).to_string();
+    let head = format!(
+        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut killed = TcpStream::connect(server.address).await.unwrap();
+    let half = format!("{head}{}", &body[..body.len() - 1]);
+    killed.write_all(half.as_bytes()).await.unwrap();
+    until(|| server.handle.requests() == 1).await;
+    drop(killed);
+    until(|| server.handle.requests() == 0).await;
+    assert_eq!(server.handle.leases(), 0);
+    assert_eq!(server.available("rpm").await, 100);
+}
+
+#[tokio::test]
+async fn the_lease_of_a_killed_client_is_committed_when_its_time_is_over() {
+    let server = TestServer::start().await;
+    let body =
+        json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "tpm": 5_000 }, "lease_ms": 1_000 });
+    let body = body.to_string();
+    let mut killed = TcpStream::connect(server.address).await.unwrap();
+    let request = format!(
+        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    killed.write_all(request.as_bytes()).await.unwrap();
+    until(|| server.handle.leases() == 1).await;
+    // It never reads the response with the id of its lease.
+    drop(killed);
+    server.clock.advance(Duration::from_secs(1));
+    server.handle.expire_leases().await;
+    assert_eq!((server.handle.leases(), server.handle.expired_leases()), (0, 1));
+    assert_eq!(server.available("tpm").await, 5_000 + 10_000 / 60);
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_finish_its_request_is_cut_off() {
     let mut settings = Settings::default();
     settings.header_timeout = Duration::from_millis(50);
