@@ -1,6 +1,7 @@
 //! Why a server does not start.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -23,5 +24,14 @@ pub enum Error {
         address: SocketAddr,
         /// What the operating system said.
         source: std::io::Error,
+    },
+
+    /// The certificate or its key cannot be used.
+    #[error("the TLS file {} cannot be used: {problem}", file.display())]
+    Tls {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Rate limiting over HTTP and JSON, for programs in any language.
+//! Rate limiting over HTTP and JSON, and over gRPC for Envoy, for programs in any language.
 //!
 //! A server holds one [`RateLimiter`](zae_limiter::RateLimiter) and the leases of its clients. Requests for one bucket
 //! that arrive together are combined into one write. The guide `docs/guide/server.md` shows the interface;
@@ -7,14 +7,18 @@
 //! - `api`: routes, requests and responses
 //! - `auth`: bearer tokens and scopes
 //! - `leases`: the pure lease registry, and the leases in it
+//! - `envoy`: the rate limit service of Envoy (RLS v3)
 //! - `idempotency`: the pure memory of idempotency keys
 //! - `metrics`: counters, and the text format of Prometheus
 //! - `problem`: errors as problem details
-//! - `server`: connections, expiry, and the order in which things end
+//! - `connections`, `tls`: what listeners accept
+//! - `server`: expiry, and the order in which things end
 
 mod api;
 mod app;
 mod auth;
+mod connections;
+mod envoy;
 mod error;
 mod extract;
 mod idempotency;
@@ -23,8 +27,11 @@ mod metrics;
 mod problem;
 mod server;
 mod settings;
+mod tls;
 
 pub use auth::{BearerTokens, InvalidTokens, Scope};
+pub use envoy::{EnvoyMapping, InvalidMapping};
 pub use error::Error;
 pub use server::{Closed, Server, ServerBuilder, ServerHandle};
 pub use settings::Settings;
+pub use tls::TlsFiles;

@@ -4,12 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
@@ -17,13 +12,16 @@ use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
 use crate::api;
 use crate::app::App;
 use crate::auth::BearerTokens;
+use crate::connections::{Connections, Protocol};
+use crate::envoy::{self, EnvoyMapping};
 use crate::error::Error;
 use crate::settings::Settings;
+use crate::tls::{Tls, TlsFiles};
 
 /// How often expired leases are committed.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How long to wait after a connection could not be accepted, such as for lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often the files of the certificate are read.
+const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How a server is set up. [`bind`](ServerBuilder::bind) starts to listen.
 #[derive(Debug)]
@@ -34,6 +32,8 @@ pub struct ServerBuilder {
     settings: Settings,
     clock: Arc<dyn Clock>,
     meter: Option<CapacityMeter>,
+    tls: Option<TlsFiles>,
+    envoy: Option<(EnvoyMapping, SocketAddr)>,
 }
 
 /// A server that listens. It answers once it [runs](Server::run).
@@ -57,12 +57,23 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
+    grpc: Option<Grpc>,
+    tls: Option<Arc<Tls>>,
+}
+
+/// Where the rate limit service of Envoy is served.
+#[derive(Debug)]
+struct Grpc {
+    mapping: EnvoyMapping,
+    listener: TcpListener,
+    address: SocketAddr,
 }
 
 /// A view of a running server.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     app: Arc<App>,
+    tls: Option<Arc<Tls>>,
 }
 
 /// What a server did before it ended.
@@ -84,6 +95,8 @@ impl Server {
             settings: Settings::default(),
             clock: Arc::new(SystemClock::new()),
             meter: None,
+            tls: None,
+            envoy: None,
         }
     }
 
@@ -92,10 +105,16 @@ impl Server {
         self.address
     }
 
+    /// Where it serves the rate limit service of Envoy, if it does.
+    pub fn grpc_address(&self) -> Option<SocketAddr> {
+        self.grpc.as_ref().map(|grpc| grpc.address)
+    }
+
     /// A view of the server that can be used while it runs.
     pub fn handle(&self) -> ServerHandle {
         ServerHandle {
             app: self.app.clone(),
+            tls: self.tls.clone(),
         }
     }
 
@@ -103,16 +122,44 @@ impl Server {
     /// [`Settings::shutdown_grace`], commits every lease that is still held, and shuts the limiter down.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Closed {
         let app = self.app;
-        let expiry = tokio::spawn(expire_leases(app.clone()));
-        let mut connections = Connections::new(&app);
+        let settings = &app.settings;
+        let mut background = JoinSet::new();
+        background.spawn(expire_leases(app.clone()));
+        if let Some(tls) = &self.tls {
+            background.spawn(reload_tls(tls.clone()));
+        }
+        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
+        let slots = Arc::new(Semaphore::new(most));
+        let connections =
+            |router, protocol| Connections::new(router, protocol, self.tls.clone(), slots.clone(), settings);
+        let (router, _) = api::router(&app);
+        let mut http = connections(router, Protocol::http1(settings));
+        let mut grpc = self.grpc.map(|grpc| {
+            let router = envoy::router(&app, grpc.mapping);
+            (connections(router, Protocol::http2(settings)), grpc.listener)
+        });
+        let accept_grpc = async {
+            match &mut grpc {
+                Some((connections, listener)) => connections.accept(listener).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            () = connections.accept(&self.listener) => {}
+            () = http.accept(&self.listener) => {}
+            () = accept_grpc => {}
             () = stop => {}
         }
         drop(self.listener);
         app.stop();
-        connections.finish(app.settings.shutdown_grace).await;
-        expiry.abort();
+        let grace = settings.shutdown_grace;
+        let finish_grpc = async {
+            if let Some((connections, listener)) = grpc {
+                drop(listener);
+                connections.finish(grace).await;
+            }
+        };
+        tokio::join!(http.finish(grace), finish_grpc);
+        background.shutdown().await;
         let committed = u64::try_from(app.leases.settle().await).unwrap_or(u64::MAX);
         let left = app.limiter.shutdown().await;
         let unwritten = left.unwritten_total;
@@ -147,19 +194,48 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves TLS instead of plain text. The files are read again when they change.
+    pub fn tls(mut self, files: TlsFiles) -> Self {
+        self.tls = Some(files);
+        self
+    }
+
+    /// Also serves the rate limit service of Envoy (RLS v3) over gRPC, on an address of its own.
+    pub fn envoy(mut self, mapping: EnvoyMapping, address: SocketAddr) -> Self {
+        self.envoy = Some((mapping, address));
+        self
+    }
+
     /// Listens on the address.
     pub async fn bind(self, address: SocketAddr) -> Result<Server, Error> {
-        if self.tokens.is_none() && !address.ip().is_loopback() {
+        let addresses = [Some(address), self.envoy.as_ref().map(|(_, address)| *address)];
+        let mut open = addresses
+            .into_iter()
+            .flatten()
+            .filter(|address| !address.ip().is_loopback());
+        if let (None, Some(address)) = (&self.tokens, open.next()) {
             return Err(Error::TokensRequired { address });
         }
-        let failed = |source| Error::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let tls = self.tls.map(Tls::load).transpose()?.map(Arc::new);
+        let (listener, address) = listen(address).await?;
+        let grpc = match self.envoy {
+            Some((mapping, address)) => {
+                let (listener, address) = listen(address).await?;
+                Some(Grpc {
+                    mapping,
+                    listener,
+                    address,
+                })
+            }
+            None => None,
+        };
         let app = App::new(self.limiter, self.tokens, self.settings, self.clock, self.meter);
         Ok(Server {
             app: Arc::new(app),
             listener,
             address,
+            grpc,
+            tls,
         })
     }
 }
@@ -180,6 +256,12 @@ impl ServerHandle {
         self.app.leases.expired()
     }
 
+    /// Reads the files of the certificate now instead of within ten seconds. True if they have changed. If they cannot
+    /// be used, the certificate that was read last stays in use.
+    pub fn reload_tls(&self) -> Result<bool, Error> {
+        self.tls.as_ref().map_or(Ok(false), |tls| tls.reload())
+    }
+
     /// Commits the leases that have expired, as the server does once a second.
     pub async fn expire_leases(&self) {
         self.app.leases.expire().await;
@@ -195,69 +277,25 @@ async fn expire_leases(app: Arc<App>) {
     }
 }
 
-/// The open connections of a server.
-struct Connections {
-    router: Router,
-    builder: http1::Builder,
-    graceful: GracefulShutdown,
-    tasks: JoinSet<()>,
-    slots: Arc<Semaphore>,
+/// Takes a new certificate when the files change.
+async fn reload_tls(tls: Arc<Tls>) {
+    let first = tokio::time::Instant::now() + TLS_RELOAD_INTERVAL;
+    let mut interval = tokio::time::interval_at(first, TLS_RELOAD_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let reloading = tls.clone();
+        match tokio::task::spawn_blocking(move || reloading.reload()).await {
+            Ok(Ok(true)) => tracing::info!("new connections get the new certificate"),
+            Ok(Err(error)) => tracing::warn!(%error, "the certificate that was read last stays in use"),
+            Ok(Ok(false)) | Err(_) => {}
+        }
+    }
 }
 
-impl Connections {
-    fn new(app: &Arc<App>) -> Self {
-        let (router, _) = api::router(app);
-        let mut builder = http1::Builder::new();
-        builder
-            .timer(TokioTimer::new())
-            .header_read_timeout(app.settings.header_timeout);
-        let most = app.settings.max_connections.min(Semaphore::MAX_PERMITS);
-        Self {
-            router,
-            builder,
-            graceful: GracefulShutdown::new(),
-            tasks: JoinSet::new(),
-            slots: Arc::new(Semaphore::new(most)),
-        }
-    }
-
-    /// Serves connections until it is dropped.
-    async fn accept(&mut self, listener: &TcpListener) {
-        while let Ok(slot) = self.slots.clone().acquire_owned().await {
-            match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, slot),
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-            while self.tasks.try_join_next().is_some() {}
-        }
-    }
-
-    fn serve(&mut self, stream: TcpStream, slot: tokio::sync::OwnedSemaphorePermit) {
-        // Responses are small; waiting to fill packets would only delay them.
-        let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(self.router.clone());
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
-        let watched = self.graceful.watch(connection);
-        self.tasks.spawn(async move {
-            // Clients go away, send garbage or are too slow: none of it is an error of the server.
-            if let Err(error) = watched.await {
-                tracing::debug!(%error, "a connection ended early");
-            }
-            drop(slot);
-        });
-    }
-
-    /// Lets requests finish, then closes all connections.
-    async fn finish(mut self, grace: Duration) {
-        if tokio::time::timeout(grace, self.graceful.shutdown())
-            .await
-            .is_err()
-        {
-            tracing::warn!(?grace, "requests did not finish in time and are cut off");
-        }
-        self.tasks.shutdown().await;
-    }
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }

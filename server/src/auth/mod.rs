@@ -5,7 +5,7 @@ mod tokens;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use zae_limiter::audit::Principal;
@@ -26,36 +26,60 @@ pub(crate) async fn authorize(
     next: Next,
 ) -> Result<Response, Problem> {
     let caller = match &app.tokens {
-        Some(tokens) => Some(check(tokens, request.headers(), scope)?),
+        Some(tokens) => {
+            let header = request.headers().get(header::AUTHORIZATION);
+            let header = header.and_then(|value| value.to_str().ok());
+            Some(check(tokens, header, scope)?)
+        }
         None => None,
     };
     request.extensions_mut().insert(Caller(caller));
     Ok(next.run(request).await)
 }
 
-fn check(tokens: &BearerTokens, headers: &HeaderMap, scope: Scope) -> Result<Principal, Problem> {
-    let Some(token) = presented(headers).and_then(|presented| tokens.find(presented)) else {
-        let detail = "send Authorization: Bearer TOKEN with a token of this server";
-        return Err(challenge(ProblemKind::Unauthorized, detail, "Bearer"));
-    };
-    if !token.scopes.contains(&scope) {
-        let detail = format!("the scope {scope} is required");
-        let value = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-        return Err(challenge(ProblemKind::Forbidden, &detail, &value));
-    }
-    Ok(token.name.clone())
+/// Why a request is not allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("send Authorization: Bearer TOKEN with a token of this server")]
+    Unauthorized,
+    #[error("the scope {0} is required")]
+    Forbidden(Scope),
 }
 
-fn presented(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
+/// The name of the token in the field `Authorization`, if it has the scope.
+pub(crate) fn check(
+    tokens: &BearerTokens,
+    authorization: Option<&str>,
+    scope: Scope,
+) -> Result<Principal, Denied> {
+    let token = authorization.and_then(presented);
+    let token = token.and_then(|presented| tokens.find(presented));
+    let token = token.ok_or(Denied::Unauthorized)?;
+    if token.scopes.contains(&scope) {
+        Ok(token.name.clone())
+    } else {
+        Err(Denied::Forbidden(scope))
+    }
+}
+
+fn presented(authorization: &str) -> Option<&str> {
+    let (scheme, token) = authorization.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn challenge(kind: ProblemKind, detail: &str, value: &str) -> Problem {
-    let problem = Problem::new(kind, detail);
-    match HeaderValue::try_from(value) {
-        Ok(value) => problem.with_header(header::WWW_AUTHENTICATE, value),
-        Err(_) => problem,
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let (kind, challenge) = match denied {
+            Denied::Unauthorized => (ProblemKind::Unauthorized, "Bearer".to_owned()),
+            Denied::Forbidden(scope) => (
+                ProblemKind::Forbidden,
+                format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\""),
+            ),
+        };
+        let problem = Self::new(kind, denied.to_string());
+        match HeaderValue::try_from(challenge) {
+            Ok(value) => problem.with_header(header::WWW_AUTHENTICATE, value),
+            Err(_) => problem,
+        }
     }
 }

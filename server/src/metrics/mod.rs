@@ -3,7 +3,7 @@
 mod exposition;
 mod histogram;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ const OTHER: &str = "_other";
 pub(crate) struct Metrics {
     resources: Mutex<HashMap<String, ResourceCounts>>,
     responses: Mutex<BTreeMap<u16, u64>>,
+    rls_responses: Mutex<BTreeMap<&'static str, u64>>,
+    /// By mapping, of which there are as many as the mapping file has.
+    rls_shadow_refusals: Mutex<BTreeMap<String, u64>>,
     latency: Histogram,
     meter: Option<CapacityMeter>,
 }
@@ -109,6 +112,19 @@ impl Metrics {
         *lock(&self.responses).entry(status).or_default() += 1;
     }
 
+    /// Counts a response of the rate limit service of Envoy.
+    pub(crate) fn rls_responded(&self, code: &'static str) {
+        *lock(&self.rls_responses).entry(code).or_default() += 1;
+    }
+
+    /// Counts a refusal that the mappings in shadow mode turned into an admission.
+    pub(crate) fn rls_shadow_refused(&self, mappings: &BTreeSet<String>) {
+        let mut refusals = lock(&self.rls_shadow_refusals);
+        for mapping in mappings {
+            *refusals.entry(mapping.clone()).or_default() += 1;
+        }
+    }
+
     /// All metrics as text.
     pub(crate) fn text(&self, limiter: &RateLimiter, leases: &Leases, requests: usize) -> String {
         let mut text = Exposition::default();
@@ -122,6 +138,7 @@ impl Metrics {
             let status = status.to_string();
             text.sample("zae_limiter_http_responses_total", &[("status", &status)], count);
         }
+        self.write_rls(&mut text);
         let gauges = [
             (
                 "zae_limiter_http_requests",
@@ -145,6 +162,27 @@ impl Metrics {
             write_capacity(&mut text, meter);
         }
         text.finish()
+    }
+
+    fn write_rls(&self, text: &mut Exposition) {
+        let name = "zae_limiter_rls_responses_total";
+        text.metric(
+            name,
+            "counter",
+            "Responses of the rate limit service of Envoy, by code.",
+        );
+        for (code, count) in &*lock(&self.rls_responses) {
+            text.sample(name, &[("code", code)], count);
+        }
+        let name = "zae_limiter_rls_shadow_refusals_total";
+        text.metric(
+            name,
+            "counter",
+            "Refusals of mappings in shadow mode, by mapping.",
+        );
+        for (mapping, count) in &*lock(&self.rls_shadow_refusals) {
+            text.sample(name, &[("mapping", mapping)], count);
+        }
     }
 
     fn write_acquires(&self, text: &mut Exposition) {
@@ -186,6 +224,16 @@ fn write_limiter(text: &mut Exposition, limiter: &RateLimiter) {
             stats.unwritten,
         ),
         (
+            "zae_limiter_refill_went_back_total",
+            "How often a bucket was seen to be refilled by a clock that is behind.",
+            stats.refill_went_back,
+        ),
+        (
+            "zae_limiter_chunk_grants_total",
+            "How often tokens in hand were spent without a write.",
+            stats.chunk_grants,
+        ),
+        (
             "zae_limiter_breaker_opened_total",
             "How often the circuit breaker has opened.",
             stats.breaker_opened,
@@ -205,6 +253,11 @@ fn write_limiter(text: &mut Exposition, limiter: &RateLimiter) {
             "Lookups answered with expired limits because they could not be reloaded.",
             cache.stale_hits,
         ),
+        (
+            "zae_limiter_config_cache_evictions_total",
+            "Entries of the cache that were dropped to make room.",
+            cache.evictions,
+        ),
     ] {
         text.single(name, "counter", help, value);
     }
@@ -220,6 +273,16 @@ fn write_limiter(text: &mut Exposition, limiter: &RateLimiter) {
             stats.buckets,
         ),
         (
+            "zae_limiter_chunk_tokens",
+            "Tokens in hand: taken from the table and not spent yet.",
+            stats.chunk_tokens,
+        ),
+        (
+            "zae_limiter_chunk_tokens_peak",
+            "The most tokens that were in hand at one time.",
+            stats.chunk_tokens_peak,
+        ),
+        (
             "zae_limiter_config_cache_entries",
             "Pairs of entity and resource in the cache.",
             cache.entries,
@@ -227,6 +290,13 @@ fn write_limiter(text: &mut Exposition, limiter: &RateLimiter) {
     ] {
         text.single(name, "gauge", help, value);
     }
+    let help = "By how much the clock of the machine is corrected.";
+    text.single(
+        "zae_limiter_clock_offset_milliseconds",
+        "gauge",
+        help,
+        stats.clock_offset_ms,
+    );
 }
 
 fn write_capacity(text: &mut Exposition, meter: &CapacityMeter) {

@@ -64,7 +64,27 @@ impl Problem {
         self
     }
 
-    #[cfg(test)]
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The JSON of the response.
+    pub(crate) fn body(&self) -> String {
+        let Content {
+            kind,
+            detail,
+            members,
+            ..
+        } = &*self.0;
+        let mut body = Map::new();
+        body.insert("type".to_owned(), kind.uri().into());
+        body.insert("title".to_owned(), kind.title().into());
+        body.insert("status".to_owned(), kind.status().as_u16().into());
+        body.insert("detail".to_owned(), detail.as_str().into());
+        body.extend(members.clone());
+        Value::Object(body).to_string()
+    }
+
     pub(crate) fn kind(&self) -> ProblemKind {
         self.0.kind
     }
@@ -72,20 +92,10 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Content {
-            kind,
-            detail,
-            members,
-            headers,
-        } = *self.0;
-        let mut body = Map::new();
-        body.insert("type".to_owned(), kind.uri().into());
-        body.insert("title".to_owned(), kind.title().into());
-        body.insert("status".to_owned(), kind.status().as_u16().into());
-        body.insert("detail".to_owned(), detail.into());
-        body.extend(members);
+        let body = self.body();
+        let Content { kind, headers, .. } = *self.0;
         let content_type = HeaderValue::from_static("application/problem+json");
-        let mut response = (kind.status(), Value::Object(body).to_string()).into_response();
+        let mut response = (kind.status(), body).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, content_type);
         response.headers_mut().extend(headers);
         response

@@ -71,3 +71,31 @@ async fn the_guide_lists_every_metric_and_no_other() {
         .collect();
     assert_eq!(shown, documented());
 }
+
+#[tokio::test]
+async fn the_collector_of_the_guide_reads_the_metrics() {
+    let guide = include_str!("../../../docs/guide/server.md");
+    let block = guide.split("```yaml\nreceivers:").nth(1).unwrap();
+    let block = format!("receivers:{}", block.split_once("```").unwrap().0);
+    let collector: serde_json::Value = serde_yaml::from_str(&block).unwrap();
+    let pipeline = &collector["service"]["pipelines"]["metrics"];
+    for kind in ["receivers", "exporters"] {
+        for name in pipeline[kind].as_array().unwrap() {
+            assert!(
+                collector[kind].get(name.as_str().unwrap()).is_some(),
+                "{kind}: {name}"
+            );
+        }
+    }
+    let job = &collector["receivers"]["prometheus"]["config"]["scrape_configs"][0];
+    let token = job["authorization"]["credentials"].as_str().unwrap();
+    let tokens = format!("collector read {token}").parse().unwrap();
+    let server = TestServer::with(zae_limiter_server::Settings::default(), Some(tokens)).await;
+    let header = format!("{} {token}", job["authorization"]["type"].as_str().unwrap());
+    let headers = [("authorization", header.as_str())];
+    let path = job["metrics_path"].as_str().unwrap();
+    server
+        .send(hyper::Method::GET, path, &headers, "")
+        .await
+        .expect(200);
+}

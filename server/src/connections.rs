@@ -1,0 +1,170 @@
+//! Connections: accepted, decrypted, served, and closed at the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::settings::Settings;
+use crate::tls::{Alpn, Tls};
+
+/// How long to wait after a connection could not be accepted, such as for lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How often an HTTP/2 connection is checked for a client that is gone.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Requests at a time on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 1_000;
+/// The most bytes of header fields of an HTTP/2 request.
+const MAX_HEADER_BYTES: u32 = 16 * 1024;
+
+/// The connections of one listener.
+pub(crate) struct Connections {
+    router: Router,
+    protocol: Protocol,
+    tls: Option<Arc<Tls>>,
+    graceful: GracefulShutdown,
+    tasks: JoinSet<()>,
+    /// Shared by all listeners.
+    slots: Arc<Semaphore>,
+    handshake_timeout: Duration,
+    stopping: watch::Sender<()>,
+}
+
+/// What the connections speak.
+#[derive(Debug, Clone)]
+pub(crate) enum Protocol {
+    Http1(http1::Builder),
+    /// With prior knowledge, as gRPC does.
+    Http2(http2::Builder<TokioExecutor>),
+}
+
+impl Protocol {
+    pub(crate) fn http1(settings: &Settings) -> Self {
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(settings.header_timeout);
+        Self::Http1(builder)
+    }
+
+    pub(crate) fn http2(settings: &Settings) -> Self {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_STREAMS)
+            .max_header_list_size(MAX_HEADER_BYTES)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(settings.header_timeout);
+        Self::Http2(builder)
+    }
+
+    fn alpn(&self) -> Alpn {
+        match self {
+            Self::Http1(_) => Alpn::Http1,
+            Self::Http2(_) => Alpn::Http2,
+        }
+    }
+
+    async fn serve<S>(&self, stream: S, router: Router, watcher: Watcher) -> Result<(), hyper::Error>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
+        match self {
+            Self::Http1(builder) => watcher.watch(builder.serve_connection(stream, service)).await,
+            Self::Http2(builder) => watcher.watch(builder.serve_connection(stream, service)).await,
+        }
+    }
+}
+
+impl Connections {
+    pub(crate) fn new(
+        router: Router,
+        protocol: Protocol,
+        tls: Option<Arc<Tls>>,
+        slots: Arc<Semaphore>,
+        settings: &Settings,
+    ) -> Self {
+        Self {
+            router,
+            protocol,
+            tls,
+            graceful: GracefulShutdown::new(),
+            tasks: JoinSet::new(),
+            slots,
+            handshake_timeout: settings.header_timeout,
+            stopping: watch::Sender::new(()),
+        }
+    }
+
+    /// Serves connections until it is dropped.
+    pub(crate) async fn accept(&mut self, listener: &TcpListener) {
+        while let Ok(slot) = self.slots.clone().acquire_owned().await {
+            match listener.accept().await {
+                Ok((stream, _)) => self.serve(stream, slot),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+            while self.tasks.try_join_next().is_some() {}
+        }
+    }
+
+    fn serve(&mut self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+        // Responses are small; waiting to fill packets would only delay them.
+        let _ = stream.set_nodelay(true);
+        let (router, protocol) = (self.router.clone(), self.protocol.clone());
+        let watcher = self.graceful.watcher();
+        let Some(tls) = self.tls.clone() else {
+            self.tasks.spawn(async move {
+                ended(protocol.serve(stream, router, watcher).await);
+                drop(slot);
+            });
+            return;
+        };
+        let mut stopping = self.stopping.subscribe();
+        let timeout = self.handshake_timeout;
+        self.tasks.spawn(async move {
+            let handshake = tokio::time::timeout(timeout, tls.accept(stream, protocol.alpn()));
+            let shaken = tokio::select! {
+                shaken = handshake => shaken,
+                // A client that has not finished its handshake has no request to lose.
+                _ = stopping.changed() => return,
+            };
+            match shaken {
+                Ok(Ok(stream)) => ended(protocol.serve(stream, router, watcher).await),
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!("a TLS handshake took too long"),
+            }
+            drop(slot);
+        });
+    }
+
+    /// Lets requests finish, then closes all connections.
+    pub(crate) async fn finish(mut self, grace: Duration) {
+        self.stopping.send_replace(());
+        if tokio::time::timeout(grace, self.graceful.shutdown())
+            .await
+            .is_err()
+        {
+            tracing::warn!(?grace, "requests did not finish in time and are cut off");
+        }
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Clients go away, send garbage or are too slow: none of it is an error of the server.
+fn ended(result: Result<(), hyper::Error>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

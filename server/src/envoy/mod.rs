@@ -1,0 +1,58 @@
+//! The rate limit service of Envoy (RLS v3) over gRPC.
+//!
+//! - `mapping`: which entity, resource and limit a descriptor counts on, from a file
+//! - `plan`: the pure step from a request to what is taken and given back
+//! - `refunds`: the pure index of leases that negative hits can still give back
+//! - `reply`: the pure step from limits to the messages of the protocol
+//! - `service`: the gRPC service
+//! - `health`: the gRPC health service
+
+mod health;
+mod mapping;
+mod plan;
+mod refunds;
+mod reply;
+mod service;
+
+use std::sync::Arc;
+
+use axum::Router;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer;
+use tonic::service::Routes;
+use tonic::{Request, Status};
+use tonic_health::pb::health_server::HealthServer;
+
+pub use mapping::{EnvoyMapping, InvalidMapping};
+
+use crate::app::App;
+use crate::auth::{self, Denied, Scope};
+use health::HealthService;
+use service::RateLimits;
+
+/// The gRPC services. Only the health service needs no token.
+pub(crate) fn router(app: &Arc<App>, mapping: EnvoyMapping) -> Router {
+    let limits = RateLimitServiceServer::new(RateLimits::new(app.clone(), mapping))
+        .max_decoding_message_size(app.settings.max_body_bytes);
+    let authorized = app.clone();
+    let limits = tonic::service::interceptor::InterceptedService::new(limits, move |request| {
+        authorize(&authorized, request)
+    });
+    let health = HealthServer::new(HealthService::new(app.clone()));
+    Routes::new(limits)
+        .add_service(health)
+        .prepare()
+        .into_axum_router()
+}
+
+fn authorize(app: &App, request: Request<()>) -> Result<Request<()>, Status> {
+    let Some(tokens) = &app.tokens else {
+        return Ok(request);
+    };
+    let header = request.metadata().get("authorization");
+    let header = header.and_then(|value| value.to_str().ok());
+    match auth::check(tokens, header, Scope::Acquire) {
+        Ok(_) => Ok(request),
+        Err(denied @ Denied::Unauthorized) => Err(Status::unauthenticated(denied.to_string())),
+        Err(denied @ Denied::Forbidden(_)) => Err(Status::permission_denied(denied.to_string())),
+    }
+}

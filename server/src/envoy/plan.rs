@@ -1,0 +1,252 @@
+//! What a request takes and gives back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use zae_limiter::{EntityId, InvalidName, LimitName, Resource};
+
+use super::mapping::{EnvoyMapping, Rule};
+
+/// Whose tokens of what.
+pub(super) type Bucket = (EntityId, Resource);
+/// Tokens by limit.
+pub(super) type Amounts = BTreeMap<LimitName, u64>;
+
+/// What a request takes and gives back, and where the status of each descriptor comes from.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    /// Hits that are taken together: one acquire each.
+    pub(super) charges: Vec<Charge>,
+    /// Hits that are given back.
+    pub(super) refunds: BTreeMap<Bucket, Amounts>,
+    /// For each descriptor, what it counts on. Nothing if no mapping matches it, or if it gives back.
+    pub(super) descriptors: Vec<Option<Place>>,
+}
+
+/// Hits on one bucket.
+#[derive(Debug, PartialEq)]
+pub(super) struct Charge {
+    pub(super) bucket: Bucket,
+    pub(super) amounts: Amounts,
+    /// The mappings that brought it here, for logs.
+    pub(super) mappings: BTreeSet<String>,
+    pub(super) shadow: bool,
+    /// Takes nothing: it asks whether there is one token of each limit.
+    pub(super) asks: bool,
+    /// For how long it can be given back.
+    pub(super) refundable: Option<Duration>,
+}
+
+/// Where a descriptor is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The index of the charge.
+    pub(super) charge: usize,
+    pub(super) limit: LimitName,
+}
+
+impl Plan {
+    /// Descriptors that no mapping matches are not limited.
+    pub(super) fn new(mapping: &EnvoyMapping, request: &RateLimitRequest) -> Result<Self, InvalidName> {
+        let mut plan = Self::default();
+        for descriptor in &request.descriptors {
+            let place = match entries(descriptor) {
+                Some(entries) => match mapping.find(&request.domain, &entries) {
+                    Some(rule) => {
+                        let bucket = (
+                            EntityId::parse(rule.entity(&entries))?,
+                            Resource::parse(rule.resource(&entries))?,
+                        );
+                        plan.add(
+                            rule,
+                            bucket,
+                            hits(descriptor, request),
+                            descriptor.is_negative_hits,
+                        )
+                    }
+                    None => None,
+                },
+                None => None,
+            };
+            plan.descriptors.push(place);
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, rule: &Rule, bucket: Bucket, hits: u64, negative: bool) -> Option<Place> {
+        let limit = rule.limit.clone();
+        if negative {
+            add_up(self.refunds.entry(bucket).or_default(), limit, hits);
+            return None;
+        }
+        let asks = hits == 0;
+        let same =
+            |charge: &Charge| charge.bucket == bucket && (charge.shadow, charge.asks) == (rule.shadow, asks);
+        let index = self.charges.iter().position(same).unwrap_or_else(|| {
+            self.charges.push(Charge {
+                bucket,
+                amounts: Amounts::new(),
+                mappings: BTreeSet::new(),
+                shadow: rule.shadow,
+                asks,
+                refundable: None,
+            });
+            self.charges.len() - 1
+        });
+        if let Some(charge) = self.charges.get_mut(index) {
+            if asks {
+                charge.amounts.insert(limit.clone(), 1);
+            } else {
+                add_up(&mut charge.amounts, limit.clone(), hits);
+            }
+            charge.mappings.insert(rule.name.clone());
+            charge.refundable = charge.refundable.max(rule.refundable);
+        }
+        Some(Place { charge: index, limit })
+    }
+}
+
+fn add_up(amounts: &mut Amounts, limit: LimitName, hits: u64) {
+    let sum = amounts.entry(limit).or_default();
+    *sum = sum.saturating_add(hits);
+}
+
+/// The entries by key. Nothing if a key repeats: then it would not be known which value is meant.
+fn entries(descriptor: &RateLimitDescriptor) -> Option<BTreeMap<&str, &str>> {
+    let entries: BTreeMap<_, _> = descriptor
+        .entries
+        .iter()
+        .map(|entry| (entry.key.as_str(), entry.value.as_str()))
+        .collect();
+    (entries.len() == descriptor.entries.len()).then_some(entries)
+}
+
+/// A descriptor's own number, otherwise the request's, otherwise 1. Only a descriptor can say 0.
+fn hits(descriptor: &RateLimitDescriptor, request: &RateLimitRequest) -> u64 {
+    match descriptor.hits_addend {
+        Some(own) => own.value,
+        None => u64::from(request.hits_addend.max(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+    use envoy_types::pb::google::protobuf::UInt64Value;
+
+    use super::*;
+
+    const FILE: &str = r#"
+domains:
+  d:
+    - {match: {user: "*"}, entity: "{user}", resource: api, limit: rpm}
+    - {match: {user: "*", kind: tokens}, entity: "{user}", resource: api, limit: tpm, refundable_seconds: 60}
+    - {match: {user: "*", kind: trial}, entity: "{user}", resource: api, limit: rpm, shadow: true}
+"#;
+
+    fn descriptor(entries: &[(&str, &str)], hits: Option<u64>) -> RateLimitDescriptor {
+        let entry = |(key, value): &(&str, &str)| Entry {
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+        };
+        RateLimitDescriptor {
+            entries: entries.iter().map(entry).collect(),
+            hits_addend: hits.map(|value| UInt64Value { value }),
+            ..RateLimitDescriptor::default()
+        }
+    }
+
+    fn plan(hits_addend: u32, descriptors: Vec<RateLimitDescriptor>) -> Plan {
+        let request = RateLimitRequest {
+            domain: "d".to_owned(),
+            descriptors,
+            hits_addend,
+        };
+        Plan::new(&FILE.parse().unwrap(), &request).unwrap()
+    }
+
+    fn taken(charge: &Charge) -> Vec<(&str, u64)> {
+        let amounts = charge.amounts.iter();
+        amounts.map(|(limit, tokens)| (limit.as_str(), *tokens)).collect()
+    }
+
+    #[test]
+    fn descriptors_of_one_bucket_are_one_charge_and_shadows_are_apart() {
+        let plan = plan(
+            0,
+            vec![
+                descriptor(&[("user", "ada")], None),
+                descriptor(&[("user", "ada"), ("kind", "tokens")], Some(500)),
+                descriptor(&[("user", "ada"), ("kind", "trial")], None),
+                descriptor(&[("user", "bob")], None),
+                descriptor(&[("path", "/")], None),
+                descriptor(&[("user", "ada"), ("user", "bob")], None),
+            ],
+        );
+        let charges: Vec<_> = plan.charges.iter().map(taken).collect();
+        assert_eq!(
+            charges,
+            [vec![("rpm", 1), ("tpm", 500)], vec![("rpm", 1)], vec![("rpm", 1)]]
+        );
+        let shadows: Vec<_> = plan.charges.iter().map(|charge| charge.shadow).collect();
+        assert_eq!(shadows, [false, true, false]);
+        assert_eq!(plan.charges[0].refundable, Some(Duration::from_secs(60)));
+        let places: Vec<_> = plan
+            .descriptors
+            .iter()
+            .map(|place| place.as_ref().map(|place| (place.charge, place.limit.as_str())))
+            .collect();
+        let expected = [
+            Some((0, "rpm")),
+            Some((0, "tpm")),
+            Some((1, "rpm")),
+            Some((2, "rpm")),
+        ];
+        assert_eq!(places[..4], expected);
+        assert_eq!(places[4..], [None, None]);
+    }
+
+    #[test]
+    fn a_descriptor_counts_its_own_hits_otherwise_those_of_the_request_otherwise_one() {
+        let one = || vec![descriptor(&[("user", "ada")], None)];
+        assert_eq!(taken(&plan(0, one()).charges[0]), [("rpm", 1)]);
+        assert_eq!(taken(&plan(7, one()).charges[0]), [("rpm", 7)]);
+        let own = vec![descriptor(&[("user", "ada")], Some(3))];
+        assert_eq!(taken(&plan(7, own).charges[0]), [("rpm", 3)]);
+        let none = plan(
+            7,
+            vec![
+                descriptor(&[("user", "ada")], Some(0)),
+                descriptor(&[("user", "ada"), ("kind", "tokens")], None),
+            ],
+        );
+        let asks: Vec<_> = none.charges.iter().map(|charge| charge.asks).collect();
+        assert_eq!(asks, [true, false], "what only asks is not taken with the rest");
+    }
+
+    #[test]
+    fn negative_hits_are_refunds() {
+        let mut negative = descriptor(&[("user", "ada"), ("kind", "tokens")], Some(80));
+        negative.is_negative_hits = true;
+        let plan = plan(0, vec![negative.clone(), negative]);
+        assert!(plan.charges.is_empty());
+        let refunds: Vec<_> = plan.refunds.values().flat_map(BTreeMap::values).collect();
+        assert_eq!(refunds, [&160]);
+        assert_eq!(plan.descriptors, [None, None]);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_a_name_is_an_error() {
+        let request = RateLimitRequest {
+            domain: "d".to_owned(),
+            descriptors: vec![descriptor(&[("user", "a#b")], None)],
+            hits_addend: 0,
+        };
+        let error = Plan::new(&FILE.parse().unwrap(), &request).unwrap_err();
+        assert_eq!(error.field(), "entity id");
+    }
+}

@@ -1,0 +1,139 @@
+//! Limits as messages of the protocol.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::core::v3::HeaderValue;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
+    Code, DescriptorStatus, RateLimit,
+};
+use envoy_types::pb::google::protobuf::Duration as ProtoDuration;
+use zae_limiter::{Limit, LimitName, LimitStatus, RateLimitHeaders, RetryAfter};
+
+/// The lengths of the units that the protocol has. Months and years vary.
+const UNITS: [(u128, Unit); 5] = [
+    (1, Unit::Second),
+    (60, Unit::Minute),
+    (3_600, Unit::Hour),
+    (86_400, Unit::Day),
+    (604_800, Unit::Week),
+];
+
+/// How a descriptor stands that counts on this limit of the entity and of its parents.
+pub(super) fn descriptor_status(statuses: &[LimitStatus], limit: &LimitName, code: Code) -> DescriptorStatus {
+    let of_limit = statuses.iter().filter(|status| status.limit.name() == limit);
+    // The one that stops the call longest, otherwise the one that has the least.
+    let Some(tightest) = of_limit.max_by_key(|status| (wait(status), -status.available)) else {
+        return unlimited(code);
+    };
+    DescriptorStatus {
+        code: code.into(),
+        current_limit: Some(rate_limit(&tightest.limit)),
+        limit_remaining: u32::try_from(tightest.available.max(0)).unwrap_or(u32::MAX),
+        duration_until_reset: reset(tightest).map(proto),
+        quota: None,
+    }
+}
+
+/// For a descriptor that has no limit, or whose limit is not known now.
+pub(super) fn unlimited(code: Code) -> DescriptorStatus {
+    DescriptorStatus {
+        code: code.into(),
+        ..DescriptorStatus::default()
+    }
+}
+
+pub(super) fn headers(headers: RateLimitHeaders) -> Vec<HeaderValue> {
+    let header = |(key, value): (&str, String)| HeaderValue {
+        key: key.to_owned(),
+        value,
+        raw_value: vec![],
+    };
+    headers.into_iter().map(header).collect()
+}
+
+/// What part of the burst is left where the least is left. Header fields describe the bucket where it is least.
+pub(super) fn least_left(statuses: &[LimitStatus]) -> Option<f64> {
+    let parts = statuses
+        .iter()
+        .filter(|status| status.requested > 0)
+        .map(|status| {
+            #[expect(clippy::cast_precision_loss, reason = "only compared")]
+            let (left, burst) = (status.available as f64, status.limit.burst().get() as f64);
+            left / burst
+        });
+    parts.min_by(f64::total_cmp)
+}
+
+fn rate_limit(limit: &Limit) -> RateLimit {
+    let seconds = seconds_to_refill(limit, limit.capacity().get());
+    let unit = UNITS.iter().find(|(length, _)| *length == seconds);
+    RateLimit {
+        name: limit.name().to_string(),
+        requests_per_unit: u32::try_from(limit.capacity().get()).unwrap_or(u32::MAX),
+        unit: unit.map_or(Unit::Unknown, |(_, unit)| *unit).into(),
+    }
+}
+
+/// When an exceeded limit lets the call pass, or when another one is full again. Nothing if never.
+fn reset(status: &LimitStatus) -> Option<Duration> {
+    if status.exceeded {
+        return match status.retry_after {
+            RetryAfter::Now => Some(Duration::ZERO),
+            RetryAfter::After(time) => Some(time),
+            RetryAfter::Never => None,
+        };
+    }
+    let missing = i128::from(status.limit.burst().get()) - i128::from(status.available);
+    let missing = u64::try_from(missing.max(0)).unwrap_or(u64::MAX);
+    let seconds = u64::try_from(seconds_to_refill(&status.limit, missing)).unwrap_or(u64::MAX);
+    Some(Duration::from_secs(seconds))
+}
+
+fn wait(status: &LimitStatus) -> Duration {
+    match status.retry_after {
+        RetryAfter::After(time) if status.exceeded => time,
+        RetryAfter::Never if status.exceeded => Duration::MAX,
+        _ => Duration::ZERO,
+    }
+}
+
+fn seconds_to_refill(limit: &Limit, tokens: u64) -> u128 {
+    let period = u128::from(limit.refill_period_seconds());
+    (u128::from(tokens) * period).div_ceil(u128::from(limit.refill_amount().get()))
+}
+
+fn proto(time: Duration) -> ProtoDuration {
+    ProtoDuration {
+        seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(time.subsec_nanos()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_rate_if_its_capacity_is_refilled_in_a_unit() {
+        for (limit, requests, unit) in [
+            (Limit::per_second("l", 5), 5, Unit::Second),
+            (Limit::per_minute("l", 100), 100, Unit::Minute),
+            (Limit::per_hour("l", 7), 7, Unit::Hour),
+            (Limit::per_day("l", 7), 7, Unit::Day),
+            (Limit::custom("l", 10, 20, 5, 30), 10, Unit::Minute),
+            (Limit::custom("l", 10, 20, 10, 90), 10, Unit::Unknown),
+        ] {
+            let rate = rate_limit(&limit.unwrap());
+            assert_eq!((rate.requests_per_unit, rate.unit()), (requests, unit));
+        }
+    }
+
+    #[test]
+    fn a_time_keeps_its_fraction() {
+        let time = proto(Duration::from_millis(1_500));
+        assert_eq!((time.seconds, time.nanos), (1, 500_000_000));
+    }
+}

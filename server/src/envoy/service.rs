@@ -1,0 +1,262 @@
+//! `ShouldRateLimit`: takes the hits of all descriptors, or none.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus};
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use futures::future::join_all;
+use tonic::{Request, Response, Status};
+use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
+
+use super::mapping::EnvoyMapping;
+use super::plan::{Amounts, Bucket, Charge, Place, Plan};
+use super::refunds::Refunds;
+use super::reply;
+use crate::app::App;
+use crate::leases::{Adjustments, LeaseId, Reservation};
+use crate::problem::{Problem, ProblemKind};
+
+#[derive(Debug)]
+pub(super) struct RateLimits {
+    app: Arc<App>,
+    mapping: EnvoyMapping,
+    refunds: Mutex<Refunds>,
+}
+
+/// What came of a charge.
+enum Outcome<'a> {
+    Taken {
+        lease: Box<Lease>,
+        slot: Option<Reservation<'a>>,
+    },
+    /// The request only asked.
+    Seen(Vec<LimitStatus>),
+    Refused(Box<RateLimitExceeded>),
+    /// Nobody knows, and the charge is a shadow.
+    Unknown,
+}
+
+impl RateLimits {
+    pub(super) fn new(app: Arc<App>, mapping: EnvoyMapping) -> Self {
+        let refunds = Mutex::default();
+        Self {
+            app,
+            mapping,
+            refunds,
+        }
+    }
+
+    async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
+        let Ok(_permit) = self.app.requests.try_acquire() else {
+            return Err(Status::unavailable("too many requests are being served"));
+        };
+        if request.domain.is_empty() || request.descriptors.is_empty() {
+            return Err(Status::invalid_argument(
+                "a domain and at least one descriptor are required",
+            ));
+        }
+        let plan = Plan::new(&self.mapping, request)
+            .map_err(|invalid| Status::invalid_argument(invalid.to_string()))?;
+        for (bucket, amounts) in plan.refunds {
+            self.give_back(&bucket, amounts).await;
+        }
+        let outcomes = join_all(plan.charges.iter().map(|charge| self.take(charge))).await;
+        // What was taken is given back if this returns: a lease that is dropped gives its tokens back.
+        let outcomes: Vec<Outcome<'_>> = outcomes.into_iter().collect::<Result<_, _>>()?;
+        let answer = |(charge, outcome): (&Charge, &Outcome<'_>)| Answer {
+            statuses: outcome.statuses(),
+            shadow: charge.shadow,
+        };
+        let answers: Vec<Answer> = plan.charges.iter().zip(&outcomes).map(answer).collect();
+        let refused = answers.iter().any(Answer::refuses);
+        let refusal = plan.charges.iter().zip(&outcomes).find_map(|pair| match pair {
+            (Charge { shadow: false, .. }, Outcome::Refused(refusal)) => Some(&**refusal),
+            _ => None,
+        });
+        let code = if refused { Code::OverLimit } else { Code::Ok };
+        let status = |place: &Option<Place>| {
+            let place = place.as_ref();
+            let answered = place.and_then(|place| Some((answers.get(place.charge)?, &place.limit)));
+            answered.map_or_else(
+                || reply::unlimited(Code::Ok),
+                |(answer, limit)| answer.descriptor(limit),
+            )
+        };
+        let response = RateLimitResponse {
+            overall_code: code.into(),
+            statuses: plan.descriptors.iter().map(status).collect(),
+            response_headers_to_add: reply::headers(header_fields(&answers, refusal)),
+            raw_body: refusal.map_or_else(Vec::new, |refusal| Problem::from(refusal).body().into_bytes()),
+            ..RateLimitResponse::default()
+        };
+        if !refused {
+            for (charge, outcome) in plan.charges.into_iter().zip(outcomes) {
+                self.keep(charge, outcome).await?;
+            }
+        }
+        Ok(response)
+    }
+
+    async fn take<'a>(&'a self, charge: &Charge) -> Result<Outcome<'a>, Status> {
+        match self.try_to_take(charge).await {
+            Err(Error::RateLimitExceeded(refusal)) => {
+                if charge.shadow {
+                    self.app.metrics.rls_shadow_refused(&charge.mappings);
+                    tracing::info!(mappings = ?charge.mappings, %refusal, "a shadow would refuse");
+                }
+                Ok(Outcome::Refused(refusal))
+            }
+            Err(error) if charge.shadow => {
+                tracing::warn!(mappings = ?charge.mappings, %error, "a shadow failed");
+                Ok(Outcome::Unknown)
+            }
+            result => result.map_err(status),
+        }
+    }
+
+    async fn try_to_take<'a>(&'a self, charge: &Charge) -> Result<Outcome<'a>, Error> {
+        let (entity, resource) = &charge.bucket;
+        let mut acquire = self.app.limiter.acquire(entity, resource);
+        for (limit, tokens) in &charge.amounts {
+            acquire = acquire.consume(limit, *tokens);
+        }
+        if charge.asks {
+            return Ok(Outcome::Seen(acquire.peek().await?.statuses().to_vec()));
+        }
+        // Without a slot the hits are counted and cannot be given back.
+        let slot = charge.refundable.and_then(|_| self.app.leases.reserve().ok());
+        let start = self.app.clock.elapsed();
+        let result = acquire.await;
+        let time = self.app.clock.elapsed() - start;
+        self.app.metrics.acquired(resource.as_str(), &result, time);
+        let lease = Box::new(result?);
+        Ok(Outcome::Taken { lease, slot })
+    }
+
+    /// Holds what can be given back, and commits the rest.
+    async fn keep(&self, charge: Charge, outcome: Outcome<'_>) -> Result<(), Status> {
+        let Outcome::Taken { lease, slot } = outcome else {
+            return Ok(());
+        };
+        let (Some(slot), Some(time)) = (slot, charge.refundable) else {
+            return lease.commit().await.map_err(status);
+        };
+        let id = LeaseId::random().map_err(|error| Status::internal(error.to_string()))?;
+        let now = self.app.clock.elapsed();
+        slot.hold(id, *lease, time);
+        let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+        refunds.add(charge.bucket, id, charge.amounts, now + time, now);
+        Ok(())
+    }
+
+    /// Gives back at most what leases of the bucket took.
+    async fn give_back(&self, bucket: &Bucket, amounts: Amounts) {
+        let wanted: u64 = amounts.values().sum();
+        let now = self.app.clock.elapsed();
+        let portions = {
+            let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
+            refunds.take(bucket, amounts, now)
+        };
+        let mut given = 0;
+        for portion in portions {
+            let adjustments: Adjustments = portion
+                .amounts
+                .iter()
+                .map(|(limit, tokens)| (limit.to_string(), -i64::try_from(*tokens).unwrap_or(i64::MAX)))
+                .collect();
+            // A lease that has expired meanwhile gives nothing back.
+            let Ok(lease) = self.app.leases.end_committed(portion.id, &adjustments) else {
+                continue;
+            };
+            given += portion.amounts.values().sum::<u64>();
+            // The write goes on in the background if Envoy does not wait for it, or if the table is unavailable.
+            let written = tokio::spawn(lease.commit()).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!(%error, "a refund is not written yet");
+            }
+        }
+        if given < wanted {
+            let (entity, resource) = bucket;
+            tracing::debug!(%entity, %resource, wanted, given, "negative hits exceed what can be given back");
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl RateLimitService for RateLimits {
+    async fn should_rate_limit(
+        &self,
+        request: Request<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        let request = request.into_inner();
+        let result = self.decide(&request).await;
+        let code = match &result {
+            Ok(response) if response.overall_code() == Code::OverLimit => "over_limit",
+            Ok(_) => "ok",
+            Err(_) => "error",
+        };
+        self.app.metrics.rls_responded(code);
+        tracing::debug!(domain = %request.domain, descriptors = request.descriptors.len(), code, "rate limit service");
+        result.map(Response::new)
+    }
+}
+
+impl Outcome<'_> {
+    fn statuses(&self) -> Vec<LimitStatus> {
+        match self {
+            Self::Taken { lease, .. } => lease.statuses(),
+            Self::Seen(statuses) => statuses.clone(),
+            Self::Refused(refusal) => refusal.statuses().to_vec(),
+            Self::Unknown => vec![],
+        }
+    }
+}
+
+/// How the limits of a charge stand.
+struct Answer {
+    statuses: Vec<LimitStatus>,
+    shadow: bool,
+}
+
+impl Answer {
+    fn refuses(&self) -> bool {
+        !self.shadow && self.statuses.iter().any(|status| status.exceeded)
+    }
+
+    fn descriptor(&self, limit: &LimitName) -> DescriptorStatus {
+        let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.exceeded;
+        let code = if !self.shadow && self.statuses.iter().any(exceeded) {
+            Code::OverLimit
+        } else {
+            Code::Ok
+        };
+        reply::descriptor_status(&self.statuses, limit, code)
+    }
+}
+
+/// The fields of the bucket that refuses, otherwise of the one where the least is left.
+fn header_fields(answers: &[Answer], refusal: Option<&RateLimitExceeded>) -> RateLimitHeaders {
+    if let Some(refusal) = refusal {
+        return RateLimitHeaders::refused(refusal);
+    }
+    let known = answers.iter().filter(|answer| !answer.shadow);
+    let tightest = known
+        .filter_map(|answer| Some((reply::least_left(&answer.statuses)?, answer)))
+        .min_by(|(one, _), (other, _)| one.total_cmp(other));
+    RateLimitHeaders::admitted(tightest.map_or(&[], |(_, answer)| &answer.statuses))
+}
+
+/// Envoy lets a request pass or not when it gets one of these, as its `failure_mode_deny` says.
+fn status(error: Error) -> Status {
+    let problem = Problem::from(error);
+    let detail = problem.detail().to_owned();
+    match problem.kind() {
+        ProblemKind::InvalidRequest => Status::invalid_argument(detail),
+        ProblemKind::NoLimits => Status::failed_precondition(detail),
+        ProblemKind::Unavailable | ProblemKind::Overloaded | ProblemKind::ShuttingDown => {
+            Status::unavailable(detail)
+        }
+        _ => Status::internal(detail),
+    }
+}

@@ -1,0 +1,93 @@
+//! Tokens, health, and what happens when the table or the server goes away.
+
+use aws_credential_types::Credentials;
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use tonic::{Code, Request, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
+use zae_limiter::{EmbeddedStore, OnUnavailable, RateLimiter};
+use zae_limiter_server::{Error, Server, Settings};
+use zae_limiter_testing::connection::{Connection, Fault};
+
+use crate::client::{MAPPING, TestServer, calls, channel, limits, request};
+
+const TOKENS: &str = "envoy acquire acquire-token-1234\nboard read,admin read-token-12345678";
+
+async fn with_token(server: &TestServer, authorization: Option<&str>) -> Result<(), Status> {
+    let mut call: Request<RateLimitRequest> = Request::new(request(1, [calls("ada")]));
+    if let Some(value) = authorization {
+        call.metadata_mut()
+            .insert("authorization", value.parse().unwrap());
+    }
+    server.client.clone().should_rate_limit(call).await.map(drop)
+}
+
+async fn health(server: &TestServer, service: &str) -> Result<ServingStatus, Status> {
+    let service = service.to_owned();
+    let mut client = HealthClient::new(channel(server.grpc).await);
+    let response = client.check(HealthCheckRequest { service }).await;
+    response.map(|response| response.into_inner().status())
+}
+
+#[tokio::test]
+async fn the_service_needs_a_token_with_the_scope_acquire_and_health_needs_none() {
+    let limiter = RateLimiter::embedded().default_limits(limits());
+    let server = TestServer::on(limiter, Settings::default(), Some(TOKENS.parse().unwrap())).await;
+    for wrong in [
+        None,
+        Some("Bearer"),
+        Some("Bearer acquire-token-123"),
+        Some("acquire-token-1234"),
+    ] {
+        let status = with_token(&server, wrong).await.unwrap_err();
+        assert_eq!(status.code(), Code::Unauthenticated, "{status:?}");
+    }
+    let status = with_token(&server, Some("Bearer read-token-12345678"))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
+    assert_eq!(server.left("ada", "rpm").await, 10);
+    with_token(&server, Some("Bearer acquire-token-1234"))
+        .await
+        .unwrap();
+    assert_eq!(server.left("ada", "rpm").await, 9);
+    assert_eq!(health(&server, "").await.unwrap(), ServingStatus::Serving);
+}
+
+#[tokio::test]
+async fn without_tokens_the_service_only_listens_on_loopback_addresses() {
+    let limiter = RateLimiter::embedded().await.unwrap();
+    let open = Server::builder(limiter).envoy(MAPPING.parse().unwrap(), "0.0.0.0:0".parse().unwrap());
+    let open = open.bind("127.0.0.1:0".parse().unwrap()).await;
+    assert!(matches!(open, Err(Error::TokensRequired { .. })), "{open:?}");
+}
+
+#[tokio::test]
+async fn health_follows_the_table_and_calls_report_that_it_is_unavailable() {
+    let connection = Connection::to(EmbeddedStore::memory().unwrap());
+    let limiter = RateLimiter::builder("limiter")
+        .endpoint_url("http://connection.invalid")
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("test", "test", None))
+        .http_client(connection.clone())
+        .principal("tester")
+        .create_table(true)
+        .default_limits(limits())
+        .on_unavailable(OnUnavailable::Block)
+        .time_budget(std::time::Duration::from_millis(50));
+    let server = TestServer::on(limiter, Settings::default(), None).await;
+    let service = "envoy.service.ratelimit.v3.RateLimitService";
+    assert_eq!(health(&server, service).await.unwrap(), ServingStatus::Serving);
+    assert_eq!(health(&server, "other").await.unwrap_err().code(), Code::NotFound);
+    server.ok(request(1, [calls("ada")])).await;
+    connection.always(Fault::ServerError);
+    server.clock.advance(std::time::Duration::from_secs(2));
+    assert_eq!(health(&server, service).await.unwrap(), ServingStatus::NotServing);
+    let status = server.ask(request(1, [calls("ada")])).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+    assert!(
+        !status.message().contains("limiter"),
+        "names the table: {status:?}"
+    );
+}

@@ -1,0 +1,188 @@
+//! A server in the test, and a client of the rate limit service.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus};
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
+use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
+use envoy_types::pb::google::protobuf::UInt64Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tonic::Status;
+use tonic::transport::Channel;
+use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
+use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
+
+pub(crate) const DOMAIN: &str = "gateway";
+
+/// `user` counts on rpm; with `kind: tokens` on tpm, which can be given back; with `kind: trial` on rpm as a shadow.
+pub(crate) const MAPPING: &str = r#"
+domains:
+  gateway:
+    - match: {user: "*"}
+      entity: "{user}"
+      resource: gpt-4
+      limit: rpm
+    - match: {user: "*", kind: tokens}
+      entity: "{user}"
+      resource: gpt-4
+      limit: tpm
+      refundable_seconds: 60
+    - name: trial
+      match: {user: "*", kind: trial}
+      entity: "trial-{user}"
+      resource: gpt-4
+      limit: rpm
+      shadow: true
+    - match: {user: "*", kind: typo}
+      entity: "{user}"
+      resource: gpt-4
+      limit: nope
+"#;
+
+/// A server that runs until it is dropped.
+pub(crate) struct TestServer {
+    pub(crate) http: SocketAddr,
+    pub(crate) grpc: SocketAddr,
+    pub(crate) handle: ServerHandle,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) limiter: RateLimiter,
+    pub(crate) client: RateLimitServiceClient<Channel>,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<Closed>,
+}
+
+pub(crate) fn limits() -> [Limit; 2] {
+    [
+        Limit::per_minute("rpm", 10).unwrap(),
+        Limit::per_minute("tpm", 1_000).unwrap(),
+    ]
+}
+
+pub(crate) async fn channel(address: SocketAddr) -> Channel {
+    let endpoint = Channel::from_shared(format!("http://{address}")).unwrap();
+    endpoint.connect().await.unwrap()
+}
+
+impl TestServer {
+    /// A server with `rpm` 10 and `tpm` 1,000 for everybody.
+    pub(crate) async fn start() -> Self {
+        let limiter = RateLimiter::embedded().default_limits(limits());
+        Self::on(limiter, Settings::default(), None).await
+    }
+
+    pub(crate) async fn on(limiter: Builder, settings: Settings, tokens: Option<BearerTokens>) -> Self {
+        Self::mapped(limiter, settings, tokens, MAPPING).await
+    }
+
+    pub(crate) async fn mapped(
+        limiter: Builder,
+        settings: Settings,
+        tokens: Option<BearerTokens>,
+        mapping: &str,
+    ) -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap()));
+        let limiter = limiter.clock(clock.clone()).await.unwrap();
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let mut builder = Server::builder(limiter.clone())
+            .settings(settings)
+            .clock(clock.clone())
+            .envoy(mapping.parse().unwrap(), any);
+        if let Some(tokens) = tokens {
+            builder = builder.tokens(tokens);
+        }
+        let server = builder.bind(any).await.unwrap();
+        let grpc = server.grpc_address().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        Self {
+            http: server.address(),
+            grpc,
+            handle: server.handle(),
+            clock,
+            limiter,
+            stop: Some(stop),
+            running: tokio::spawn(server.run(async move {
+                let _ = stopped.await;
+            })),
+            client: RateLimitServiceClient::new(channel(grpc).await),
+        }
+    }
+
+    pub(crate) async fn stopped(mut self) -> Closed {
+        drop(self.stop.take());
+        self.running.await.unwrap()
+    }
+
+    /// Tokens that an entity has left.
+    pub(crate) async fn left(&self, entity: &str, limit: &str) -> i64 {
+        let peek = self.limiter.acquire(entity, "gpt-4").peek().await.unwrap();
+        peek.tokens(limit).unwrap()
+    }
+
+    pub(crate) async fn ask(&self, request: RateLimitRequest) -> Result<RateLimitResponse, Status> {
+        let response = self.client.clone().should_rate_limit(request).await;
+        response.map(tonic::Response::into_inner)
+    }
+
+    pub(crate) async fn ok(&self, request: RateLimitRequest) -> RateLimitResponse {
+        let response = self.ask(request).await.unwrap();
+        assert_eq!(response.overall_code(), Code::Ok, "{response:?}");
+        response
+    }
+
+    pub(crate) async fn over_limit(&self, request: RateLimitRequest) -> RateLimitResponse {
+        let response = self.ask(request).await.unwrap();
+        assert_eq!(response.overall_code(), Code::OverLimit, "{response:?}");
+        response
+    }
+}
+
+pub(crate) fn request(
+    hits: u32,
+    descriptors: impl IntoIterator<Item = RateLimitDescriptor>,
+) -> RateLimitRequest {
+    RateLimitRequest {
+        domain: DOMAIN.to_owned(),
+        descriptors: descriptors.into_iter().collect(),
+        hits_addend: hits,
+    }
+}
+
+pub(crate) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
+    let entry = |(key, value): &(&str, &str)| Entry {
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+    };
+    RateLimitDescriptor {
+        entries: entries.iter().map(entry).collect(),
+        ..RateLimitDescriptor::default()
+    }
+}
+
+/// Requests of a user.
+pub(crate) fn calls(user: &str) -> RateLimitDescriptor {
+    descriptor(&[("user", user)])
+}
+
+/// Tokens of a user.
+pub(crate) fn tokens(user: &str, hits: u64) -> RateLimitDescriptor {
+    RateLimitDescriptor {
+        hits_addend: Some(UInt64Value { value: hits }),
+        ..descriptor(&[("user", user), ("kind", "tokens")])
+    }
+}
+
+/// Tokens that a user gets back.
+pub(crate) fn refund(user: &str, hits: u64) -> RateLimitDescriptor {
+    RateLimitDescriptor {
+        is_negative_hits: true,
+        ..tokens(user, hits)
+    }
+}
+
+pub(crate) fn codes(statuses: &[DescriptorStatus]) -> Vec<Code> {
+    statuses.iter().map(DescriptorStatus::code).collect()
+}

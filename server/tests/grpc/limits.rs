@@ -1,0 +1,168 @@
+//! Hits are counted on the mapped entity and resource, all of a request or none.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
+use serde_json::Value;
+use tonic::Code as GrpcCode;
+use zae_limiter::RateLimiter;
+use zae_limiter_server::Settings;
+
+use crate::client::{TestServer, calls, codes, descriptor, request, tokens};
+
+fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
+    let mut headers = response.response_headers_to_add.iter();
+    headers
+        .find(|header| header.key == name)
+        .map(|header| header.value.as_str())
+}
+
+#[tokio::test]
+async fn a_request_that_fits_is_counted_and_shows_its_limit() {
+    let server = TestServer::start().await;
+    let response = server.ok(request(0, [calls("ada")])).await;
+    let [status] = &response.statuses[..] else {
+        panic!("{response:?}")
+    };
+    assert_eq!((status.code(), status.limit_remaining), (Code::Ok, 9));
+    let limit = status.current_limit.as_ref().unwrap();
+    assert_eq!(
+        (limit.name.as_str(), limit.requests_per_unit, limit.unit()),
+        ("rpm", 10, Unit::Minute)
+    );
+    // One token every 6 seconds fills it.
+    assert_eq!(status.duration_until_reset.unwrap().seconds, 6);
+    assert_eq!(
+        header(&response, "ratelimit-policy"),
+        Some(r#""rpm";q=10;w=60, "tpm";q=1000;w=60"#)
+    );
+    assert_eq!(
+        header(&response, "ratelimit"),
+        Some(r#""rpm";r=9;t=6, "tpm";r=1000"#)
+    );
+    assert_eq!(server.left("ada", "rpm").await, 9);
+    assert_eq!(server.left("bob", "rpm").await, 10);
+}
+
+#[tokio::test]
+async fn a_request_over_the_limit_takes_nothing_and_says_when_to_come_back() {
+    let server = TestServer::start().await;
+    server.ok(request(8, [calls("ada")])).await;
+    let response = server.over_limit(request(5, [calls("ada")])).await;
+    let status = &response.statuses[0];
+    assert_eq!((status.code(), status.limit_remaining), (Code::OverLimit, 2));
+    assert_eq!(
+        status.duration_until_reset.unwrap().seconds,
+        18,
+        "3 tokens are missing"
+    );
+    assert_eq!(header(&response, "retry-after"), Some("18"));
+    let body: Value = serde_json::from_slice(&response.raw_body).unwrap();
+    assert_eq!(body["status"], 429);
+    assert_eq!(body["violated-policies"], serde_json::json!(["rpm"]));
+    assert_eq!(server.left("ada", "rpm").await, 2);
+    server.clock.advance(Duration::from_secs(18));
+    server.ok(request(5, [calls("ada")])).await;
+}
+
+#[tokio::test]
+async fn descriptors_have_their_own_hits_and_their_own_codes() {
+    let server = TestServer::start().await;
+    let response = server.ok(request(2, [calls("ada"), tokens("ada", 700)])).await;
+    let left: Vec<_> = response
+        .statuses
+        .iter()
+        .map(|status| status.limit_remaining)
+        .collect();
+    assert_eq!(left, [8, 300]);
+    let response = server
+        .over_limit(request(2, [calls("ada"), tokens("ada", 700)]))
+        .await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
+    assert_eq!(
+        (server.left("ada", "rpm").await, server.left("ada", "tpm").await),
+        (8, 300)
+    );
+}
+
+#[tokio::test]
+async fn if_one_entity_is_over_its_limit_the_other_gets_its_tokens_back() {
+    let server = TestServer::start().await;
+    server.ok(request(10, [calls("ada")])).await;
+    let response = server.over_limit(request(0, [calls("bob"), calls("ada")])).await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
+    server.limiter.settled().await;
+    assert_eq!(server.left("bob", "rpm").await, 10);
+}
+
+#[tokio::test]
+async fn zero_hits_ask_whether_a_token_is_left_and_take_none() {
+    let server = TestServer::start().await;
+    server.ok(request(0, [tokens("ada", 0)])).await;
+    assert_eq!(server.left("ada", "tpm").await, 1_000);
+    server.ok(request(0, [tokens("ada", 1_000)])).await;
+    // The check of the tokens counts although the request also takes something else of the bucket.
+    let response = server
+        .over_limit(request(0, [calls("ada"), tokens("ada", 0)]))
+        .await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
+    server.limiter.settled().await;
+    assert_eq!(server.left("ada", "rpm").await, 10);
+}
+
+#[tokio::test]
+async fn what_no_mapping_matches_is_not_limited() {
+    let server = TestServer::start().await;
+    let mut unknown = request(1_000, [calls("ada")]);
+    unknown.domain = "other".to_owned();
+    let response = server.ok(unknown).await;
+    assert_eq!(codes(&response.statuses), [Code::Ok]);
+    assert_eq!(response.statuses[0].current_limit, None);
+    assert!(response.response_headers_to_add.is_empty());
+    let response = server
+        .ok(request(1, [descriptor(&[("path", "/")]), calls("ada")]))
+        .await;
+    assert_eq!(response.statuses[0].current_limit, None);
+    assert_eq!(response.statuses[1].limit_remaining, 9);
+}
+
+#[tokio::test]
+async fn what_cannot_be_counted_is_an_error_that_says_why() {
+    let server = TestServer::start().await;
+    for (bad, problem) in [
+        (request(1, []), "at least one descriptor"),
+        (request(1, [calls("a#b")]), "entity id \"a#b\" is invalid"),
+        (
+            request(1, [descriptor(&[("user", "ada"), ("kind", "typo")])]),
+            "\"nope\"",
+        ),
+    ] {
+        let status = server.ask(bad).await.unwrap_err();
+        assert_eq!(status.code(), GrpcCode::InvalidArgument, "{status:?}");
+        assert!(status.message().contains(problem), "{status:?}");
+    }
+    let empty = TestServer::on(RateLimiter::embedded(), Settings::default(), None).await;
+    let status = empty.ask(request(1, [calls("ada")])).await.unwrap_err();
+    assert_eq!(status.code(), GrpcCode::FailedPrecondition, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_and_too_many_requests_at_a_time_are_turned_away() {
+    let mut settings = Settings::default();
+    settings.max_body_bytes = 100;
+    settings.max_requests = 1;
+    let server = TestServer::on(RateLimiter::embedded(), settings, None).await;
+    let status = server
+        .ask(request(1, [calls(&"x".repeat(200))]))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), GrpcCode::OutOfRange, "{status:?}");
+
+    let mut settings = Settings::default();
+    settings.max_requests = 0;
+    let server = TestServer::on(RateLimiter::embedded(), settings, None).await;
+    let status = server.ask(request(1, [calls("ada")])).await.unwrap_err();
+    assert_eq!(status.code(), GrpcCode::Unavailable, "{status:?}");
+}

@@ -1,0 +1,10 @@
+//! The rate limit service of Envoy over real sockets, called with a client of the same protocol.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod access;
+mod client;
+mod example;
+mod limits;
+mod refunds;
+mod shadow;
+mod tls;
