@@ -1,4 +1,4 @@
-//! `serve`: rate limiting over HTTP and JSON.
+//! `serve`: rate limiting over HTTP and JSON, and over gRPC for Envoy.
 
 mod log;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
-use zae_limiter_server::{BearerTokens, Server, Settings};
+use zae_limiter_server::{BearerTokens, EnvoyMapping, Server, Settings, TlsFiles};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::connect;
@@ -28,7 +28,9 @@ The log is on standard error, as JSON lines with --output json; -v also logs eve
 
 Examples:
   zae-limiter --embedded f.db serve --listen 127.0.0.1:8080
-  zae-limiter -n my-app --region eu-west-1 serve --listen 0.0.0.0:8080 --tokens tokens.txt"
+  zae-limiter -n my-app --region eu-west-1 serve --listen 0.0.0.0:8080 --tokens tokens.txt
+  zae-limiter --embedded f.db serve --envoy-mapping mapping.yaml --grpc-listen 127.0.0.1:8081
+  zae-limiter serve --envoy-mapping mapping.yaml --check"
 )]
 pub(crate) struct Arguments {
     /// Address and port to listen on; port 0 chooses a free one
@@ -40,6 +42,26 @@ pub(crate) struct Arguments {
     /// Leases that can be held at the same time [default: 100000]
     #[arg(long, value_name = "N")]
     max_leases: Option<NonZeroUsize>,
+    /// Certificate for TLS, followed by those that signed it, as PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve Envoy's rate limit service (RLS v3) over gRPC: which descriptor counts on what, as YAML
+    #[arg(long, value_name = "FILE")]
+    envoy_mapping: Option<PathBuf>,
+    /// Address and port for gRPC; port 0 chooses a free one
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8081",
+        requires = "envoy_mapping"
+    )]
+    grpc_listen: SocketAddr,
+    /// Check the files of the other options and do not serve
+    #[arg(long)]
+    check: bool,
 }
 
 impl Arguments {
@@ -64,6 +86,20 @@ impl Arguments {
             .map(Some)
             .map_err(|error| Error::usage(format!("{place} is invalid: {error}")))
     }
+
+    fn tls(&self) -> Option<TlsFiles> {
+        let (certificate, key) = (self.tls_cert.as_ref()?, self.tls_key.as_ref()?);
+        Some(TlsFiles::new(certificate, key))
+    }
+
+    fn mapping(&self) -> Result<Option<EnvoyMapping>> {
+        let Some(file) = &self.envoy_mapping else {
+            return Ok(None);
+        };
+        let parsed: std::result::Result<EnvoyMapping, _> = read(file)?.parse();
+        let invalid = |error| Error::usage(format!("{} is invalid: {error}", file.display()));
+        parsed.map(Some).map_err(invalid)
+    }
 }
 
 fn read(file: &Path) -> Result<String> {
@@ -75,6 +111,9 @@ fn read(file: &Path) -> Result<String> {
 struct Listening {
     event: &'static str,
     url: String,
+    /// Where Envoy's rate limit service is served, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<SocketAddr>,
     /// How many bearer tokens are accepted. Without any, everybody on this machine may do everything.
     tokens: usize,
 }
@@ -86,13 +125,12 @@ impl Listening {
                 what: "the address cannot be written as JSON".to_owned(),
                 source: source.into(),
             })?,
-            Format::Table if self.tokens == 0 => {
-                format!(
-                    "listening on {}; no tokens: everybody on this machine may use it",
-                    self.url
-                )
+            Format::Table => {
+                let grpc = self.grpc.map(|address| format!(", for Envoy on {address}"));
+                let open = "; no tokens: everybody on this machine may use it";
+                let open = if self.tokens == 0 { open } else { "" };
+                format!("listening on {}{}{open}", self.url, grpc.unwrap_or_default())
             }
-            Format::Table => format!("listening on {}", self.url),
         };
         let mut stdout = std::io::stdout().lock();
         writeln!(stdout, "{line}")
@@ -117,23 +155,70 @@ impl Text for Stopped {
     }
 }
 
+/// What `--check` has found.
+#[derive(Debug, Serialize)]
+struct Checked {
+    tokens: usize,
+    tls: bool,
+    domains: Vec<String>,
+    mappings: usize,
+}
+
+impl Text for Checked {
+    fn text(&self, _: &View) -> String {
+        let mut found = vec![];
+        if self.tokens > 0 {
+            found.push(format!("{} tokens", self.tokens));
+        }
+        if self.tls {
+            found.push("a certificate with its key".to_owned());
+        }
+        if self.mappings > 0 {
+            let domains = self.domains.join(", ");
+            found.push(format!("{} mappings of {domains}", self.mappings));
+        }
+        if found.is_empty() {
+            return "there is nothing to check".to_owned();
+        }
+        format!("valid: {}", found.join("; "))
+    }
+}
+
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let tokens = arguments.tokens()?;
+    let (tokens, tls, mapping) = (arguments.tokens()?, arguments.tls(), arguments.mapping()?);
+    let count = tokens.as_ref().map_or(0, BearerTokens::len);
+    if arguments.check {
+        tls.as_ref().map(TlsFiles::check).transpose()?;
+        let domains = mapping.iter().flat_map(EnvoyMapping::domains);
+        return Ok(CommandOutput::new(Checked {
+            tokens: count,
+            tls: tls.is_some(),
+            domains: domains.map(str::to_owned).collect(),
+            mappings: mapping.as_ref().map_or(0, EnvoyMapping::len),
+        }));
+    }
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
-    let count = tokens.as_ref().map_or(0, BearerTokens::len);
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let mut builder = Server::builder(limiter)
         .settings(arguments.settings())
         .meter(meter);
     if let Some(tokens) = tokens {
         builder = builder.tokens(tokens);
     }
+    if let Some(files) = tls {
+        builder = builder.tls(files);
+    }
+    if let Some(mapping) = mapping {
+        builder = builder.envoy(mapping, arguments.grpc_listen);
+    }
     let server = builder.bind(arguments.listen).await?;
     // Before the address is known, nobody can ask to stop.
     let stop = stop_signal()?;
     let listening = Listening {
         event: "listening",
-        url: format!("http://{}", server.address()),
+        url: format!("{scheme}://{}", server.address()),
+        grpc: server.grpc_address(),
         tokens: count,
     };
     listening.print(context.terminal.format)?;
