@@ -11,6 +11,7 @@ mod audit;
 mod book;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
+mod clients;
 mod concurrent_updates;
 mod configuration;
 mod entities;

@@ -1,0 +1,99 @@
+"""Runs the clients against the server at ZAE_LIMITER_URL, with the token in ZAE_LIMITER_TOKEN."""
+
+import os
+import unittest
+from types import SimpleNamespace
+
+from litellm_hook import LEASE, estimate, hook
+from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError
+
+LIMITER = RateLimiter(os.environ["ZAE_LIMITER_URL"], os.environ["ZAE_LIMITER_TOKEN"])
+# One token a day comes back: what is left says exactly what was written.
+LIMITS = [
+    {"name": "rpm", "capacity": 5, "refill_amount": 1, "refill_period_seconds": 86400},
+    {"name": "tpm", "capacity": 10000, "refill_amount": 1, "refill_period_seconds": 86400},
+]
+
+
+class ClientTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
+
+    async def test_a_lease_is_adjusted_and_committed(self):
+        async with await LIMITER.acquire("py-commit", "org/gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+            self.assertEqual(lease.admission, "counted")
+            lease.adjust({"tpm": 100})
+            lease.adjust({"tpm": 20})
+        self.assertEqual(await LIMITER.available("py-commit", "org/gpt-4"), {"rpm": 4, "tpm": 9380})
+
+    async def test_an_exception_gives_everything_back(self):
+        with self.assertRaises(ValueError):
+            async with await LIMITER.acquire("py-rollback", "gpt-4", {"rpm": 1, "tpm": 500}):
+                raise ValueError
+        self.assertEqual(await LIMITER.available("py-rollback", "gpt-4"), {"rpm": 5, "tpm": 10000})
+
+    async def test_a_refusal_says_when_to_come_back(self):
+        with self.assertRaises(RateLimitExceeded) as never:
+            await LIMITER.acquire("py-refused", "gpt-4", {"rpm": 6})
+        self.assertIsNone(never.exception.retry_after)
+        await LIMITER.acquire("py-refused", "gpt-4", {"rpm": 5}, lease_ms=0)
+        with self.assertRaises(RateLimitExceeded) as refused:
+            await LIMITER.acquire("py-refused", "gpt-4", {"rpm": 1})
+        self.assertGreater(refused.exception.retry_after, 80000)
+        exceeded = [limit["limit_name"] for limit in refused.exception.limits if limit["exceeded"]]
+        self.assertEqual(exceeded, ["rpm"])
+
+    async def test_a_repeated_key_takes_nothing(self):
+        first = await LIMITER.acquire("py-key", "gpt-4", {"rpm": 1}, idempotency_key="k1")
+        again = await LIMITER.acquire("py-key", "gpt-4", {"rpm": 1}, idempotency_key="k1")
+        self.assertEqual(first.id, again.id)
+        await first.commit()
+        with self.assertRaises(ServerError) as ended:
+            await again.commit()
+        self.assertEqual((ended.exception.status, ended.exception.problem["ended"]), (410, "committed"))
+        self.assertEqual((await LIMITER.available("py-key", "gpt-4"))["rpm"], 4)
+
+    async def test_a_wrong_token_is_an_error(self):
+        with self.assertRaises(ServerError) as wrong:
+            await RateLimiter(LIMITER.url, "not-a-token-of-it").available("py", "gpt-4")
+        self.assertEqual(wrong.exception.status, 401)
+
+
+class HookTest(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
+        self.key = SimpleNamespace(key_alias=f"hook-{self._testMethodName[:40]}", user_id=None)
+        self.data = {"model": "gpt-4", "max_tokens": 100, "messages": [{"role": "user", "content": "x" * 40}]}
+
+    async def left(self):
+        return await LIMITER.available(self.key.key_alias, "gpt-4")
+
+    async def test_usage_replaces_the_estimate(self):
+        self.assertEqual(estimate(self.data), 110)
+        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
+        self.assertEqual(await self.left(), {"rpm": 4, "tpm": 9890})
+        response = {"usage": {"total_tokens": 42}}
+        self.assertIs(await hook.async_post_call_success_hook(data, self.key, response), response)
+        self.assertEqual(await self.left(), {"rpm": 4, "tpm": 9958})
+        self.assertNotIn(LEASE, data["metadata"])
+
+    async def test_more_usage_than_estimated_is_charged(self):
+        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
+        usage = SimpleNamespace(usage=SimpleNamespace(total_tokens=20000))
+        await hook.async_post_call_success_hook(data, self.key, usage)
+        self.assertEqual((await self.left())["tpm"], -10000)
+
+    async def test_a_failed_call_is_given_back(self):
+        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
+        await hook.async_post_call_failure_hook(data, RuntimeError("timeout"), self.key)
+        self.assertEqual(await self.left(), {"rpm": 5, "tpm": 10000})
+
+    async def test_a_call_that_does_not_fit_is_refused_with_status_429(self):
+        self.data["max_tokens"] = 20000
+        with self.assertRaises(RateLimitExceeded) as refused:
+            await hook.async_pre_call_hook(self.key, None, self.data, "completion")
+        self.assertEqual(refused.exception.status_code, 429)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+"""Client of the zae-limiter server for asyncio. Needs Python 3.11 and nothing else.
+
+    limiter = RateLimiter("http://127.0.0.1:8080")
+    async with await limiter.acquire("user-1", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+        answer = await call_model()
+        lease.adjust({"tpm": answer.tokens - 500})
+
+Leaving the block commits the lease with its adjustments; an exception gives everything back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class ServerError(Exception):
+    """The server responded with problem details (RFC 9457)."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(f"{status}: {problem.get('detail') or problem.get('title')}")
+        self.status = status
+        self.problem = problem
+
+
+class RateLimitExceeded(ServerError):
+    """A limit is exceeded, and nothing was taken."""
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until the call fits; None if it never does."""
+        return self.problem.get("retry_after_seconds")
+
+    @property
+    def limits(self) -> list[dict[str, Any]]:
+        """Every limit, the exceeded ones marked."""
+        return self.problem.get("limits", [])
+
+
+@dataclass
+class Lease:
+    """Tokens that were taken. It ends once: by `commit` or by `rollback`."""
+
+    limiter: RateLimiter
+    id: str | None
+    admission: str
+    limits: list[dict[str, Any]]
+    _adjust: dict[str, int] = field(default_factory=dict)
+
+    def adjust(self, tokens: dict[str, int]) -> None:
+        """Corrects what was used: more above zero, less below. It is written by `commit`."""
+        for limit, count in tokens.items():
+            self._adjust[limit] = self._adjust.get(limit, 0) + count
+
+    async def commit(self) -> dict[str, int]:
+        """Keeps the tokens and writes the adjustments. Returns what was consumed."""
+        response = await self.limiter.request("POST", f"/v1/leases/{self.id}/commit", {"adjust": self._adjust})
+        return response["consumed"]
+
+    async def rollback(self) -> None:
+        """Gives everything back: the call did not happen."""
+        await self.limiter.request("DELETE", f"/v1/leases/{self.id}")
+
+    async def __aenter__(self) -> Lease:
+        return self
+
+    async def __aexit__(self, exception: type[BaseException] | None, *_: object) -> None:
+        if exception is None:
+            await self.commit()
+        else:
+            await self.rollback()
+
+
+class RateLimiter:
+    """A server, by its URL."""
+
+    def __init__(self, url: str, token: str | None = None, timeout: float = 10.0) -> None:
+        self.url = url.rstrip("/")
+        self.token = token
+        self.timeout = timeout
+
+    async def acquire(
+        self,
+        entity: str,
+        resource: str,
+        consume: dict[str, int],
+        *,
+        wait_ms: int | None = None,
+        lease_ms: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Lease:
+        """Takes the tokens of all limits, or raises RateLimitExceeded."""
+        body: dict[str, Any] = {"entity": entity, "resource": resource, "consume": consume}
+        if wait_ms is not None:
+            body["wait_ms"] = wait_ms
+        if lease_ms is not None:
+            body["lease_ms"] = lease_ms
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        # The server responds after the wait at the latest.
+        granted = await self.request("POST", "/v1/acquire", body, headers, (wait_ms or 0) / 1000)
+        return Lease(self, granted["lease_id"], granted["admission"], granted["limits"])
+
+    async def available(self, entity: str, resource: str) -> dict[str, int]:
+        """Available tokens by limit. A negative number is debt."""
+        resource = resource.replace("/", "%2F")
+        response = await self.request("GET", f"/v1/entities/{entity}/resources/{resource}/available")
+        return response["tokens"]
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        more_time: float = 0.0,
+    ) -> dict[str, Any]:
+        """Any other request of the API, such as `PUT /v1/limits`."""
+        headers = dict(headers or {})
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        return await asyncio.to_thread(self._send, request, self.timeout + more_time)
+
+    @staticmethod
+    def _send(request: urllib.request.Request, timeout: float) -> dict[str, Any]:
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                return json.loads(response.read() or "{}")
+        except urllib.error.HTTPError as error:
+            problem = json.loads(error.read() or "{}")
+            if error.code == 429:
+                raise RateLimitExceeded(error.code, problem) from None
+            raise ServerError(error.code, problem) from None
