@@ -237,6 +237,7 @@ struct Difference {
 /// What the first record says in an hour of its own.
 const AT_TEN: &str = "hourly 2026-01-31T10:00:00Z user-1 gpt-4";
 
+#[allow(clippy::too_many_lines, reason = "it is a table")]
 fn differences() -> Vec<Difference> {
     use WindowKind::{Daily, Hourly};
     let ten = MIDNIGHT + 10 * HOUR;
