@@ -204,4 +204,6 @@ impl Drop for Turn {
 }
 
 #[cfg(test)]
+mod interleavings;
+#[cfg(test)]
 mod tests;

@@ -186,3 +186,62 @@ fn a_call_that_saw_a_response_asks_for_no_probe() {
     assert_eq!(suspect(&mut breaker, 5, 1_500), Suspicion::None);
     assert_eq!(suspect(&mut breaker, 11, 1_500), Suspicion::Probe);
 }
+
+/// The breaker is shared behind a lock; what can go wrong is the order of what its users do.
+#[test]
+fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
+    use shuttle::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use shuttle::sync::{Arc, Mutex};
+
+    let run = || {
+        let breaker = Arc::new(Mutex::new(breaker()));
+        let (clock, probes) = (Arc::new(AtomicU64::new(10_000)), Arc::new(AtomicUsize::new(0)));
+        for (entity, at) in [
+            ("a", 8_000),
+            ("b", 8_100),
+            ("a", 8_200),
+            ("b", 8_300),
+            ("a", 8_400),
+        ] {
+            fail(&mut breaker.lock().unwrap(), entity, at - 50, at);
+        }
+        assert!(breaker.lock().unwrap().open().is_some());
+        let users: Vec<_> = (0..4)
+            .map(|user| {
+                let (breaker, clock, probes) = (breaker.clone(), clock.clone(), probes.clone());
+                shuttle::thread::spawn(move || {
+                    for _ in 0..3 {
+                        let now = millis(clock.fetch_add(10, Ordering::SeqCst));
+                        if !breaker.lock().unwrap().claims_probe(now, now + millis(60_000)) {
+                            continue;
+                        }
+                        assert_eq!(probes.fetch_add(1, Ordering::SeqCst), 0, "two probes at a time");
+                        shuttle::thread::yield_now();
+                        probes.fetch_sub(1, Ordering::SeqCst);
+                        let now = millis(clock.fetch_add(6_000, Ordering::SeqCst));
+                        let mut breaker = breaker.lock().unwrap();
+                        breaker.probed(now, |most| most);
+                        if user == 0 {
+                            breaker.responded(now);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for user in users {
+            user.join().unwrap();
+        }
+        let mut breaker = breaker.lock().unwrap();
+        let now = millis(clock.load(Ordering::SeqCst) + 60_000);
+        // Whoever was last: the next probe is due, and its response closes the breaker.
+        if breaker.open().is_some() {
+            assert!(
+                breaker.claims_probe(now, now + millis(1)),
+                "a probe was left under way"
+            );
+            assert!(breaker.responded(now));
+        }
+        assert!(breaker.open().is_none());
+    };
+    shuttle::check_random_with_seed(run, 2_026, 2_000);
+}

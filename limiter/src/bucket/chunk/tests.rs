@@ -333,3 +333,74 @@ proptest! {
         prop_assert_eq!(counted, calls);
     }
 }
+
+/// Chunks are shared behind the bucket's lock; what can go wrong is the order of what happens to them.
+#[test]
+fn in_every_order_what_was_taken_is_spent_or_goes_back_once() {
+    use shuttle::sync::atomic::{AtomicI64, Ordering};
+    use shuttle::sync::{Arc as SharedArc, Mutex};
+
+    let tokens =
+        |amounts: &Deltas| -> i64 { amounts.iter().map(|(_, one)| i64::try_from(*one).unwrap()).sum() };
+    let run = move || {
+        let config = config(1_000_000);
+        let (chunks, now, image) = in_hand(&config);
+        let taken = SharedArc::new(AtomicI64::new(i64::try_from(chunks.tokens()).unwrap()));
+        let (chunks, used) = (
+            SharedArc::new(Mutex::new(chunks)),
+            SharedArc::new(AtomicI64::new(0)),
+        );
+        let mut users = Vec::new();
+        for user in 0..3 {
+            let (chunks, used, config, image) = (chunks.clone(), used.clone(), config.clone(), image.clone());
+            users.push(shuttle::thread::spawn(move || {
+                for _ in 0..3 {
+                    let spent = chunks.lock().unwrap().spend(&call(), &config, Some(&image), now);
+                    if spent.is_none() {
+                        continue;
+                    }
+                    used.fetch_add(tokens(&call()), Ordering::SeqCst);
+                    // Less was used than asked. What cannot go into the chunk is written to the table.
+                    let change = vec![(tpm(), -1_000 * user)];
+                    if chunks.lock().unwrap().settle(&change, image.incarnation(), now) {
+                        used.fetch_add(tokens(&change), Ordering::SeqCst);
+                    }
+                }
+            }));
+        }
+        let (returned, more) = (
+            SharedArc::new(AtomicI64::new(0)),
+            SharedArc::new(AtomicI64::new(0)),
+        );
+        let tender = {
+            let (chunks, returned, more, image) =
+                (chunks.clone(), returned.clone(), more.clone(), image.clone());
+            shuttle::thread::spawn(move || {
+                for _ in 0..2 {
+                    if let Some(back) = chunks.lock().unwrap().short(now) {
+                        returned.fetch_sub(tokens(&back.changes), Ordering::SeqCst);
+                    }
+                    let debit = chunks.lock().unwrap().debit(|_| PLENTY, now + PAUSE);
+                    let Some(debit) = debit else { continue };
+                    shuttle::thread::yield_now();
+                    more.fetch_add(tokens(&debit.amounts), Ordering::SeqCst);
+                    let mut chunks = chunks.lock().unwrap();
+                    let outdated = chunks.arrived(debit.amounts, config.clone(), image.clone(), now);
+                    returned.fetch_sub(outdated.map_or(0, |back| tokens(&back.changes)), Ordering::SeqCst);
+                }
+            })
+        };
+        for user in users {
+            user.join().unwrap();
+        }
+        tender.join().unwrap();
+        let mut chunks = chunks.lock().unwrap();
+        if let Some(back) = chunks.give_back() {
+            returned.fetch_sub(tokens(&back.changes), Ordering::SeqCst);
+        }
+        assert_eq!(chunks.tokens(), 0);
+        let all = |counter: &AtomicI64| counter.load(Ordering::SeqCst);
+        assert_eq!(all(&taken) + all(&more), all(&used) + all(&returned));
+    };
+    shuttle::check_random_with_seed(run, 2_026, 2_000);
+}
