@@ -92,6 +92,10 @@ simulate: machine ## The long simulation of acquire, and 100,000 changes through
 interop: machine venv-peer ## Long mixed traffic with the Python peer, both aggregators on the same records, and its vectors
 	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests --test peer -- --nocapture
 
+.PHONY: soak
+soak: machine ## 20 minutes of 8 clients while the table and clients are stopped and killed; all counts must agree
+	ZAE_SOAK=long cargo test --locked -p zae-limiter-tests --test soak -- --nocapture
+
 .PHONY: bench
 bench: machine venv-peer functions ## Measure acquire beside the bare SDK call and the Python package, and the packed functions
 	@scripts/bench

@@ -27,5 +27,5 @@ mod tools;
 
 pub use ministack::MiniStack;
 pub use peer::{peer_output, peer_python};
-pub use server::dynamodb_endpoint;
+pub use server::{dynamodb_endpoint, serve_dynamodb};
 pub use tools::{dev_functions, workspace};

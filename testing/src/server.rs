@@ -22,3 +22,19 @@ pub fn dynamodb_endpoint() -> &'static str {
         format!("http://{}", address.recv().unwrap())
     })
 }
+
+/// Serves the tables of a file as DynamoDB does, for as long as the process lives. Blocks. On port 0 it takes a free port;
+/// `started` gets the one that it has.
+pub fn serve_dynamodb(file: &std::path::Path, port: u16, started: impl FnOnce(u16)) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async move {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let database = dynoxide::Database::new(file.to_str().unwrap()).unwrap();
+        started(listener.local_addr().unwrap().port());
+        dynoxide::server::serve_on(listener, database).await;
+    });
+}

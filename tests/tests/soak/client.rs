@@ -1,0 +1,226 @@
+//! One client process.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::config::Credentials;
+use serde_json::json;
+use tokio::task::JoinSet;
+use zae_limiter::{Error, Limit, RateLimiter};
+
+use crate::ledger::{Call, Ledger};
+
+/// Calls at the same time.
+const TASKS: usize = 2;
+/// Between two calls of a task: the table's process is one, and is not to be the bottleneck.
+const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const RESOURCE: &str = "gpt-4";
+pub(crate) const TABLE: &str = "soak";
+/// Parents; entity number `n` belongs to number `n % PARENTS`.
+pub(crate) const PARENTS: usize = 10;
+
+/// What a client is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) endpoint: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) number: usize,
+    /// How often a client of this number was started before.
+    pub(crate) life: usize,
+    pub(crate) entities: usize,
+}
+
+/// Limits of a parent, which clients change: the two have different bursts and rates.
+pub(crate) fn parent_limits(generous: bool) -> [Limit; 2] {
+    let (burst, rate) = if generous { (4_000, 2_000) } else { (2_000, 1_000) };
+    [
+        Limit::custom("rpm", 1, burst, rate, 1).unwrap(),
+        Limit::custom("tpm", 1, burst * 10, rate * 10, 1).unwrap(),
+    ]
+}
+
+/// Limits of all other entities.
+pub(crate) fn default_limits() -> [Limit; 2] {
+    [
+        Limit::custom("rpm", 1, 20, 5, 1).unwrap(),
+        Limit::custom("tpm", 1, 400, 100, 1).unwrap(),
+    ]
+}
+
+pub(crate) async fn limiter(endpoint: &str, chunks: bool) -> RateLimiter {
+    let builder = RateLimiter::builder(TABLE)
+        .endpoint_url(endpoint)
+        .region("us-east-1")
+        .credentials(Credentials::new("test", "test", None, None, "tests"))
+        .principal("soak")
+        // Nothing expires, and nothing is given up while the table is away.
+        .bucket_ttl_refill_multiplier(1_000_000)
+        .settle_budget(Duration::from_mins(10))
+        .time_budget(Duration::from_secs(5))
+        .config_cache_ttl(Duration::from_secs(5));
+    let builder = if chunks { builder.token_chunks() } else { builder };
+    builder.await.unwrap()
+}
+
+pub(crate) fn main(place: &Place) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let report = runtime.block_on(client(place));
+    println!("{report}");
+}
+
+async fn client(place: &Place) -> serde_json::Value {
+    let before = open_files();
+    // Clients that are never killed have tokens in hand: what a killed one had in hand would be lost with it.
+    let limiter = limiter(&place.endpoint, place.number >= 4).await;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        tasks.spawn(calls(limiter.clone(), place.clone(), task));
+    }
+    let mut calls = 0;
+    let mut resident = 0;
+    while let Some(ended) = tasks.join_next().await {
+        let (made, half_way) = ended.unwrap();
+        calls += made;
+        resident = resident.max(half_way);
+    }
+    let resident_at_the_end = resident_kib();
+    let closed = limiter.shutdown().await;
+    let stats = limiter.stats();
+    drop(limiter);
+    // Connections and tasks end when they notice that nobody needs them any more.
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let mut left = (usize::MAX, usize::MAX);
+    for _ in 0..600 {
+        left = (metrics.num_alive_tasks(), open_files().saturating_sub(before));
+        if left.0 == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    json!({
+        "number": place.number, "calls": calls, "granted": stats.granted, "refused": stats.refused,
+        "unavailable": stats.unavailable, "unwritten": stats.unwritten, "shutdown": format!("{closed:?}"),
+        "tasks": left.0, "files": left.1, "kib_half_way": resident, "kib_at_the_end": resident_at_the_end,
+    })
+}
+
+async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64) {
+    let name = format!("client-{}-{}-{task}.ledger", place.number, place.life);
+    let mut ledger = Ledger::create(&place.folder.join(name));
+    let stop = place.folder.join("stop");
+    let half = place.folder.join("half");
+    let (mut step, mut made, mut resident) = ((place.number * 7 + task) as u64, 0, 0);
+    let mut doubtful = BTreeSet::new();
+    while !stop.exists() {
+        step = step
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let drawn = step >> 33;
+        let number = usize::try_from(drawn).unwrap() % place.entities;
+        let (entity, parent) = (format!("user-{number}"), format!("org-{}", number % PARENTS));
+        let call = Call {
+            entity: &entity,
+            parent: &parent,
+            estimate: 1 + drawn % 20,
+            used: drawn % 31,
+        };
+        ledger.begins(&call);
+        let ended = one(&limiter, &call, drawn).await;
+        ledger.ended(ended == Ended::Counted);
+        if ended == Ended::Unavailable {
+            doubtful.insert(number);
+        }
+        made += 1;
+        if drawn.is_multiple_of(50) && place.number == 7 {
+            let limits = parent_limits(drawn.is_multiple_of(100));
+            let changed = limiter.repository().set_limits(&parent, RESOURCE, limits).await;
+            assert!(
+                changed.as_ref().err().is_none_or(Error::is_unavailable),
+                "{changed:?}"
+            );
+        }
+        if resident == 0 && half.exists() {
+            resident = resident_kib();
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    // A write whose response was lost is found by the next write of the same process on that bucket.
+    for number in doubtful {
+        ask_again(&limiter, &mut ledger, number).await;
+    }
+    (made, resident)
+}
+
+async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
+    let (entity, parent) = (format!("user-{number}"), format!("org-{}", number % PARENTS));
+    let call = Call {
+        entity: &entity,
+        parent: &parent,
+        estimate: 1,
+        used: 1,
+    };
+    for _ in 0..600 {
+        ledger.begins(&call);
+        let ended = one(limiter, &call, 1).await;
+        ledger.ended(ended == Ended::Counted);
+        if ended == Ended::Counted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{entity} is stuck");
+}
+
+/// What a call came to in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Counted,
+    Nothing,
+    /// The table did not respond.
+    Unavailable,
+}
+
+async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
+    let acquire = limiter
+        .acquire(call.entity, RESOURCE)
+        .consume("rpm", 1)
+        .consume("tpm", call.estimate);
+    let mut lease = match acquire.await {
+        Ok(lease) => lease,
+        Err(Error::RateLimitExceeded(_)) => return Ended::Nothing,
+        Err(error) if error.is_unavailable() => return Ended::Unavailable,
+        Err(error) => panic!("{error}"),
+    };
+    if drawn.is_multiple_of(9) {
+        drop(lease);
+        return Ended::Nothing;
+    }
+    let (used, estimate) = (call.used, call.estimate);
+    lease.adjust(
+        "tpm",
+        i64::try_from(used).unwrap() - i64::try_from(estimate).unwrap(),
+    );
+    let committed = lease.commit().await;
+    // It goes on in the background, and shutdown waits for it.
+    assert!(
+        committed.as_ref().err().is_none_or(Error::is_unavailable),
+        "{committed:?}"
+    );
+    Ended::Counted
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
+}
+
+fn resident_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,235 @@
+//! The run itself: start everything, break it in rounds, stop it, compare.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value as Json, json};
+use zae_limiter::NewEntity;
+
+use crate::client::{PARENTS, RESOURCE, TABLE, default_limits, limiter, parent_limits};
+use crate::ledger::{self, Booked};
+use crate::processes::{Process, Table};
+use crate::{Size, usage, wire};
+
+/// How long the table is away each time.
+const AWAY: Duration = Duration::from_secs(3);
+
+pub(crate) fn soak(size: Size) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut table = Table::start(table_file(&folder));
+    let stream = create_table(table.port);
+    runtime.block_on(prepare(&table.endpoint(), size));
+    let started = Instant::now();
+    let mut clients: Vec<Client> = (0..size.clients)
+        .map(|number| Client::start(&table, &folder, number, 0, size))
+        .collect();
+    println!(
+        "{} clients, {} entities, {} s",
+        size.clients,
+        size.entities,
+        size.time.as_secs()
+    );
+
+    let mut killed = 0;
+    for round in 0..size.rounds {
+        let pause = size.time / size.rounds / 5;
+        std::thread::sleep(pause);
+        table.process.signal("STOP");
+        std::thread::sleep(AWAY);
+        table.process.signal("CONT");
+        if round == size.rounds / 2 {
+            std::fs::write(folder.join("half"), "").unwrap();
+        }
+        std::thread::sleep(pause);
+        // Only clients without tokens in hand, see client.rs.
+        for number in [
+            usize::try_from(round).unwrap() % 4,
+            usize::try_from(round + 1).unwrap() % 4,
+        ] {
+            let client = &mut clients[number];
+            client.process.kill();
+            killed += 1;
+            *client = Client::start(&table, &folder, number, client.life + 1, size);
+        }
+        std::thread::sleep(pause);
+        table.process.kill();
+        std::thread::sleep(AWAY);
+        table.restart();
+        std::thread::sleep(pause);
+    }
+    std::fs::write(folder.join("stop"), "").unwrap();
+    for client in clients {
+        check_client(&client.process.output());
+    }
+    println!(
+        "{killed} clients killed, the table stopped and killed {} times each",
+        size.rounds
+    );
+    let elapsed = started.elapsed();
+    runtime.block_on(compare(&table, &folder, &stream, elapsed));
+    table.remove();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// In memory, where there is such a folder: what is killed here are processes, not the machine, and a slow disk would only make
+/// every call late.
+fn table_file(folder: &Path) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { memory } else { folder };
+    folder.join(format!("zae-limiter-soak-{}.db", std::process::id()))
+}
+
+struct Client {
+    process: Process,
+    life: usize,
+}
+
+impl Client {
+    fn start(table: &Table, folder: &Path, number: usize, life: usize, size: Size) -> Self {
+        let (endpoint, folder) = (table.endpoint(), folder.to_str().unwrap());
+        let numbers = [number, life, size.entities].map(|number| number.to_string());
+        let [number, at, entities] = &numbers;
+        let process = Process::start(&["process-client", &endpoint, folder, number, at, entities]);
+        Self { process, life }
+    }
+}
+
+/// Everything ended, nothing was given up, and nothing grew without end.
+fn check_client(output: &str) {
+    let report: Json = serde_json::from_str(output.trim()).unwrap();
+    println!("  {report}");
+    assert!(report["granted"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["unwritten"], 0, "{report}");
+    assert_eq!(report["tasks"], 0, "{report}");
+    assert!(
+        report["files"].as_u64() <= Some(2),
+        "descriptors are left: {report}"
+    );
+    let (half, end) = (
+        report["kib_half_way"].as_u64().unwrap(),
+        report["kib_at_the_end"].as_u64().unwrap(),
+    );
+    assert!(half == 0 || end <= half * 2 + 32 * 1024, "memory grows: {report}");
+}
+
+/// With a stream, as a stack creates it. Returns the stream's ARN.
+fn create_table(port: u16) -> String {
+    let mut definition = zae_limiter_testing::stream::create_table(TABLE);
+    definition["StreamSpecification"] =
+        json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
+    let created = wire::call(port, "DynamoDB_20120810.CreateTable", &definition);
+    let stream = &created["TableDescription"]["LatestStreamArn"];
+    stream.as_str().expect("the table has a stream").to_owned()
+}
+
+async fn prepare(endpoint: &str, size: Size) {
+    let limiter = limiter(endpoint, false).await;
+    let repository = limiter.repository();
+    repository
+        .set_resource_defaults(RESOURCE, default_limits())
+        .await
+        .unwrap();
+    for parent in 0..PARENTS {
+        let parent = format!("org-{parent}");
+        repository.create_entity(NewEntity::new(&parent)).await.unwrap();
+        repository
+            .set_limits(&parent, RESOURCE, parent_limits(true))
+            .await
+            .unwrap();
+    }
+    for number in 0..size.entities {
+        let entity = NewEntity::new(format!("user-{number}"));
+        let entity = entity.parent(format!("org-{}", number % PARENTS)).cascade(true);
+        repository.create_entity(entity).await.unwrap();
+    }
+}
+
+/// Numbers of an item that begin like this.
+type Numbers = BTreeMap<(String, String), i128>;
+
+/// Attributes of all buckets by entity, and usage in all by entity and limit.
+async fn found(endpoint: &str) -> (Numbers, Numbers) {
+    let (mut buckets, mut used) = (Numbers::new(), Numbers::new());
+    let mut pages = usage::client(endpoint)
+        .scan()
+        .table_name(TABLE)
+        .consistent_read(true)
+        .into_paginator()
+        .send();
+    while let Some(page) = pages.next().await {
+        for item in page.unwrap().items.unwrap_or_default() {
+            let key = item["SK"].as_s().unwrap();
+            let entity = || item["entity_id"].as_s().unwrap().clone();
+            let numbers = item
+                .iter()
+                .filter_map(|(name, value): (&String, &AttributeValue)| {
+                    Some((name.clone(), value.as_n().ok()?.parse::<i128>().ok()?))
+                });
+            if key.starts_with("#BUCKET#") {
+                buckets.extend(numbers.map(|(name, number)| ((entity(), name), number)));
+            } else if key.starts_with("#USAGE#") {
+                for (name, number) in numbers.filter(|(name, _)| ["rpm", "tpm"].contains(&name.as_str())) {
+                    *used.entry((entity(), name)).or_default() += number;
+                }
+            }
+        }
+    }
+    (buckets, used)
+}
+
+async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) {
+    let records = usage::records(table.port, stream);
+    let (batches, cut_off) = usage::count(&table.endpoint(), &records).await;
+    println!(
+        "{} stream records in {batches} batches, {cut_off} invocations cut off and repeated",
+        records.len()
+    );
+    let (buckets, used) = found(&table.endpoint()).await;
+    let books = ledger::books(folder);
+    let (mut admitted, mut doubt, mut in_doubt, mut consumed_in_all) = (0, 0, 0, 0);
+    for ((entity, limit), Booked { booked, doubt: open }) in &books {
+        let attribute = |field: &str| {
+            let name = format!("b_{limit}_{field}");
+            buckets.get(&(entity.clone(), name)).copied().unwrap_or_default()
+        };
+        let consumed = attribute("tc");
+        assert_eq!(consumed % 1_000, 0, "{entity} {limit}: whole tokens");
+        let (tokens, booked, open) = (consumed / 1_000, i128::from(*booked), i128::from(*open));
+        assert!(
+            (booked..=booked + open).contains(&tokens),
+            "{entity} {limit}: {tokens} consumed, {booked} admitted, at most {open} in doubt"
+        );
+        let usage = used
+            .get(&(entity.clone(), (*limit).to_owned()))
+            .copied()
+            .unwrap_or_default();
+        assert_eq!(usage, tokens, "{entity} {limit}: usage and consumption");
+        let limits = if entity.starts_with("org") {
+            parent_limits(true)
+        } else {
+            default_limits()
+        };
+        let most = limits.iter().find(|one| one.name().as_str() == *limit).unwrap();
+        let refill = most.refill_amount().millis() * i128::try_from(elapsed.as_millis()).unwrap() / 1_000;
+        let bound = most.burst().millis() + refill;
+        assert!(
+            consumed + attribute("tk") <= bound,
+            "{entity} {limit}: more than burst and refill"
+        );
+        admitted += booked;
+        consumed_in_all += tokens;
+        doubt += open;
+        in_doubt += usize::from(open > 0);
+    }
+    assert!(admitted > 0, "nothing happened");
+    println!(
+        "{} limits of buckets: {admitted} tokens admitted, {consumed_in_all} consumed and counted; killed clients leave at most \
+         {doubt} tokens of {in_doubt} limits in doubt, {} of them consumed",
+        books.len(),
+        consumed_in_all - admitted
+    );
+}
