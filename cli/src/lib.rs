@@ -24,6 +24,8 @@ mod connect;
 mod context;
 mod error;
 mod exit;
+#[doc(hidden)]
+pub mod hostile;
 mod output;
 mod parse;
 

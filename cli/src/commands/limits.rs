@@ -28,6 +28,12 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Format;
 
+/// Parses a limits file; the message, if it is refused.
+pub(crate) fn check_file(text: &str) -> std::result::Result<(), String> {
+    let parsed = Manifest::parse(text).map(drop);
+    parsed.map_err(|invalid| format!("{}: {}", invalid.path, invalid.problem))
+}
+
 /// The help that `plan`, `apply`, and `diff` share, after the examples of the command.
 macro_rules! file_help {
     ($examples:literal) => {

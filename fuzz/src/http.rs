@@ -1,0 +1,77 @@
+//! Requests to the server, over a real connection.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use zae_limiter::{Limit, RateLimiter};
+use zae_limiter_server::Server;
+
+/// What is asked, by the first byte of the input.
+const ROUTES: [&str; 8] = [
+    "POST /v1/acquire",
+    "POST /v1/leases/abc/adjust",
+    "POST /v1/leases/abc/commit",
+    "POST /v1/entities",
+    "PATCH /v1/entities/user-1",
+    "PUT /v1/limits?resource=gpt-4",
+    "GET /v1/usage?entity=user-1&window=hourly",
+    "POST /v1/nothing",
+];
+
+/// A server on an embedded table, started once and left running.
+fn server() -> SocketAddr {
+    static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
+    *ADDRESS.get_or_init(|| {
+        let (sender, address) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async move {
+                let limit = Limit::per_minute("rpm", 1_000_000).unwrap();
+                let limiter = RateLimiter::embedded().default_limits([limit]).await.unwrap();
+                let server = Server::builder(limiter)
+                    .bind("127.0.0.1:0".parse().unwrap())
+                    .await
+                    .unwrap();
+                sender.send(server.address()).unwrap();
+                server.run(std::future::pending()).await;
+            });
+        });
+        address.recv().unwrap()
+    })
+}
+
+/// A request with this body: whatever it is, the answer is a success or says what is wrong with the request.
+pub(crate) fn body(data: &[u8]) {
+    let Some((route, body)) = data.split_first() else {
+        return;
+    };
+    let route = ROUTES[usize::from(*route) % ROUTES.len()];
+    // Calls that wait for tokens would only take long.
+    if body.windows(7).any(|part| part == b"wait_ms") {
+        return;
+    }
+    let mut connection = TcpStream::connect(server()).unwrap();
+    connection
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let head = format!(
+        "{route} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.write_all(head.as_bytes()).unwrap();
+    connection.write_all(body).unwrap();
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    let status: u16 = answer
+        .get(9..12)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or_default();
+    assert!((200..500).contains(&status), "{route} {body:?}: {answer}");
+}
