@@ -85,7 +85,7 @@ book: machine ## Build the documentation as a book into target/book
 
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
-	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib simulation:: -- --nocapture
+	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test acquire -- simulation:: exactly_once:: --nocapture
 	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
 
 .PHONY: interop

@@ -31,7 +31,7 @@ pub(super) struct Exact {
 pub(super) struct Account {
     pub(super) limits: BTreeMap<LimitName, Exact>,
     /// Levels after each write, by the moment it was applied.
-    pub(super) history: VecDeque<(i64, BTreeMap<LimitName, i128>)>,
+    pub(super) history: VecDeque<(i64, BTreeMap<LimitName, TokenBucket>)>,
 }
 
 impl Exact {
@@ -214,7 +214,7 @@ impl Account {
         let levels = self
             .limits
             .iter()
-            .map(|(name, exact)| (name.clone(), exact.token_bucket.tokens))
+            .map(|(name, exact)| (name.clone(), exact.token_bucket))
             .collect();
         self.history.push_back((at, levels));
         while self.history.len() > 2 && self.history[1].0 < at - HISTORY {

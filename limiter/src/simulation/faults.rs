@@ -80,6 +80,8 @@ pub(super) struct Scenario {
     pub(super) skew: i64,
     /// New buckets carry this many slots of an earlier release.
     pub(super) legacy_slots: u32,
+    /// Writes and reads of buckets also go through the SDK to the embedded store.
+    pub(super) sdk: bool,
     pub(super) mutation: Option<Mutation>,
 }
 
@@ -119,6 +121,7 @@ impl Scenario {
             ttl_multiplier: 7,
             skew: 0,
             legacy_slots: 0,
+            sdk: false,
             mutation: None,
         }
     }

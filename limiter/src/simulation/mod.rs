@@ -23,6 +23,7 @@ mod oracle;
 mod outages;
 mod peer;
 mod run;
+mod sdk;
 mod tests;
 mod throttling;
 mod traffic;
@@ -50,6 +51,8 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// A full limit of a shared bucket is set exactly, as if nobody else wrote it.
     NoMargin,
+    /// A refill is written from an old image of a shared bucket, though the last such write was refused.
+    RefillsFromOldImages,
     /// Tokens in hand stay in hand when they are spent.
     ChunkSpentTwice,
     /// What is left of a chunk is given back twice.
@@ -60,6 +63,12 @@ pub(crate) enum Mutation {
     ChunkNotCounted,
     /// No circuit breaker: every bucket and every call finds an outage by itself.
     NoBreaker,
+    /// The first response closes the breaker, however often that was too early.
+    FirstResponseCloses,
+    /// Probes follow each other without a pause.
+    ProbesWithoutPause,
+    /// Retries that nobody waits for are sent at once.
+    RetriesWithoutPace,
     /// Throttling counts as no response.
     ThrottlingOpensBreaker,
     /// A write in doubt is looked for again and again, though nobody asks for the bucket.
@@ -70,6 +79,8 @@ pub(crate) enum Mutation {
     WaitsBeforeAsking,
     /// The call whose turn it is asks alone, though others fit as well.
     WaitersAskAlone,
+    /// Calls of different processes whose tokens are due at the same time ask at the same time.
+    NoJitter,
     /// Waiting calls do not wait for those ahead of them.
     SeveralAtTheHead,
     /// The limits of a call are used for its entity's parents too.

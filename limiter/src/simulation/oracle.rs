@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, SlotBefore, WriteKind};
+use zae_limiter_schema::bucket::{
+    Attributes, BucketKey, BucketWrite, Decoded, Image, Params, SlotBefore, WriteKind,
+};
 
 use super::account::{Account, Exact};
 use super::clock::START;
@@ -171,7 +173,8 @@ impl Oracle {
         }
     }
 
-    /// Was there, at some moment around the call, really too little of one of the asked limits?
+    /// Was there, at some moment around the call, really too little of one of the asked limits? A clock that is behind does
+    /// not see yet what came back in the last moments.
     pub(super) fn refusal_is_right(
         &self,
         asked: &[(BucketKey, LimitName, i128)],
@@ -194,10 +197,10 @@ impl Oracle {
                 .iter()
                 .filter(|(moment, _)| (from..=to).contains(moment));
             before.into_iter().chain(during).any(|(moment, levels)| {
-                let level = levels.get(limit).copied().unwrap_or(i128::MAX);
-                let refilled = i128::from(from - moment).max(0) * exact.token_bucket.params.amount()
-                    / exact.token_bucket.params.period();
-                level.saturating_add(refilled) < *amount
+                let elapsed = i128::from((from - moment - self.spread).max(0));
+                let level = levels.get(limit).map(|level| level.available(elapsed));
+                let unseen = |params: Params| i128::from(self.spread) * params.amount() / params.period();
+                level.is_some_and(|level| level - unseen(exact.token_bucket.params) < *amount)
             })
         })
     }

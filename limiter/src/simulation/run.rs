@@ -17,6 +17,7 @@ use super::expiry::forget_expired;
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
 use super::peer::Peer;
+use super::sdk::SdkTable;
 use super::traffic::{Caller, InFlight, LocalUse, RESOURCE, SharedTally};
 use super::world::{Port, Shared, World, lock};
 use crate::acquire::Acquire;
@@ -205,6 +206,9 @@ async fn simulate(scenario: Scenario) -> Report {
         for (child, parent) in [("a", "p"), ("b", "p"), ("p", "g")] {
             world.config.parents.insert(entity(child), entity(parent));
         }
+    }
+    if scenario.sdk {
+        world.sdk = Some(Arc::new(SdkTable::new().await));
     }
     let world = Arc::new(Mutex::new(world));
     let mut run = Run {

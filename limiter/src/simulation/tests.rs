@@ -110,7 +110,12 @@ fn intervals_alone_notice_rules_that_admit_too_much() {
                 cancelled: 0,
                 ..Scenario::hostile(*seed)
             };
-            let scenarios = [keeping(*seed), Scenario::hostile(*seed), crowded];
+            // Levels rise between a look and the write that is made from it.
+            let delayed = Scenario {
+                late: 400,
+                ..crowded.clone()
+            };
+            let scenarios = [keeping(*seed), delayed, crowded];
             scenarios.into_iter().any(|scenario| {
                 let broken = run(scenario.clone().breaking(mutation)).excesses > 0;
                 // What the same run without the broken rule exceeds proves nothing.
@@ -130,6 +135,25 @@ fn buckets_that_expire_and_slots_that_are_removed_stay_exact() {
         seeds(12, 400),
     );
     assert!(sum.expired > 0 && sum.legacy_removed > 0, "{sum:?}");
+}
+
+/// The table forgets nothing, and has no slots of an earlier release: only our writes change it.
+fn through_the_sdk(seed: u64) -> Scenario {
+    Scenario {
+        sdk: true,
+        expiry: false,
+        duration: std::time::Duration::from_secs(4),
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn the_sdk_and_the_embedded_store_do_what_the_interpreter_does() {
+    let name = "the_sdk_and_the_embedded_store";
+    check(name, through_the_sdk, seeds(2, 40));
+    let broken = run(through_the_sdk(1).breaking(Mutation::TouchWithoutCeiling));
+    let differs = |what: &str| what.contains("through the SDK");
+    assert!(broken.violations.iter().any(|violation| differs(&violation.what)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::bucket::{BucketKey, Params, TokenBucket};
 use zae_limiter_schema::{EntityId, LimitName, OnUnavailable};
 
 use super::config::{WITH_GIVEN_LIMITS, given_limits};
@@ -19,6 +19,9 @@ use crate::bucket::Buckets;
 use crate::status::{LimitStatus, RateLimitExceeded};
 
 pub(super) const RESOURCE: &str = "model";
+/// The most tokens that a call asks for.
+const MOST_RPM: u64 = 2;
+const MOST_TPM: u64 = 8;
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
@@ -47,8 +50,25 @@ pub(super) struct Caller {
 /// What one process has admitted by itself in outages.
 #[derive(Debug, Default)]
 pub(super) struct LocalUse {
-    /// By entity, when that was first and how many `rpm` in all.
-    by_entity: BTreeMap<EntityId, (i64, u64)>,
+    /// By entity, its part of `rpm` and `tpm` as it should be, and at which moment.
+    by_entity: BTreeMap<EntityId, (i64, [TokenBucket; 2])>,
+}
+
+impl LocalUse {
+    /// The process's part of both limits at this moment. It is full when it is first used.
+    fn at(&mut self, entity: &EntityId, now: i64) -> &mut [TokenBucket; 2] {
+        let processes = i128::from(PROCESSES.get());
+        let full = |burst: i128, refill: i128| {
+            let params = Params::new(burst / processes, burst / processes, refill, 1_000 * processes);
+            TokenBucket::full(params.unwrap())
+        };
+        let new = || (now, [full(10_000, 10_000), full(50_000, 30_000)]);
+        let (at, parts) = self.by_entity.entry(entity.clone()).or_insert_with(new);
+        let elapsed = i128::from(now - *at);
+        *parts = parts.map(|part| part.refilled(elapsed));
+        *at = now;
+        parts
+    }
 }
 
 impl Caller {
@@ -83,7 +103,10 @@ impl Caller {
 
     async fn call(&mut self) {
         let entity = self.entities[self.random.usize(..self.entities.len())].clone();
-        let amounts = [("rpm", self.random.u64(1..=2)), ("tpm", self.random.u64(1..=8))];
+        let amounts = [
+            ("rpm", self.random.u64(1..=MOST_RPM)),
+            ("tpm", self.random.u64(1..=MOST_TPM)),
+        ];
         let from = lock(&self.world).clock.millis();
         self.tally().acquires += 1;
         let mut acquire = Acquire::new(self.buckets.clone(), entity.to_string(), RESOURCE.to_owned());
@@ -112,7 +135,7 @@ impl Caller {
         };
         match outcome {
             Ok(lease) if lease.admission() == Admission::Local => {
-                self.admitted_locally(lease, amounts[0].1).await;
+                self.admitted_locally(lease, amounts).await;
             }
             Ok(lease) => {
                 self.tally().granted += 1;
@@ -120,11 +143,8 @@ impl Caller {
             }
             Err(Error::RateLimitExceeded(refused)) => {
                 self.tally().refused += 1;
-                // Others may be ahead of one that waits, limits of a call may be below those of the bucket, and with clocks
-                // that differ the oracle does not follow changes of limits to the token.
-                let comparable = self.scenario.skew == 0 || !self.scenario.config_changes;
-                if !patient && comparable && self.scenario.given_limits == 0 && !self.scenario.share {
-                    self.check_refusal(&refused, amounts, from);
+                if !self.is_short_locally(&entity, amounts) {
+                    self.check_refusal(&refused, amounts, from, patient);
                 }
             }
             Err(error) if error.is_unavailable() => {
@@ -136,21 +156,15 @@ impl Caller {
         }
     }
 
-    /// No call may fail while the table responds: the breaker notices its end after five seconds at the latest.
+    /// No call may fail while the table responds.
     fn check_liveness(&self, error: &Error) {
-        let (weather, since) = {
-            let world = lock(&self.world);
-            (world.weather(), world.clock.millis() - world.weather_since)
-        };
-        if self.scenario.only_weather() && weather == Weather::Clear && since > 5_500 {
-            self.fail(format!(
-                "unavailable though the table responds for {since} ms: {error}"
-            ));
+        if self.scenario.only_weather() && !self.may_be_outage() {
+            self.fail(format!("unavailable though the table responds: {error}"));
         }
     }
 
     /// A process admits no more than its part of burst and refill.
-    async fn admitted_locally(&self, lease: Lease, rpm: u64) {
+    async fn admitted_locally(&self, lease: Lease, amounts: [(&'static str, u64); 2]) {
         self.tally().local += 1;
         let (entity, now) = (lease.entity().clone(), lock(&self.world).clock.millis());
         if let Err(error) = lease.commit().await {
@@ -158,20 +172,33 @@ impl Caller {
                 "{entity}: a local admission cannot be committed: {error}"
             ));
         }
-        let (first, total) = {
-            let mut local = self.local.lock().unwrap();
-            let used = local.by_entity.entry(entity.clone()).or_insert((now, 0));
-            used.1 += rpm;
-            *used
-        };
-        // Ten and ten a second, in thousandths, divided among the processes.
-        let elapsed = u64::try_from(now - first).unwrap_or(0);
-        let most = (10_000 + 10 * elapsed) / u64::from(PROCESSES.get());
-        if total * 1_000 > most {
-            self.fail(format!(
-                "{entity}: {total} tokens admitted locally, at most {most} thousandths"
-            ));
+        let mut local = self.local.lock().unwrap();
+        for (part, (limit, tokens)) in local.at(&entity, now).iter_mut().zip(amounts) {
+            *part = part.force_take(0, i128::from(tokens) * 1000);
+            if part.tokens < 0 {
+                let missing = -part.tokens;
+                self.fail(format!(
+                    "{entity}: {missing} millitokens of {limit} too much admitted locally"
+                ));
+            }
         }
+    }
+
+    /// True if the process itself may have refused the call in an outage, because it had too little left of its part.
+    fn is_short_locally(&self, entity: &EntityId, amounts: [(&'static str, u64); 2]) -> bool {
+        if !self.scenario.share || !self.may_be_outage() {
+            return false;
+        }
+        let now = lock(&self.world).clock.millis();
+        let mut local = self.local.lock().unwrap();
+        let mut parts = local.at(entity, now).iter().zip(amounts);
+        parts.any(|(part, (_, tokens))| part.tokens < i128::from(tokens) * 1000)
+    }
+
+    /// The breaker notices the end of an outage after five seconds at the latest.
+    fn may_be_outage(&self) -> bool {
+        let world = lock(&self.world);
+        world.weather() != Weather::Clear || world.clock.millis() - world.weather_since <= 5_500
     }
 
     fn fail(&self, what: String) {
@@ -234,9 +261,23 @@ impl Caller {
     }
 
     /// A refusal is right if there was too little around the time of the call. What others held then shows a moment
-    /// later.
-    fn check_refusal(&self, refused: &RateLimitExceeded, amounts: [(&'static str, u64); 2], from: i64) {
+    /// later. One that waits is refused by how the bucket is in the end, when the other callers of its process may be ahead
+    /// of it, each with the most that a call asks for.
+    fn check_refusal(
+        &self,
+        refused: &RateLimitExceeded,
+        amounts: [(&'static str, u64); 2],
+        from: i64,
+        patient: bool,
+    ) {
         let to = lock(&self.world).clock.millis();
+        let from = if patient { to } else { from };
+        let others = self.scenario.callers_per_limiter as u64 - 1;
+        let ahead = if patient { others } else { 0 };
+        let amounts = [
+            (amounts[0].0, amounts[0].1 + ahead * MOST_RPM),
+            (amounts[1].0, amounts[1].1 + ahead * MOST_TPM),
+        ];
         let chain = charged(refused.statuses());
         let world = self.world.clone();
         tokio::spawn(async move {

@@ -21,6 +21,7 @@ use super::clock::SimClock;
 use super::config::Configuration;
 use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
+use super::sdk::SdkTable;
 use crate::Error;
 use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 
@@ -35,11 +36,14 @@ pub(super) struct World {
     /// Items as they were before their last write.
     behind: BTreeMap<BucketKey, Attributes>,
     pub(super) oracle: Oracle,
+    pub(super) sdk: Option<Arc<SdkTable>>,
     pub(super) clock: SimClock,
     pub(super) config: Configuration,
     random: fastrand::Rng,
     /// Bucket writes that arrived, refused ones included.
     pub(super) attempts: u64,
+    /// Reads of a bucket alone.
+    pub(super) reads: u64,
     /// Items take so many writes a second, in runs where they are throttled.
     pub(super) throttling: Option<super::throttling::Throttling>,
     /// Requests that were sent, whatever became of them.
@@ -72,8 +76,10 @@ impl World {
             items: BTreeMap::new(),
             behind: BTreeMap::new(),
             oracle,
+            sdk: None,
             clock,
             attempts: 0,
+            reads: 0,
             throttling: None,
             requests: 0,
             weather: Weather::Clear,
@@ -160,6 +166,24 @@ impl World {
         self.items.remove(key);
         self.behind.remove(key);
         self.config.forget(key);
+    }
+
+    /// The SDK has another result than the interpreter.
+    fn differs(&mut self, difference: Option<String>) {
+        let at = self.clock.millis() - super::clock::START;
+        self.oracle
+            .violations
+            .extend(difference.map(|what| Violation { at, what }));
+    }
+
+    /// A write arrives where the item may be throttled.
+    fn take_in(&mut self, write: &BucketWrite, seen: &Attributes) -> WriteOutcome {
+        let at = self.clock.millis();
+        let item = self.throttling.as_mut();
+        if item.is_some_and(|item| !item.admits(&write.key, at)) {
+            return WriteOutcome::Throttled("simulated".to_owned());
+        }
+        self.arrive(write, seen)
     }
 
     /// A write arrives: it is applied whole or refused with the item.
@@ -299,16 +323,16 @@ impl Port {
         // The request is on its way, whether its sender waits or not.
         tokio::spawn(async move {
             sleep(Duration::from_millis(there)).await;
+            let interpret = || lock(&world).take_in(&write, &seen);
+            let sdk = lock(&world).sdk.clone();
+            let (outcome, difference) = match sdk {
+                Some(sdk) => sdk.write(&write, interpret).await,
+                None => (interpret(), None),
+            };
             let outcome = {
                 let mut world = lock(&world);
-                let at = world.clock.millis();
-                let item = world.throttling.as_mut();
-                if item.is_some_and(|item| !item.admits(&write.key, at)) {
-                    WriteOutcome::Throttled("simulated".to_owned())
-                } else {
-                    let outcome = world.arrive(&write, &seen);
-                    world.garble(outcome)
-                }
+                world.differs(difference);
+                world.garble(outcome)
             };
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
@@ -344,8 +368,15 @@ impl Store for Port {
 
     fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
         Box::pin(async move {
+            lock(&self.world).reads += 1;
             self.wait_for_read().await?;
-            let found = lock(&self.world).item(key, consistent).cloned();
+            let interpret = || lock(&self.world).item(key, consistent).cloned();
+            let sdk = lock(&self.world).sdk.clone();
+            let (found, difference) = match sdk.filter(|_| consistent) {
+                Some(sdk) => sdk.read(key, interpret).await,
+                None => (interpret(), None),
+            };
+            lock(&self.world).differs(difference);
             self.wait_for_latency().await;
             Ok(found)
         })
