@@ -169,7 +169,9 @@ impl Waiting<'_> {
     async fn sleep_until(&mut self, due: Instant) -> Result<()> {
         let wait = due.saturating_duration_since(Instant::now());
         let jitter = (wait / JITTER).min(MAX_JITTER);
-        let due = due + self.buckets.shared().entropy.up_to(jitter);
+        let drawn = self.buckets.shared().entropy.up_to(jitter);
+        let together = breaks!(self.buckets.shared().settings.mutation, NoJitter);
+        let due = if together { due } else { due + drawn };
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(due.min(self.deadline)) => {}

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::BucketKey;
 
 use super::breaker::{Breaker, FailedRequest, Suspicion};
+use super::retry_pace::RetryPace;
 use super::shared::Shared;
 use crate::{Error, Result};
 
@@ -49,15 +50,38 @@ impl Shared {
     /// The table responded, whatever it said.
     pub(super) fn responded(&self) {
         let now = self.clock.elapsed();
+        self.retry_pace().responded();
         let closed = self.breaker().responded(now);
+        #[cfg(test)]
+        if breaks!(self.settings.mutation, FirstResponseCloses) {
+            self.breaker().forget_relapses();
+        }
         if closed {
             self.breaker_closed.notify_waiters();
             tracing::info!(table = %self.table, "the table responds again: the circuit breaker is closed");
         }
     }
 
+    fn retry_pace(&self) -> MutexGuard<'_, RetryPace> {
+        self.retry_pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long a retry that nobody waits for is put off.
+    pub(super) fn until_retry(&self) -> Duration {
+        if breaks!(self.settings.mutation, RetriesWithoutPace) {
+            return Duration::ZERO;
+        }
+        self.retry_pace().reserve(self.clock.elapsed())
+    }
+
+    /// A read had no response.
+    pub(super) fn no_read(&self) {
+        self.retry_pace().failed();
+    }
+
     /// A request had no response.
     pub(super) fn no_response(&self, bucket: Option<&BucketKey>, sent: Duration, reason: &str) {
+        self.retry_pace().failed();
         if breaks!(self.settings.mutation, NoBreaker) {
             return;
         }
@@ -162,8 +186,11 @@ impl Drop for Probe {
         } else if self.opens {
             shared.no_response(None, self.since, "no answer in time");
         }
-        shared
-            .breaker()
-            .probed(shared.clock.elapsed(), |most| shared.entropy.up_to(most));
+        let now = shared.clock.elapsed();
+        let jitter = |most| shared.entropy.up_to(most);
+        shared.breaker().probed(self.responded, now, jitter);
+        if breaks!(shared.settings.mutation, ProbesWithoutPause) {
+            shared.hurry_probe();
+        }
     }
 }

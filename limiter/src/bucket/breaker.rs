@@ -2,7 +2,8 @@
 //!
 //! Closed, requests flow, and failures in a row are counted: no connection, no response in time, a server error. A
 //! response of any other kind, throttling and failed conditions included, proves that the table is there and ends the
-//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; the first response closes it.
+//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; the first response closes it. If it
+//! has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
 
 use std::time::Duration;
 
@@ -19,6 +20,10 @@ const SILENCE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// No pause between two probes is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// One that opens within this time after it was closed was closed too early.
+const RELAPSE: Duration = Duration::from_secs(10);
+/// At most this many responses in a row close it.
+const MOST_RESPONSES: u32 = 4;
 
 /// Decides whether requests are sent. All times are on the clock's scale that never goes back.
 #[derive(Debug)]
@@ -28,6 +33,9 @@ pub(crate) struct Breaker {
     row: Option<Row>,
     open: Option<Open>,
     opened: u64,
+    closed_at: Option<Duration>,
+    /// How many responses in a row close it.
+    responses_to_close: u32,
     last_response: Option<Duration>,
     /// A probe is under way and counts as lost at this time.
     probing_until: Option<Duration>,
@@ -66,6 +74,8 @@ pub(crate) struct Open {
     pub(crate) reason: String,
     next_probe: Duration,
     probes: u32,
+    /// Without a failure in between.
+    responses: u32,
 }
 
 /// A request that failed.
@@ -87,6 +97,8 @@ impl Breaker {
             row: None,
             open: None,
             opened: 0,
+            closed_at: None,
+            responses_to_close: 1,
             last_response: None,
             probing_until: None,
         }
@@ -106,7 +118,16 @@ impl Breaker {
     pub(crate) fn responded(&mut self, now: Duration) -> bool {
         self.row = None;
         self.last_response = Some(now);
-        self.open.take().is_some()
+        let Some(open) = &mut self.open else {
+            return false;
+        };
+        open.responses += 1;
+        let closes = open.responses >= self.responses_to_close;
+        if closes {
+            self.open = None;
+            self.closed_at = Some(now);
+        }
+        closes
     }
 
     /// The table did not respond to a request. True if that opens the breaker.
@@ -129,7 +150,11 @@ impl Breaker {
         let many = row.failures >= FAILURES && row.several_buckets && lasted >= SHORTEST_OUTAGE;
         // One failure alone may be a process that was suspended with a request under way.
         let silent = (row.failures >= 2 || row.suspected) && lasted >= silence;
-        if self.open.is_some() || !(many || silent) {
+        if let Some(open) = &mut self.open {
+            open.responses = 0;
+            return false;
+        }
+        if !many && !silent {
             return false;
         }
         self.opens(request.reason, now, calendar, jitter);
@@ -143,11 +168,17 @@ impl Breaker {
         calendar: Timestamp,
         jitter: impl FnOnce(Duration) -> Duration,
     ) {
+        let relapse = self.closed_at.is_some_and(|at| now.saturating_sub(at) <= RELAPSE);
+        self.responses_to_close = match relapse {
+            true => (self.responses_to_close * 2).min(MOST_RESPONSES),
+            false => 1,
+        };
         self.open = Some(Open {
             since: calendar,
             reason: reason.to_owned(),
             next_probe: now + pause(0, jitter),
             probes: 0,
+            responses: 0,
         });
         self.opened += 1;
     }
@@ -196,12 +227,29 @@ impl Breaker {
     }
 
     /// The probe is over. One that failed makes the pause before the next one longer.
-    pub(crate) fn probed(&mut self, now: Duration, jitter: impl FnOnce(Duration) -> Duration) {
+    pub(crate) fn probed(
+        &mut self,
+        responded: bool,
+        now: Duration,
+        jitter: impl FnOnce(Duration) -> Duration,
+    ) {
         self.probing_until = None;
         if let Some(open) = &mut self.open {
-            open.probes += 1;
-            open.next_probe = now + pause(open.probes, jitter);
+            if responded {
+                // It takes more of them to close it.
+                open.next_probe = now;
+            } else {
+                open.probes += 1;
+                open.responses = 0;
+                open.next_probe = now + pause(open.probes, jitter);
+            }
         }
+    }
+
+    /// Breaks a rule on purpose: the first response closes it, however often that was too early.
+    #[cfg(test)]
+    pub(crate) fn forget_relapses(&mut self) {
+        self.closed_at = None;
     }
 
     /// How long until the next probe is due.

@@ -60,6 +60,7 @@ impl Buckets {
             breaker: Mutex::new(Breaker::new(settings.time_budget)),
             breaker_closed: Notify::new(),
             background_retries: Arc::new(Semaphore::new(MAX_BACKGROUND_RETRIES)),
+            retry_pace: Mutex::default(),
             closing: AtomicBool::new(false),
             store,
             cache,
@@ -182,12 +183,10 @@ impl Buckets {
         {
             return self.report();
         }
-        // Only changes are worth more time: a write in doubt can do no harm but take too much.
+        // Only what callers have changed is worth more time: everything else can do no harm but take too much.
         self.everywhere(BucketQueue::rest);
-        if self.undone(BucketQueue::has_changes).is_empty() {
-            return self.report();
-        }
-        if tokio::time::timeout_at(end, self.settled()).await.is_err() {
+        let changed = !self.undone(BucketQueue::has_changes).is_empty();
+        if !changed || tokio::time::timeout_at(end, self.settled()).await.is_err() {
             let error = self
                 .shared
                 .unavailable("the limiter was shut down before the table responded");

@@ -40,6 +40,7 @@ mod outage_share;
 mod pace;
 mod queue;
 mod request;
+mod retry_pace;
 mod shared;
 mod size_warnings;
 mod state;

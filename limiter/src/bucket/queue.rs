@@ -318,7 +318,7 @@ impl BucketQueue {
                 incarnation: "".into(),
                 done: None,
             };
-            locked.state.push(nothing, moment.elapsed);
+            locked.state.push_counting(nothing, 0, moment.elapsed);
             let (next, more) = locked.state.next(moment);
             step = next;
             completions.extend(more);

@@ -65,6 +65,8 @@ pub(crate) struct Request {
     pub(crate) work: RequestKind,
     /// How many acquires it counts as: one call, or those that tokens in hand were spent on.
     pub(crate) calls: u32,
+    /// A caller has asked for it. Whatever else is given back, refill replaces.
+    pub(crate) by_caller: bool,
     /// When it came, on the clock's time scale.
     pub(crate) since: Duration,
     /// It has waited once for the answer of earlier calls that it did not fit beside.

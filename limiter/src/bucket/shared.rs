@@ -14,6 +14,7 @@ use zae_limiter_schema::{LimitName, LimitSet};
 use super::breaker::Breaker;
 use super::in_flight::InFlight;
 use super::outage_share::OutageShare;
+use super::retry_pace::RetryPace;
 use super::state::Moment;
 use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     /// For those who wait for the breaker to close. They wake in order, so that a simulation can be repeated.
     pub(super) breaker_closed: Notify,
     pub(super) background_retries: Arc<Semaphore>,
+    pub(super) retry_pace: Mutex<RetryPace>,
     /// The limiter is being shut down: what cannot be written at once is given up.
     pub(super) closing: AtomicBool,
     pub(super) counters: Counters,

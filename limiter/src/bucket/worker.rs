@@ -67,7 +67,7 @@ impl Worker {
             return self.wait_for_table(&error).await;
         }
         self.waits_since = None;
-        let _permit = self.background_permit().await;
+        let _permit = self.retry_permit().await;
         let (pause, refused) = self.queue.pause_before_write(self.queue.shared().moment());
         self.queue.finish(refused);
         if !pause.is_zero() && !self.queue.with_state(|state| state.is_idle()) {
@@ -98,6 +98,7 @@ impl Worker {
         let shared = self.queue.shared().clone();
         let now = shared.clock.elapsed();
         let since = *self.waits_since.get_or_insert(now);
+        self.outages = self.outages.max(1);
         self.finish(|state| state.postpone(error));
         self.expire(error);
         if now.saturating_sub(since) >= shared.settings.settle_budget {
@@ -118,16 +119,27 @@ impl Worker {
         }
     }
 
-    /// After a failure few buckets at a time are retried for nobody who waits.
-    async fn background_permit(&self) -> Option<OwnedSemaphorePermit> {
-        if self.outages == 0 || self.queue.with_state(|state| state.has_callers()) {
+    /// After a failure few buckets at a time are retried for nobody who waits, and few a second while the table fails.
+    async fn retry_permit(&self) -> Option<OwnedSemaphorePermit> {
+        let goes_ahead = |state: &mut BucketState| state.has_callers() || state.is_idle();
+        if self.outages == 0 || self.queue.with_state(goes_ahead) {
             return None;
         }
-        let permits = self.queue.shared().background_retries.clone();
-        tokio::select! {
-            biased;
-            permit = permits.acquire_owned() => permit.ok(),
-            () = self.queue.asked() => None,
+        let shared = self.queue.shared();
+        let permit = async {
+            let permit = shared.background_retries.clone().acquire_owned().await;
+            tokio::time::sleep(shared.until_retry()).await;
+            permit.ok()
+        };
+        tokio::pin!(permit);
+        loop {
+            tokio::select! {
+                biased;
+                permit = &mut permit => return permit,
+                () = self.queue.asked() => if self.queue.with_state(goes_ahead) {
+                    return None;
+                },
+            }
         }
     }
 
@@ -152,6 +164,7 @@ impl Worker {
         match result {
             Ok(()) => self.answered(),
             Err(error) if error.is_unavailable() => {
+                self.queue.shared().no_read();
                 self.finish(|state| state.unreadable(&error));
                 self.queue.with_state(BucketState::rest);
                 self.pause_for_outage(&error).await;
@@ -224,6 +237,9 @@ impl Worker {
                 return self.pause_for_outage(&error).await;
             }
             self.pause_for_outage(&error).await;
+            if !self.queue.with_state(|state| state.has_callers()) {
+                tokio::time::sleep(shared.until_retry()).await;
+            }
             if !self.queue.with_state(|state| state.wants_resend()) {
                 // Its callers have gone in the meantime.
                 return self.finish(|state| state.give_up_current(&error));

@@ -33,6 +33,8 @@ struct Fleet {
     tpm: Option<(u64, u64)>,
     /// The most writes for 100 admissions.
     most_writes: u64,
+    /// The load exceeds a limit, once its burst is used up.
+    saturated: bool,
 }
 
 const FLEETS: [Fleet; 8] = [
@@ -77,6 +79,7 @@ const FLEETS: [Fleet; 8] = [
     Fleet {
         tpm: Some((200_000, 4_000_000)),
         most_writes: 240,
+        saturated: true,
         ..Fleet::one_limit(
             "100 processes, 200/s, rpm 60 %, tpm saturated",
             100,
@@ -95,7 +98,13 @@ impl Fleet {
             rpm,
             tpm: None,
             most_writes: 110,
+            saturated: false,
         }
+    }
+
+    /// How long it is simulated. A burst that is not used up hides what saturation costs.
+    fn seconds(&self) -> u64 {
+        if is_long() || self.saturated { 20 } else { 5 }
     }
 
     fn limits(&self) -> LimitSet {
@@ -115,6 +124,7 @@ struct Outcome {
     refused: u64,
     unavailable: u64,
     writes: u64,
+    reads: u64,
     /// Tokens admitted of the last limit, and those of an exact bucket that got the same calls.
     tokens: u64,
     exact: u64,
@@ -123,7 +133,11 @@ struct Outcome {
 
 impl Outcome {
     fn writes_per_100(&self) -> u64 {
-        (self.writes * 100).checked_div(self.admitted).unwrap_or(0)
+        self.per_100(self.writes)
+    }
+
+    fn per_100(&self, requests: u64) -> u64 {
+        (requests * 100).checked_div(self.admitted).unwrap_or(0)
     }
 
     /// Thousandths of what an exact bucket would have admitted.
@@ -227,18 +241,18 @@ impl Process {
     }
 }
 
-fn simulate(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome {
+fn simulate(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build();
     match runtime {
-        Ok(runtime) => runtime.block_on(run(fleet, seconds, mutation)),
+        Ok(runtime) => runtime.block_on(run(fleet, mutation)),
         Err(error) => panic!("no runtime: {error}"),
     }
 }
 
-async fn run(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome {
+async fn run(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
     let clock = SimClock {
         start: Instant::now(),
         skew: 0,
@@ -246,7 +260,7 @@ async fn run(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome 
     let world = Arc::new(Mutex::new(World::new(Scenario::calm(1), clock, fleet.limits())));
     let outcome = Arc::new(Mutex::new(Outcome::default()));
     let reference = Arc::new(Mutex::new(Reference::new(&fleet.limits(), clock.millis())));
-    let end = Instant::now() + Duration::from_secs(seconds);
+    let end = Instant::now() + Duration::from_secs(fleet.seconds());
     let mut processes = JoinSet::new();
     for seed in 0..fleet.processes {
         let port = Arc::new(Port {
@@ -271,7 +285,7 @@ async fn run(fleet: Fleet, seconds: u64, mutation: Option<Mutation>) -> Outcome 
     let mut world = lock(&world);
     world.oracle.finish();
     let mut outcome = std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner));
-    outcome.writes = world.attempts;
+    (outcome.writes, outcome.reads) = (world.attempts, world.reads);
     outcome.violations = world
         .oracle
         .violations
@@ -287,18 +301,19 @@ fn is_long() -> bool {
 
 #[test]
 fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_call() {
-    let seconds = if is_long() { 20 } else { 5 };
-    eprintln!(
-        "| processes and load | writes per admission | unavailable | of an exact bucket |\n|---|---|---|---|"
-    );
+    eprintln!("| processes and load | writes per admission | reads | unavailable | of an exact bucket |");
+    eprintln!("|---|---|---|---|---|");
     for fleet in FLEETS {
-        let outcome = simulate(fleet, seconds, None);
-        let (writes, share) = (outcome.writes_per_100(), outcome.admitted_per_mille());
+        let outcome = simulate(fleet, None);
+        let (writes, reads) = (outcome.writes_per_100(), outcome.per_100(outcome.reads));
+        let share = outcome.admitted_per_mille();
         eprintln!(
-            "| {} | {}.{:02} | {} | {}.{} % |",
+            "| {} | {}.{:02} | {}.{:02} | {} | {}.{} % |",
             fleet.name,
             writes / 100,
             writes % 100,
+            reads / 100,
+            reads % 100,
             outcome.unavailable,
             share / 10,
             share % 10
@@ -312,8 +327,15 @@ fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_c
 
 #[test]
 fn without_the_margin_shared_buckets_cost_more() {
-    let outcome = simulate(FLEETS[1], 5, Some(Mutation::NoMargin));
+    let outcome = simulate(FLEETS[1], Some(Mutation::NoMargin));
     assert!(outcome.writes_per_100() > FLEETS[1].most_writes, "{outcome:?}");
+}
+
+#[test]
+fn a_saturated_bucket_costs_more_if_refills_are_written_from_old_images() {
+    let saturated = FLEETS.into_iter().find(|fleet| fleet.saturated).unwrap();
+    let outcome = simulate(saturated, Some(Mutation::RefillsFromOldImages));
+    assert!(outcome.writes_per_100() > saturated.most_writes, "{outcome:?}");
 }
 
 /// A process that makes one call and ends, as a Lambda does.

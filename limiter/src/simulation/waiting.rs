@@ -82,6 +82,39 @@ fn calls_that_wait_are_combined_into_one_write_when_their_tokens_are_due() {
     assert!(alone > 2, "{alone}");
 }
 
+/// The most writes that arrive within 10 ms when the tokens of many processes are due at the same time.
+fn at_the_same_time(mutation: Option<Mutation>) -> u64 {
+    block_on(async move {
+        let process = Process::new((100, 6, 60), mutation);
+        process.take("a", 100).await.unwrap();
+        let mut calls = JoinSet::new();
+        for seed in 0..20 {
+            let call = process.beside(seed).acquire("a", 1).wait_up_to(PATIENCE);
+            calls.spawn(async move { call.await?.commit().await });
+        }
+        // The first token comes back after ten seconds.
+        sleep(Duration::from_secs(9)).await;
+        let mut most = 0;
+        for _ in 0..200 {
+            let before = process.writes();
+            sleep(Duration::from_millis(10)).await;
+            most = most.max(process.writes() - before);
+        }
+        calls.abort_all();
+        most
+    })
+}
+
+#[test]
+fn processes_whose_tokens_are_due_at_the_same_time_do_not_ask_together() {
+    let (apart, together) = (at_the_same_time(None), at_the_same_time(Some(Mutation::NoJitter)));
+    eprintln!(
+        "20 processes whose tokens are due: at most {apart} writes in 10 ms, {together} without jitter"
+    );
+    assert!(apart <= 5, "{apart}");
+    assert!(together > 10, "{together}");
+}
+
 /// The order in which waiting calls are served: the first wants much, those behind it little.
 fn order(mutation: Option<Mutation>) -> Vec<u64> {
     block_on(async move {

@@ -129,7 +129,7 @@ fn there_is_one_probe_at_a_time_after_pauses_that_grow() {
         now += pause;
         assert!(breaker.claims_probe(now, now + millis(500)));
         assert!(!breaker.claims_probe(now, now + millis(500)), "one at a time");
-        breaker.probed(now, |most| most);
+        breaker.probed(false, now, |most| most);
     }
     assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000, 5_000]);
 }
@@ -148,11 +148,11 @@ fn a_probe_that_is_never_reported_counts_as_lost() {
 fn whoever_cannot_wait_makes_a_probe_due() {
     let mut breaker = open();
     for _ in 0..8 {
-        breaker.probed(millis(2_000), |most| most);
+        breaker.probed(false, millis(2_000), |most| most);
     }
     breaker.hurry(millis(2_000));
     assert!(breaker.claims_probe(millis(2_000), millis(2_500)));
-    breaker.probed(millis(2_500), |most| most);
+    breaker.probed(false, millis(2_500), |most| most);
     assert_eq!(breaker.until_probe(millis(2_500)), Some(millis(200)));
 }
 
@@ -162,7 +162,7 @@ fn a_call_without_a_response_for_a_second_asks_for_a_probe() {
     assert_eq!(suspect(&mut breaker, 0, 900), Suspicion::None, "too early");
     assert_eq!(suspect(&mut breaker, 0, 1_000), Suspicion::Probe);
     assert_eq!(suspect(&mut breaker, 0, 1_001), Suspicion::None, "one at a time");
-    breaker.probed(millis(1_200), |most| most);
+    breaker.probed(false, millis(1_200), |most| most);
     assert!(fail(&mut breaker, "a", 0, 1_200), "the probe failed as well");
 }
 
@@ -220,7 +220,7 @@ fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
                         probes.fetch_sub(1, Ordering::SeqCst);
                         let now = millis(clock.fetch_add(6_000, Ordering::SeqCst));
                         let mut breaker = breaker.lock().unwrap();
-                        breaker.probed(now, |most| most);
+                        breaker.probed(user == 0, now, |most| most);
                         if user == 0 {
                             breaker.responded(now);
                         }
@@ -244,4 +244,39 @@ fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
         assert!(breaker.open().is_none());
     };
     shuttle::check_random_with_seed(run, 2_026, 2_000);
+}
+
+#[test]
+fn one_that_opens_again_soon_takes_more_responses_in_a_row_to_close() {
+    let mut breaker = open();
+    let mut now = 1_010;
+    let mut needed = Vec::new();
+    for _ in 0..5 {
+        let mut responses = 1;
+        while !breaker.responded(millis(now)) {
+            breaker.probed(true, millis(now), |most| most);
+            assert_eq!(breaker.until_probe(millis(now)), Some(Duration::ZERO));
+            responses += 1;
+        }
+        needed.push(responses);
+        fail(&mut breaker, "a", now, now + 500);
+        now += 1_000;
+        assert!(fail(&mut breaker, "a", now - 490, now));
+    }
+    assert_eq!(needed, [1, 2, 4, 4, 4]);
+    assert!(!breaker.responded(millis(now)));
+    breaker.probed(false, millis(now), |most| most);
+    let again = (0..4).map(|_| breaker.responded(millis(now)));
+    assert_eq!(
+        again.collect::<Vec<_>>(),
+        [false, false, false, true],
+        "a failure ends the row"
+    );
+    now += 11_000;
+    fail(&mut breaker, "a", now, now + 500);
+    assert!(fail(&mut breaker, "a", now + 510, now + 1_010));
+    assert!(
+        breaker.responded(millis(now)),
+        "long after the last time, one is enough"
+    );
 }

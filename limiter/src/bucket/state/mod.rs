@@ -17,7 +17,7 @@ use zae_limiter_schema::bucket::{
 };
 
 use self::slots::Ownership;
-use super::request::{Deltas, Outcome, Request};
+use super::request::{Deltas, Outcome, Request, RequestKind};
 use crate::Error;
 
 /// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
@@ -153,6 +153,12 @@ pub(crate) struct BucketState {
     patience: Duration,
     /// When a write was last refused though its image was current as far as we knew: somebody else writes too.
     refused_at: Option<Duration>,
+    /// The write under way guesses the refill time from an old image.
+    guesses_refill: bool,
+    /// When such a guess was last wrong.
+    wrong_guess_at: Option<Duration>,
+    /// The bucket was read since the last write.
+    just_read: bool,
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
 }
@@ -177,6 +183,9 @@ impl BucketState {
             memory,
             patience,
             refused_at: None,
+            guesses_refill: false,
+            wrong_guess_at: None,
+            just_read: false,
             #[cfg(test)]
             mutation: None,
         }
@@ -211,10 +220,12 @@ impl BucketState {
         self.queue.is_empty() && self.current.is_none()
     }
 
-    /// True if there is a change that is not booked yet.
+    /// True if there is a change of a caller that is not booked yet.
     pub(crate) fn has_changes(&self) -> bool {
         let carried = self.current.iter().flat_map(|current| &current.requests);
-        carried.chain(&self.queue).any(|request| !request.is_acquire())
+        carried
+            .chain(&self.queue)
+            .any(|request| !request.is_acquire() && request.by_caller)
     }
 
     /// Looks for writes in doubt once more.
@@ -228,14 +239,19 @@ impl BucketState {
         carried.chain(&self.queue).any(Request::has_caller)
     }
 
-    pub(crate) fn push(&mut self, work: super::request::RequestKind, elapsed: Duration) {
-        let calls = u32::from(matches!(work, super::request::RequestKind::Acquire { .. }));
-        self.push_counting(work, calls, elapsed);
+    /// Queues what a caller asks for.
+    pub(crate) fn push(&mut self, work: RequestKind, elapsed: Duration) {
+        let calls = u32::from(matches!(work, RequestKind::Acquire { .. }));
+        self.enqueue(work, calls, true, elapsed);
     }
 
-    /// Queues something that counts as this many acquires.
-    pub(crate) fn push_counting(&mut self, work: super::request::RequestKind, calls: u32, elapsed: Duration) {
-        if let super::request::RequestKind::Acquire { config, .. } = &work {
+    /// Queues something that no caller has asked for and that counts as this many acquires.
+    pub(crate) fn push_counting(&mut self, work: RequestKind, calls: u32, elapsed: Duration) {
+        self.enqueue(work, calls, false, elapsed);
+    }
+
+    fn enqueue(&mut self, work: RequestKind, calls: u32, by_caller: bool, elapsed: Duration) {
+        if let RequestKind::Acquire { config, .. } = &work {
             self.config = Some(config.clone());
         }
         self.next_request += 1;
@@ -244,6 +260,7 @@ impl BucketState {
             id: self.next_request,
             work,
             calls,
+            by_caller,
             since: elapsed,
             passed_over: false,
             in_doubt: false,
@@ -290,7 +307,7 @@ impl BucketState {
     ) -> Vec<Completion> {
         self.config = Some(config.clone());
         for request in &mut self.queue {
-            if let super::request::RequestKind::Acquire {
+            if let RequestKind::Acquire {
                 config: held,
                 given: false,
                 ..

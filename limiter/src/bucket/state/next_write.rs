@@ -47,6 +47,7 @@ impl BucketState {
         let Some(config) = self.front_config() else {
             return (Step::Again, completions);
         };
+        self.guesses_refill = false;
         let evaluation = Evaluation::create(&config, moment.now);
         let folded = self.fold(&evaluation, &config, "", |_| true);
         completions.extend(folded.completions);
@@ -75,12 +76,10 @@ impl BucketState {
         if rewrites && given != Some(true) && !self.may_rewrite(image, &config, moment) {
             return (Step::Reload, Vec::new());
         }
+        let sharing = self.sharing(image, sighting, moment);
         let evaluation = match (rewrites, agrees) {
             (true, _) => Evaluation::parameters(image, &config, moment.now),
-            (false, true) => {
-                let sharing = self.sharing(image, sighting, moment);
-                Evaluation::live(image, &config, moment.now).with_sharing(sharing)
-            }
+            (false, true) => Evaluation::live(image, &config, moment.now).with_sharing(sharing),
             // A limit that these config do not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, moment.now),
         };
@@ -94,6 +93,18 @@ impl BucketState {
         if nothing && !rewrites && self.unresolved.is_empty() {
             return (Step::Again, folded.completions);
         }
+        let guesses = sharing == Sharing::SharedAndStale && needs_refill(&evaluation, &folded.batch);
+        if guesses && self.reads_before_refill(moment) {
+            for request in folded.taken.into_iter().rev() {
+                self.queue.push_front(request);
+            }
+            // No write has been sent that anybody could have waited for.
+            for request in &mut self.queue {
+                request.passed_over = false;
+            }
+            return (Step::Read, folded.completions);
+        }
+        self.guesses_refill = guesses;
         // With nothing to carry it still applies new parameters, or fences off writes without an answer.
         match self.send(&evaluation, &folded.batch, folded.taken, moment) {
             Some(step) => (step, folded.completions),
@@ -158,6 +169,16 @@ impl BucketState {
         } else {
             Sharing::Shared
         }
+    }
+
+    /// Whether the bucket is read instead of guessing its refill time from an old image. A refill is exact for one refill
+    /// time only: where every call of every process needs one, the first write of each call would be refused. Not twice in
+    /// a row: what was just read is as good as it gets.
+    fn reads_before_refill(&self, moment: Moment) -> bool {
+        let guessed_wrong = self
+            .wrong_guess_at
+            .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
+        guessed_wrong && !self.just_read && !breaks!(self.mutation, RefillsFromOldImages)
     }
 
     fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
@@ -275,6 +296,7 @@ impl BucketState {
         if requests.is_empty() && matches!(self.known, LastSeen::Absent(_)) {
             return None;
         }
+        self.just_read = false;
         let image = self.image().cloned();
         let slot = self.next_slot(image.as_deref(), moment);
         let write = evaluation.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;
@@ -286,6 +308,16 @@ impl BucketState {
         });
         Some(Step::Send(write))
     }
+}
+
+/// True if the tokens on the item do not cover the batch without what has come back since.
+fn needs_refill(evaluation: &Evaluation<'_>, batch: &Batch) -> bool {
+    batch.demands.iter().any(|(limit, demand)| {
+        let tokens = evaluation
+            .limit_state(limit)
+            .map_or(0, |state| state.token_bucket.tokens);
+        demand.debit > 0 && tokens + demand.credit - demand.adjust < demand.debit
+    })
 }
 
 /// What was seen after a call came may always refuse it, what was seen before for a while.

@@ -20,6 +20,9 @@ impl BucketState {
             return Vec::new();
         };
         self.see(decoded, moment);
+        if self.guesses_refill {
+            self.wrong_guess_at = None;
+        }
         self.confirm(current)
     }
 
@@ -30,6 +33,9 @@ impl BucketState {
         };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
         self.refused_at = Some(moment.elapsed);
+        if self.guesses_refill {
+            self.wrong_guess_at = Some(moment.elapsed);
+        }
         let LastSeen::Live(image, _) = self.known.clone() else {
             if current.lost.is_some() {
                 self.remember(&current);
@@ -221,6 +227,7 @@ impl BucketState {
     /// The bucket as just read, consistently.
     pub(crate) fn reread(&mut self, found: &LastSeen, moment: Moment) -> Vec<Completion> {
         self.looked();
+        self.just_read = true;
         let first = self.knows_nothing() && self.unresolved.is_empty();
         self.known = found.clone();
         match found {
@@ -302,14 +309,12 @@ impl BucketState {
                 LastSeen::Live(_, sighting) | LastSeen::Absent(sighting) => sighting.at,
                 LastSeen::Nothing => Duration::ZERO,
             };
-            self.push(
-                RequestKind::Adjust {
-                    changes,
-                    incarnation,
-                    done: None,
-                },
-                since,
-            );
+            let refund = RequestKind::Adjust {
+                changes,
+                incarnation,
+                done: None,
+            };
+            self.push_counting(refund, 0, since);
         }
         completions
     }

@@ -1,0 +1,78 @@
+//! How far apart the retries of a limiter are that nobody waits for. Pure: no clock.
+
+use std::time::Duration;
+
+/// The gap after the first request without a response; it doubles with each further one,
+const FIRST_GAP: Duration = Duration::from_millis(5);
+/// up to this: five requests a second, however many buckets have something to write.
+const LONGEST_GAP: Duration = Duration::from_millis(200);
+
+/// The gap between two such retries: none while the table responds. A response makes it a little shorter, so that it stays
+/// long while only a share of the requests gets one.
+#[derive(Debug, Default)]
+pub(crate) struct RetryPace {
+    gap: Duration,
+    /// When the next one may be sent, on the clock's time scale.
+    next: Duration,
+}
+
+impl RetryPace {
+    /// A request of this limiter had no response.
+    pub(crate) fn failed(&mut self) {
+        self.gap = (self.gap * 2).clamp(FIRST_GAP, LONGEST_GAP);
+    }
+
+    /// A request of this limiter had a response.
+    pub(crate) fn responded(&mut self) {
+        let shorter = self.gap / 16 * 15;
+        self.gap = if shorter < FIRST_GAP {
+            Duration::ZERO
+        } else {
+            shorter
+        };
+    }
+
+    /// How long the caller waits before it sends its retry. The one after it waits longer.
+    pub(crate) fn reserve(&mut self, now: Duration) -> Duration {
+        let at = self.next.max(now);
+        self.next = at + self.gap;
+        at - now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(7);
+
+    fn waits(pace: &mut RetryPace, count: usize) -> Vec<u128> {
+        (0..count).map(|_| pace.reserve(NOW).as_millis()).collect()
+    }
+
+    #[test]
+    fn retries_follow_each_other_at_once_while_the_table_responds() {
+        assert_eq!(waits(&mut RetryPace::default(), 3), [0, 0, 0]);
+    }
+
+    #[test]
+    fn retries_are_up_to_200_ms_apart_while_it_does_not() {
+        let mut pace = RetryPace::default();
+        pace.failed();
+        assert_eq!(waits(&mut pace, 3), [0, 5, 10]);
+        (0..9).for_each(|_| pace.failed());
+        assert_eq!(waits(&mut pace, 3), [15, 215, 415]);
+    }
+
+    #[test]
+    fn the_gap_stays_long_while_a_third_of_the_requests_succeeds_and_ends_when_all_do() {
+        let mut pace = RetryPace::default();
+        for _ in 0..100 {
+            (0..2).for_each(|_| pace.failed());
+            pace.responded();
+        }
+        assert!(pace.gap > LONGEST_GAP / 10 * 9);
+        (0..60).for_each(|_| pace.responded());
+        assert_eq!(pace.gap, Duration::ZERO);
+    }
+}
