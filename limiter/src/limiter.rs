@@ -156,8 +156,8 @@ impl RateLimiter {
     /// rolled back in the background.
     ///
     /// New acquires, and those that wait for tokens, fail with [`Error::ShutDown`](crate::Error::ShutDown). The
-    /// method returns once every call in flight has its result and every adjustment and refund is written or has
-    /// failed for good; the report lists the failed ones. Leases still held can be committed or rolled back later,
+    /// method returns once every call in flight has its result and every adjustment and refund is written or was
+    /// given up; the report lists those that were given up. Leases still held can be committed or rolled back later,
     /// but cannot consume more.
     ///
     /// It returns as soon as everything is written. While the table does not respond it waits for calls at most the
@@ -180,7 +180,7 @@ impl RateLimiter {
         self.buckets.shut_down().await
     }
 
-    /// Waits until every adjustment and refund in flight is written or has failed for good.
+    /// Waits until every adjustment and refund in flight is written or was given up.
     ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};

@@ -97,7 +97,7 @@ impl Acquire {
 
     /// Waits for tokens up to this time instead of being refused at once. Calls of this limiter that wait for the same
     /// bucket, the entity's own or a parent's, are served in order of arrival; one whose turn does not come in time is
-    /// refused. Dropping the future leaves the line.
+    /// refused. Dropping the future leaves the queue.
     pub fn wait_up_to(mut self, time: Duration) -> Self {
         self.patience = Some(time);
         self

@@ -34,9 +34,9 @@ impl Charge {
             .acquire(self.amounts.clone(), self.config.clone(), self.given, anew)
     }
 
-    /// Joins those who wait for tokens of this bucket.
-    pub(super) fn join_line(&self, arrival: u64) -> Result<Turn> {
-        let turn = self.queue.line().join(arrival, &self.amounts);
+    /// Joins the calls that wait for tokens of this bucket.
+    pub(super) fn join_wait_queue(&self, arrival: u64) -> Result<Turn> {
+        let turn = self.queue.waiters().join(arrival, &self.amounts);
         turn.ok_or_else(|| self.queue.wait_queue_full())
     }
 

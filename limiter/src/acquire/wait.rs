@@ -10,7 +10,7 @@ use zae_limiter_schema::bucket::RetryAfter;
 use super::call::Checked;
 use super::charge::Charge;
 use super::lease::Lease;
-use crate::bucket::{Buckets, Call, Turn, breaks};
+use crate::bucket::{Buckets, Turn, Wakeup, breaks};
 use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
@@ -20,9 +20,9 @@ const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
 const JITTER: u32 = 100;
 const MAX_JITTER: Duration = Duration::from_millis(100);
 
-/// Asks like everybody else; only one that is refused waits, and one that finds others waiting. Whoever waits has a place
-/// at the entity's own bucket and, while a parent is what takes longest, at that parent's, together with the parent's
-/// other children. When its turn comes it asks again, and calls those behind it along who fit as well.
+/// Asks like everybody else; only one that is refused waits, and one that finds others waiting. A waiter is in the wait
+/// queue of the entity's own bucket and, while a parent is what takes longest, in that parent's, together with the parent's
+/// other children. When its turn comes it asks again, and wakes the next waiters that fit as well.
 pub(super) async fn acquire_within(
     buckets: &Arc<Buckets>,
     checked: &Checked,
@@ -42,7 +42,7 @@ pub(super) async fn acquire_within(
     };
     let others_wait = charges
         .iter()
-        .any(|charge| !charge.amounts.is_empty() && !charge.queue.line().is_empty());
+        .any(|charge| !charge.amounts.is_empty() && !charge.queue.waiters().is_empty());
     if !others_wait && !breaks!(buckets.shared().settings.mutation, WaitsBeforeAsking) {
         match buckets.acquire_now(checked).await {
             Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
@@ -50,13 +50,13 @@ pub(super) async fn acquire_within(
         }
     }
     loop {
-        if let Some(refused) = waiting.stand_in_line().await? {
+        if let Some(refused) = waiting.wait_for_turn().await? {
             return Err(Error::RateLimitExceeded(Box::new(refused)));
         }
         if waiting.is_behind() {
             continue;
         }
-        waiting.call_along();
+        waiting.wake_next();
         match buckets.acquire_now(checked).await {
             Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
             other => return other,
@@ -64,14 +64,14 @@ pub(super) async fn acquire_within(
     }
 }
 
-/// One who waits.
+/// A call that waits.
 struct Waiting<'a> {
     buckets: &'a Arc<Buckets>,
     charges: &'a [Charge],
     deadline: Instant,
     /// Its place among all who wait.
     arrival: u64,
-    /// The places in line, by charge.
+    /// Its places in wait queues, by charge.
     turns: BTreeMap<usize, Turn>,
     /// The charge that takes longest.
     short: Option<usize>,
@@ -82,10 +82,10 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
     /// refusal if there is no turn in time.
-    async fn stand_in_line(&mut self) -> Result<Option<RateLimitExceeded>> {
+    async fn wait_for_turn(&mut self) -> Result<Option<RateLimitExceeded>> {
         let charges = self.charges;
         for (index, charge) in charges.iter().enumerate() {
-            let joins = index == 0 || self.short == Some(index) || !charge.queue.line().is_empty();
+            let joins = index == 0 || self.short == Some(index) || !charge.queue.waiters().is_empty();
             let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
             let several = breaks!(self.buckets.shared().settings.mutation, SeveralAtTheHead);
             if has_turn || charge.amounts.is_empty() || !joins || several {
@@ -95,17 +95,17 @@ impl Waiting<'_> {
             drop(self.turns.split_off(&(index + 1)));
             let mut turn = match self.turns.remove(&index) {
                 Some(turn) => turn,
-                None => charge.join_line(self.arrival)?,
+                None => charge.join_wait_queue(self.arrival)?,
             };
-            let come = tokio::select! {
+            let woken = tokio::select! {
                 biased;
-                come = tokio::time::timeout_at(self.deadline, turn.comes()) => come,
+                woken = tokio::time::timeout_at(self.deadline, turn.woken()) => woken,
                 error = self.buckets.closing() => return Err(error),
             };
-            match come {
-                Ok(Call::Turn) => {}
-                // Whoever called it along has seen that the tokens are there.
-                Ok(Call::Along) => self.due = None,
+            match woken {
+                Ok(Wakeup::First) => {}
+                // The first has seen that the tokens are there.
+                Ok(Wakeup::Combined) => self.due = None,
                 Err(_) => return Ok(self.refusal_behind(index, &turn)),
             }
             self.turns.insert(index, turn);
@@ -150,19 +150,19 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    /// True if somebody who came earlier has joined the line since its turn began: that one goes first.
+    /// True if an earlier call has joined the queue since its turn began: that one goes first.
     fn is_behind(&mut self) -> bool {
         self.turns.values().any(Turn::is_waiting)
     }
 
-    /// Those behind it who fit as well ask with it.
-    fn call_along(&self) {
+    /// The next waiters that fit as well ask with it.
+    fn wake_next(&self) {
         if breaks!(self.buckets.shared().settings.mutation, WaitersAskAlone) {
             return;
         }
         for (index, turn) in &self.turns {
             let charge = &self.charges[*index];
-            turn.call_along(|batch| charge.fits(batch));
+            turn.wake_next(|batch| charge.fits(batch));
         }
     }
 

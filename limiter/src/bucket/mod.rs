@@ -10,7 +10,7 @@
 //! item shows whether it happened.
 //!
 //! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`availability`]). Calls
-//! that wait for tokens stand in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
+//! that wait for tokens are in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
 //! taken [ahead](chunk) of the calls.
 
 /// True if the simulation breaks this rule on purpose; nothing else does.
@@ -56,4 +56,4 @@ pub(crate) use outage_share::{Asked, OutagePortion, OutageShare};
 pub(crate) use queue::{Answer, BucketQueue};
 pub(crate) use request::{Deltas, Outcome};
 pub(crate) use shared::Shared;
-pub(crate) use wait_queue::{Call, Turn};
+pub(crate) use wait_queue::{Turn, Wakeup};

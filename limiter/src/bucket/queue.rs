@@ -1,29 +1,30 @@
 //! The queue of one bucket.
 
+mod answer;
+mod completions;
+mod steps;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::oneshot;
-use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::buckets;
 use super::chunk::Chunks;
-use super::grant::Grant;
 use super::pace::Pace;
-use super::request::{Deltas, Outcome, Reply, Request, RequestKind};
+use super::request::{Deltas, Outcome, Reply, RequestKind};
 use super::shared::Shared;
-use super::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
+use super::state::{BucketState, LastSeen, Sighting};
 use super::wait_queue::{MAX_WAITING, WaitQueue};
 use super::worker;
 use crate::{Error, Result};
+
+pub(crate) use answer::Answer;
 
 /// At most this many calls wait for one bucket at a time.
 const MOST_WAITING: usize = 10_000;
 /// Beside them this many adjustments and refunds.
 const MOST_CHANGES: usize = 10_000;
-/// A caller takes up the work of runtimes that have ended at most this many times.
-const MAX_TAKEOVERS: usize = 3;
 
 /// Everything this process does to one bucket goes through its queue: one write in flight, in order of arrival.
 #[derive(Debug)]
@@ -31,37 +32,10 @@ pub(crate) struct BucketQueue {
     shared: Arc<Shared>,
     key: BucketKey,
     locked: Mutex<Locked>,
-    line: Arc<WaitQueue>,
+    waiters: Arc<WaitQueue>,
     asked: tokio::sync::Notify,
     /// The task that worked on it is gone.
     abandoned: tokio::sync::Notify,
-}
-
-/// The answer to an acquire, which is still to come.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    queue: Arc<BucketQueue>,
-    outcome: oneshot::Receiver<Outcome<Grant>>,
-}
-
-impl Answer {
-    /// Waits for it. If the runtime of whoever works on the queue ends meanwhile, the work goes on on the caller's.
-    pub(crate) async fn outcome(mut self) -> Option<Outcome<Grant>> {
-        for _ in 0..MAX_TAKEOVERS {
-            let abandoned = self.queue.abandoned.notified();
-            tokio::pin!(abandoned);
-            abandoned.as_mut().enable();
-            if self.queue.has_waiting() {
-                self.queue.work();
-            }
-            tokio::select! {
-                biased;
-                outcome = &mut self.outcome => return outcome.ok(),
-                () = abandoned => {}
-            }
-        }
-        self.outcome.await.ok()
-    }
 }
 
 #[derive(Debug)]
@@ -104,7 +78,7 @@ impl BucketQueue {
             shared,
             key,
             locked: Mutex::new(locked),
-            line: Arc::default(),
+            waiters: Arc::default(),
             asked: tokio::sync::Notify::new(),
             abandoned: tokio::sync::Notify::new(),
         }
@@ -118,9 +92,9 @@ impl BucketQueue {
         &self.key
     }
 
-    /// Those who wait for tokens of this bucket.
-    pub(crate) fn line(&self) -> &Arc<WaitQueue> {
-        &self.line
+    /// The calls that wait for tokens of this bucket.
+    pub(crate) fn waiters(&self) -> &Arc<WaitQueue> {
+        &self.waiters
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Locked> {
@@ -129,12 +103,12 @@ impl BucketQueue {
 
     /// True if forgetting it loses nothing but the image.
     pub(crate) fn is_idle(&self) -> bool {
-        let nobody_waits = self.line.is_empty();
+        let nobody_waits = self.waiters.is_empty();
         let locked = self.lock();
         nobody_waits && !locked.has_worker && locked.is_idle()
     }
 
-    /// The error for one who finds the line full.
+    /// The error for a call that finds the wait queue full.
     pub(crate) fn wait_queue_full(&self) -> Error {
         buckets::overloaded(&self.key, "calls waiting for tokens of this bucket", MAX_WAITING)
     }
@@ -282,192 +256,10 @@ impl BucketQueue {
         self.with_state(BucketState::rest);
         self.hurry();
     }
-
-    // What the worker calls.
-
-    /// Somebody has asked for the bucket since this was last waited for.
-    pub(crate) async fn asked(&self) {
-        self.asked.notified().await;
-    }
-
-    /// How long the next write waits for more calls to carry. Calls that need no write for their refusal do not wait.
-    pub(crate) fn pause_before_write(&self, moment: Moment) -> (Duration, Vec<Completion>) {
-        let mut locked = self.lock();
-        let pause = locked.pace.wait(moment.elapsed);
-        if pause.is_zero() {
-            return (pause, Vec::new());
-        }
-        let refused = locked.state.refuse_hopeless(moment);
-        (pause, refused)
-    }
-
-    pub(crate) fn with_pace(&self, act: impl FnOnce(&mut Pace, Duration)) {
-        let now = self.shared.clock.elapsed();
-        act(&mut self.lock().pace, now);
-    }
-
-    /// The next step. After [`Step::Idle`] nobody drives the queue any more.
-    pub(crate) fn next(&self, moment: Moment) -> (Step, Vec<Completion>) {
-        let mut locked = self.lock();
-        self.tend(&mut locked, moment);
-        let (mut step, mut completions) = locked.state.next(moment);
-        if matches!(step, Step::Idle) && locked.owes_a_longer_life(moment) {
-            // A write that carries nothing lets the bucket live until it is full.
-            let nothing = RequestKind::Adjust {
-                changes: Vec::new(),
-                incarnation: "".into(),
-                done: None,
-            };
-            locked.state.push_counting(nothing, 0, moment.elapsed);
-            let (next, more) = locked.state.next(moment);
-            step = next;
-            completions.extend(more);
-        }
-        if matches!(step, Step::Idle) {
-            match locked.chunks.as_ref().and_then(Chunks::idle_at) {
-                Some(idle_at) => step = Step::Later(idle_at.saturating_sub(moment.elapsed)),
-                None => locked.has_worker = false,
-            }
-        }
-        (step, completions)
-    }
-
-    /// True if there is nothing to do: nobody works on the queue any more.
-    pub(crate) fn stops(&self) -> bool {
-        let mut locked = self.lock();
-        let idle = locked.is_idle();
-        if idle {
-            locked.has_worker = false;
-        }
-        idle
-    }
-
-    /// The task that worked on it is gone, perhaps with a write under way.
-    pub(crate) fn abandoned(self: &Arc<Self>) {
-        let completions = {
-            let mut locked = self.lock();
-            locked.has_worker = false;
-            locked.state.interrupted(self.shared.clock.elapsed())
-        };
-        self.finish(completions);
-        self.abandoned.notify_waiters();
-    }
-
-    pub(crate) fn with_state<T>(&self, act: impl FnOnce(&mut BucketState) -> T) -> T {
-        act(&mut self.lock().state)
-    }
-
-    pub(crate) fn reread(self: &Arc<Self>, found: Option<&Attributes>, moment: Moment) -> Result<()> {
-        let known = self.known(found, true)?;
-        self.finish(self.with_state(|state| state.reread(&known, moment)));
-        Ok(())
-    }
-
-    pub(crate) fn reloaded(
-        self: &Arc<Self>,
-        config: &Arc<BucketConfig>,
-        found: Option<&Attributes>,
-        moment: Moment,
-    ) -> Result<()> {
-        let known = self.known(found, true)?;
-        self.finish(self.with_state(|state| state.reloaded(config, &known, moment)));
-        Ok(())
-    }
-
-    /// Tells callers what became of their calls. Not under the lock: a grant that nobody takes goes back into the
-    /// queue.
-    pub(crate) fn finish(self: &Arc<Self>, completions: Vec<Completion>) {
-        for completion in completions {
-            match completion {
-                Completion::Answer(request, reply) => self.answer(request, reply),
-                Completion::Booked(request) => {
-                    let lost = self.without_a_limit(changes(&request));
-                    self.unwritten(&lost, "the bucket no longer has this limit", false);
-                    self.lock().booked |= !changes(&request).is_empty();
-                    booked(request, Ok(()));
-                }
-                Completion::Postponed(done, error) => drop(done.send(Err(error))),
-                Completion::Unwritten(request, error) => {
-                    self.unwritten(changes(&request), &error.to_string(), request.in_doubt);
-                    booked(request, Err(error));
-                }
-                Completion::Gone(request) => {
-                    self.unwritten(changes(&request), "the bucket no longer exists", request.in_doubt);
-                    booked(request, Ok(()));
-                }
-            }
-        }
-    }
-
-    pub(super) fn unwritten(&self, changes: &[(LimitName, i128)], reason: &str, in_doubt: bool) {
-        self.shared.unwritten(&self.key, changes, reason, in_doubt);
-    }
-
-    /// Of changes that were just booked those whose limit is not on the bucket, so that nothing was booked on it.
-    fn without_a_limit(&self, changes: &[(LimitName, i128)]) -> Deltas {
-        let Some(image) = self.image() else {
-            return Deltas::new();
-        };
-        let lost = changes
-            .iter()
-            .filter(|(limit, _)| !image.limits.contains_key(limit));
-        lost.cloned().collect()
-    }
-
-    fn answer(self: &Arc<Self>, request: Request, reply: Outcome<Arc<Image>>) {
-        let RequestKind::Acquire {
-            amounts,
-            config,
-            reply: to,
-            ..
-        } = request.work
-        else {
-            return;
-        };
-        let caller = match to {
-            Reply::Caller(caller) => caller,
-            Reply::Chunk => return self.chunk_answered(request.calls, amounts, config, reply),
-        };
-        if matches!(reply, Outcome::Refused(_)) {
-            self.chunk_short();
-        }
-        let answer = match reply {
-            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), amounts, image)),
-            Outcome::Refused(statuses) => Outcome::Refused(statuses),
-            Outcome::Failed(error) => Outcome::Failed(error),
-        };
-        // A caller that has gone meanwhile drops a grant here, which gives it back.
-        drop(caller.send(answer));
-    }
 }
 
 impl Locked {
     fn is_idle(&self) -> bool {
         self.state.is_idle() && !self.chunks.as_ref().is_some_and(Chunks::is_held)
-    }
-
-    /// True, once, if what was booked last makes debt beyond the bucket's life. A write reckons with the image that it
-    /// was made from; only the bucket afterwards shows what others have taken meanwhile.
-    fn owes_a_longer_life(&mut self, moment: Moment) -> bool {
-        let booked = std::mem::take(&mut self.booked);
-        booked
-            && self
-                .state
-                .image()
-                .is_some_and(|image| image.expires_before_full(moment.now))
-    }
-}
-
-fn changes(request: &Request) -> &[(LimitName, i128)] {
-    match &request.work {
-        RequestKind::Adjust { changes, .. } => changes,
-        RequestKind::Acquire { .. } => &[],
-    }
-}
-
-fn booked(request: Request, result: Result<(), Error>) {
-    if let RequestKind::Adjust { done: Some(done), .. } = request.work {
-        // Nobody needs to wait for it.
-        drop(done.send(result));
     }
 }

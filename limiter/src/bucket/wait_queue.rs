@@ -1,8 +1,8 @@
-//! Those who wait for tokens of one bucket, in order of arrival.
+//! The calls that wait for tokens of one bucket, in order of arrival.
 //!
-//! One call at a time has its turn: it sleeps until its tokens are due and then asks for them. When it asks, calls behind
-//! it that fit as well are called along, in order, so that the bucket's queue combines them into one write. The next turn
-//! begins when all of them have left or stepped back.
+//! The first waiter sleeps until its tokens are due and then asks for them. When it asks, it wakes the next waiters that
+//! fit as well, in order, so that the bucket's queue combines them into one write. Another waiter becomes the first when
+//! all of them have left or stepped back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use super::request::Deltas;
 
 /// At most this many calls wait for tokens of one bucket.
 pub(crate) const MAX_WAITING: usize = 10_000;
-/// At most this many are called along at a time: as many as one write combines.
-const MAX_CALLED_ALONG: usize = 999;
+/// At most this many are woken at a time: as many as one write combines.
+const MAX_WOKEN: usize = 1_000;
 
 /// The wait queue of one bucket.
 #[derive(Debug, Default)]
@@ -27,33 +27,33 @@ pub(crate) struct WaitQueue {
 struct Places {
     /// By arrival at the limiter.
     by_arrival: BTreeMap<u64, Place>,
-    /// Those who may ask now.
-    called: usize,
+    /// How many may ask now.
+    woken: usize,
 }
 
 #[derive(Debug)]
 struct Place {
     amounts: Deltas,
-    /// Until it is called.
-    call: Option<oneshot::Sender<Call>>,
+    /// Until it is woken.
+    wakeup: Option<oneshot::Sender<Wakeup>>,
 }
 
-/// Why a call may ask now.
+/// Why a waiter may ask now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Call {
-    /// It has its turn.
-    Turn,
-    /// It fits beside the one whose turn it is.
-    Along,
+pub(crate) enum Wakeup {
+    /// It is the first.
+    First,
+    /// It fits beside the first, which is about to ask.
+    Combined,
 }
 
 /// A place in the queue. Dropped, it is left.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    line: Arc<WaitQueue>,
+    queue: Arc<WaitQueue>,
     arrival: u64,
-    /// Until it is called.
-    waits: Option<oneshot::Receiver<Call>>,
+    /// Until it is woken.
+    waits: Option<oneshot::Receiver<Wakeup>>,
 }
 
 impl WaitQueue {
@@ -72,15 +72,15 @@ impl WaitQueue {
         if places.by_arrival.len() >= MAX_WAITING {
             return None;
         }
-        let (call, waits) = oneshot::channel();
+        let (wakeup, waits) = oneshot::channel();
         let place = Place {
             amounts: amounts.clone(),
-            call: Some(call),
+            wakeup: Some(wakeup),
         };
         places.by_arrival.insert(arrival, place);
-        places.begin_turn();
+        places.wake_first();
         Some(Turn {
-            line: self.clone(),
+            queue: self.clone(),
             arrival,
             waits: Some(waits),
         })
@@ -88,57 +88,57 @@ impl WaitQueue {
 }
 
 impl Places {
-    /// Calls the first, unless somebody is called already.
-    fn begin_turn(&mut self) {
-        if self.called > 0 {
+    /// Wakes the first, unless somebody is awake already.
+    fn wake_first(&mut self) {
+        if self.woken > 0 {
             return;
         }
         if let Some(place) = self.by_arrival.values_mut().next() {
-            self.called += usize::from(place.call(Call::Turn));
+            self.woken += usize::from(place.wake(Wakeup::First));
         }
     }
 }
 
 impl Place {
-    /// True if it was not called before.
-    fn call(&mut self, why: Call) -> bool {
-        let Some(call) = self.call.take() else {
+    /// True if it was not awake before.
+    fn wake(&mut self, why: Wakeup) -> bool {
+        let Some(wakeup) = self.wakeup.take() else {
             return false;
         };
         // One that is gone leaves its place by being dropped.
-        let _ = call.send(why);
+        let _ = wakeup.send(why);
         true
     }
 }
 
 impl Turn {
-    /// Waits until it is called; at once, if it is.
-    pub(crate) async fn comes(&mut self) -> Call {
+    /// Waits until it is woken; returns at once if it is awake.
+    pub(crate) async fn woken(&mut self) -> Wakeup {
         match &mut self.waits {
             Some(waits) => {
-                let call = waits.await;
+                let wakeup = waits.await;
                 self.waits = None;
-                call.unwrap_or(Call::Turn)
+                wakeup.unwrap_or(Wakeup::First)
             }
-            None => Call::Turn,
+            None => Wakeup::First,
         }
     }
 
-    /// True if it has not been called, or has stepped back.
+    /// True if it has not been woken, or has stepped back.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waits.is_some()
     }
 
-    /// Calls those behind along, in order, as long as all of them fit together. Only the first may: those behind another
-    /// have to wait for it.
-    pub(crate) fn call_along(&self, fits: impl Fn(&Batch) -> bool) {
-        let mut places = self.line.places();
+    /// Wakes the next waiters, in order, as long as all of them fit together. Only the first may: those behind another have
+    /// to wait for it.
+    pub(crate) fn wake_next(&self, fits: impl Fn(&Batch) -> bool) {
+        let mut places = self.queue.places();
         if places.by_arrival.keys().next() != Some(&self.arrival) {
             return;
         }
         let mut batch = Batch::default();
-        let mut called = 0;
-        for (arrival, place) in places.by_arrival.iter_mut().take(MAX_CALLED_ALONG) {
+        let mut woken = 0;
+        for (arrival, place) in places.by_arrival.iter_mut().take(MAX_WOKEN) {
             add(&mut batch, &place.amounts);
             if *arrival == self.arrival {
                 continue;
@@ -146,23 +146,23 @@ impl Turn {
             if !fits(&batch) {
                 break;
             }
-            called += usize::from(place.call(Call::Along));
+            woken += usize::from(place.wake(Wakeup::Combined));
         }
-        places.called += called;
+        places.woken += woken;
     }
 
-    /// After a refusal, or before asking: waits to be called again unless it is the first.
+    /// After a refusal, or before asking: waits to be woken again unless it is the first.
     pub(crate) fn step_back_unless_first(&mut self) {
-        let mut places = self.line.places();
+        let mut places = self.queue.places();
         if self.waits.is_some() || places.by_arrival.keys().next() == Some(&self.arrival) {
             return;
         }
         if let Some(place) = places.by_arrival.get_mut(&self.arrival) {
-            let (call, waits) = oneshot::channel();
-            place.call = Some(call);
+            let (wakeup, waits) = oneshot::channel();
+            place.wakeup = Some(wakeup);
             self.waits = Some(waits);
-            places.called -= 1;
-            places.begin_turn();
+            places.woken -= 1;
+            places.wake_first();
         }
     }
 
@@ -170,7 +170,7 @@ impl Turn {
     pub(crate) fn ahead(&self) -> Batch {
         let mut batch = Batch::default();
         for place in self
-            .line
+            .queue
             .places()
             .by_arrival
             .range(..self.arrival)
@@ -195,10 +195,10 @@ fn add(batch: &mut Batch, amounts: &Deltas) {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut places = self.line.places();
+        let mut places = self.queue.places();
         if let Some(place) = places.by_arrival.remove(&self.arrival) {
-            places.called -= usize::from(place.call.is_none());
-            places.begin_turn();
+            places.woken -= usize::from(place.wakeup.is_none());
+            places.wake_first();
         }
     }
 }

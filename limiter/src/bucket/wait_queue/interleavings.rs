@@ -11,34 +11,34 @@ use super::*;
 
 const SCHEDULES: usize = 2_000;
 
-/// What a caller does when it is called.
+/// What a caller does when it is woken.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Manner {
     /// Takes its tokens and goes.
     Served,
     /// Is refused once, and waits again if somebody is ahead of it.
     RefusedOnce,
-    /// Leaves before it is called, as one whose time is over does.
+    /// Leaves before it is woken, as one whose time is over does.
     Leaves,
 }
 
-async fn caller(line: Arc<WaitQueue>, arrival: u64, manner: Manner, turns: SharedArc<AtomicUsize>) {
+async fn caller(queue: Arc<WaitQueue>, arrival: u64, manner: Manner, turns: SharedArc<AtomicUsize>) {
     let rpm: LimitName = "rpm".parse().unwrap();
     yield_now().await;
-    let mut turn = line.join(arrival, &vec![(rpm.clone(), 1)]).unwrap();
+    let mut turn = queue.join(arrival, &vec![(rpm.clone(), 1)]).unwrap();
     yield_now().await;
     if manner == Manner::Leaves {
         return;
     }
     let mut refused = manner == Manner::RefusedOnce;
     loop {
-        let has_turn = turn.comes().await == Call::Turn;
-        if has_turn {
+        let is_first = turn.woken().await == Wakeup::First;
+        if is_first {
             assert_eq!(turns.fetch_add(1, Ordering::SeqCst), 0, "two have their turn");
         }
-        turn.call_along(|batch| batch.demand(&rpm).debit <= 2);
+        turn.wake_next(|batch| batch.demand(&rpm).debit <= 2);
         yield_now().await;
-        if has_turn {
+        if is_first {
             turns.fetch_sub(1, Ordering::SeqCst);
         }
         if !std::mem::take(&mut refused) {
@@ -48,9 +48,9 @@ async fn caller(line: Arc<WaitQueue>, arrival: u64, manner: Manner, turns: Share
     }
 }
 
-/// All callers end, whatever the order: a call that nobody gets would be a deadlock, which the scheduler reports.
+/// All callers end, whatever the order: a lost wakeup would be a deadlock, which the scheduler reports.
 #[test]
-fn one_has_its_turn_at_a_time_and_everybody_is_called() {
+fn one_has_its_turn_at_a_time_and_everybody_is_woken() {
     let manners = [
         Manner::Served,
         Manner::RefusedOnce,
@@ -61,20 +61,20 @@ fn one_has_its_turn_at_a_time_and_everybody_is_called() {
     shuttle::check_random_with_seed(
         move || {
             block_on(async move {
-                let (line, turns) = (
+                let (queue, turns) = (
                     Arc::new(WaitQueue::default()),
                     SharedArc::new(AtomicUsize::new(0)),
                 );
                 let callers: Vec<_> = (0..)
                     .zip(manners)
-                    .map(|(arrival, manner)| spawn(caller(line.clone(), arrival, manner, turns.clone())))
+                    .map(|(arrival, manner)| spawn(caller(queue.clone(), arrival, manner, turns.clone())))
                     .collect();
                 for caller in callers {
                     caller.await.unwrap();
                 }
-                assert!(line.is_empty());
-                let places = line.places();
-                assert_eq!(places.called, 0, "nobody is left called");
+                assert!(queue.is_empty());
+                let places = queue.places();
+                assert_eq!(places.woken, 0, "nobody is left awake");
             });
         },
         2_026,
