@@ -326,9 +326,14 @@ fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_c
 }
 
 #[test]
-fn without_the_margin_shared_buckets_cost_more() {
-    let outcome = simulate(FLEETS[1], Some(Mutation::NoMargin));
-    assert!(outcome.writes_per_100() > FLEETS[1].most_writes, "{outcome:?}");
+fn without_the_margin_or_the_guess_shared_buckets_cost_more() {
+    for (fleet, mutation) in [(FLEETS[1], Mutation::NoMargin), (FLEETS[3], Mutation::NoGuess)] {
+        let outcome = simulate(fleet, Some(mutation));
+        assert!(
+            outcome.writes_per_100() > fleet.most_writes,
+            "{mutation:?}: {outcome:?}"
+        );
+    }
 }
 
 #[test]

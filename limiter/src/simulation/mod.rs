@@ -51,6 +51,8 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// A full limit of a shared bucket is set exactly, as if nobody else wrote it.
     NoMargin,
+    /// An old image of a shared bucket counts as current.
+    NoGuess,
     /// A refill is written from an old image of a shared bucket, though the last such write was refused.
     RefillsFromOldImages,
     /// Tokens in hand stay in hand when they are spent.

@@ -164,7 +164,7 @@ impl BucketState {
             .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
         if !others && !refused {
             Sharing::Alone
-        } else if age > STALE_AFTER {
+        } else if age > STALE_AFTER && !breaks!(self.mutation, NoGuess) {
             Sharing::SharedAndStale
         } else {
             Sharing::Shared
@@ -178,7 +178,10 @@ impl BucketState {
         let guessed_wrong = self
             .wrong_guess_at
             .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
-        guessed_wrong && !self.just_read && !breaks!(self.mutation, RefillsFromOldImages)
+        // Without old images nothing would show that the level may have risen since.
+        let broken =
+            breaks!(self.mutation, RefillsFromOldImages) || breaks!(self.mutation, RefillAgainstStaleLevel);
+        guessed_wrong && !self.just_read && !broken
     }
 
     fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
