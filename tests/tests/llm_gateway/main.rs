@@ -97,7 +97,8 @@ fn stream_reply(body: Pieces) -> Reply {
 }
 
 fn events(events: &[Value]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    let lines: Vec<_> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    lines.concat()
 }
 
 /// Two tokens by the length of its role and content, and a response of at most 500.

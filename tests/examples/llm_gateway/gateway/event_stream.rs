@@ -47,6 +47,7 @@ impl EventStream {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -77,8 +78,9 @@ mod tests {
     fn an_event_that_is_too_long_is_skipped_and_the_next_is_not() {
         let mut stream = EventStream::default();
         let mut events = stream.read(b"data: ");
+        let piece = vec![b'x'; 100_000];
         for _ in 0..20 {
-            events.extend(stream.read(&[b'x'; 100_000]));
+            events.extend(stream.read(&piece));
         }
         events.extend(stream.read(b"\n\ndata: next\n\n"));
         assert_eq!(text(events), ["next"]);

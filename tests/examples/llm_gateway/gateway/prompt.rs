@@ -81,6 +81,7 @@ fn with_usage(api: Api, mut body: Value) -> Value {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
