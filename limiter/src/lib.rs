@@ -65,6 +65,7 @@
 //! | test without AWS | `RateLimiter::embedded` (feature `embedded`), [`ManualClock`] |
 //! | limit the requests of tower, axum or tonic | `tower` (feature `tower`) |
 //! | send refusals over HTTP | [`RateLimitHeaders`], `http` (feature `http`) |
+//! | metrics | [`RateLimiter::stats`], `metrics` (feature `metrics`) |
 //! | code without async | `blocking` (feature `blocking`) |
 //! | deploy from the application | `Builder::stack`, `Builder::ensure`, `RateLimiter::ensure_infrastructure` (features `stack`, `bundled-functions`) |
 //! | tables and charts of usage | `report` (feature `report`) |
@@ -90,6 +91,10 @@ pub mod http;
 mod infrastructure;
 mod json;
 mod limiter;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+mod metrics;
 mod page;
 #[cfg(test)]
 mod simulation;

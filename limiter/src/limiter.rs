@@ -203,6 +203,11 @@ impl RateLimiter {
         self.buckets.keep_runtime();
     }
 
+    #[cfg(feature = "metrics")]
+    pub(crate) fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+
     /// Everything that is stored: entities, configuration, audit events, usage and versions.
     pub fn repository(&self) -> &Repository {
         &self.repository

@@ -192,12 +192,14 @@ impl Acquire {
         let patience = self.patience;
         let checked = self.check(false)?;
         let _inside = buckets.enter()?;
+        let metrics = &buckets.shared().metrics;
+        let timer = metrics.timer(&*buckets.shared().clock);
         let result = match patience {
             None => buckets.acquire_now(&checked).await,
             Some(patience) => wait::acquire_within(&buckets, &checked, patience).await,
         };
         let counters = buckets.shared().counters();
-        match result {
+        let result = match result {
             Ok(lease) => {
                 counters.granted.fetch_add(1, Ordering::Relaxed);
                 Ok(lease)
@@ -223,7 +225,9 @@ impl Acquire {
                 counters.note(&error);
                 Err(error)
             }
-        }
+        };
+        metrics.acquired(&buckets, &checked.resource, &result, timer);
+        result
     }
 }
 

@@ -19,6 +19,7 @@ use super::size_warnings::SizeWarnings;
 use super::stats::{BreakerState, Counters, LimiterStats, Shutdown};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
+use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::{Clock, Error, Result};
 
@@ -73,6 +74,7 @@ impl Buckets {
             keeps_runtime: AtomicBool::new(false),
             work: Arc::default(),
             counters: Counters::default(),
+            metrics: Metrics::default(),
             unwritten: Mutex::new(Vec::new()),
         };
         Self {

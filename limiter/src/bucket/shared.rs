@@ -20,6 +20,7 @@ use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::cache::ConfigCache;
+use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::{Clock, Error};
 
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     /// The limiter is being shut down: what cannot be written at once is given up.
     pub(super) closing: AtomicBool,
     pub(super) counters: Counters,
+    pub(crate) metrics: Metrics,
     pub(super) unwritten: Mutex<Vec<Unwritten>>,
 }
 
@@ -79,6 +81,11 @@ impl Shared {
 
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn table_name(&self) -> String {
+        self.table.clone()
     }
 
     pub(crate) fn counters(&self) -> &Counters {

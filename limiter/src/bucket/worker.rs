@@ -189,6 +189,7 @@ impl Worker {
                 }
                 outcome => outcome,
             };
+            shared.metrics.wrote(write, &outcome);
             match &outcome {
                 WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {
                     shared.no_response(Some(self.queue.key()), attempted, reason);
@@ -244,6 +245,7 @@ impl Worker {
                 // Its callers have gone in the meantime.
                 return self.finish(|state| state.give_up_current(&error));
             }
+            shared.metrics.retried();
         }
     }
 

@@ -27,6 +27,10 @@ impl Builder {
 
     /// Counts calls and consumed capacity. Without a meter, DynamoDB is not asked to report capacity.
     pub fn meter(mut self, meter: CapacityMeter) -> Self {
+        #[cfg(feature = "metrics")]
+        {
+            self.settings.meter = Some(meter.clone());
+        }
         self.meter = Some(meter);
         self
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+#[cfg(feature = "metrics")]
+use zae_limiter_dynamo::CapacityMeter;
 use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{ConfigRecord, Resource};
 
@@ -25,6 +27,9 @@ pub(crate) struct Settings {
     /// Replaces the code of deployed functions, where nothing is stored about it.
     #[cfg(feature = "stack")]
     pub(crate) auto_update: bool,
+    /// What it consumes of the table, for metrics.
+    #[cfg(feature = "metrics")]
+    pub(crate) meter: Option<CapacityMeter>,
     /// Where tokens are taken in chunks.
     pub(crate) chunks: ChunkScope,
     /// A rule of the protocol that is broken on purpose.
@@ -67,6 +72,8 @@ impl Default for Settings {
             strict_version: true,
             #[cfg(feature = "stack")]
             auto_update: true,
+            #[cfg(feature = "metrics")]
+            meter: None,
             chunks: ChunkScope::default(),
             #[cfg(test)]
             mutation: None,

@@ -23,6 +23,7 @@ mod layer;
 mod leases;
 mod limits_of_a_call;
 mod local;
+mod metrics;
 mod mistakes;
 mod outage;
 mod peer_items;

@@ -212,6 +212,28 @@ fn archiver_fields() -> BTreeSet<String> {
 }
 
 #[test]
+fn the_metrics_page_has_every_metric_of_the_facade() {
+    let mut table = String::from("| Name | Kind | Labels | Meaning |\n|---|---|---|---|\n");
+    for metric in zae_limiter::metrics::METRICS {
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels = if labels.is_empty() {
+            "none".to_owned()
+        } else {
+            labels.join(", ")
+        };
+        let row = format!("| `{}` | {kind} | {labels} | {} |\n", metric.name, metric.help);
+        table.push_str(&row);
+    }
+    let page = pages::read("docs/reference/metrics.md");
+    let section = pages::section(&page, "The client through the `metrics` facade");
+    assert!(
+        section.contains(&table),
+        "docs/reference/metrics.md should have\n{table}"
+    );
+}
+
+#[test]
 fn the_metrics_page_has_every_metric() {
     let page = pages::read("docs/reference/metrics.md");
     let client = serde_json::to_value(LimiterStats::default()).unwrap();
