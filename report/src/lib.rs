@@ -16,6 +16,7 @@
 //!     window: WindowKind::Hourly.window_at(Timestamp::from_seconds(1_704_067_200)),
 //!     counters: BTreeMap::from([(LimitName::parse("tpm")?, 12_500)]),
 //!     total_events: 25,
+//!     refusals: 3,
 //!     ttl: None,
 //!     progress: None,
 //!     unknown: BTreeMap::new(),
@@ -24,8 +25,8 @@
 //! let report = UsageReport::new(&snapshots);
 //! assert_eq!(
 //!     report.table(Layout::default()),
-//!     "Window                Length  Entity  Resource  Events  Tokens\n\
-//!      2024-01-01T00:00:00Z  hourly  user-1  gpt-4         25  tpm=12,500"
+//!     "Window                Length  Entity  Resource  Events  Refused  Tokens\n\
+//!      2024-01-01T00:00:00Z  hourly  user-1  gpt-4         25        3  tpm=12,500"
 //! );
 //! assert!(report.charts(Layout::default()).starts_with("gpt-4 tpm, hourly, total 12,500\n"));
 //! # Ok::<(), zae_limiter_schema::InvalidName>(())

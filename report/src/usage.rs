@@ -29,6 +29,7 @@ impl<'a> UsageReport<'a> {
             ("Entity", Align::Left),
             ("Resource", Align::Left),
             ("Events", Align::Right),
+            ("Refused", Align::Right),
             ("Tokens", Align::Left),
         ]);
         for snapshot in self.snapshots {
@@ -42,6 +43,7 @@ impl<'a> UsageReport<'a> {
                 snapshot.entity.to_string(),
                 snapshot.resource.to_string(),
                 grouped(snapshot.total_events),
+                grouped(snapshot.refusals),
                 counters.collect::<Vec<_>>().join(" "),
             ]);
         }
@@ -95,6 +97,7 @@ mod tests {
             window: WindowKind::Hourly.window_at(Timestamp::from_seconds(1_704_067_200 + hour * 3600)),
             counters: BTreeMap::from([(LimitName::parse("rpm").unwrap(), rpm)]),
             total_events: rpm,
+            refusals: rpm / 100,
             ttl: None,
             progress: None,
             unknown: BTreeMap::new(),

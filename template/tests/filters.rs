@@ -99,6 +99,7 @@ fn everything_else_goes_to_nobody() {
         window,
         counters: BTreeMap::new(),
         total_events: 1,
+        refusals: 0,
         ttl: None,
         progress: None,
         unknown: BTreeMap::new(),

@@ -44,6 +44,7 @@ fn counted(bench: &Bench) {
                 .item("window_start", text(start.to_owned()))
                 .item("total_events", number(calls))
                 .item("tpm", number(tokens))
+                .item("_rf", text((calls * 10).to_string()))
                 .item("GSI2PK", text("RESOURCE#gpt-4".to_owned()))
                 .item("GSI2SK", text(format!("USAGE#{start}#{entity}")));
             put.send().await.unwrap();
@@ -61,11 +62,14 @@ fn usage_is_listed_plotted_and_summed() {
         list["snapshots"][0],
         json!({ "entity_id": "user-1", "resource": "gpt-4", "window": "hourly",
             "window_start": "2026-01-31T13:00:00Z", "window_end": "2026-01-31T14:00:00Z",
-            "total_events": 4, "counters": { "tpm": 2500 } })
+            "total_events": 4, "refusals": 40, "counters": { "tpm": 2500 } })
     );
     let table = bench.ok(&["usage", "list", "-r", "gpt-4"]);
     assert!(
-        table.contains("tpm=2,500") && table.contains("user-2") && table.ends_with("3 snapshots\n"),
+        table.contains("Refused")
+            && table.contains("tpm=2,500")
+            && table.contains("user-2")
+            && table.ends_with("3 snapshots\n"),
         "{table}"
     );
     let chart = bench.ok(&["usage", "list", "-r", "gpt-4", "--plot"]);
@@ -76,8 +80,12 @@ fn usage_is_listed_plotted_and_summed() {
     assert_eq!((&one["count"], &one["truncated"]), (&json!(1), &json!(true)));
     let sum = bench.json(&["usage", "summary", "-e", "user-1", "-r", "gpt-4"]);
     assert_eq!(
-        (&sum["total_events"], &sum["limits"]["tpm"]["total"]),
-        (&json!(6), &json!(4000))
+        (
+            &sum["total_events"],
+            &sum["refusals"],
+            &sum["limits"]["tpm"]["total"]
+        ),
+        (&json!(6), &json!(60), &json!(4000))
     );
     let text = bench.ok(&["usage", "summary", "-r", "gpt-4"]);
     assert!(text.contains("4,100"), "{text}");

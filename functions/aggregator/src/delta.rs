@@ -5,7 +5,7 @@ use serde_dynamo::{AttributeValue, Item};
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
-use crate::link::{EVENTS, counted_limit};
+use crate::link::{EVENTS, REFUSALS, counted_limit};
 use crate::rules::Rules;
 use crate::{Digest, Link, Position};
 
@@ -26,6 +26,8 @@ pub struct UsageDelta {
     pub consumed: Vec<(LimitName, i128)>,
     /// The number of acquires.
     pub events: i128,
+    /// The number of refused acquires. A client writes them to the bucket from time to time.
+    pub refusals: i128,
 }
 
 /// A stream record, as far as it matters for usage.
@@ -48,7 +50,7 @@ pub struct Malformed(pub String);
 impl UsageDelta {
     /// True if there is something to add up, be it that it sums to zero.
     pub fn counts(&self) -> bool {
-        self.events != 0 || !self.consumed.is_empty()
+        self.events != 0 || self.refusals != 0 || !self.consumed.is_empty()
     }
 }
 
@@ -93,7 +95,8 @@ impl Reading {
 
         let (consumed, reserved) = consumed(&change.old_image, &change.new_image)?;
         let events = events(&change.old_image, &change.new_image, &consumed)?;
-        let counts = events != 0 || !consumed.is_empty() || link.before != link.after;
+        let refusals = refusals(&change.old_image, &change.new_image)?;
+        let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
             delta: counts.then_some(UsageDelta {
                 entity,
@@ -103,6 +106,7 @@ impl Reading {
                 at,
                 consumed,
                 events,
+                refusals,
             }),
             at: Some(at),
             reserved,
@@ -170,6 +174,12 @@ fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128
         .any(|(name, value)| name.starts_with("o_") && old.get(name) != Some(value));
     let peers = !ours && consumed.iter().any(|(_, tokens)| *tokens > 0);
     Ok(i128::from(peers))
+}
+
+/// How much the counter of refusals has grown. One that is smaller was set back by somebody else.
+fn refusals(old: &Item, new: &Item) -> Result<i128, Malformed> {
+    let count = |item: &Item| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
+    Ok(count(new)?.saturating_sub(count(old)?).max(0))
 }
 
 /// No bucket holds a larger number, and no sum of a batch overflows below it.

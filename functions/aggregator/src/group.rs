@@ -96,6 +96,11 @@ impl<'a> Group<'a> {
         self.entries.iter().map(|entry| entry.delta.events).sum()
     }
 
+    /// The number of refused acquires.
+    pub fn refusals(&self) -> i128 {
+        self.entries.iter().map(|entry| entry.delta.refusals).sum()
+    }
+
     /// What is left of the group for a snapshot that has counted this much.
     pub fn uncounted(&self, progress: &Progress) -> Option<Self> {
         let left = self.entries.iter().copied();

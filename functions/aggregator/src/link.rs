@@ -5,6 +5,9 @@ use serde_dynamo::{AttributeValue, Item};
 /// The name of a bucket's counter of acquires.
 pub(crate) const EVENTS: &str = "ev";
 
+/// The name of a bucket's counter of refused acquires.
+pub(crate) const REFUSALS: &str = "rj";
+
 /// The limit whose consumption an attribute of a bucket counts.
 pub(crate) fn counted_limit(attribute: &str) -> Option<&str> {
     attribute.strip_prefix("b_")?.strip_suffix("_tc")

@@ -15,6 +15,8 @@ pub struct Progress {
     pub link: Option<Digest>,
     /// When the newest counted record was made, in epoch seconds.
     pub newest: Option<i64>,
+    /// The refused acquires that it has counted: text, which only a write that has seen it can add to.
+    pub refusals: i128,
     /// Where records before `last` are not counted, in order; absent in snapshots of earlier versions.
     pub(crate) gaps: Option<Vec<Gap>>,
 }
@@ -30,6 +32,9 @@ impl Progress {
             link: text(usage::LINK).map(Digest::stored),
             newest: text(usage::NEWEST).and_then(|seconds| seconds.parse().ok()),
             gaps: text(usage::GAPS).map(decode),
+            refusals: text(usage::REFUSALS)
+                .and_then(|count| count.parse().ok())
+                .unwrap_or(0),
         })
     }
 
@@ -91,6 +96,7 @@ impl Progress {
             link,
             newest: newest.max(seen.and_then(|seen| seen.newest)),
             gaps: Some(gaps),
+            refusals: seen.map_or(0, |seen| seen.refusals) + group.refusals(),
         };
         Advanced { progress, forgotten }
     }

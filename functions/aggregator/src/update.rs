@@ -75,7 +75,8 @@ impl SnapshotUpdate {
                 last: seen.last.clone(),
                 gaps: seen.stored_gaps(),
             },
-            None if unbroken => Condition::Follows {
+            // The count of refusals has to be added to that of an existing snapshot: it must be read first.
+            None if unbroken && group.refusals() == 0 => Condition::Follows {
                 first: group.first().position.clone(),
                 link: group.first().link.before.clone(),
             },
@@ -89,6 +90,10 @@ impl SnapshotUpdate {
             set_if_absent.extend(gaps);
         } else {
             set.extend(gaps);
+        }
+        if group.refusals() != 0 {
+            let refusals = AttributeValue::S(progress.refusals.to_string());
+            set.push((usage::REFUSALS.to_owned(), refusals));
         }
         let counters = group.consumed().into_iter();
         let counters = counters.map(|(limit, tokens)| (limit.to_string(), tokens));

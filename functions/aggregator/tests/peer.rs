@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_function::{
@@ -55,6 +56,8 @@ fn image(rpm: u64, tpm: u64, events: u64) -> Json {
     json!({
         "b_rpm_tc": {"N": (rpm * 1_000).to_string()}, "b_tpm_tc": {"N": (tpm * 1_000).to_string()},
         "ev": {"N": events.to_string()},
+        // Refusals are none of the peer's counters.
+        "rj": {"N": (events * 3).to_string()},
     })
 }
 
@@ -68,6 +71,7 @@ fn snapshot(kind: &str, start: &str, end: &str, (rpm, tpm, events): (u64, u64, u
 #[tokio::test]
 async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     let client = Client::new(&MiniStack::shared().aws());
+    let reader = client.clone();
     create_table();
     let aggregator = Aggregator::new(DynamoDb::new(client, TABLE), Nobody, WindowKind::ALL.to_vec(), 90);
     // The last second of January, and the first hour of February, whose day and month begin with it.
@@ -85,6 +89,18 @@ async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     let invocation = Invocation::within(Duration::from_secs(20));
     let answer = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
     assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+
+    for (window, refusals) in [
+        ("2026-01-31", "6"),
+        ("2026-02-01", "6"),
+        ("2026-02-01T00:00:00Z", "3"),
+    ] {
+        let item = reader.get_item().table_name(TABLE);
+        let item = item.key("PK", AttributeValue::S("ENTITY#user-1".to_owned()));
+        let item = item.key("SK", AttributeValue::S(format!("#USAGE#gpt-4#{window}")));
+        let found = item.send().await.unwrap().item.unwrap();
+        assert_eq!(found["_rf"], AttributeValue::S(refusals.to_owned()), "{window}");
+    }
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer_usage.py");
     let printed = peer_output(&script, &[TABLE, &MiniStack::shared().endpoint()]);

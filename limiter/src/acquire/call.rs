@@ -226,6 +226,9 @@ impl Acquire {
                 Err(error)
             }
         };
+        if let Err(Error::RateLimitExceeded(_)) = &result {
+            buckets.shared().count_refusal(&checked.entity, &checked.resource);
+        }
         metrics.acquired(&buckets, &checked.resource, &result, timer);
         result
     }

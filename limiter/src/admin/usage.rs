@@ -196,6 +196,8 @@ pub struct UsageSummary {
     pub appearances: BTreeMap<LimitName, u64>,
     /// Acquires.
     pub total_events: i64,
+    /// Refused acquires.
+    pub refusals: i64,
     /// The start of the first window.
     pub first: Option<Timestamp>,
     /// The start of the last window.
@@ -210,6 +212,7 @@ impl UsageSummary {
             totals: BTreeMap::new(),
             appearances: BTreeMap::new(),
             total_events: 0,
+            refusals: 0,
             first: None,
             last: None,
         }
@@ -218,6 +221,7 @@ impl UsageSummary {
     fn add(&mut self, snapshot: &UsageSnapshot) {
         self.snapshots += 1;
         self.total_events = self.total_events.saturating_add(snapshot.total_events);
+        self.refusals = self.refusals.saturating_add(snapshot.refusals);
         for (name, count) in &snapshot.counters {
             let total = self.totals.entry(name.clone()).or_default();
             *total = total.saturating_add(*count);

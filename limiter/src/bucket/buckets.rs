@@ -14,6 +14,7 @@ use super::breaker::Breaker;
 use super::in_flight::{InFlight, InFlightGuard};
 use super::outage_share::OutageShare;
 use super::queue::BucketQueue;
+use super::refusals::RefusalCounts;
 use super::shared::{MAX_BACKGROUND_RETRIES, Shared};
 use super::size_warnings::SizeWarnings;
 use super::stats::{BreakerState, Counters, LimiterStats, Shutdown};
@@ -75,6 +76,7 @@ impl Buckets {
             work: Arc::default(),
             counters: Counters::default(),
             metrics: Metrics::default(),
+            refusals: RefusalCounts::default(),
             unwritten: Mutex::new(Vec::new()),
         };
         Self {
@@ -179,10 +181,8 @@ impl Buckets {
         self.everywhere(BucketQueue::give_back_chunk);
         self.everywhere(BucketQueue::look_again);
         let end = Instant::now() + settle;
-        if tokio::time::timeout(calls.min(settle), self.settled())
-            .await
-            .is_ok()
-        {
+        let written = async { tokio::join!(self.settled(), self.shared.write_refusals()) };
+        if tokio::time::timeout(calls.min(settle), written).await.is_ok() {
             return self.report();
         }
         // Only what callers have changed is worth more time: everything else can do no harm but take too much.

@@ -39,6 +39,7 @@ mod in_flight;
 mod outage_share;
 mod pace;
 mod queue;
+mod refusals;
 mod request;
 mod retry_pace;
 mod shared;

@@ -14,6 +14,7 @@ use zae_limiter_schema::{LimitName, LimitSet};
 use super::breaker::Breaker;
 use super::in_flight::InFlight;
 use super::outage_share::OutageShare;
+use super::refusals::RefusalCounts;
 use super::retry_pace::RetryPace;
 use super::state::Moment;
 use super::stats::{Counters, Unwritten};
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(super) closing: AtomicBool,
     pub(super) counters: Counters,
     pub(crate) metrics: Metrics,
+    pub(super) refusals: RefusalCounts,
     pub(super) unwritten: Mutex<Vec<Unwritten>>,
 }
 
@@ -114,16 +116,19 @@ impl Shared {
         }
     }
 
-    /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the
-    /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
-    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn chosen_runtime(&self) -> Option<Handle> {
         let (own, current) = (self.runtime.clone(), Handle::try_current().ok());
-        let chosen = if self.keeps_runtime.load(Ordering::Relaxed) {
+        if self.keeps_runtime.load(Ordering::Relaxed) {
             own.or(current)
         } else {
             current.or(own)
-        };
-        let Some(runtime) = chosen else {
+        }
+    }
+
+    /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the
+    /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let Some(runtime) = self.chosen_runtime() else {
             tracing::error!("no runtime is left to give tokens back on");
             return;
         };

@@ -105,4 +105,23 @@ impl Builder {
         }
         self
     }
+
+    /// Whether refused acquires are counted in the usage, so that
+    /// [`Repository::usage_snapshots`](crate::Repository::usage_snapshots) and `zae-limiter usage` show who is being
+    /// limited. The default is true. Refusals are added up in memory and written to the bucket of the entity and resource
+    /// at most once a minute and on [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); the aggregator adds them to
+    /// the snapshots. At most 10,000 buckets a minute are counted. An embedded table has no aggregator and gets no such
+    /// writes.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// // Saves these writes.
+    /// let limiter = zae_limiter::RateLimiter::embedded().count_refusals(false).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn count_refusals(mut self, count: bool) -> Self {
+        self.settings.count_refusals = count;
+        self
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     /// Replaces the code of deployed functions, where nothing is stored about it.
     #[cfg(feature = "stack")]
     pub(crate) auto_update: bool,
+    /// Whether refused acquires are counted in the table.
+    pub(crate) count_refusals: bool,
     /// What it consumes of the table, for metrics.
     #[cfg(feature = "metrics")]
     pub(crate) meter: Option<CapacityMeter>,
@@ -72,6 +74,7 @@ impl Default for Settings {
             strict_version: true,
             #[cfg(feature = "stack")]
             auto_update: true,
+            count_refusals: true,
             #[cfg(feature = "metrics")]
             meter: None,
             chunks: ChunkScope::default(),

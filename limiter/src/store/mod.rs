@@ -85,6 +85,16 @@ pub(crate) trait Store: ConfigSource {
         write: &'a BucketWrite,
     ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>>;
 
+    /// Whether refusals are worth writing: there is somebody who adds them up.
+    fn counts_refusals(&self) -> bool {
+        false
+    }
+
+    /// Adds refused acquires to the count of a bucket, unless there is no such bucket. Sent once.
+    fn count_refusals<'a>(&'a self, _: &'a BucketKey, _: u64) -> Pending<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// Asks the store for something small.
     fn ping(&self) -> Pending<'_, ()>;
 

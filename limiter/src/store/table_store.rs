@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
-use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
+use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
-use zae_limiter_schema::{ConfigLevel, ConfigRecord, Item, VersionRecord};
+use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
 
 use super::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 use crate::Result;
@@ -131,6 +131,21 @@ impl Store for TableStore {
         write: &'a BucketWrite,
     ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
         Box::pin(async move { outcome(self.table.update_once(Update::from(write)).await) })
+    }
+
+    /// An embedded table has no aggregator.
+    fn counts_refusals(&self) -> bool {
+        !self.embedded
+    }
+
+    fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: u64) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let update = Update::of(key.key())
+                .add(&Attr::Refusals.to_string(), AttributeValue::N(count.to_string()))
+                .when_exists(keys::attribute::PK);
+            self.table.update_once(update).await?;
+            Ok(())
+        })
     }
 
     fn ping(&self) -> Pending<'_, ()> {

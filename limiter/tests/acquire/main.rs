@@ -28,6 +28,7 @@ mod mistakes;
 mod outage;
 mod peer_items;
 mod refill;
+mod refusal_counts;
 mod refusals;
 mod shutdown;
 mod unavailable;

@@ -27,6 +27,7 @@ fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tok
         window: kind.window_at(moment),
         counters: BTreeMap::from([("tpm".parse().unwrap(), tokens)]),
         total_events: 1,
+        refusals: 2,
         ttl: None,
         progress: None,
         unknown: BTreeMap::new(),

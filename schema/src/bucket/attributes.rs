@@ -62,6 +62,8 @@ pub enum Attr {
     Etag,
     /// `ev`: acquires counted.
     Events,
+    /// `rj`: acquires refused, as far as clients have written them.
+    Refusals,
     /// `ttl`: when it may be deleted.
     ExpiresAt,
     /// `entity_id`.
@@ -87,10 +89,11 @@ pub enum Attr {
 }
 
 impl Attr {
-    const FIXED: [(&'static str, Self); 10] = [
+    const FIXED: [(&'static str, Self); 11] = [
         ("rf", Self::RefilledAt),
         ("cf", Self::Etag),
         ("ev", Self::Events),
+        ("rj", Self::Refusals),
         ("ttl", Self::ExpiresAt),
         ("entity_id", Self::Entity),
         ("resource", Self::Resource),

@@ -19,6 +19,8 @@ pub mod attribute {
     pub const WINDOW_START: &str = "window_start";
     /// How many acquires were counted.
     pub const TOTAL_EVENTS: &str = "total_events";
+    /// How many acquires were refused, as text: the Python peer takes every number for the counter of a limit.
+    pub const REFUSALS: &str = "_rf";
     /// Up to which record of which stream it has counted.
     pub const SEQUENCE: &str = "_sq";
     /// The creation time of the newest counted record.
@@ -55,6 +57,8 @@ pub struct UsageSnapshot {
     pub counters: BTreeMap<LimitName, i64>,
     /// How many acquires were counted.
     pub total_events: i64,
+    /// How many acquires of the entity were refused.
+    pub refusals: i64,
     /// When the table may forget it, in epoch seconds.
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
@@ -63,7 +67,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 15] = [
     "PK",
     "SK",
     "GSI2PK",
@@ -74,6 +78,7 @@ const KNOWN: [&str; 14] = [
     attribute::WINDOW,
     attribute::WINDOW_START,
     attribute::TOTAL_EVENTS,
+    attribute::REFUSALS,
     attribute::SEQUENCE,
     attribute::NEWEST,
     attribute::LINK,
@@ -93,6 +98,10 @@ impl UsageSnapshot {
             .with("GSI2PK", s(index.pk))
             .with("GSI2SK", s(index.sk))
             .with_some("ttl", self.ttl.map(n))
+            .with_some(
+                attribute::REFUSALS,
+                (self.refusals != 0).then(|| s(self.refusals)),
+            )
             .with_some(
                 attribute::SEQUENCE,
                 self.progress.as_ref().map(|p| s(&p.sequence)),
@@ -131,6 +140,7 @@ impl UsageSnapshot {
             unknown: unknown(item, |name| KNOWN.contains(&name) || counters.contains_key(name)),
             counters,
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
+            refusals: refusals(&reader)?,
             ttl: reader.optional_number("ttl")?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
@@ -146,6 +156,14 @@ impl UsageSnapshot {
                 .transpose()?,
         })
     }
+}
+
+fn refusals(reader: &Reader<'_>) -> Result<i64, Malformed> {
+    let Some(text) = reader.optional_text(attribute::REFUSALS)? else {
+        return Ok(0);
+    };
+    text.parse()
+        .map_err(|_| reader.malformed(attribute::REFUSALS, "must be a whole number of 64 bits, as text"))
 }
 
 /// Every number under the name of a limit is a counter.

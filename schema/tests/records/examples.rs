@@ -125,7 +125,10 @@ pub(crate) fn bucket_settled() -> Item {
     let empty = Attributes::from_item(&empty);
     let image = decoded(&empty);
     let settling = Evaluation::live(&image, &config, moment().plus_millis(1_001));
-    written(&settling, &empty, &take(1_000, 100_000), last(&image))
+    let mut item = written(&settling, &empty, &take(1_000, 100_000), last(&image));
+    item.inner_mut()
+        .insert("rj".to_owned(), AttributeValue::N("3".to_owned()));
+    item
 }
 
 pub(crate) fn decoded(attributes: &Attributes) -> Image {
@@ -278,6 +281,7 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         window: kind.window_at(Timestamp::parse("2026-01-01T00:15:00Z").unwrap()),
         counters: BTreeMap::from([(name("rpm"), 12), (name("tpm"), 3_400)]),
         total_events: 12,
+        refusals: 3,
         ttl: Some(moment().seconds() + 90 * 86_400),
         progress: Some(Progress {
             sequence: format!("{label}/{:040}", 12_345),

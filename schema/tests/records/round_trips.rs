@@ -170,17 +170,20 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
             })
         });
     let counters = proptest::collection::btree_map(limit_name(), any::<i64>(), 0..4);
-    let counts = (counters, any::<u32>(), any::<Option<i64>>());
+    let counts = (counters, any::<u32>(), any::<i64>(), any::<Option<i64>>());
     (entity_id(), resource_name(), window, counts, progress, unknown()).prop_map(
-        |(entity, resource, window, (counters, total_events, ttl), progress, unknown)| UsageSnapshot {
-            entity,
-            resource,
-            window,
-            counters,
-            total_events: i64::from(total_events),
-            ttl,
-            progress,
-            unknown,
+        |(entity, resource, window, (counters, total_events, refusals, ttl), progress, unknown)| {
+            UsageSnapshot {
+                entity,
+                resource,
+                window,
+                counters,
+                total_events: i64::from(total_events),
+                refusals,
+                ttl,
+                progress,
+                unknown,
+            }
         },
     )
 }

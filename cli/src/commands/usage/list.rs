@@ -48,6 +48,7 @@ struct JsonSnapshot<'a> {
     window_start: Timestamp,
     window_end: Timestamp,
     total_events: i64,
+    refusals: i64,
     counters: &'a BTreeMap<LimitName, i64>,
 }
 
@@ -60,6 +61,7 @@ impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
             window_start: snapshot.window.start(),
             window_end: snapshot.window.end(),
             total_events: snapshot.total_events,
+            refusals: snapshot.refusals,
             counters: &snapshot.counters,
         }
     }

@@ -26,6 +26,7 @@ struct UsageTotals {
     window: WindowKind,
     snapshots: u64,
     total_events: i64,
+    refusals: i64,
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
     limits: BTreeMap<LimitName, LimitTotals>,
@@ -55,6 +56,7 @@ impl From<UsageSummary> for UsageTotals {
             window: summary.window,
             snapshots: summary.snapshots,
             total_events: summary.total_events,
+            refusals: summary.refusals,
             first_window_start: summary.first,
             last_window_start: summary.last,
         }
@@ -79,13 +81,14 @@ impl Text for UsageTotals {
             ]);
         }
         format!(
-            "{}\n{} {} windows from {} to {}, {} events",
+            "{}\n{} {} windows from {} to {}, {} events, {} refused",
             table.render(view),
             grouped(self.snapshots),
             self.window,
             view.zone.show(first),
             view.zone.show(last),
-            grouped(self.total_events)
+            grouped(self.total_events),
+            grouped(self.refusals)
         )
     }
 }
