@@ -8,6 +8,7 @@ use std::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tracing::Instrument as _;
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
 use super::availability::Availability;
@@ -226,7 +227,8 @@ impl Acquire {
                 Err(error)
             }
         };
-        if let Err(Error::RateLimitExceeded(_)) = &result {
+        if let Err(Error::RateLimitExceeded(refusal)) = &result {
+            tracing::debug!(%refusal, "a limit is exceeded");
             buckets.shared().count_refusal(&checked.entity, &checked.resource);
         }
         metrics.acquired(&buckets, &checked.resource, &result, timer);
@@ -250,7 +252,9 @@ impl IntoFuture for Acquire {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Lease>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquire())
+        let (entity, resource) = (self.entity.as_str(), self.resource.as_str());
+        let span = tracing::debug_span!("acquire", entity, resource);
+        Box::pin(self.acquire().instrument(span))
     }
 }
 

@@ -12,6 +12,7 @@ mod commands;
 mod contents;
 mod links;
 mod log_queries;
+mod logs;
 mod pages;
 mod parity;
 mod rust_blocks;
