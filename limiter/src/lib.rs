@@ -104,7 +104,8 @@ mod store;
 pub mod tower;
 
 pub use acquire::{Acquire, Admission, Availability, Lease};
-pub use admin::{ConfigChange, EntityChange, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{BucketLimit, BucketState, BucketWriter};
+pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::Builder;
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -1,6 +1,7 @@
 //! What is stored and managed: entities, configuration, audit events, usage, versions and the table itself.
 
 mod audit;
+mod buckets;
 mod capacity;
 mod change;
 pub(crate) mod compatibility;
@@ -8,6 +9,7 @@ mod config;
 mod deletion;
 mod entities;
 mod entity_change;
+mod entity_search;
 mod limit_count;
 mod limits;
 mod metadata;
@@ -23,11 +25,14 @@ mod setting;
 mod table;
 mod usage;
 mod versions;
+mod window_usage;
 
+pub use buckets::{BucketLimit, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
 pub(crate) use config::write as config_write;
 pub use entity_change::EntityChange;
+pub use entity_search::EntitySearch;
 pub use limit_count::MAX_LIMITS;
 pub(crate) use limit_count::{check_limit_count, limit_set};
 pub use new_entity::NewEntity;

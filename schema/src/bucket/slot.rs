@@ -19,6 +19,11 @@ impl ClientTag {
         Self((random % TAG.unsigned_abs()).cast_signed())
     }
 
+    /// The client that made the write with this number.
+    pub const fn of(number: i128) -> Self {
+        Self(number.rem_euclid(TAG))
+    }
+
     /// The number of this client's write with this sequence number. Sequence numbers rise and are not below the time in
     /// milliseconds, so that numbers of all clients are ordered by time.
     pub const fn number(self, sequence: i128) -> i128 {
@@ -28,6 +33,12 @@ impl ClientTag {
     /// True if this client made the write with this number.
     pub const fn wrote(self, number: i128) -> bool {
         number.rem_euclid(TAG) == self.0
+    }
+}
+
+impl fmt::Display for ClientTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:010}", self.0)
     }
 }
 
