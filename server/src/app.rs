@@ -74,9 +74,14 @@ impl App {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the server was told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Whether the server should get requests: it is not stopping, and the table can be used.
     pub(crate) async fn is_ready(&self) -> bool {
-        if self.stopping.load(Ordering::Relaxed) {
+        if self.is_stopping() {
             return false;
         }
         let now = self.clock.elapsed();

@@ -34,4 +34,11 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+
+    /// The operating system has no randomness, without which nobody can be let in safely.
+    #[error("the operating system gives no random numbers: {reason}")]
+    Randomness {
+        /// What it said.
+        reason: String,
+    },
 }

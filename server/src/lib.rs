@@ -11,6 +11,7 @@
 //! - `idempotency`: the pure memory of idempotency keys
 //! - `metrics`: counters, and the text format of Prometheus
 //! - `problem`: errors as problem details
+//! - `ui`: limits, levels, usage and the audit trail in the browser
 //! - `connections`, `tls`: what listeners accept
 //! - `server`: expiry, and the order in which things end
 
@@ -28,6 +29,7 @@ mod problem;
 mod server;
 mod settings;
 mod tls;
+mod ui;
 
 pub use auth::{BearerTokens, InvalidTokens, Scope};
 pub use envoy::{EnvoyMapping, InvalidMapping};
@@ -35,3 +37,4 @@ pub use error::Error;
 pub use server::{Closed, Server, ServerBuilder, ServerHandle};
 pub use settings::Settings;
 pub use tls::TlsFiles;
+pub use ui::{LoginToken, StackHealth, UiOptions};

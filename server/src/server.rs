@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -17,6 +18,7 @@ use crate::envoy::{self, EnvoyMapping};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::tls::{Tls, TlsFiles};
+use crate::ui::{self, UiOptions};
 
 /// How often expired leases are committed.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,6 +36,7 @@ pub struct ServerBuilder {
     meter: Option<CapacityMeter>,
     tls: Option<TlsFiles>,
     envoy: Option<(EnvoyMapping, SocketAddr)>,
+    ui: UiOptions,
 }
 
 /// A server that listens. It answers once it [runs](Server::run).
@@ -55,6 +58,7 @@ pub struct ServerBuilder {
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
+    ui: Router,
     listener: TcpListener,
     address: SocketAddr,
     grpc: Option<Grpc>,
@@ -97,6 +101,7 @@ impl Server {
             meter: None,
             tls: None,
             envoy: None,
+            ui: UiOptions::default(),
         }
     }
 
@@ -133,7 +138,7 @@ impl Server {
         let connections =
             |router, protocol| Connections::new(router, protocol, self.tls.clone(), slots.clone(), settings);
         let (router, _) = api::router(&app);
-        let mut http = connections(router, Protocol::http1(settings));
+        let mut http = connections(router.merge(self.ui), Protocol::http1(settings));
         let mut grpc = self.grpc.map(|grpc| {
             let router = envoy::router(&app, grpc.mapping);
             (connections(router, Protocol::http2(settings)), grpc.listener)
@@ -206,6 +211,12 @@ impl ServerBuilder {
         self
     }
 
+    /// How the UI under `/ui` is set up: read-only unless set.
+    pub fn ui(mut self, options: UiOptions) -> Self {
+        self.ui = options;
+        self
+    }
+
     /// Listens on the address.
     pub async fn bind(self, address: SocketAddr) -> Result<Server, Error> {
         let addresses = [Some(address), self.envoy.as_ref().map(|(_, address)| *address)];
@@ -230,8 +241,10 @@ impl ServerBuilder {
             None => None,
         };
         let app = App::new(self.limiter, self.tokens, self.settings, self.clock, self.meter);
+        let app = Arc::new(app);
         Ok(Server {
-            app: Arc::new(app),
+            ui: ui::router(&app, self.ui)?,
+            app,
             listener,
             address,
             grpc,

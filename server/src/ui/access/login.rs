@@ -1,0 +1,127 @@
+//! Signing in and out: a token becomes a cookie.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{Visitor, is_same_origin, refuse, secret};
+use crate::auth::Scope;
+use crate::ui::Ui;
+use crate::ui::form::Form;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct LoginQuery {
+    token: Option<String>,
+}
+
+/// `GET /ui/login`: takes the token that works once, or shows the form.
+pub(crate) async fn login(
+    State(ui): State<Arc<Ui>>,
+    headers: HeaderMap,
+    Query(query): Query<LoginQuery>,
+) -> Response {
+    let visitor = ui.access.visitor(&headers, ui.app.clock.elapsed());
+    match query.token {
+        // Reloading the address that was opened first leads to the page, too.
+        _ if visitor.is_some() => Redirect::to("/ui").into_response(),
+        Some(token) if ui.access.use_once(&token) => sign_in(
+            &ui,
+            Visitor {
+                principal: None,
+                form_token: String::new(),
+            },
+        ),
+        Some(_) => {
+            let text = "An address with a token opens the UI once. Start zae-limiter ui again for a new one.";
+            refuse(&ui, StatusCode::FORBIDDEN, "This address was used already", text)
+        }
+        None if ui.app.tokens.is_some() => page(&ui, StatusCode::OK, None),
+        None => {
+            let text = "Open the address that zae-limiter ui printed in the terminal.";
+            refuse(&ui, StatusCode::UNAUTHORIZED, "You are not signed in", text)
+        }
+    }
+}
+
+/// `POST /ui/login`: takes a bearer token.
+pub(crate) async fn form(State(ui): State<Arc<Ui>>, headers: HeaderMap, form: Form) -> Response {
+    if !is_same_origin(&headers) {
+        let text = "The request came from another site.";
+        return refuse(&ui, StatusCode::FORBIDDEN, "Another site sent this request", text);
+    }
+    let token = form.first("token").unwrap_or_default();
+    match ui
+        .app
+        .tokens
+        .as_ref()
+        .and_then(|tokens| tokens.find(token.trim()))
+    {
+        Some(found) if found.scopes.contains(&Scope::Admin) => sign_in(
+            &ui,
+            Visitor {
+                principal: Some(found.name.clone()),
+                form_token: String::new(),
+            },
+        ),
+        Some(_) => page(
+            &ui,
+            StatusCode::FORBIDDEN,
+            Some("This token does not have the scope admin."),
+        ),
+        None => page(
+            &ui,
+            StatusCode::UNAUTHORIZED,
+            Some("This is no token of this server."),
+        ),
+    }
+}
+
+/// `POST /ui/logout`.
+pub(crate) async fn leave(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response {
+    if let Some(secret) = ui.access.secret(&headers) {
+        ui.access.sessions().remove(secret);
+    }
+    Redirect::to("/ui/login").into_response()
+}
+
+fn sign_in(ui: &Ui, visitor: Visitor) -> Response {
+    let secrets = secret::random().and_then(|secret| Ok((secret, secret::random()?)));
+    let Ok((secret, form_token)) = secrets else {
+        let text = "The operating system has no randomness.";
+        return refuse(ui, StatusCode::INTERNAL_SERVER_ERROR, "Signing in failed", text);
+    };
+    let visitor = Visitor {
+        form_token,
+        ..visitor
+    };
+    let mut sessions = ui.access.sessions();
+    sessions.insert(&secret, visitor, ui.app.clock.elapsed());
+    drop(sessions);
+    // Lax and not Strict, so that links that people send each other work.
+    let cookie = format!("{}={secret}; Path=/ui; HttpOnly; SameSite=Lax", ui.access.cookie);
+    let mut response = Redirect::to("/ui").into_response();
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+fn page(ui: &Ui, status: StatusCode, problem: Option<&str>) -> Response {
+    let content: Markup = html! {
+        header.page-head { h1 { "Sign in" } }
+        section.card {
+            form.stack method="post" action="/ui/login" {
+                label for="token" { "Bearer token with the scope admin" }
+                input #token name="token" type="password" autocomplete="current-password" required
+                    aria-describedby=[problem.map(|_| "problem")];
+                @if let Some(problem) = problem { p.alert #problem role="alert" { (problem) } }
+                button type="submit" { "Sign in" }
+            }
+        }
+    };
+    (status, ui.frame(None).bare("Sign in", &content)).into_response()
+}

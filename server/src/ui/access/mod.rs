@@ -1,0 +1,224 @@
+//! Who may look, and who may change limits.
+//!
+//! - A server with bearer tokens asks for one that has the scope `admin`.
+//! - `zae-limiter ui` prints an address with a token that works once.
+//! - A server without tokens listens on loopback addresses only, and everybody on the machine may look.
+//!
+//! The first two put a cookie into the browser. Requests that change something must come from the same origin and send
+//! the form token of their session.
+
+mod login;
+mod secret;
+mod sessions;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::html;
+
+pub(crate) use login::{form, leave, login};
+pub use secret::LoginToken;
+pub(crate) use secret::same;
+use sessions::Sessions;
+pub(crate) use sessions::Visitor;
+
+use super::Ui;
+
+/// What decides about access.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// Random, so that servers on other ports of this host do not replace each other's cookies.
+    cookie: String,
+    sessions: Mutex<Sessions>,
+    /// The token that works once, until it was used.
+    once: Mutex<Option<LoginToken>>,
+    /// Whether a session is needed at all.
+    closed: bool,
+    /// The form token of visitors without a session.
+    form_token: String,
+}
+
+impl Access {
+    pub(crate) fn new(once: Option<LoginToken>, bearer_tokens: bool) -> Result<Self, crate::Error> {
+        let random = || {
+            secret::random().map_err(|error| crate::Error::Randomness {
+                reason: error.to_string(),
+            })
+        };
+        let mut cookie = random()?;
+        cookie.truncate(8);
+        Ok(Self {
+            cookie: format!("zae-limiter-{cookie}"),
+            sessions: Mutex::default(),
+            closed: once.is_some() || bearer_tokens,
+            once: Mutex::new(once),
+            form_token: random()?,
+        })
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses the token up if it is the one that works once.
+    fn use_once(&self, presented: &str) -> bool {
+        let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
+        once.take_if(|token| token.is(presented)).is_some()
+    }
+
+    fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+        let cookies = headers.get_all(header::COOKIE).iter();
+        let mut pairs = cookies
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|text| text.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='));
+        pairs
+            .find(|(name, _)| *name == self.cookie)
+            .map(|(_, secret)| secret)
+    }
+
+    fn visitor(&self, headers: &HeaderMap, now: std::time::Duration) -> Option<Visitor> {
+        if !self.closed {
+            return Some(Visitor {
+                principal: None,
+                form_token: self.form_token.clone(),
+            });
+        }
+        self.sessions().find(self.secret(headers)?, now)
+    }
+}
+
+/// Middleware: passes a request on if its browser is signed in.
+pub(crate) async fn guard(State(ui): State<Arc<Ui>>, mut request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    // A name of somebody else's that resolves to this machine would make this server part of their site.
+    if !ui.access.closed && !is_local_host(headers) {
+        let text = "This server is reachable at localhost, 127.0.0.1 and [::1] only.";
+        return refuse(&ui, StatusCode::FORBIDDEN, "Unknown host", text);
+    }
+    if request.method() != Method::GET && !is_same_origin(headers) {
+        let text = "The request came from another site.";
+        return refuse(&ui, StatusCode::FORBIDDEN, "Another site sent this request", text);
+    }
+    match ui.access.visitor(headers, ui.app.clock.elapsed()) {
+        Some(visitor) => {
+            request.extensions_mut().insert(visitor);
+            next.run(request).await
+        }
+        None if request.method() == Method::GET => Redirect::to("/ui/login").into_response(),
+        None => {
+            let text = "Open the address that the command printed, or sign in, and send the form again.";
+            refuse(&ui, StatusCode::UNAUTHORIZED, "You are not signed in", text)
+        }
+    }
+}
+
+/// A page that says why nothing else is shown.
+pub(crate) fn refuse(ui: &Ui, status: StatusCode, title: &str, text: &str) -> Response {
+    let content = html! { header.page-head { h1 { (title) } } section.card { p { (text) } } };
+    (status, ui.frame(None).bare(title, &content)).into_response()
+}
+
+fn is_local_host(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    host.is_some_and(|host| {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        ["localhost", "127.0.0.1", "[::1]"].contains(&name)
+    })
+}
+
+/// Browsers say where a form was sent from. What says nothing is no browser, and has no cookie to abuse.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text("sec-fetch-site") {
+        return site == "same-origin" || site == "none";
+    }
+    match (text("origin"), text("host")) {
+        (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
+        (Some(_), None) => false,
+        (None, _) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_local() {
+        for host in [
+            "localhost",
+            "localhost:80",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+            "[::1]",
+        ] {
+            let host: HeaderMap = [(header::HOST, host.parse().unwrap())].into_iter().collect();
+            assert!(is_local_host(&host), "{host:?}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example:80",
+            "127.0.0.1.evil.example",
+        ] {
+            let host: HeaderMap = [(header::HOST, host.parse().unwrap())].into_iter().collect();
+            assert!(!is_local_host(&host), "{host:?}");
+        }
+        assert!(!is_local_host(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn forms_of_other_sites_are_told_apart() {
+        for (pairs, same) in [
+            (&[("sec-fetch-site", "same-origin")][..], true),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+            (
+                &[("origin", "http://127.0.0.1:80"), ("host", "127.0.0.1:80")],
+                true,
+            ),
+            (
+                &[("origin", "http://evil.example"), ("host", "127.0.0.1:80")],
+                false,
+            ),
+            (&[("origin", "null"), ("host", "127.0.0.1:80")], false),
+            (&[("host", "127.0.0.1:80")], true),
+        ] {
+            assert_eq!(is_same_origin(&headers(pairs)), same, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_login_token_works_once() {
+        let token = LoginToken::random().unwrap();
+        let url = token.url("http://x");
+        let text = url.split('=').next_back().unwrap();
+        let access = Access::new(Some(token), false).unwrap();
+        assert!(!access.use_once("guess"));
+        assert!(access.use_once(text));
+        assert!(!access.use_once(text));
+    }
+
+    #[test]
+    fn the_cookie_is_found_among_others() {
+        let access = Access::new(None, true).unwrap();
+        let value = format!("a=b; {}=secret; c=d", access.cookie);
+        let headers: HeaderMap = [(header::COOKIE, value.parse().unwrap())].into_iter().collect();
+        assert_eq!(access.secret(&headers), Some("secret"));
+    }
+}

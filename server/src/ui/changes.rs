@@ -1,0 +1,178 @@
+//! Requests that change limits: form, confirmation, change. Only with `edit`.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use zae_limiter::{ConfigChange, ConfigLevel};
+
+use super::access::{Visitor, same};
+use super::failure::Failure;
+use super::form::Form;
+use super::limit_form::LimitForm;
+use super::load::{LevelLimits, level_limits};
+use super::page::{Nav, View};
+use super::params::Params;
+use super::respond::fail;
+use super::url::Url;
+use super::view::{self, Edit};
+use super::{Ui, access};
+
+const TITLE: &str = "Limits";
+
+fn level(params: &Params) -> Result<ConfigLevel, Failure> {
+    Ok(match (params.entity()?, params.resource()?) {
+        (Some(entity), Some(resource)) => ConfigLevel::Entity(entity, resource),
+        (Some(entity), None) => ConfigLevel::EntityDefault(entity),
+        (None, Some(resource)) => ConfigLevel::Resource(resource),
+        (None, None) => ConfigLevel::System,
+    })
+}
+
+/// What every request here needs: permission, and the level as it is stored.
+async fn stored(ui: &Ui, visitor: &Visitor, params: &Params) -> Result<LevelLimits, Box<Response>> {
+    if !ui.options.edit {
+        let text = "Start zae-limiter ui with --edit to change limits.";
+        let refused = access::refuse(ui, StatusCode::FORBIDDEN, "This page is read-only", text);
+        return Err(Box::new(refused));
+    }
+    let failed = |failure| Box::new(fail(ui, visitor, Nav::Limits, TITLE, &failure));
+    let level = level(params).map_err(failed)?;
+    level_limits(ui, level).await.map_err(failed)
+}
+
+/// The form was sent by a page of this session.
+fn check_token(ui: &Ui, visitor: &Visitor, form: &Form) -> Result<(), Box<Response>> {
+    let sent = form.first("form_token").unwrap_or_default();
+    if same(sent, &visitor.form_token) {
+        return Ok(());
+    }
+    let text = "Open the form again: this one does not belong to your session.";
+    let refused = access::refuse(ui, StatusCode::FORBIDDEN, "The form is out of date", text);
+    Err(Box::new(refused))
+}
+
+/// Somebody else changed the level since the form was filled.
+fn changed_meanwhile() -> Failure {
+    Failure {
+        title: "Somebody else changed these limits",
+        cause: "The level has another version than the one that this form shows.".to_owned(),
+        advice: "Open the form again and look at what is stored now.",
+        invalid: false,
+    }
+}
+
+/// `GET /ui/limits/edit`.
+pub(crate) async fn edit(
+    State(ui): State<Arc<Ui>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(params): Query<Params>,
+) -> Response {
+    let stored = match stored(&ui, &visitor, &params).await {
+        Ok(stored) => stored,
+        Err(response) => return *response,
+    };
+    let form = LimitForm::of(stored.record.as_ref());
+    page(&ui, &visitor, &view::edit(&of(&stored, &visitor), &form, None))
+}
+
+/// `POST /ui/limits/review`.
+pub(crate) async fn review(
+    State(ui): State<Arc<Ui>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(params): Query<Params>,
+    form: Form,
+) -> Response {
+    let stored = match stored(&ui, &visitor, &params).await {
+        Ok(stored) => stored,
+        Err(response) => return *response,
+    };
+    if let Err(response) = check_token(&ui, &visitor, &form) {
+        return *response;
+    }
+    let (sent, edit) = (LimitForm::sent(&form), of(&stored, &visitor));
+    match sent.limits() {
+        Ok(limits) => page(&ui, &visitor, &view::confirm(&edit, &sent, &limits)),
+        Err(failure) => {
+            let again = page(&ui, &visitor, &view::edit(&edit, &sent, Some(&failure)));
+            (StatusCode::UNPROCESSABLE_ENTITY, again).into_response()
+        }
+    }
+}
+
+/// `POST /ui/limits/apply`.
+pub(crate) async fn apply(
+    State(ui): State<Arc<Ui>>,
+    Extension(visitor): Extension<Visitor>,
+    Query(params): Query<Params>,
+    form: Form,
+) -> Response {
+    let stored = match stored(&ui, &visitor, &params).await {
+        Ok(stored) => stored,
+        Err(response) => return *response,
+    };
+    if let Err(response) = check_token(&ui, &visitor, &form) {
+        return *response;
+    }
+    let sent = LimitForm::sent(&form);
+    let written = if sent.is_current(stored.record.as_ref()) {
+        write(&ui, &visitor, &stored.level, &sent).await
+    } else {
+        Err(changed_meanwhile())
+    };
+    match written {
+        Ok(()) => {
+            let resource = match &stored.level {
+                ConfigLevel::Entity(_, resource) => Some(resource),
+                _ => None,
+            };
+            let tree = Url::to("/ui/limits")
+                .with_some("resource", resource)
+                .with("changed", 1);
+            Redirect::to(&tree.to_string()).into_response()
+        }
+        Err(failure) => {
+            let again = page(
+                &ui,
+                &visitor,
+                &view::edit(&of(&stored, &visitor), &sent, Some(&failure)),
+            );
+            (StatusCode::CONFLICT, again).into_response()
+        }
+    }
+}
+
+/// Writes as the visitor, so that the audit event names them.
+async fn write(ui: &Ui, visitor: &Visitor, level: &ConfigLevel, form: &LimitForm) -> Result<(), Failure> {
+    let repository = ui.app.limiter.repository();
+    let repository = match &visitor.principal {
+        Some(principal) => repository.acting_as(principal.to_string())?,
+        None => repository.clone(),
+    };
+    let limits = form.limits()?;
+    if limits.is_empty() && form.policy.is_none() {
+        repository.delete_config(level).await?;
+        return Ok(());
+    }
+    let change = ConfigChange::new().limits(limits);
+    let change = match form.policy {
+        Some(policy) => change.on_unavailable(policy),
+        None => change.without_on_unavailable(),
+    };
+    repository.set_config(level, change).await?;
+    Ok(())
+}
+
+fn of<'a>(stored: &'a LevelLimits, visitor: &'a Visitor) -> Edit<'a> {
+    Edit {
+        level: &stored.level,
+        stored: stored.record.as_ref(),
+        form_token: &visitor.form_token,
+    }
+}
+
+fn page(ui: &Ui, visitor: &Visitor, view: &View) -> Response {
+    ui.frame(Some(visitor)).document(view).into_response()
+}

@@ -1,0 +1,162 @@
+//! The form that changes the limits of a level, parsed.
+
+use zae_limiter::{ConfigRecord, Error, Limit, OnUnavailable};
+
+use super::failure::Failure;
+use super::form::Form;
+
+const DEFAULT_PERIOD: u64 = 60;
+
+/// A row as it was typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) capacity: String,
+    pub(crate) period: String,
+    pub(crate) burst: String,
+    pub(crate) refill: String,
+}
+
+/// The form as it was typed. Rows without a name are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LimitForm {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) policy: Option<OnUnavailable>,
+    /// The version of the level that the form was filled from; empty if it stored nothing.
+    pub(crate) version: String,
+}
+
+impl LimitForm {
+    /// The form for what is stored.
+    pub(crate) fn of(record: Option<&ConfigRecord>) -> Self {
+        let limits = record.into_iter().flat_map(|record| record.limits.iter());
+        Self {
+            rows: limits.map(Row::of).collect(),
+            policy: record.and_then(|record| record.on_unavailable),
+            version: version(record),
+        }
+    }
+
+    pub(crate) fn sent(form: &Form) -> Self {
+        let mut columns = ["capacity", "period", "burst", "refill"].map(|name| form.all(name));
+        let mut rows = vec![];
+        for name in form.all("name") {
+            let mut next = columns.each_mut().map(|column| {
+                let value = column.next().unwrap_or_default();
+                value.trim().to_owned()
+            });
+            let [capacity, period, burst, refill] = next.each_mut().map(std::mem::take);
+            rows.push(Row {
+                name: name.trim().to_owned(),
+                capacity,
+                period,
+                burst,
+                refill,
+            });
+        }
+        rows.retain(|row| !row.name.is_empty());
+        Self {
+            rows,
+            policy: match form.first("policy") {
+                Some("allow") => Some(OnUnavailable::Allow),
+                Some("block") => Some(OnUnavailable::Block),
+                _ => None,
+            },
+            version: form.first("version").unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The limits, or what is wrong with the first row that is invalid.
+    pub(crate) fn limits(&self) -> Result<Vec<Limit>, Failure> {
+        self.rows.iter().map(Row::limit).collect()
+    }
+
+    /// True if the level has not changed since the form was filled.
+    pub(crate) fn is_current(&self, record: Option<&ConfigRecord>) -> bool {
+        self.version == version(record)
+    }
+}
+
+fn version(record: Option<&ConfigRecord>) -> String {
+    record.map_or(String::new(), |record| record.config_version.to_string())
+}
+
+impl Row {
+    fn of(limit: &Limit) -> Self {
+        let capacity = limit.capacity().get();
+        let unless_capacity = |amount: u64| {
+            if amount == capacity {
+                String::new()
+            } else {
+                amount.to_string()
+            }
+        };
+        Self {
+            name: limit.name().to_string(),
+            capacity: capacity.to_string(),
+            period: limit.refill_period_seconds().to_string(),
+            burst: unless_capacity(limit.burst().get()),
+            refill: unless_capacity(limit.refill_amount().get()),
+        }
+    }
+
+    fn limit(&self) -> Result<Limit, Failure> {
+        let number = |field: &str, text: &str, otherwise: Option<u64>| match (text, otherwise) {
+            ("", Some(number)) => Ok(number),
+            _ => text.parse().map_err(|_| {
+                let field = format!("{field} of {}", self.name);
+                Failure::invalid(&field, text, "it must be a whole number")
+            }),
+        };
+        let capacity = number("capacity", &self.capacity, None)?;
+        let burst = number("burst", &self.burst, Some(capacity))?;
+        let refill = number("refill", &self.refill, Some(capacity))?;
+        let period = number("period", &self.period, Some(DEFAULT_PERIOD))?;
+        let limit = Limit::custom(&self.name, capacity, burst, refill, period);
+        limit.map_err(|error| Error::from(error).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn row(name: &str, capacity: &str) -> Row {
+        Row {
+            name: name.to_owned(),
+            capacity: capacity.to_owned(),
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn what_is_left_empty_is_the_capacity_every_minute() {
+        let form = LimitForm {
+            rows: vec![row("rpm", "100")],
+            ..LimitForm::default()
+        };
+        assert_eq!(form.limits().unwrap(), [Limit::per_minute("rpm", 100).unwrap()]);
+    }
+
+    #[test]
+    fn a_limit_survives_the_form() {
+        for limit in [
+            Limit::per_minute("rpm", 100).unwrap(),
+            Limit::custom("tpm", 100, 300, 20, 90).unwrap(),
+        ] {
+            assert_eq!(Row::of(&limit).limit().unwrap(), limit);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_names_field_value_and_rule() {
+        let failure = row("rpm", "many").limit().unwrap_err();
+        assert_eq!(
+            failure.cause,
+            "capacity of rpm \"many\" is invalid: it must be a whole number"
+        );
+        assert!(row("r#m", "1").limit().unwrap_err().invalid);
+    }
+}

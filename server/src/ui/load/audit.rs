@@ -1,0 +1,68 @@
+//! The audit log.
+
+use zae_limiter::audit::{AuditEvent, AuditSubject};
+use zae_limiter::{Cursor, PageRequest};
+
+use super::{Loaded, all, known_resources};
+use crate::ui::Ui;
+use crate::ui::failure::Failure;
+use crate::ui::params::Params;
+
+/// Events, newest first.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditLog {
+    /// None: the system and all known resources together.
+    pub(crate) subject: Option<AuditSubject>,
+    pub(crate) events: Vec<AuditEvent>,
+    pub(crate) next: Option<Cursor>,
+}
+
+/// Events about an entity, a resource, the system, or about the system and all known resources together. Events are
+/// stored by subject, so that the last list ends after one page.
+pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<AuditLog> {
+    let repository = ui.app.limiter.repository();
+    let request = match params.cursor()? {
+        Some(cursor) => PageRequest::of(size).after(cursor),
+        None => PageRequest::of(size),
+    };
+    let subject = subject(params)?;
+    if let Some(subject) = subject {
+        let page = repository.audit_events(&subject, &request).await?;
+        return Ok(AuditLog {
+            subject: Some(subject),
+            events: page.items,
+            next: page.next,
+        });
+    }
+    let known = known_resources(repository).await?;
+    let resources = known.names.into_iter().map(AuditSubject::Resource);
+    let loads = resources.chain([AuditSubject::System]).map(|subject| {
+        let request = PageRequest::of(size);
+        async move { repository.audit_events(&subject, &request).await }
+    });
+    let loaded: Vec<_> = all(loads).await;
+    let mut events = vec![];
+    for page in loaded {
+        events.extend(page?.items);
+    }
+    events.sort_by_key(|event: &AuditEvent| std::cmp::Reverse(event.id));
+    events.truncate(size);
+    Ok(AuditLog {
+        subject: None,
+        events,
+        next: None,
+    })
+}
+
+fn subject(params: &Params) -> Loaded<Option<AuditSubject>> {
+    match (params.entity()?, params.resource()?) {
+        (Some(entity), None) => Ok(Some(AuditSubject::Entity(entity))),
+        (None, Some(resource)) => Ok(Some(AuditSubject::Resource(resource))),
+        (None, None) => Ok((params.get("subject") == Some("system")).then_some(AuditSubject::System)),
+        (Some(entity), Some(_)) => Err(Failure::invalid(
+            "entity",
+            entity.as_str(),
+            "choose an entity or a resource, not both",
+        )),
+    }
+}

@@ -1,0 +1,33 @@
+//! One bucket now.
+
+use zae_limiter::{BucketState, EntityId, Error, LimitStatus, Resource};
+
+use super::Loaded;
+use crate::ui::Ui;
+
+/// A bucket, and the limits that its calls have to pass.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveBucket {
+    pub(crate) entity: EntityId,
+    pub(crate) resource: Resource,
+    /// None before the first acquire.
+    pub(crate) bucket: Option<BucketState>,
+    /// The entity's own limits first, then those of the parents that are charged too.
+    pub(crate) statuses: Vec<LimitStatus>,
+}
+
+pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource) -> Loaded<LiveBucket> {
+    let limiter = &ui.app.limiter;
+    let bucket = limiter.repository().bucket(entity, resource).await?;
+    let statuses = match limiter.acquire(entity, resource).peek().await {
+        Ok(peek) => peek.statuses().to_vec(),
+        Err(Error::NoLimits { .. }) => vec![],
+        Err(error) => return Err(error.into()),
+    };
+    Ok(LiveBucket {
+        entity: entity.clone(),
+        resource: resource.clone(),
+        bucket,
+        statuses,
+    })
+}

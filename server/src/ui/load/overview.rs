@@ -1,0 +1,97 @@
+//! The overview: health, the busiest resources, the most refused entities.
+
+use zae_limiter::usage::{Window, WindowKind};
+use zae_limiter::versions::Compatibility;
+use zae_limiter::{LimiterStats, PageRequest, Resource};
+
+use super::usage::{ENTITIES_PER_WINDOW, EntityUsage, UsageOfWindow, WindowTotal};
+use super::{KnownResources, Loaded, all, known_resources, usage_of_window};
+use crate::ui::Ui;
+use crate::ui::options::StackHealth;
+
+/// How the table is doing.
+#[derive(Debug, Clone)]
+pub(crate) struct TableHealth {
+    pub(crate) schema: Option<String>,
+    /// What does not fit, if something does not.
+    pub(crate) problem: Option<String>,
+}
+
+/// Everything that the overview shows.
+#[derive(Debug, Clone)]
+pub(crate) struct Overview {
+    pub(crate) window: Window,
+    pub(crate) table: Loaded<TableHealth>,
+    /// None if there is nobody to ask about the stack.
+    pub(crate) stack: Option<Result<StackHealth, String>>,
+    pub(crate) process: LimiterStats,
+    pub(crate) known: Loaded<KnownResources>,
+    /// The busiest first.
+    pub(crate) resources: Loaded<Vec<(Resource, WindowTotal)>>,
+    /// Those with refusals, the most refused first.
+    pub(crate) refused: Vec<EntityUsage>,
+}
+
+pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
+    let repository = ui.app.limiter.repository();
+    let window = kind.window_at(ui.app.clock.now());
+    let ask_stack = async {
+        match &ui.options.stack {
+            Some(ask) => Some(ask().await),
+            None => None,
+        }
+    };
+    let (table, stack, known) = tokio::join!(repository.version(), ask_stack, known_resources(repository));
+    let table = table.map_err(Into::into).map(|record| TableHealth {
+        problem: record
+            .as_ref()
+            .and_then(|record| Compatibility::of(record).problem()),
+        schema: record.map(|record| record.schema_version),
+    });
+    let usage = match &known {
+        Ok(known) => usage_by_resource(ui, &known.names, window).await,
+        Err(failure) => Err(failure.clone()),
+    };
+    let entities = usage.iter().flatten().flat_map(|(_, usage)| &usage.entities);
+    let mut refused: Vec<_> = entities
+        .filter(|usage| usage.refusals.unwrap_or(0) > 0)
+        .cloned()
+        .collect();
+    refused.sort_by_key(|usage| std::cmp::Reverse(usage.refusals));
+    refused.truncate(10);
+    let resources = usage.map(|usage| {
+        let mut totals: Vec<_> = usage
+            .into_iter()
+            .map(|(resource, usage)| (resource, usage.total))
+            .collect();
+        totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.acquires));
+        totals
+    });
+    Overview {
+        window,
+        table,
+        stack,
+        process: ui.app.limiter.stats(),
+        known,
+        resources,
+        refused,
+    }
+}
+
+async fn usage_by_resource(
+    ui: &Ui,
+    resources: &[Resource],
+    window: Window,
+) -> Loaded<Vec<(Resource, UsageOfWindow)>> {
+    let repository = ui.app.limiter.repository();
+    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let loads = resources.iter().map(|resource| {
+        let request = &request;
+        async move {
+            let usage = usage_of_window(repository, resource, window, request).await?;
+            Ok((resource.clone(), usage))
+        }
+    });
+    let loaded: Vec<Loaded<_>> = all(loads).await;
+    loaded.into_iter().collect()
+}

@@ -1,0 +1,59 @@
+//! One resource: its defaults, who uses it, and its audit trail.
+
+use zae_limiter::audit::{AuditEvent, AuditSubject};
+use zae_limiter::usage::WindowKind;
+use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Page, PageRequest, Resource};
+
+use super::usage::{ENTITIES_PER_WINDOW, UsageOfResource, UsageOfWindow};
+use super::{Loaded, usage_of_resource, usage_of_window, windows_back};
+use crate::ui::Ui;
+
+const SOME: usize = 20;
+
+/// Everything about one resource.
+#[derive(Debug, Clone)]
+pub(crate) struct ResourcePage {
+    pub(crate) resource: Resource,
+    pub(crate) window: WindowKind,
+    pub(crate) defaults: Loaded<Option<ConfigRecord>>,
+    /// What applies where the resource has no limits.
+    pub(crate) system: Loaded<Option<ConfigRecord>>,
+    pub(crate) usage: Loaded<UsageOfResource>,
+    pub(crate) now: Loaded<UsageOfWindow>,
+    pub(crate) with_own_limits: Loaded<Page<EntityId>>,
+    pub(crate) audit: Loaded<Page<AuditEvent>>,
+}
+
+pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKind) -> ResourcePage {
+    let repository = ui.app.limiter.repository();
+    let now = ui.app.clock.now();
+    let some = PageRequest::of(SOME);
+    let subject = AuditSubject::Resource(resource.clone());
+    let level = ConfigLevel::Resource(resource.clone());
+    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let (defaults, system, usage, of_now, with_own_limits, audit) = tokio::join!(
+        repository.get_config(&level),
+        repository.get_config(&ConfigLevel::System),
+        usage_of_resource(repository, &resource, windows_back(window, now)),
+        usage_of_window(repository, &resource, window.window_at(now), &request),
+        repository.list_entities_with_custom_limits(Some(&resource), &some),
+        repository.audit_events(&subject, &some),
+    );
+    let of_now = of_now.map(|mut usage| {
+        usage
+            .entities
+            .sort_by_key(|usage| std::cmp::Reverse(usage.acquires));
+        usage.entities.truncate(SOME);
+        usage
+    });
+    ResourcePage {
+        window,
+        defaults: defaults.map_err(Into::into),
+        system: system.map_err(Into::into),
+        usage,
+        now: of_now,
+        with_own_limits: with_own_limits.map_err(Into::into),
+        audit: audit.map_err(Into::into),
+        resource,
+    }
+}

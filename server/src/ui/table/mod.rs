@@ -1,0 +1,139 @@
+//! Tables: one value that is shown as HTML and exported as CSV and JSON.
+
+mod csv;
+mod html;
+mod json;
+
+use maud::Markup;
+use zae_limiter::Timestamp;
+
+use super::level::Level;
+use super::url::Url;
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Text.
+    Start,
+    /// Numbers, whose digits stand below each other.
+    End,
+    /// A drawing of numbers that are in other columns. Exports leave it out.
+    Drawing,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    /// Its name in exports.
+    key: String,
+    title: String,
+    align: Align,
+}
+
+/// What stands in a row and column.
+#[derive(Debug, Clone)]
+pub(crate) enum Cell {
+    /// Nothing is known.
+    Empty,
+    Text(String),
+    /// A name, an id or a value that is read letter by letter.
+    Code(String),
+    Link(String, Url),
+    Number(i64),
+    /// At least this many: not everything was read.
+    AtLeast(i64),
+    Time(Timestamp),
+    Level(Level),
+}
+
+/// What to say in place of a table without rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Empty {
+    /// What there is none of, and why.
+    pub(crate) message: String,
+    /// What to do next.
+    pub(crate) advice: Markup,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    /// Its name in the address of its exports, such as `limits`.
+    pub(crate) id: &'static str,
+    /// What it lists, for people who cannot see where it stands.
+    pub(crate) caption: String,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+    empty: Empty,
+    next: Option<Url>,
+}
+
+impl Table {
+    pub(crate) fn new(id: &'static str, caption: impl Into<String>, empty: Empty) -> Self {
+        Self {
+            id,
+            caption: caption.into(),
+            columns: vec![],
+            rows: vec![],
+            empty,
+            next: None,
+        }
+    }
+
+    pub(crate) fn column(mut self, key: impl Into<String>, title: impl Into<String>, align: Align) -> Self {
+        self.columns.push(Column {
+            key: key.into(),
+            title: title.into(),
+            align,
+        });
+        self
+    }
+
+    pub(crate) fn rows(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Self {
+        self.rows.extend(rows);
+        self
+    }
+
+    /// Where the list goes on.
+    pub(crate) fn next(mut self, next: Option<Url>) -> Self {
+        self.next = next;
+        self
+    }
+
+    /// Columns and cells of a row that exports have.
+    fn exported<'a>(&'a self, row: &'a [Cell]) -> impl Iterator<Item = (&'a Column, &'a Cell)> {
+        let cells = self.columns.iter().zip(row);
+        cells.filter(|(column, _)| column.align != Align::Drawing)
+    }
+}
+
+impl Empty {
+    pub(crate) fn new(message: impl Into<String>, advice: Markup) -> Self {
+        Self {
+            message: message.into(),
+            advice,
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn code(text: &(impl ToString + ?Sized)) -> Self {
+        Self::Code(text.to_string())
+    }
+
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(crate) fn number(number: impl TryInto<i64>) -> Self {
+        Self::Number(number.try_into().unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn count(number: i64, complete: bool) -> Self {
+        if complete {
+            Self::Number(number)
+        } else {
+            Self::AtLeast(number)
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Numbers and times as people read them.
+
+use maud::{Markup, html};
+use zae_limiter::{Limit, Timestamp};
+
+/// A number with a comma every three digits.
+pub(crate) fn grouped(number: impl Into<i128>) -> String {
+    let number: i128 = number.into();
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if number < 0 {
+        text.push('\u{2212}');
+    }
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A moment: UTC on hover and without the script, the viewer's zone with it.
+pub(crate) fn time(moment: Timestamp) -> Markup {
+    let utc = utc(moment);
+    html! { time datetime=(moment) title=(utc) { (utc) } }
+}
+
+/// `2026-01-31 12:00:00 UTC`.
+pub(crate) fn utc(moment: Timestamp) -> String {
+    format!(
+        "{} UTC",
+        moment.to_string().replace('T', " ").trim_end_matches('Z')
+    )
+}
+
+/// How fast a limit refills, such as `100 / min`.
+pub(crate) fn rate(amount: u64, period_ms: u64) -> String {
+    let period = match period_ms {
+        1_000 => "s".to_owned(),
+        60_000 => "min".to_owned(),
+        3_600_000 => "h".to_owned(),
+        86_400_000 => "day".to_owned(),
+        other if other % 1_000 == 0 => format!("{} s", grouped(other / 1_000)),
+        other => format!("{} ms", grouped(other)),
+    };
+    format!("{} / {period}", grouped(amount))
+}
+
+/// How fast a limit refills.
+pub(crate) fn rate_of(limit: &Limit) -> String {
+    let period = limit.refill_period_seconds().saturating_mul(1_000);
+    rate(limit.refill_amount().get(), period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_three_digits() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (-1_234_567, "\u{2212}1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn rates_name_the_period_in_common_units() {
+        assert_eq!(rate(100, 60_000), "100 / min");
+        assert_eq!(rate(10_000, 90_000), "10,000 / 90 s");
+        assert_eq!(rate(1, 1_500), "1 / 1,500 ms");
+    }
+
+    #[test]
+    fn a_time_without_the_script_is_in_utc() {
+        let moment = Timestamp::from_seconds(1_769_860_800);
+        assert_eq!(
+            time(moment).into_string(),
+            "<time datetime=\"2026-01-31T12:00:00Z\" title=\"2026-01-31 12:00:00 UTC\">2026-01-31 12:00:00 UTC</time>"
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! One bucket, live.
+
+use maud::{Markup, html};
+use zae_limiter::{BucketState, LimitStatus};
+
+use crate::ui::level::Level;
+use crate::ui::load::{LiveBucket, Loaded};
+use crate::ui::page::{Nav, Section, View};
+use crate::ui::table::{Align, Cell, Empty, Table};
+use crate::ui::text::{grouped, rate, rate_of, time};
+use crate::ui::url::Url;
+
+pub(crate) fn bucket(
+    title: &str,
+    here: &Url,
+    events: &Url,
+    data: &Loaded<LiveBucket>,
+    edit: Option<&Url>,
+) -> View {
+    let lead = html! {
+        p.actions {
+            span.live-state data-live-state { "As of the last reload" }
+            button type="button" data-live-pause hidden { "Pause" }
+            @if let Some(edit) = edit { a.button href=(edit) { "Change limits" } }
+        }
+    };
+    let section = Section::new("Now").markup(html! {
+        div #live data-live=(events) { (live(data)) }
+    });
+    let view = View::new(Nav::Entities, title, here.clone())
+        .lead(lead)
+        .section(section);
+    match data {
+        Ok(data) => view.section(Section::new("As tables").table(limits(data)).table(writers(data))),
+        Err(_) => view,
+    }
+}
+
+/// The part that is sent again and again.
+pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
+    match data {
+        Err(failure) => failure.to_html(),
+        Ok(data) => html! {
+            @if data.statuses.is_empty() && data.bucket.is_none() {
+                div.empty {
+                    p.empty-message { "No limits apply here, and nothing was used." }
+                    p { "Set limits with " code { "zae-limiter entity set-limits " (data.entity) " -r " (data.resource) " -l rpm:100" } "." }
+                }
+            }
+            @if !data.statuses.is_empty() {
+                div.gauges { @for status in &data.statuses { (gauge(data, status)) } }
+            }
+            @match &data.bucket {
+                None => { p.note { "There is no bucket yet: it appears with the first call, full." } }
+                Some(bucket) => { (about(bucket)) }
+            }
+        },
+    }
+}
+
+fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
+    let level = Level {
+        available: status.available,
+        burst: status.limit.burst().get(),
+    };
+    html! {
+        div.gauge {
+            h3 {
+                (status.limit.name())
+                @if status.entity != data.entity { span.of { " of parent " a href=(Url::bucket(&status.entity, &status.resource)) { (status.entity) } } }
+            }
+            p.amount { span.big { (grouped(status.available)) } " of " (grouped(level.burst)) " tokens" }
+            (level.to_svg())
+            p.note {
+                "refills " (rate_of(&status.limit))
+                @if status.available < 0 { ", " strong { "in debt" } }
+            }
+        }
+    }
+}
+
+fn about(bucket: &BucketState) -> Markup {
+    html! {
+        dl.about {
+            dt { "Acquires" } dd.number { (grouped(bucket.acquires)) }
+            dt { "Last refill" } dd { (time(bucket.refilled_at)) }
+            @if let Some(expires) = bucket.expires_at { dt { "Expires" } dd { (time(expires)) } }
+            dt { "Writers" }
+            dd {
+                @if bucket.writers.is_empty() { "none known" }
+                @for (index, writer) in bucket.writers.iter().enumerate() {
+                    @if index > 0 { ", " }
+                    code { (writer.client) } " at " (time(writer.wrote_at))
+                }
+            }
+        }
+    }
+}
+
+fn limits(data: &LiveBucket) -> Table {
+    let empty = Empty::new(
+        "The bucket has no limits yet.",
+        html! { "They appear with the first call." },
+    );
+    let limits = data.bucket.iter().flat_map(|bucket| &bucket.limits);
+    Table::new("limits", "Limits of the bucket", empty)
+        .column("limit_name", "Limit", Align::Start)
+        .column("available", "Available", Align::End)
+        .column("debt", "Debt", Align::End)
+        .column("burst", "Burst", Align::End)
+        .column("capacity", "Capacity", Align::End)
+        .column("refill", "Refill", Align::End)
+        .column("consumed", "Consumed in all", Align::End)
+        .rows(limits.map(|limit| {
+            vec![
+                Cell::code(&limit.name),
+                Cell::Number(limit.available),
+                Cell::Number(limit.available.saturating_neg().max(0)),
+                Cell::number(limit.burst),
+                Cell::number(limit.capacity),
+                Cell::text(rate(limit.refill_amount, limit.refill_period_ms)),
+                Cell::Number(limit.consumed),
+            ]
+        }))
+}
+
+fn writers(data: &LiveBucket) -> Table {
+    let empty = Empty::new(
+        "Nobody has written yet.",
+        html! { "Each process that calls appears here, the latest first." },
+    );
+    let writers = data.bucket.iter().flat_map(|bucket| &bucket.writers);
+    Table::new("writers", "Processes that wrote the bucket", empty)
+        .column("client", "Process", Align::Start)
+        .column("wrote_at", "Last write", Align::Start)
+        .rows(writers.map(|writer| vec![Cell::code(&writer.client), Cell::Time(writer.wrote_at)]))
+}

@@ -1,0 +1,133 @@
+//! Changing the limits of a level: a form, then a page that shows the change before it happens.
+
+use maud::{Markup, html};
+use zae_limiter::{ConfigLevel, ConfigRecord, Limit, OnUnavailable};
+
+use super::level_name;
+use crate::ui::failure::Failure;
+use crate::ui::limit_form::{LimitForm, Row};
+use crate::ui::page::{Nav, Section, View};
+use crate::ui::url::Url;
+
+/// How many empty rows the form has below those in use.
+const SPARE_ROWS: usize = 3;
+
+/// What both pages need.
+#[derive(Debug, Clone)]
+pub(crate) struct Edit<'a> {
+    pub(crate) level: &'a ConfigLevel,
+    pub(crate) stored: Option<&'a ConfigRecord>,
+    pub(crate) form_token: &'a str,
+}
+
+impl Edit<'_> {
+    fn view(&self, title: &str, section: Section) -> View {
+        let here = self.address("/ui/limits/edit");
+        View::new(Nav::Limits, title, here).section(section)
+    }
+
+    fn address(&self, path: &str) -> Url {
+        let resource = match self.level {
+            ConfigLevel::Entity(_, resource) | ConfigLevel::Resource(resource) => Some(resource),
+            ConfigLevel::EntityDefault(_) | ConfigLevel::System => None,
+        };
+        Url::to(path)
+            .with_some("entity", self.level.entity())
+            .with_some("resource", resource)
+    }
+
+    fn hidden(&self, version: &str) -> Markup {
+        html! {
+            input type="hidden" name="form_token" value=(self.form_token);
+            input type="hidden" name="version" value=(version);
+        }
+    }
+}
+
+/// The form, with what is wrong with it if it was sent before.
+pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>) -> View {
+    let rows = form.rows.iter().cloned();
+    let spare = std::iter::repeat_n(Row::default(), SPARE_ROWS);
+    let content = html! {
+        @if let Some(problem) = problem { (problem.to_html()) }
+        form.stack method="post" action=(edit.address("/ui/limits/review")) {
+            (edit.hidden(&form.version))
+            div.table-frame role="region" aria-label="Limits" tabindex="0" { table.inputs {
+                caption.sr-only { "Limits; a row without a name is left out" }
+                thead { tr {
+                    th scope="col" { "Name" } th.number scope="col" { "Capacity" } th.number scope="col" { "Every (s)" }
+                    th.number scope="col" { "Burst" } th.number scope="col" { "Refill" }
+                } }
+                tbody { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
+            } }
+            p.note { "Burst and refill are the capacity unless set. A row without a name is left out." }
+            label for="policy" { "While the table is unavailable" }
+            select #policy name="policy" {
+                option value="" selected[form.policy.is_none()] { "as the next level says" }
+                @for policy in [OnUnavailable::Allow, OnUnavailable::Block] {
+                    @let name = level_name::policy(policy);
+                    option value=(name) selected[form.policy == Some(policy)] { (name) " calls" }
+                }
+            }
+            div.actions {
+                button type="submit" { "Review the change" }
+                a.button href="/ui/limits" { "Cancel" }
+            }
+        }
+    };
+    let title = format!("Limits of {}", level_name::level(edit.level));
+    edit.view(&title, Section::new("Limits").markup(content))
+}
+
+fn input_row(number: usize, row: &Row) -> Markup {
+    let label = |what: &str| format!("{what} of limit {number}");
+    html! {
+        tr {
+            td { input name="name" value=(row.name) aria-label=(label("Name")) autocomplete="off" spellcheck="false"; }
+            td.number { input name="capacity" value=(row.capacity) aria-label=(label("Capacity")) inputmode="numeric"; }
+            td.number { input name="period" value=(row.period) aria-label=(label("Period in seconds")) inputmode="numeric"; }
+            td.number { input name="burst" value=(row.burst) aria-label=(label("Burst")) inputmode="numeric"; }
+            td.number { input name="refill" value=(row.refill) aria-label=(label("Refill")) inputmode="numeric"; }
+        }
+    }
+}
+
+/// What would change, and the button that changes it.
+pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> View {
+    let deletes = limits.is_empty() && form.policy.is_none();
+    let stored = edit.stored;
+    let before = level_name::limits(stored);
+    let after: Vec<_> = limits.iter().map(ToString::to_string).collect();
+    let policy = |policy: Option<OnUnavailable>| policy.map_or("as the next level says", level_name::policy);
+    let content = html! {
+        dl.compare {
+            dt { "Limits now" } dd { (or_none(&before)) }
+            dt { "Limits then" } dd { strong { (or_none(&after.join(" "))) } }
+            dt { "While unavailable now" } dd { (policy(stored.and_then(|record| record.on_unavailable))) }
+            dt { "While unavailable then" } dd { strong { (policy(form.policy)) } }
+        }
+        @if deletes { p.alert role="alert" { "This level will store nothing: the next level decides from then on." } }
+        form.stack method="post" action=(edit.address("/ui/limits/apply")) {
+            (edit.hidden(&form.version))
+            @for row in &form.rows {
+                input type="hidden" name="name" value=(row.name);
+                input type="hidden" name="capacity" value=(row.capacity);
+                input type="hidden" name="period" value=(row.period);
+                input type="hidden" name="burst" value=(row.burst);
+                input type="hidden" name="refill" value=(row.refill);
+            }
+            input type="hidden" name="policy" value=(form.policy.map_or("", level_name::policy));
+            div.actions {
+                button type="submit" { @if deletes { "Delete these limits" } @else { "Change the limits" } }
+                a.button href=(edit.address("/ui/limits/edit")) { "Back" }
+            }
+        }
+        p.note { "The change is written to the audit trail. Live buckets follow within a minute." }
+    };
+    let title = format!("Change the limits of {}?", level_name::level(edit.level));
+    edit.view(&title, Section::new("The change").markup(content))
+}
+
+fn or_none(text: &str) -> Markup {
+    html! { @if text.is_empty() { span.inherits { "none" } } @else { code { (text) } } }
+}

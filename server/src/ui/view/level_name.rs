@@ -1,0 +1,37 @@
+//! The names of levels for people.
+
+use zae_limiter::{ConfigLevel, ConfigRecord, OnUnavailable, Source};
+
+/// Where a limit comes from.
+pub(super) const fn source(source: Source) -> &'static str {
+    match source {
+        Source::Call => "the call",
+        Source::Entity => "entity on resource",
+        Source::EntityDefault => "entity",
+        Source::Resource => "resource",
+        Source::System => "system",
+        Source::Builder => "application",
+    }
+}
+
+pub(super) fn level(level: &ConfigLevel) -> String {
+    match level {
+        ConfigLevel::Entity(entity, resource) => format!("{entity} on {resource}"),
+        ConfigLevel::EntityDefault(entity) => format!("{entity} on every resource"),
+        ConfigLevel::Resource(resource) => format!("everybody on {resource}"),
+        ConfigLevel::System => "everybody on every resource".to_owned(),
+    }
+}
+
+/// Limits as the command writes them.
+pub(super) fn limits(record: Option<&ConfigRecord>) -> String {
+    let limits = record.into_iter().flat_map(|record| record.limits.iter());
+    limits.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) const fn policy(policy: OnUnavailable) -> &'static str {
+    match policy {
+        OnUnavailable::Allow => "allow",
+        OnUnavailable::Block => "block",
+    }
+}

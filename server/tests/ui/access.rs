@@ -1,0 +1,106 @@
+//! Who gets in.
+
+use hyper::Method;
+use zae_limiter_server::{LoginToken, UiOptions};
+
+use crate::client::Response;
+use crate::stage::{Stage, text};
+
+const ADMIN: &str = "0123456789abcdef-admin";
+const READER: &str = "0123456789abcdef-reader";
+
+fn cookie(response: &Response) -> String {
+    let cookie = response.header("set-cookie").unwrap();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax") && cookie.contains("Path=/ui"),
+        "{cookie}"
+    );
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_login_address_works_once_and_becomes_a_cookie() {
+    let token = LoginToken::random().unwrap();
+    let stage = Stage::empty(UiOptions::default().login_once(token.clone()), None).await;
+    let sent = stage.server.get("/ui").await.expect(303);
+    assert_eq!(sent.header("location"), Some("/ui/login"));
+    stage.server.get("/ui/login").await.expect(401);
+    stage.server.get("/ui/login?token=guess").await.expect(403);
+
+    let address = token.url("");
+    let opened = stage.server.get(&address).await.expect(303);
+    assert_eq!(opened.header("location"), Some("/ui"));
+    let cookie = cookie(&opened);
+    let again = stage.server.get(&address).await.expect(403);
+    assert!(text(&again).contains("was used already"));
+
+    let headers = [("cookie", cookie.as_str())];
+    let page = stage
+        .server
+        .send(Method::GET, "/ui", &headers, "")
+        .await
+        .expect(200);
+    assert!(text(&page).contains("Overview"));
+    let reload = stage
+        .server
+        .send(Method::GET, &address, &headers, "")
+        .await
+        .expect(303);
+    assert_eq!(reload.header("location"), Some("/ui"));
+    stage
+        .server
+        .send(Method::POST, "/ui/logout", &headers, "")
+        .await
+        .expect(303);
+    stage
+        .server
+        .send(Method::GET, "/ui", &headers, "")
+        .await
+        .expect(303);
+}
+
+#[tokio::test]
+async fn a_server_with_tokens_asks_for_one_with_the_scope_admin() {
+    let tokens = format!("ops admin {ADMIN}\nviewer read {READER}")
+        .parse()
+        .unwrap();
+    let stage = Stage::empty(UiOptions::default(), Some(tokens)).await;
+    stage.server.get("/ui/audit").await.expect(303);
+    stage.server.get("/ui/audit?export=audit.json").await.expect(303);
+    let form = stage.server.get("/ui/login").await.expect(200);
+    assert!(text(&form).contains("Bearer token with the scope admin"));
+    let post = |token: &str| {
+        let body = format!("token={token}");
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        let server = &stage.server;
+        async move { server.send(Method::POST, "/ui/login", &headers, body).await }
+    };
+    post("0123456789abcdef-other").await.expect(401);
+    let reader = post(READER).await.expect(403);
+    assert!(text(&reader).contains("does not have the scope admin"));
+    let cookie = cookie(&post(ADMIN).await.expect(303));
+    let headers = [("cookie", cookie.as_str())];
+    let page = stage
+        .server
+        .send(Method::GET, "/ui", &headers, "")
+        .await
+        .expect(200);
+    assert!(text(&page).contains("Signed in as ops"));
+}
+
+#[tokio::test]
+async fn names_of_other_sites_for_this_machine_are_refused() {
+    let stage = Stage::empty(UiOptions::default(), None).await;
+    let headers = [("host", "evil.example:80")];
+    stage
+        .server
+        .send(Method::GET, "/ui", &headers, "")
+        .await
+        .expect(403);
+    let headers = [("host", "localhost:8080")];
+    stage
+        .server
+        .send(Method::GET, "/ui", &headers, "")
+        .await
+        .expect(200);
+}

@@ -1,0 +1,223 @@
+//! Limits change only with `edit`, after a confirmation, and the audit trail says who did it.
+
+use hyper::Method;
+use zae_limiter::audit::{AuditAction, AuditSubject};
+use zae_limiter::{Limit, PageRequest};
+use zae_limiter_server::UiOptions;
+
+use crate::client::Response;
+use crate::stage::{Stage, text};
+
+const TOKEN: &str = "0123456789abcdef-admin";
+const LEVEL: &str = "resource=gpt-4";
+
+/// The value of a hidden field.
+fn field(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let at = page.find(&start).unwrap_or_else(|| panic!("no {name}: {page}")) + start.len();
+    page[at..].split('"').next().unwrap().to_owned()
+}
+
+struct Browser<'a> {
+    stage: &'a Stage,
+    cookie: Option<String>,
+}
+
+impl Browser<'_> {
+    async fn get(&self, path: &str) -> Response {
+        self.send(Method::GET, path, &[], String::new()).await
+    }
+
+    async fn post(&self, path: &str, body: String) -> Response {
+        let headers = [("content-type", "application/x-www-form-urlencoded")];
+        self.send(Method::POST, path, &headers, body).await
+    }
+
+    async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Response {
+        let mut headers = headers.to_vec();
+        if let Some(cookie) = &self.cookie {
+            headers.push(("cookie", cookie));
+        }
+        self.stage.server.send(method, path, &headers, body).await
+    }
+
+    /// The tokens that a form on this level must send.
+    async fn hidden(&self) -> String {
+        let page = text(&self.get(&format!("/ui/limits/edit?{LEVEL}")).await.expect(200));
+        format!(
+            "form_token={}&version={}",
+            field(&page, "form_token"),
+            field(&page, "version")
+        )
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
+    let tokens = format!("ops@example.com admin {TOKEN}").parse().unwrap();
+    let stage = Stage::empty(UiOptions::default().edit(true), Some(tokens)).await;
+    let before = [Limit::per_minute("rpm", 600).unwrap()];
+    stage
+        .limiter
+        .repository()
+        .set_resource_defaults("gpt-4", before)
+        .await
+        .unwrap();
+    let mut browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let signed_in = browser
+        .post("/ui/login", format!("token={TOKEN}"))
+        .await
+        .expect(303);
+    let cookie = signed_in.header("set-cookie").unwrap().split(';').next().unwrap();
+    browser.cookie = Some(cookie.to_owned());
+
+    let hidden = browser.hidden().await;
+    let body =
+        format!("{hidden}&name=rpm&capacity=700&period=60&burst=900&refill=&name=&capacity=&policy=block");
+    let review = text(
+        &browser
+            .post(&format!("/ui/limits/review?{LEVEL}"), body.clone())
+            .await
+            .expect(200),
+    );
+    assert!(
+        review.contains("rpm:600/min") && review.contains("rpm:700/min:900"),
+        "{review}"
+    );
+    let stored = stage
+        .limiter
+        .repository()
+        .get_resource_defaults("gpt-4")
+        .await
+        .unwrap();
+    assert_eq!(
+        stored.iter().next().unwrap().capacity().get(),
+        600,
+        "not before it is confirmed"
+    );
+
+    let applied = browser
+        .post(&format!("/ui/limits/apply?{LEVEL}"), body.clone())
+        .await
+        .expect(303);
+    assert_eq!(applied.header("location"), Some("/ui/limits?changed=1"));
+    let stored = stage
+        .limiter
+        .repository()
+        .get_resource_defaults("gpt-4")
+        .await
+        .unwrap();
+    let limit = stored.iter().next().unwrap();
+    assert_eq!((limit.capacity().get(), limit.burst().get()), (700, 900));
+    let subject = AuditSubject::Resource("gpt-4".parse().unwrap());
+    let events = stage
+        .limiter
+        .repository()
+        .audit_events(&subject, &PageRequest::of(1))
+        .await
+        .unwrap();
+    assert_eq!(events.items[0].action, AuditAction::LimitsSet);
+    assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
+
+    let stale = browser
+        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
+        .await
+        .expect(409);
+    assert!(text(&stale).contains("Somebody else changed these limits"));
+}
+
+#[tokio::test]
+async fn removing_every_row_deletes_the_level() {
+    let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let body = browser.hidden().await + "&policy=";
+    let review = text(
+        &browser
+            .post(&format!("/ui/limits/review?{LEVEL}"), body.clone())
+            .await
+            .expect(200),
+    );
+    assert!(review.contains("This level will store nothing"), "{review}");
+    browser
+        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
+        .await
+        .expect(303);
+    assert!(
+        stage
+            .limiter
+            .repository()
+            .get_resource_defaults("gpt-4")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn invalid_limits_are_explained_in_the_form() {
+    let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let body = browser.hidden().await + "&name=rpm&capacity=lots";
+    let response = browser
+        .post(&format!("/ui/limits/review?{LEVEL}"), body)
+        .await
+        .expect(422);
+    let page = text(&response);
+    assert!(
+        page.contains("capacity of rpm &quot;lots&quot; is invalid"),
+        "{page}"
+    );
+    assert!(page.contains("value=\"lots\""), "what was typed stays");
+}
+
+#[tokio::test]
+async fn nothing_changes_without_edit_or_with_a_forged_form() {
+    let read_only = Stage::filled(UiOptions::default()).await;
+    let browser = Browser {
+        stage: &read_only,
+        cookie: None,
+    };
+    for path in ["/ui/limits/review", "/ui/limits/apply"] {
+        browser
+            .post(path, "name=rpm&capacity=1".to_owned())
+            .await
+            .expect(403);
+    }
+    browser.get("/ui/limits/edit").await.expect(403);
+
+    let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let apply = format!("/ui/limits/apply?{LEVEL}");
+    let forged = browser
+        .post(&apply, "version=1&name=rpm&capacity=1".to_owned())
+        .await
+        .expect(403);
+    assert!(text(&forged).contains("The form is out of date"));
+    let hidden = browser.hidden().await;
+    let elsewhere = [("sec-fetch-site", "cross-site")];
+    let body = hidden + "&name=rpm&capacity=1";
+    let crossed = browser
+        .send(Method::POST, &apply, &elsewhere, body)
+        .await
+        .expect(403);
+    assert!(text(&crossed).contains("Another site sent this request"));
+    let stored = stage
+        .limiter
+        .repository()
+        .get_resource_defaults("gpt-4")
+        .await
+        .unwrap();
+    assert_eq!(stored.iter().next().unwrap().capacity().get(), 600);
+}
