@@ -9,7 +9,7 @@ use zae_limiter::StackName;
 
 use crate::commands::{
     acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, resource,
-    serve, stack, system, usage, version,
+    serve, stack, system, ui, usage, version,
 };
 use crate::output::{Color, Format};
 use crate::parse;
@@ -154,6 +154,8 @@ pub(crate) enum Command {
     Migrate(migrate::Arguments),
     /// Serve rate limiting over HTTP and JSON
     Serve(serve::Arguments),
+    /// Show limits, levels, usage and the audit trail in the browser
+    Ui(ui::Arguments),
     /// Run a local AWS cloud for development
     #[command(subcommand)]
     Local(local::Command),

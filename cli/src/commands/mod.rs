@@ -17,6 +17,7 @@ pub(crate) mod resource;
 pub(crate) mod serve;
 pub(crate) mod stack;
 pub(crate) mod system;
+pub(crate) mod ui;
 pub(crate) mod usage;
 pub(crate) mod version;
 
@@ -53,6 +54,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
         Command::Check(arguments) => block_on(check::run(arguments, context)),
         Command::Migrate(arguments) => block_on(migrate::run(arguments, context)),
         Command::Serve(arguments) => block_on_all_cores(serve::run(arguments, context)),
+        Command::Ui(arguments) => block_on_all_cores(ui::run(arguments, context)),
         Command::Local(command) => local::run(command, context),
         Command::Completions(arguments) => Ok(completions::run(&arguments)),
         Command::Man(arguments) => man::run(&arguments),

@@ -1,6 +1,6 @@
 //! `serve`: rate limiting over HTTP and JSON, and over gRPC for Envoy.
 
-mod log;
+pub(super) mod log;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -236,7 +236,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
 }
 
 /// Ready when the process is told to stop.
-fn stop_signal() -> Result<impl Future<Output = ()>> {
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let signal = |kind| {
         signal(kind).map_err(|source| Error::Io {
             what: "signals".to_owned(),

@@ -40,7 +40,7 @@ const ON_A_TABLE: [&[&str]; 31] = [
 ];
 
 /// Commands that need a stack, a local cloud or nothing at all; other tests show what they print.
-const ELSEWHERE: [&str; 20] = [
+const ELSEWHERE: [&str; 21] = [
     "audit archive",
     "cfn-template",
     "completions",
@@ -59,6 +59,7 @@ const ELSEWHERE: [&str; 20] = [
     "policy",
     "serve",
     "status",
+    "ui",
     "upgrade",
     "usage redrive",
 ];

@@ -27,6 +27,7 @@ mod smoke;
 mod stack;
 mod terminal;
 mod tool;
+mod ui;
 mod usage;
 mod versions;
 mod workflows;

@@ -7,7 +7,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::output::Format;
 
 /// Logs warnings and what the server does, and with `verbose` every response.
-pub(super) fn start(format: Format, verbose: bool) {
+pub(in crate::commands) fn start(format: Format, verbose: bool) {
     let level = if verbose { Level::DEBUG } else { Level::INFO };
     // Other crates log what only their developers need.
     let ours = tracing_subscriber::filter::Targets::new()

@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::output::Format;
 
 /// The stack of the context, with these options.
-async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
+pub(super) async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
     let aws = context.location.aws().await?;
     let code = code(&options);
     Ok(Stack::new(context.name()?, options, &aws).code(code))

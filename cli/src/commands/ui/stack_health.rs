@@ -1,0 +1,32 @@
+//! The health of the stack, for the overview.
+
+use zae_limiter::stack::{Health, Stack, StackOptions};
+use zae_limiter_server::{StackHealth, UiOptions};
+
+use crate::commands::stack;
+use crate::context::Context;
+use crate::error::Result;
+
+/// Lets the overview ask for the health of the context's stack.
+pub(super) async fn report(options: UiOptions, context: &Context) -> Result<UiOptions> {
+    let stack = stack::stack(context, StackOptions::default()).await?;
+    Ok(options.stack_health(move || health(stack.clone())))
+}
+
+async fn health(stack: Stack) -> std::result::Result<StackHealth, String> {
+    let status = stack.status().await.map_err(|error| error.to_string())?;
+    let Some(status) = status else {
+        return Err(
+            "there is no stack of this name; deploy it, or the table belongs to Terraform".to_owned(),
+        );
+    };
+    let mut facts = vec![("Created".to_owned(), status.created)];
+    facts.extend(status.version.map(|version| ("Release".to_owned(), version)));
+    facts.extend(status.updated.map(|updated| ("Updated".to_owned(), updated)));
+    facts.extend(status.reason.map(|reason| ("Reason".to_owned(), reason)));
+    Ok(StackHealth::new(
+        status.status,
+        status.health != Health::Failed,
+        facts,
+    ))
+}
