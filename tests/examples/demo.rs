@@ -2,8 +2,11 @@
 //!
 //! Starts the local cloud, deploys the stack with the real functions, runs LLM-like traffic with parents and
 //! adjustments, and compares what the aggregator has counted with what was really used. It fails if they differ.
+//!
+//! With `DEMO_KEEP=1` it keeps everything, serves the UI and names its address.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +14,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Code, Event, Stack, StackName, StackOptions};
 use zae_limiter::usage::{UsageQuery, WindowKind};
 use zae_limiter::{Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup};
+use zae_limiter_server::{LoginToken, Server, UiOptions};
 use zae_limiter_testing::{MiniStack, dev_functions};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -117,9 +121,35 @@ async fn main() -> Result<(), Failure> {
     say("the plan again");
     print!("{}", stack.plan().await?);
 
+    if std::env::var("DEMO_KEEP").is_ok_and(|keep| keep == "1") {
+        return keep(cloud.aws()).await;
+    }
+
     say("everything is taken down");
     let deleted = stack.delete().await?;
     println!("deleted; kept because they hold data: {}", deleted.kept.len());
+    Ok(())
+}
+
+/// Serves the UI on the demo's table until Ctrl-C.
+async fn keep(aws: aws_config::SdkConfig) -> Result<(), Failure> {
+    say("everything is kept: look at it, and end with Ctrl-C");
+    let limiter = RateLimiter::builder(NAME)
+        .sdk_config(aws)
+        .principal("demo")
+        .await?;
+    let token = LoginToken::random()?;
+    let options = UiOptions::default().edit(true).login_once(token.clone());
+    let server = Server::builder(limiter).ui(options);
+    let server = server.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    println!("{}", token.url(&format!("http://{}", server.address())));
+    let stop = async {
+        // Without signals the demo runs until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    server.run(stop).await;
     Ok(())
 }
 
