@@ -83,6 +83,10 @@ book: machine ## Build the documentation as a book into target/book
 
 ##@ Proof
 
+.PHONY: screenshots
+screenshots: machine ## The pictures of the UI under docs/images/ui, taken by the browser tests (needs chromium)
+	@scripts/screenshots
+
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
 	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test acquire -- simulation:: exactly_once:: --nocapture
