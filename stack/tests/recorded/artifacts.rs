@@ -17,9 +17,9 @@ use aws_sdk_s3::types::BucketVersioningStatus;
 use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_runtime_api::http::{Response, StatusCode};
 use aws_smithy_types::body::SdkBody;
-use zae_limiter_stack::{Change, Error, StackOptions};
+use zae_limiter_stack::{Change, Code, Error, LambdaFunction, StackOptions};
 
-use super::support::{bare, code};
+use super::support::{archive, bare, code};
 use super::tape::{Tape, history, looks, refusal};
 use super::{ID, NAME, count, stack, tags};
 
@@ -164,6 +164,30 @@ async fn c8_a_bucket_of_another_account_is_refused_before_anything_is_made() {
         Err(Error::BucketTaken { .. })
     ));
     assert_eq!((count(&calls, "PutObject"), count(&calls, "CreateStack")), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_for_another_processor_is_refused_before_any_upload() {
+    // An ELF header of AArch64, and options for x86_64.
+    let mut program = b"\x7fELF\x02\x01\x01".to_vec();
+    program.resize(18, 0);
+    program.extend(0xb7_u16.to_le_bytes());
+    let archive = archive::zip("bootstrap", &program);
+    let wrong = || Code::bundled([(LambdaFunction::Aggregator, archive.clone())]);
+    let (stack, calls) = stack(
+        &options(),
+        &tape([bucket(), vec![no_object(), upload()]].concat()),
+    );
+    let error = stack.clone().code(wrong()).ensure().await.unwrap_err();
+    assert!(matches!(&error, Error::WrongArchitecture { .. }), "{error}");
+    assert!(stack.code(wrong()).plan().await.is_err());
+    let writing = ["CreateBucket", "PutObject", "CreateStack", "CreateChangeSet"];
+    let written: Vec<_> = calls
+        .names()
+        .into_iter()
+        .filter(|name| writing.contains(&name.as_str()))
+        .collect();
+    assert_eq!(written, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
