@@ -145,6 +145,34 @@ impl Error {
         }
     }
 
+    /// The error of a limits file.
+    pub(crate) fn of_limits(file: &std::path::Path) -> impl FnOnce(zae_limiter_limits::Error) -> Self {
+        use zae_limiter_limits::Error as Limits;
+        move |error| match error {
+            Limits::Invalid(invalid) => Self::Manifest {
+                file: file.to_owned(),
+                at: invalid.path,
+                problem: invalid.problem,
+            },
+            Limits::Limiter(source) => source.into(),
+            Limits::Table {
+                operation,
+                table,
+                problem,
+                source,
+            } => Self::TableCall {
+                operation,
+                table,
+                problem,
+                source,
+            },
+            Limits::Concurrent { .. } => Self::usage(
+                "another process has applied a limits file to this table; run `zae-limiter limits plan` again",
+            ),
+            other => Self::usage(other.to_string()),
+        }
+    }
+
     pub(crate) fn exit(&self) -> Exit {
         use zae_limiter::Error as Limiter;
         match self {

@@ -40,6 +40,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
         "zae-limiter-archiver",
         &["zae-limiter-function", "zae-limiter-schema"],
     ),
+    ("zae-limiter-limits", &["zae-limiter"]),
     ("zae-limiter-server", &["zae-limiter"]),
     (
         "zae-limiter-cli",
@@ -49,6 +50,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
             "zae-limiter-archiver",
             "zae-limiter-dynamo",
             "zae-limiter-function",
+            "zae-limiter-limits",
             "zae-limiter-report",
             "zae-limiter-server",
             "zae-limiter-template",

@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, Repository, Resource};
+use zae_limiter_limits::limits_from_json;
 
-use super::limits::limit_syntax;
 use super::record_reports::ConfigReport;
 use crate::command_output::{CommandOutput, Text, WithMessage};
 use crate::confirm::confirm_by_name;
@@ -113,7 +113,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
             let level = arguments.level.level()?;
             let mut change = ConfigChange::new();
             if let Some(limits) = arguments.limits {
-                let limits = limit_syntax::limits_from_json(&limits)
+                let limits = limits_from_json(&limits)
                     .map_err(|problem| Error::usage(format!("--limits is invalid: {problem}")))?;
                 change = change.limits(limits.iter().cloned());
             }

@@ -3,22 +3,13 @@
 //! The file manages the levels that it contains, and those that it contained when it was last applied. All other levels
 //! are left unchanged.
 
-mod applied_state;
-mod apply;
-mod changes;
-pub(crate) mod limit_syntax;
-mod manifest;
 mod reports;
-mod stored;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use zae_limiter::Repository;
+use zae_limiter_limits::{Comparison, Manifest, Target};
 
-use applied_state::{AppliedState, AppliedStateRecord};
-use changes::LevelChanges;
-use manifest::Manifest;
 use reports::{DiffReport, PlanReport};
 
 use crate::command_output::CommandOutput;
@@ -27,6 +18,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::Format;
+use crate::parse::now;
 
 /// Parses a limits file; the message, if it is refused.
 pub(crate) fn check_file(text: &str) -> std::result::Result<(), String> {
@@ -101,26 +93,25 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
             file,
             detailed_exitcode,
         }) => {
-            let comparison = Comparison::load(&file, context).await?;
-            let exit = comparison.exit(detailed_exitcode);
-            Ok(CommandOutput::new(PlanReport::new(comparison.changes, false)).with_exit(exit))
+            let comparison = compare(&file, context).await?;
+            let exit = exit(&comparison, detailed_exitcode);
+            let plan = PlanReport::new(comparison.changes().clone(), false);
+            Ok(CommandOutput::new(plan).with_exit(exit))
         }
         Command::Diff(CompareArguments {
             file,
             detailed_exitcode,
         }) => {
-            let comparison = Comparison::load(&file, context).await?;
-            let exit = comparison.exit(detailed_exitcode);
-            let all_levels = stored::every_level(&comparison.repository).await?;
-            let unmanaged = comparison
-                .changes
-                .unmanaged(all_levels, &comparison.record.state.managed);
-            Ok(CommandOutput::new(DiffReport::new(comparison.changes, unmanaged)).with_exit(exit))
+            let comparison = compare(&file, context).await?;
+            let exit = exit(&comparison, detailed_exitcode);
+            let unmanaged = comparison.unmanaged().await.map_err(Error::of_limits(&file))?;
+            let diff = DiffReport::new(comparison.changes().clone(), unmanaged);
+            Ok(CommandOutput::new(diff).with_exit(exit))
         }
         Command::Apply(ApplyArguments { file, yes }) => {
-            let comparison = Comparison::load(&file, context).await?;
-            if !comparison.changes.is_empty() && !yes {
-                let plan = PlanReport::new(comparison.changes.clone(), false);
+            let comparison = compare(&file, context).await?;
+            if !comparison.changes().is_empty() && !yes {
+                let plan = PlanReport::new(comparison.changes().clone(), false);
                 let terminal = crate::output::Terminal {
                     format: Format::Table,
                     ..context.terminal
@@ -128,49 +119,27 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
                 eprintln!("{}", CommandOutput::new(plan).render(&terminal)?);
                 confirm("Apply these changes?", yes)?;
             }
-            let changes = apply::apply(comparison).await?;
+            let changes = comparison.apply(now()).await.map_err(Error::of_limits(&file))?;
             Ok(CommandOutput::new(PlanReport::new(changes, true)))
         }
     }
 }
 
-/// A limits file compared with the table.
-struct Comparison {
-    repository: Repository,
-    manifest: Manifest,
-    /// The hash of the file's text.
-    hash: String,
-    record: AppliedStateRecord,
-    changes: LevelChanges,
+async fn compare(file: &Path, context: &Context) -> Result<Comparison> {
+    let text = read(file)?;
+    Manifest::parse(&text).map_err(|invalid| Error::of_limits(file)(invalid.into()))?;
+    let client = crate::connect::dynamo(&context.location).await?;
+    let target = Target::new(context.repository().await?, client, context.name()?.as_str());
+    Comparison::of(&target, &text)
+        .await
+        .map_err(Error::of_limits(file))
 }
 
-impl Comparison {
-    async fn load(file: &Path, context: &Context) -> Result<Self> {
-        let text = read(file)?;
-        let manifest = Manifest::parse(&text).map_err(|invalid| Error::Manifest {
-            file: file.to_owned(),
-            at: invalid.path,
-            problem: invalid.problem,
-        })?;
-        let repository = context.repository().await?;
-        let record = AppliedStateRecord::read(context).await?;
-        let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
-        let stored = stored::levels(&repository, levels).await?;
-        Ok(Self {
-            changes: LevelChanges::between(&manifest, &stored, &record.state.managed),
-            hash: applied_state::hash(&text),
-            repository,
-            manifest,
-            record,
-        })
-    }
-
-    fn exit(&self, detailed: bool) -> Exit {
-        if detailed && !self.changes.is_empty() {
-            Exit::CHANGES
-        } else {
-            Exit::Success
-        }
+fn exit(comparison: &Comparison, detailed: bool) -> Exit {
+    if detailed && !comparison.changes().is_empty() {
+        Exit::CHANGES
+    } else {
+        Exit::Success
     }
 }
 

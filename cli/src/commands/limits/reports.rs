@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable};
+use zae_limiter_limits::{Action, LevelChange, LevelChanges, LevelSettings};
 
-use super::changes::{Action, LevelChange, LevelChanges};
-use super::manifest::LevelSettings;
 use crate::command_output::Text;
 use crate::output::{Paint, View};
 

@@ -4,38 +4,47 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use zae_limiter::{ConfigLevel, ConfigRecord, SystemSettings};
 
-use super::manifest::{LevelSettings, Manifest};
+use crate::manifest::{LevelSettings, Manifest};
 
 /// What is done to a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Action {
+pub enum Action {
+    /// The level gets a configuration.
     Create,
+    /// Its configuration is replaced.
     Update,
+    /// Its configuration is deleted.
     Delete,
 }
 
 /// The change of one level.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LevelChange {
-    pub(super) level: ConfigLevel,
-    pub(super) action: Action,
-    pub(super) before: Option<LevelSettings>,
-    pub(super) after: Option<LevelSettings>,
+pub struct LevelChange {
+    /// The level.
+    pub level: ConfigLevel,
+    /// What is done to it.
+    pub action: Action,
+    /// Its stored settings.
+    pub before: Option<LevelSettings>,
+    /// Its settings in the file.
+    pub after: Option<LevelSettings>,
 }
 
 /// The changes of all levels, deletions last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct LevelChanges {
-    pub(super) list: Vec<LevelChange>,
-    pub(super) unchanged: usize,
+pub struct LevelChanges {
+    /// The levels that change.
+    pub list: Vec<LevelChange>,
+    /// The number of levels that match the file already.
+    pub unchanged: usize,
     /// The levels in the file.
     in_file: BTreeSet<ConfigLevel>,
 }
 
 impl LevelChanges {
     /// Compares the levels that are in the file, or were when it was last applied.
-    pub(super) fn between(
+    pub(crate) fn between(
         manifest: &Manifest,
         stored: &BTreeMap<ConfigLevel, ConfigRecord>,
         managed: &BTreeSet<ConfigLevel>,
@@ -84,16 +93,18 @@ impl LevelChanges {
         changes
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    pub(super) fn count(&self, action: Action) -> usize {
+    /// The number of levels with this action.
+    pub fn count(&self, action: Action) -> usize {
         self.list.iter().filter(|change| change.action == action).count()
     }
 
     /// Levels in the table that the file does not manage.
-    pub(super) fn unmanaged(
+    pub fn unmanaged(
         &self,
         all_levels: Vec<(ConfigLevel, ConfigRecord)>,
         managed: &BTreeSet<ConfigLevel>,

@@ -10,8 +10,6 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
 use zae_limiter::{ConfigLevel, EntityId, Resource, Timestamp};
 
-use crate::connect;
-use crate::context::Context;
 use crate::error::{Error, Result};
 
 const PK: &str = "SYSTEM#";
@@ -21,25 +19,26 @@ type Attributes = HashMap<String, AttributeValue>;
 
 /// The state after the last apply.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct AppliedState {
-    pub(super) managed: BTreeSet<ConfigLevel>,
+pub(crate) struct AppliedState {
+    pub(crate) managed: BTreeSet<ConfigLevel>,
     /// SHA-256 of the file.
-    pub(super) hash: String,
-    pub(super) applied: Option<Timestamp>,
+    pub(crate) hash: String,
+    pub(crate) applied: Option<Timestamp>,
+    /// The resource of a stack that declares the levels, if one does.
+    pub(crate) owner: Option<String>,
 }
 
 /// The stored state, with its revision for optimistic locking.
-pub(super) struct AppliedStateRecord {
+#[derive(Debug)]
+pub(crate) struct AppliedStateRecord {
     client: Client,
     table: String,
     revision: u64,
-    pub(super) state: AppliedState,
+    pub(crate) state: AppliedState,
 }
 
 impl AppliedStateRecord {
-    pub(super) async fn read(context: &Context) -> Result<Self> {
-        let client = connect::dynamo(&context.location).await?;
-        let table = context.name()?.to_string();
+    pub(crate) async fn read(client: Client, table: String) -> Result<Self> {
         let sent = client
             .get_item()
             .table_name(&table)
@@ -60,7 +59,7 @@ impl AppliedStateRecord {
     }
 
     /// Writes the state. Fails if another process has applied a file since it was read.
-    pub(super) async fn write(&mut self, state: AppliedState) -> Result<()> {
+    pub(crate) async fn write(&mut self, state: AppliedState) -> Result<()> {
         let mut item = state.to_item();
         item.extend(key());
         item.insert(
@@ -78,9 +77,9 @@ impl AppliedStateRecord {
             .send();
         sent.await.map_err(|error| {
             if error.code() == Some("ConditionalCheckFailedException") {
-                return Error::usage(
-                    "another process has applied a limits file to this table; run `zae-limiter limits plan` again",
-                );
+                return Error::Concurrent {
+                    table: self.table.clone(),
+                };
             }
             failed("PutItem", &self.table, error)
         })?;
@@ -99,7 +98,7 @@ where
         (Some(code), None) => code.to_owned(),
         _ => error.to_string(),
     };
-    Error::TableCall {
+    Error::Table {
         operation,
         table: table.to_owned(),
         problem,
@@ -135,7 +134,7 @@ impl AppliedState {
             .map(|(entity, resources)| (entity.to_string(), AttributeValue::L(resources)));
         let system = self.managed.contains(&ConfigLevel::System);
         let applied = self.applied.map(|time| time.to_string()).unwrap_or_default();
-        HashMap::from([
+        let mut item = HashMap::from([
             ("managed_system".to_owned(), AttributeValue::Bool(system)),
             ("managed_resources".to_owned(), AttributeValue::L(resources)),
             (
@@ -144,7 +143,11 @@ impl AppliedState {
             ),
             ("applied_hash".to_owned(), text(&self.hash)),
             ("last_applied".to_owned(), text(&applied)),
-        ])
+        ]);
+        if let Some(owner) = &self.owner {
+            item.insert("owner".to_owned(), text(owner));
+        }
+        item
     }
 
     /// Levels that cannot be parsed are treated as unmanaged, so that they are never deleted by mistake.
@@ -188,12 +191,13 @@ impl AppliedState {
             managed,
             hash: text("applied_hash"),
             applied: Timestamp::parse(&text("last_applied")).ok(),
+            owner: Some(text("owner")).filter(|owner| !owner.is_empty()),
         }
     }
 }
 
 /// The SHA-256 of a text, in hexadecimal.
-pub(super) fn hash(text: &str) -> String {
+pub(crate) fn hash(text: &str) -> String {
     use std::fmt::Write as _;
     let mut digits = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {
@@ -219,6 +223,7 @@ mod tests {
             ]),
             hash: hash("file"),
             applied: Some(Timestamp::from_seconds(1_704_067_200)),
+            owner: Some("limiter/Limits".to_owned()),
         };
         assert_eq!(AppliedState::from_item(&state.to_item()), state);
         assert_eq!(AppliedState::from_item(&HashMap::new()), AppliedState::default());

@@ -5,27 +5,40 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
 
-use super::limit_syntax::{self, InvalidField};
+use crate::limit_syntax::{self, InvalidField};
 
 /// The settings of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct LevelSettings {
-    pub(super) limits: LimitSet,
-    pub(super) on_unavailable: Option<OnUnavailable>,
+pub struct LevelSettings {
+    /// Its limits.
+    pub limits: LimitSet,
+    /// Its policy while the table is unavailable.
+    pub on_unavailable: Option<OnUnavailable>,
     /// Only at the system level. Settings that are not in the file are left unchanged.
-    pub(super) system: SystemSettings,
+    pub system: SystemSettings,
 }
 
 /// A parsed and checked limits file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Manifest {
-    pub(super) levels: BTreeMap<ConfigLevel, LevelSettings>,
+pub struct Manifest {
+    /// The levels in the file.
+    pub levels: BTreeMap<ConfigLevel, LevelSettings>,
 }
 
 const SYSTEM_FIELDS: [&str; 3] = ["audit_retention_days", "auto_update", "strict_version"];
 
 impl Manifest {
-    pub(super) fn parse(text: &str) -> Result<Self, InvalidField> {
+    /// Parses a limits file, YAML or JSON.
+    ///
+    /// ```
+    /// use zae_limiter_limits::Manifest;
+    ///
+    /// let manifest = Manifest::parse("resources: {gpt-4: {limits: {rpm: 500}}}").unwrap();
+    /// assert_eq!(manifest.levels.len(), 1);
+    /// let invalid = Manifest::parse("resources: {gpt-4: {limits: {rpm: x}}}").unwrap_err();
+    /// assert_eq!(invalid.path, "resources.gpt-4.limits.rpm");
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, InvalidField> {
         // YAML values reject duplicate keys; JSON values would keep the last one.
         let value: serde_yaml::Value = serde_yaml::from_str(text)
             .map_err(|error| InvalidField::new("file", format!("not valid YAML: {error}")))?;

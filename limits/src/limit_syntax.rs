@@ -4,11 +4,13 @@ use serde_json::{Map, Value};
 use zae_limiter::{Limit, LimitName, LimitSet};
 
 /// An invalid field: its path and what is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InvalidField {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct InvalidField {
     /// The path, such as `resources.gpt-4.limits.rpm`.
-    pub(crate) path: String,
-    pub(crate) problem: String,
+    pub path: String,
+    /// The rule that it breaks.
+    pub problem: String,
 }
 
 impl InvalidField {
@@ -21,7 +23,7 @@ impl InvalidField {
 }
 
 /// Parses limits from a JSON argument.
-pub(crate) fn limits_from_json(text: &str) -> Result<LimitSet, String> {
+pub fn limits_from_json(text: &str) -> Result<LimitSet, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not valid JSON: {error}"))?;
     let limits =
         limits("limits", &value).map_err(|invalid| format!("{}: {}", invalid.path, invalid.problem))?;

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter::{ConfigLevel, ConfigRecord, Repository, Resource};
-
-use crate::commands::pagination;
-use crate::error::Result;
+use zae_limiter::{ConfigLevel, ConfigRecord, PageRequest, Repository, Resource, Result};
 
 /// The configurations of these levels; levels without one are left out.
-pub(super) async fn levels(
+pub(crate) async fn levels(
     repository: &Repository,
     requested: impl Iterator<Item = ConfigLevel>,
 ) -> Result<BTreeMap<ConfigLevel, ConfigRecord>> {
@@ -24,7 +21,7 @@ pub(super) async fn levels(
 }
 
 /// Every level that has a configuration, from the most general to the most specific.
-pub(super) async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLevel, ConfigRecord)>> {
+pub async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLevel, ConfigRecord)>> {
     let mut every = vec![ConfigLevel::System];
     for name in repository.list_resources_with_defaults().await? {
         every.extend(Resource::parse(name).ok().map(ConfigLevel::Resource));
@@ -35,12 +32,19 @@ pub(super) async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLe
             continue;
         }
         let resource = resource.as_ref();
-        let fetch = |page| async move { repository.list_entities_with_custom_limits(resource, &page).await };
-        for entity in pagination::collect(None, fetch, |_| true).await?.items {
-            every.push(match resource {
+        let mut request = PageRequest::of(PageRequest::MOST);
+        loop {
+            let page = repository
+                .list_entities_with_custom_limits(resource, &request)
+                .await?;
+            every.extend(page.items.into_iter().map(|entity| match resource {
                 Some(resource) => ConfigLevel::Entity(entity, resource.clone()),
                 None => ConfigLevel::EntityDefault(entity),
-            });
+            }));
+            match page.next {
+                Some(cursor) => request = PageRequest::of(PageRequest::MOST).after(cursor),
+                None => break,
+            }
         }
     }
     Ok(levels(repository, every.into_iter())

@@ -1,44 +1,41 @@
-//! `limits apply`: make the planned changes.
+//! Making the changes of a comparison.
 
-use zae_limiter::{ConfigChange, Repository};
+use zae_limiter::{ConfigChange, Repository, Timestamp};
 
-use super::changes::{Action, LevelChange, LevelChanges};
-use super::manifest::LevelSettings;
-use super::{AppliedState, Comparison};
-use crate::error::Result;
-use crate::parse::now;
+use crate::changes::{Action, LevelChange, LevelChanges};
+use crate::{Comparison, LevelSettings, Result};
 
-/// Makes every change and records which levels the file manages.
-///
-/// The levels of the file are recorded before the first change. If the run is interrupted, the next one therefore knows
-/// every level that this one may have created.
-pub(super) async fn apply(comparison: Comparison) -> Result<LevelChanges> {
-    let Comparison {
-        repository,
-        manifest,
-        hash,
-        mut record,
-        changes,
-    } = comparison;
-    let after = AppliedState {
-        managed: manifest.levels.keys().cloned().collect(),
-        hash,
-        applied: Some(now()),
-    };
-    let unchanged = record.state.managed == after.managed && record.state.hash == after.hash;
-    if changes.is_empty() && unchanged {
-        return Ok(changes);
-    }
-    if !changes.is_empty() {
-        let mut both = record.state.clone();
-        both.managed.extend(after.managed.iter().cloned());
-        record.write(both).await?;
-        for change in &changes.list {
-            apply_change(&repository, change).await?;
+impl Comparison {
+    /// Makes every change and records which levels the file manages.
+    ///
+    /// The levels of the file are recorded before the first change. If the run is interrupted, the next one therefore knows
+    /// every level that this one may have created.
+    pub async fn apply(self, now: Timestamp) -> Result<LevelChanges> {
+        let Self {
+            repository,
+            mut record,
+            changes,
+            mut after,
+        } = self;
+        after.applied = Some(now);
+        let known = &record.state;
+        let recorded =
+            known.managed == after.managed && known.hash == after.hash && known.owner == after.owner;
+        if changes.is_empty() && recorded {
+            return Ok(changes);
         }
+        if !changes.is_empty() {
+            let mut both = record.state.clone();
+            both.managed.extend(after.managed.iter().cloned());
+            both.owner.clone_from(&after.owner);
+            record.write(both).await?;
+            for change in &changes.list {
+                apply_change(&repository, change).await?;
+            }
+        }
+        record.write(after).await?;
+        Ok(changes)
     }
-    record.write(after).await?;
-    Ok(changes)
 }
 
 async fn apply_change(repository: &Repository, change: &LevelChange) -> Result<()> {

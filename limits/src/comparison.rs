@@ -1,0 +1,113 @@
+//! A limits file compared with a table.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::Client;
+use zae_limiter::{ConfigLevel, Repository};
+
+use crate::applied_state::{self, AppliedState, AppliedStateRecord};
+use crate::changes::LevelChanges;
+use crate::manifest::Manifest;
+use crate::{LevelSettings, Result, stored};
+
+/// The table that files are applied to.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub(crate) repository: Repository,
+    client: Client,
+    table: String,
+}
+
+impl Target {
+    /// A table, by the repository for its levels and a client for the record of managed levels.
+    pub fn new(repository: Repository, client: Client, table: impl Into<String>) -> Self {
+        Self {
+            repository,
+            client,
+            table: table.into(),
+        }
+    }
+
+    async fn record(&self) -> Result<AppliedStateRecord> {
+        AppliedStateRecord::read(self.client.clone(), self.table.clone()).await
+    }
+}
+
+/// The changes that a file means for a table, and what the table records once they are made.
+#[derive(Debug)]
+pub struct Comparison {
+    pub(crate) repository: Repository,
+    pub(crate) record: AppliedStateRecord,
+    pub(crate) changes: LevelChanges,
+    pub(crate) after: AppliedState,
+}
+
+impl Comparison {
+    /// Compares a file with the table. The levels that only the last applied file had are to be deleted.
+    pub async fn of(target: &Target, file: &str) -> Result<Self> {
+        let manifest = Manifest::parse(file)?;
+        let record = target.record().await?;
+        let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
+        let stored = stored::levels(&target.repository, levels).await?;
+        Ok(Self {
+            changes: LevelChanges::between(&manifest, &stored, &record.state.managed),
+            after: AppliedState {
+                managed: manifest.levels.into_keys().collect(),
+                hash: applied_state::hash(file),
+                applied: None,
+                // Who applies a file by hand does not take it away from the resource that declares it.
+                owner: record.state.owner.clone(),
+            },
+            repository: target.repository.clone(),
+            record,
+        })
+    }
+
+    /// The same for a resource of a stack, which owns the levels of the file from then on.
+    pub async fn of_resource(target: &Target, file: &str, owner: &str) -> Result<Self> {
+        let mut comparison = Self::of(target, file).await?;
+        comparison.after.owner = Some(owner.to_owned());
+        Ok(comparison)
+    }
+
+    /// Deletes what a resource declared with this file, as far as it is still managed. Nothing is deleted if another
+    /// resource owns the levels by now, such as one that replaced this one.
+    pub async fn withdraw(target: &Target, file: &str, owner: &str) -> Result<Self> {
+        // An invalid file was never applied.
+        let declared = Manifest::parse(file).unwrap_or_default();
+        let record = target.record().await?;
+        let foreign = record.state.owner.as_deref().is_some_and(|known| known != owner);
+        let declared: BTreeSet<_> = if foreign {
+            BTreeSet::new()
+        } else {
+            let managed = &record.state.managed;
+            let levels = declared.levels.into_keys();
+            levels.filter(|level| managed.contains(level)).collect()
+        };
+        let stored = stored::levels(&target.repository, declared.iter().cloned()).await?;
+        let changes = LevelChanges::between(&Manifest::default(), &stored, &declared);
+        let mut after = record.state.clone();
+        after.managed.retain(|level| !declared.contains(level));
+        if !foreign {
+            after.owner = None;
+            after.hash = String::new();
+        }
+        Ok(Self {
+            repository: target.repository.clone(),
+            record,
+            changes,
+            after,
+        })
+    }
+
+    /// The changes.
+    pub fn changes(&self) -> &LevelChanges {
+        &self.changes
+    }
+
+    /// The levels of the table that neither the file nor the last applied one contains.
+    pub async fn unmanaged(&self) -> Result<Vec<(ConfigLevel, LevelSettings)>> {
+        let all = stored::every_level(&self.repository).await?;
+        Ok(self.changes.unmanaged(all, &self.record.state.managed))
+    }
+}

@@ -1,0 +1,48 @@
+//! Limits files: the limits of all levels in one file, compared with a table and applied to it.
+//!
+//! The command `zae-limiter limits` and the provisioner function share this code, so that a file means the same to both.
+//!
+//! A file manages the levels that it contains, and those that it contained when it was last applied. All other levels are
+//! left unchanged.
+//!
+//! ```
+//! use zae_limiter::{RateLimiter, Timestamp};
+//! use zae_limiter_limits::{Action, Comparison, Target};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = zae_limiter::EmbeddedStore::memory()?;
+//! let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
+//! let repository = RateLimiter::embedded_in(&store).build_repository().await?;
+//! let target = Target::new(repository, client, "limiter");
+//!
+//! let comparison = Comparison::of(&target, "system: {limits: {rpm: 100}}").await?;
+//! assert_eq!(comparison.changes().count(Action::Create), 1);
+//! comparison.apply(Timestamp::from_seconds(1_790_000_000)).await?;
+//!
+//! let again = Comparison::of(&target, "system: {limits: {rpm: 100}}").await?;
+//! assert!(again.changes().is_empty());
+//! # Ok(()) }
+//! ```
+//!
+//! | Task | See |
+//! |---|---|
+//! | parse a file, with the path of what is invalid | [`Manifest`], [`InvalidField`] |
+//! | compare and apply | [`Comparison`], [`LevelChanges`] |
+//! | read every level of a table | [`every_level`] |
+
+mod applied_state;
+mod apply;
+mod changes;
+mod comparison;
+mod error;
+mod limit_syntax;
+mod manifest;
+mod stored;
+
+pub use changes::{Action, LevelChange, LevelChanges};
+pub use comparison::{Comparison, Target};
+pub use error::{Error, Result};
+pub use limit_syntax::{InvalidField, limits_from_json};
+pub use manifest::{LevelSettings, Manifest};
+pub use stored::every_level;

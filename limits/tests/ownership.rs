@@ -1,0 +1,111 @@
+//! Files that are applied by hand and by resources of stacks.
+
+#![allow(clippy::unwrap_used)]
+
+use zae_limiter::{ConfigLevel, EmbeddedStore, RateLimiter, Timestamp};
+use zae_limiter_limits::{Comparison, Target, every_level};
+
+const BOTH: &str = "{system: {limits: {rpm: 1}}, resources: {a: {limits: {rpm: 2}}}}";
+const SYSTEM: &str = "system: {limits: {rpm: 1}}";
+
+struct Table {
+    target: Target,
+    repository: zae_limiter::Repository,
+}
+
+impl Table {
+    async fn new() -> Self {
+        let store = EmbeddedStore::memory().unwrap();
+        let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
+        let limiter = RateLimiter::embedded_in(&store);
+        let repository = limiter.build_repository().await.unwrap();
+        Self {
+            target: Target::new(repository.clone(), client, "limiter"),
+            repository,
+        }
+    }
+
+    async fn declare(&self, file: &str, owner: &str) {
+        let comparison = Comparison::of_resource(&self.target, file, owner).await;
+        comparison.unwrap().apply(now()).await.unwrap();
+    }
+
+    async fn apply(&self, file: &str) {
+        let comparison = Comparison::of(&self.target, file).await;
+        comparison.unwrap().apply(now()).await.unwrap();
+    }
+
+    async fn withdraw(&self, file: &str, owner: &str) {
+        let comparison = Comparison::withdraw(&self.target, file, owner).await;
+        comparison.unwrap().apply(now()).await.unwrap();
+    }
+
+    async fn levels(&self) -> Vec<String> {
+        let levels = every_level(&self.repository).await.unwrap();
+        // A deleted system level leaves an item without limits.
+        let limited = levels.iter().filter(|(_, record)| !record.limits.is_empty());
+        limited.map(|(level, _)| level.to_string()).collect()
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_seconds(1_790_000_000)
+}
+
+#[tokio::test]
+async fn withdrawing_a_file_deletes_what_it_declared_and_nothing_else() {
+    let table = Table::new().await;
+    let by_hand = ConfigLevel::EntityDefault(zae_limiter::EntityId::parse("user-1").unwrap());
+    let change = zae_limiter::ConfigChange::new().limits(["rpm:7".parse().unwrap()]);
+    table.repository.set_config(&by_hand, change).await.unwrap();
+    table.declare(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["system", "resource a", "entity user-1"]);
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["entity user-1"]);
+    // A second deletion, as CloudFormation may send it, changes nothing.
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["entity user-1"]);
+}
+
+#[tokio::test]
+async fn a_resource_that_was_renamed_does_not_delete_the_levels_of_its_successor() {
+    let table = Table::new().await;
+    table.declare(BOTH, "limiter/Old").await;
+    table.declare(BOTH, "limiter/New").await;
+    table.withdraw(BOTH, "limiter/Old").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    table.withdraw(BOTH, "limiter/New").await;
+    assert!(table.levels().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_was_applied_by_hand_still_belongs_to_the_resource() {
+    let table = Table::new().await;
+    table.declare(BOTH, "limiter/Limits").await;
+    table.apply(SYSTEM).await;
+    assert_eq!(table.levels().await, ["system"]);
+    table.withdraw(BOTH, "someone/Else").await;
+    assert_eq!(table.levels().await, ["system"]);
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert!(table.levels().await.is_empty());
+}
+
+#[tokio::test]
+async fn levels_that_the_file_no_longer_had_stay_when_it_is_withdrawn() {
+    let table = Table::new().await;
+    table.declare(SYSTEM, "limiter/Limits").await;
+    let resource = ConfigLevel::Resource(zae_limiter::Resource::parse("a").unwrap());
+    let change = zae_limiter::ConfigChange::new().limits(["rpm:7".parse().unwrap()]);
+    table.repository.set_config(&resource, change).await.unwrap();
+    // What was never managed is not deleted, though the withdrawn file names it.
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["resource a"]);
+}
+
+#[tokio::test]
+async fn withdrawing_an_invalid_file_deletes_nothing() {
+    let table = Table::new().await;
+    table.declare(SYSTEM, "limiter/Limits").await;
+    table.withdraw("system: {}", "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["system"]);
+}
