@@ -129,7 +129,7 @@ render: machine venv-cfn-lint ## Render and lint the template of OPTIONS_FILE, w
 
 .PHONY: functions
 functions: machine ## Build the Lambda functions into target/functions (ARCH=x86_64|arm64)
-	@scripts/require functions "a Lambda function" functions/aggregator/src/main.rs functions/archiver/src/main.rs
+	@scripts/require functions "a Lambda function" functions/aggregator/src/main.rs functions/archiver/src/main.rs functions/provisioner/src/main.rs
 	@scripts/venv cargo-lambda
 	scripts/build-functions $(ARCH)
 
@@ -137,7 +137,8 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 .PHONY: dev-functions
 dev-functions: machine
 	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
-	cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver
+	cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
+	    --bin zae-limiter-provisioner
 	@scripts/pack-dev-functions
 
 .PHONY: local-up

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Overrides the directory that `make functions` writes the archives to.
 const DIRECTORY: &str = "ZAE_LIMITER_FUNCTIONS";
 const ARCHITECTURES: [&str; 2] = ["x86_64", "arm64"];
-const FUNCTIONS: [&str; 2] = ["aggregator", "archiver"];
+const FUNCTIONS: [&str; 3] = ["aggregator", "archiver", "provisioner"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -33,7 +33,7 @@ fn directory() -> PathBuf {
     env::var_os(DIRECTORY).map_or_else(project, PathBuf::from)
 }
 
-/// A Rust list of every archive: architecture, function, bytes. An architecture has both functions or neither.
+/// A Rust list of every archive: architecture, function, bytes. An architecture has every function or none.
 fn embed(directory: &Path) -> Result<String, String> {
     let mut list = String::from("&[\n");
     let mut found = 0;
@@ -43,7 +43,7 @@ fn embed(directory: &Path) -> Result<String, String> {
             println!("cargo::rerun-if-changed={}", archive.display());
         }
         let exists = archives.each_ref().map(|archive| archive.is_file());
-        if exists == [false, false] {
+        if exists == [false; FUNCTIONS.len()] {
             continue;
         }
         for (function, archive) in FUNCTIONS.into_iter().zip(&archives) {
@@ -64,7 +64,7 @@ fn embed(directory: &Path) -> Result<String, String> {
 fn missing(path: &dyn std::fmt::Display, problem: &dyn std::fmt::Display) -> String {
     format!(
         "the feature bundled-functions needs the archives of the Lambda functions, and {path} cannot be used: {problem}; build them \
-         with `make functions`, or set {DIRECTORY} to the absolute path of a directory with x86_64/aggregator.zip and \
-         x86_64/archiver.zip (or arm64/), as `zae-limiter lambda-export --all --output DIRECTORY/x86_64` writes them"
+         with `make functions`, or set {DIRECTORY} to the absolute path of a directory with x86_64/aggregator.zip, \
+         x86_64/archiver.zip and x86_64/provisioner.zip (or arm64/), as `zae-limiter lambda-export --all --output DIRECTORY/x86_64` writes them"
     )
 }

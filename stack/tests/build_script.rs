@@ -59,13 +59,15 @@ fn archives_are_compiled_in_and_a_missing_one_is_a_compile_error_that_says_what_
     let (printed, _) = run(&script, &archives, true);
     assert!(
         printed.contains("cargo::error=") && printed.contains("arm64/archiver.zip"),
-        "an architecture has both: {printed}"
+        "an architecture has all: {printed}"
     );
 
-    std::fs::write(archives.join("arm64/archiver.zip"), b"PK").unwrap();
+    for function in ["archiver", "provisioner"] {
+        std::fs::write(archives.join(format!("arm64/{function}.zip")), b"PK").unwrap();
+    }
     let (printed, list) = run(&script, &archives, true);
     assert!(!printed.contains("cargo::error="), "{printed}");
     let list = list.unwrap();
-    assert_eq!(list.matches("include_bytes!").count(), 2, "{list}");
+    assert_eq!(list.matches("include_bytes!").count(), 3, "{list}");
     assert!(list.contains(r#"("arm64", "archiver", "#), "{list}");
 }

@@ -82,6 +82,18 @@ fn a_stack_of_the_exported_template_is_the_same_as_one_that_we_deploy() {
     }
 }
 
+#[test]
+fn the_book_has_the_grafana_dashboard_with_the_panels_of_the_model() {
+    let files = export::files(&StackOptions::default()).unwrap();
+    let rendered = contents(&files, "grafana/zae-limiter.json");
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operate/grafana.json");
+    let copied = fs::read_to_string(book).unwrap();
+    assert_eq!(
+        copied, rendered,
+        "run: cp template/rendered/grafana/zae-limiter.json docs/operate/grafana.json"
+    );
+}
+
 fn module(options: &StackOptions) -> Vec<File> {
     export::terraform_wrapper(options).unwrap()
 }

@@ -103,7 +103,7 @@ fn a_package_is_not_overwritten_unless_forced() {
 fn all_packages_are_written_into_one_directory() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("arm64")).unwrap();
-    for function in ["aggregator", "archiver"] {
+    for function in ["aggregator", "archiver", "provisioner"] {
         bench.write(
             &format!("arm64/{function}.zip"),
             &format!("PK\u{3}\u{4}{function}"),
@@ -123,7 +123,7 @@ fn all_packages_are_written_into_one_directory() {
         result(command)
     };
     let text = export().expect_exit(0).stdout;
-    for function in ["aggregator", "archiver"] {
+    for function in ["aggregator", "archiver", "provisioner"] {
         assert!(text.contains(&format!("{function} for arm64")), "{text}");
         let written = std::fs::read_to_string(target.join(format!("{function}.zip"))).unwrap();
         assert_eq!(written, format!("PK\u{3}\u{4}{function}"));

@@ -143,7 +143,7 @@ async fn from_options(function: LambdaFunction, options: &StackOptions) -> Resul
 #[cfg(feature = "bundled-functions")]
 fn from_program(function: LambdaFunction, options: &StackOptions) -> Result<Archive, Error> {
     let wanted = options.lambda_architecture();
-    match Code::compiled_in(wanted.as_str(), function) {
+    match Code::compiled_in(wanted.as_str(), function.as_str()) {
         Some(bytes) => Archive::new(bytes.to_vec(), &format!("the {function} in this program")),
         None => Err(Error::NotCompiledIn { function, wanted }),
     }

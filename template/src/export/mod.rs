@@ -52,13 +52,36 @@ pub fn terraform_wrapper(options: &StackOptions) -> Result<Vec<File>, Error> {
     Ok(terraform::wrapper(&cloudformation(options)?, options))
 }
 
-/// Every file: the template as YAML and JSON, a Grafana dashboard, and the Terraform modules.
+/// The template of the provisioner, which serves limits files as resources: `Custom::ZaeLimiterLimits`.
+///
+/// ```
+/// use zae_limiter_template::export;
+///
+/// let template = export::limits_provisioner()?;
+/// assert!(template.to_value()["Parameters"].get("TableName").is_some());
+/// # Ok::<(), zae_limiter_template::Error>(())
+/// ```
+pub fn limits_provisioner() -> Result<Template, Error> {
+    crate::resources::provisioner::model()?.render()
+}
+
+/// The Terraform module of the provisioner: its resources, and the limits file as an invocation of it.
+pub fn terraform_limits() -> Result<Vec<File>, Error> {
+    terraform::limits_provisioner(&limits_provisioner()?)
+}
+
+/// Every file: the templates as YAML and JSON, a Grafana dashboard, and the Terraform modules.
 pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
     let template = cloudformation(options)?;
     let mut files = vec![
         File::new("cloudformation/zae-limiter.yaml", template.to_yaml()),
         File::new("cloudformation/zae-limiter.json", template.to_json() + "\n"),
     ];
+    let provisioner = limits_provisioner()?;
+    files.push(File::new(
+        "cloudformation/limits-provisioner.yaml",
+        provisioner.to_yaml(),
+    ));
     files.push(File::new(
         "grafana/zae-limiter.json",
         format!("{:#}\n", crate::resources::dashboard::grafana()),
@@ -76,5 +99,7 @@ pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
             .into_iter()
             .map(within("terraform/modules/cloudformation")),
     );
+    let limits = terraform::limits_provisioner(&provisioner)?;
+    files.extend(limits.into_iter().map(within("terraform/modules/limits")));
     Ok(files)
 }

@@ -175,7 +175,7 @@ pub(super) fn resolve(
     Ok(resolved)
 }
 
-fn bucket_parameter() -> Parameter {
+pub(super) fn bucket_parameter() -> Parameter {
     Parameter {
         r#type: "String",
         description: "Bucket with the functions' archives, in the region of the stack".to_owned(),

@@ -11,6 +11,7 @@ mod function;
 pub mod ids;
 mod outputs;
 mod policies;
+pub(crate) mod provisioner;
 mod roles;
 mod table;
 pub(crate) mod tags;

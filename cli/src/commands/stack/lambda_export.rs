@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use zae_limiter::stack::{Code, LambdaFunction};
+use zae_limiter::stack::Code;
 
 use super::template::write;
 use crate::args::Output;
@@ -61,17 +61,16 @@ enum Function {
     Aggregator,
     /// Archives audit events
     Archiver,
+    /// Applies limits files, for CloudFormation and Terraform
+    Provisioner,
 }
 
 impl Function {
     const fn name(self) -> &'static str {
-        self.lambda().as_str()
-    }
-
-    const fn lambda(self) -> LambdaFunction {
         match self {
-            Self::Aggregator => LambdaFunction::Aggregator,
-            Self::Archiver => LambdaFunction::Archiver,
+            Self::Aggregator => "aggregator",
+            Self::Archiver => "archiver",
+            Self::Provisioner => "provisioner",
         }
     }
 }
@@ -162,7 +161,7 @@ fn export(arguments: &Arguments, function: Function, file: PathBuf) -> Result<Ex
 fn find(arguments: &Arguments, function: Function) -> Result<(String, Cow<'static, [u8]>)> {
     let architecture = arguments.architecture.as_str();
     let named = arguments.code_directory.as_ref();
-    if let Some(archive) = Code::compiled_in(architecture, function.lambda()).filter(|_| named.is_none()) {
+    if let Some(archive) = Code::compiled_in(architecture, function.name()).filter(|_| named.is_none()) {
         return Ok(("bundled".to_owned(), archive.into()));
     }
     let function = function.name();

@@ -87,7 +87,12 @@ fn code(options: &StackOptions) -> Code {
     let architecture = options.lambda_architecture().as_str();
     let bundled: Vec<_> = LambdaFunction::ALL
         .into_iter()
-        .filter_map(|function| Some((function, Code::compiled_in(architecture, function)?.to_vec())))
+        .filter_map(|function| {
+            Some((
+                function,
+                Code::compiled_in(architecture, function.as_str())?.to_vec(),
+            ))
+        })
         .collect();
     if bundled.is_empty() {
         Code::built_in(".")

@@ -8,4 +8,5 @@ mod wrapper;
 pub use policy::policy_data_source;
 
 pub(super) use module::files as module;
+pub(super) use module::limits_provisioner;
 pub(super) use wrapper::files as wrapper;

@@ -8,6 +8,7 @@ mod archive;
 mod examples;
 mod function;
 mod iam;
+mod limits;
 mod locals;
 mod monitoring;
 mod outputs;
@@ -22,6 +23,7 @@ use crate::Error;
 use crate::export::File;
 use crate::options::StackOptions;
 use crate::resources::LambdaFunction;
+pub(in crate::export) use limits::files as limits_provisioner;
 use print::Part;
 use source::Source;
 
