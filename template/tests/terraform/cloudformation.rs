@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::evaluate::Instances;
+use crate::fields::Fields;
+use crate::parts::add_part;
 
 /// A resource as CloudFormation would have it.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,74 +17,6 @@ pub(crate) struct Resource {
     pub(crate) properties: Value,
     pub(crate) retained: bool,
     pub(crate) tags: Option<BTreeMap<String, String>>,
-}
-
-/// Attributes of a resource or a block, to be taken one by one.
-struct Fields {
-    of: String,
-    left: Map<String, Value>,
-}
-
-impl Fields {
-    fn new(of: &str, value: &Value) -> Self {
-        Self {
-            of: of.to_owned(),
-            left: value
-                .as_object()
-                .unwrap_or_else(|| panic!("{of}: {value}"))
-                .clone(),
-        }
-    }
-
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.left.remove(name)
-    }
-
-    /// The only block of this name.
-    fn block(&mut self, name: &str) -> Option<Fields> {
-        let blocks = self.left.remove(name)?;
-        let [block] = blocks.as_array().unwrap().as_slice() else {
-            panic!("{}: several {name}", self.of)
-        };
-        Some(Fields::new(&format!("{}.{name}", self.of), block))
-    }
-
-    fn blocks(&mut self, name: &str) -> Vec<Fields> {
-        let of = format!("{}.{name}", self.of);
-        let blocks = self.left.remove(name).unwrap_or_else(|| json!([]));
-        blocks
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|block| Fields::new(&of, block))
-            .collect()
-    }
-
-    /// The rest under other names; nothing may be left.
-    fn renamed(mut self, names: &[(&str, &str)]) -> Value {
-        let mut result = Map::new();
-        for (terraform, cloudformation) in names {
-            result.extend(
-                self.take(terraform)
-                    .map(|value| ((*cloudformation).to_owned(), value)),
-            );
-        }
-        self.done();
-        Value::Object(result)
-    }
-
-    fn done(self) {
-        assert!(
-            self.left.is_empty(),
-            "{} has {:?}, which CloudFormation does not",
-            self.of,
-            self.left
-        );
-    }
-
-    fn expect(&mut self, name: &str, expected: &Value) {
-        assert_eq!(self.take(name).as_ref(), Some(expected), "{}.{name}", self.of);
-    }
 }
 
 /// The stack that the module makes, by logical id.
@@ -148,7 +82,7 @@ fn kind_of(kind: &str) -> Option<&'static str> {
     })
 }
 
-fn parsed(text: &Value) -> Value {
+pub(crate) fn parsed(text: &Value) -> Value {
     serde_json::from_str(text.as_str().unwrap()).unwrap()
 }
 
@@ -369,111 +303,5 @@ fn function(mut fields: Fields) -> Value {
     result["TracingConfig"] = tracing;
     result["LoggingConfig"] = logging;
     result["Code"] = code;
-    result
-}
-
-/// A part that is a resource of its own for the AWS provider and a property for CloudFormation.
-fn add_part(kind: &str, mut fields: Fields, parent: &mut Value, id: &str) {
-    let reference = json!(format!("<{id}>"));
-    match kind {
-        "aws_dynamodb_contributor_insights" => {
-            fields.expect("table_name", &reference);
-            fields.done();
-            parent["ContributorInsightsSpecification"] = json!({ "Enabled": true });
-        }
-        "aws_iam_role_policy" => {
-            fields.expect("role", &reference);
-            let document = parsed(&fields.take("policy").unwrap());
-            let mut policy = fields.renamed(&[("name", "PolicyName")]);
-            policy["PolicyDocument"] = document;
-            parent["Policies"] = json!([policy]);
-        }
-        "aws_iam_role_policy_attachment" => {
-            fields.expect("role", &reference);
-            parent["ManagedPolicyArns"] = json!([fields.take("policy_arn")]);
-            fields.done();
-        }
-        other => {
-            fields.expect("bucket", &reference);
-            bucket_part(other, fields, parent);
-        }
-    }
-}
-
-fn bucket_part(kind: &str, mut fields: Fields, bucket: &mut Value) {
-    match kind {
-        "aws_s3_bucket_server_side_encryption_configuration" => {
-            let mut rule = fields.block("rule").unwrap();
-            let default = rule.block("apply_server_side_encryption_by_default").unwrap();
-            let default = default.renamed(&[
-                ("sse_algorithm", "SSEAlgorithm"),
-                ("kms_master_key_id", "KMSMasterKeyID"),
-            ]);
-            let mut rule = rule.renamed(&[("bucket_key_enabled", "BucketKeyEnabled")]);
-            rule["ServerSideEncryptionByDefault"] = default;
-            bucket["BucketEncryption"] = json!({ "ServerSideEncryptionConfiguration": [rule] });
-        }
-        "aws_s3_bucket_versioning" => {
-            let versioning = fields.block("versioning_configuration").unwrap();
-            bucket["VersioningConfiguration"] = versioning.renamed(&[("status", "Status")]);
-        }
-        "aws_s3_bucket_public_access_block" => {
-            let names = [
-                ("block_public_acls", "BlockPublicAcls"),
-                ("block_public_policy", "BlockPublicPolicy"),
-                ("ignore_public_acls", "IgnorePublicAcls"),
-                ("restrict_public_buckets", "RestrictPublicBuckets"),
-            ];
-            bucket["PublicAccessBlockConfiguration"] = fields.renamed(&names);
-            return;
-        }
-        "aws_s3_bucket_ownership_controls" => {
-            let rule = fields
-                .block("rule")
-                .unwrap()
-                .renamed(&[("object_ownership", "ObjectOwnership")]);
-            bucket["OwnershipControls"] = json!({ "Rules": [rule] });
-        }
-        "aws_s3_bucket_lifecycle_configuration" => {
-            let rules: Vec<_> = fields.blocks("rule").into_iter().map(lifecycle_rule).collect();
-            bucket["LifecycleConfiguration"] = json!({ "Rules": rules });
-        }
-        "aws_s3_bucket_object_lock_configuration" => {
-            let mut rule = fields.block("rule").unwrap();
-            let retention = rule.block("default_retention").unwrap();
-            rule.done();
-            let retention = retention.renamed(&[("mode", "Mode"), ("days", "Days")]);
-            bucket["ObjectLockConfiguration"] =
-                json!({ "ObjectLockEnabled": "Enabled", "Rule": { "DefaultRetention": retention } });
-        }
-        other => panic!("{other} is part of nothing that CloudFormation has"),
-    }
-    fields.done();
-}
-
-fn lifecycle_rule(mut rule: Fields) -> Value {
-    let filter = rule.block("filter").unwrap().renamed(&[("prefix", "Prefix")]);
-    let transitions: Vec<_> = rule
-        .blocks("transition")
-        .into_iter()
-        .map(|block| block.renamed(&[("days", "TransitionInDays"), ("storage_class", "StorageClass")]))
-        .collect();
-    let expiration = rule.block("noncurrent_version_expiration");
-    let expiration = expiration.map(|block| block.renamed(&[("noncurrent_days", "NoncurrentDays")]));
-    let abort = rule.block("abort_incomplete_multipart_upload");
-    let abort = abort.map(|block| block.renamed(&[("days_after_initiation", "DaysAfterInitiation")]));
-    let mut result = rule.renamed(&[("id", "Id"), ("status", "Status")]);
-    if let Some(prefix) = filter.get("Prefix") {
-        result["Prefix"] = prefix.clone();
-    }
-    if !transitions.is_empty() {
-        result["Transitions"] = json!(transitions);
-    }
-    if let Some(expiration) = expiration {
-        result["NoncurrentVersionExpiration"] = expiration;
-    }
-    if let Some(abort) = abort {
-        result["AbortIncompleteMultipartUpload"] = abort;
-    }
     result
 }
