@@ -31,6 +31,8 @@
 //! | compare and apply | [`Comparison`], [`LevelChanges`] |
 //! | read every level of a table | [`every_level`] |
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod applied_state;
 mod apply;
 mod changes;

@@ -3,6 +3,8 @@
 //! A request carries a limits file, and the function applies it as `zae-limiter limits apply` does. CloudFormation gets its
 //! response at a pre-signed URL; a direct invocation gets it as the invocation's result.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod callback;
 mod file;
 mod provisioner;
