@@ -2,6 +2,8 @@
 
 use aws_credential_types::Credentials;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tonic::{Code, Request, Status};
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -90,4 +92,21 @@ async fn health_follows_the_table_and_calls_report_that_it_is_unavailable() {
         !status.message().contains("limiter"),
         "names the table: {status:?}"
     );
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_begin_to_speak_http_2_is_cut_off_and_others_are_not() {
+    let mut settings = Settings::default();
+    settings.header_timeout = std::time::Duration::from_millis(50);
+    let limiter = RateLimiter::embedded().default_limits(limits());
+    let server = TestServer::on(limiter, settings, None).await;
+    for start in ["", "PRI * HTTP/2.0\r\n"] {
+        let mut stream = TcpStream::connect(server.grpc).await.unwrap();
+        stream.write_all(start.as_bytes()).await.unwrap();
+        // Returns because the server ends it.
+        let mut received = vec![];
+        let _ = stream.read_to_end(&mut received).await;
+    }
+    // The connection of the client is older than the timeout.
+    server.ok(request(1, [calls("ada")])).await;
 }

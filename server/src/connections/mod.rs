@@ -1,6 +1,9 @@
 //! Connections: accepted, decrypted, served, and closed at the end.
 
+mod counted;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -13,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use counted::Counted;
+
 use crate::settings::Settings;
 use crate::tls::{Alpn, Tls};
 
@@ -20,6 +25,8 @@ use crate::tls::{Alpn, Tls};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How often an HTTP/2 connection is checked for a client that is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The bytes that every HTTP/2 client sends first.
+const PREFACE_LENGTH: usize = 24;
 /// Requests at a time on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_000;
 /// The most bytes of header fields of an HTTP/2 request.
@@ -34,7 +41,8 @@ pub(crate) struct Connections {
     tasks: JoinSet<()>,
     /// Shared by all listeners.
     slots: Arc<Semaphore>,
-    handshake_timeout: Duration,
+    /// For the TLS handshake, and for the first bytes of HTTP/2.
+    head_timeout: Duration,
     stopping: watch::Sender<()>,
 }
 
@@ -73,14 +81,38 @@ impl Protocol {
         }
     }
 
-    async fn serve<S>(&self, stream: S, router: Router, watcher: Watcher) -> Result<(), hyper::Error>
+    /// Serves until the client or the server ends the connection. The head of the first request has to arrive in time.
+    async fn serve<S>(
+        &self,
+        stream: S,
+        router: Router,
+        watcher: Watcher,
+        timeout: Duration,
+    ) -> Result<(), hyper::Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let (stream, service) = (TokioIo::new(stream), TowerToHyperService::new(router));
+        let service = TowerToHyperService::new(router);
         match self {
-            Self::Http1(builder) => watcher.watch(builder.serve_connection(stream, service)).await,
-            Self::Http2(builder) => watcher.watch(builder.serve_connection(stream, service)).await,
+            Self::Http1(builder) => {
+                let connection = builder.serve_connection(TokioIo::new(stream), service);
+                watcher.watch(connection).await
+            }
+            Self::Http2(builder) => {
+                let (stream, read) = Counted::new(stream);
+                let connection = builder.serve_connection(TokioIo::new(stream), service);
+                let mut connection = std::pin::pin!(watcher.watch(connection));
+                tokio::select! {
+                    ended = &mut connection => return ended,
+                    () = tokio::time::sleep(timeout) => {}
+                }
+                if read.load(Ordering::Relaxed) < PREFACE_LENGTH {
+                    tracing::debug!("a client did not begin to speak HTTP/2 in time");
+                    return Ok(());
+                }
+                // From here on, pings find out whether the client is there.
+                connection.await
+            }
         }
     }
 }
@@ -100,7 +132,7 @@ impl Connections {
             graceful: GracefulShutdown::new(),
             tasks: JoinSet::new(),
             slots,
-            handshake_timeout: settings.header_timeout,
+            head_timeout: settings.header_timeout,
             stopping: watch::Sender::new(()),
         }
     }
@@ -124,15 +156,15 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let (router, protocol) = (self.router.clone(), self.protocol.clone());
         let watcher = self.graceful.watcher();
+        let timeout = self.head_timeout;
         let Some(tls) = self.tls.clone() else {
             self.tasks.spawn(async move {
-                ended(protocol.serve(stream, router, watcher).await);
+                ended(protocol.serve(stream, router, watcher, timeout).await);
                 drop(slot);
             });
             return;
         };
         let mut stopping = self.stopping.subscribe();
-        let timeout = self.handshake_timeout;
         self.tasks.spawn(async move {
             let handshake = tokio::time::timeout(timeout, tls.accept(stream, protocol.alpn()));
             let shaken = tokio::select! {
@@ -141,7 +173,7 @@ impl Connections {
                 _ = stopping.changed() => return,
             };
             match shaken {
-                Ok(Ok(stream)) => ended(protocol.serve(stream, router, watcher).await),
+                Ok(Ok(stream)) => ended(protocol.serve(stream, router, watcher, timeout).await),
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
