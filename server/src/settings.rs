@@ -27,7 +27,8 @@ pub struct Settings {
     pub max_idempotency_keys: usize,
     /// The largest request body in bytes: 256 KiB.
     pub max_body_bytes: usize,
-    /// How long a client may take to send the head of a request: 10 seconds.
+    /// How long a client may take to send the head of a request, to finish a TLS handshake, or to begin to speak HTTP/2:
+    /// 10 seconds.
     pub header_timeout: Duration,
     /// How long a client may take to send the body of a request: 10 seconds.
     pub body_timeout: Duration,

@@ -103,6 +103,8 @@ impl Protocol {
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
                 let mut connection = std::pin::pin!(watcher.watch(connection));
                 tokio::select! {
+                    // Reads what has arrived before it looks at the clock.
+                    biased;
                     ended = &mut connection => return ended,
                     () = tokio::time::sleep(timeout) => {}
                 }

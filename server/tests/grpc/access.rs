@@ -97,7 +97,7 @@ async fn health_follows_the_table_and_calls_report_that_it_is_unavailable() {
 #[tokio::test]
 async fn a_client_that_does_not_begin_to_speak_http_2_is_cut_off_and_others_are_not() {
     let mut settings = Settings::default();
-    settings.header_timeout = std::time::Duration::from_millis(50);
+    settings.header_timeout = std::time::Duration::from_millis(200);
     let limiter = RateLimiter::embedded().default_limits(limits());
     let server = TestServer::on(limiter, settings, None).await;
     for start in ["", "PRI * HTTP/2.0\r\n"] {
