@@ -96,6 +96,10 @@ simulate: machine ## The long simulation of acquire, and 100,000 changes through
 interop: machine venv-peer ## Long mixed traffic with the Python peer, both aggregators on the same records, and its vectors
 	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests --test peer -- --nocapture
 
+.PHONY: fuzz
+fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300); needs a C++ compiler
+	@scripts/fuzz $(or $(SECONDS),300)
+
 .PHONY: soak
 soak: machine ## 20 minutes of 8 clients while the table and clients are stopped and killed; all counts must agree
 	ZAE_SOAK=long cargo test --locked -p zae-limiter-tests --test soak -- --nocapture
