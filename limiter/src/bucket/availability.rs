@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::BucketKey;
 
-use super::breaker::{Breaker, FailedRequest, Suspicion};
+use super::breaker::{Breaker, FailedRequest, MOST_RESPONSES, Suspicion};
 use super::retry_pace::RetryPace;
 use super::shared::Shared;
 use crate::{Error, Result};
@@ -123,11 +123,15 @@ impl Shared {
         }
     }
 
-    /// Makes the probe if one is due and waits for its end.
+    /// Makes the probe if one is due and waits for its end. If it takes more responses to close the breaker, the next one is
+    /// due at once.
     pub(super) async fn probe_if_due(self: &Arc<Self>) {
-        let now = self.clock.elapsed();
-        let claimed = self.breaker().claims_probe(now, now + self.attempt_timeout());
-        if claimed {
+        for _ in 0..MOST_RESPONSES {
+            let now = self.clock.elapsed();
+            let claimed = self.breaker().claims_probe(now, now + self.attempt_timeout());
+            if !claimed {
+                return;
+            }
             // One that is dropped with its runtime has told the breaker.
             drop(self.probe(now, false).await);
         }

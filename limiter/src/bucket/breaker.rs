@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// One that opens within this time after it was closed was closed too early.
 const RELAPSE: Duration = Duration::from_secs(10);
 /// At most this many responses in a row close it.
-const MOST_RESPONSES: u32 = 4;
+pub(super) const MOST_RESPONSES: u32 = 4;
 
 /// Decides whether requests are sent. All times are on the clock's scale that never goes back.
 #[derive(Debug)]
@@ -169,9 +169,10 @@ impl Breaker {
         jitter: impl FnOnce(Duration) -> Duration,
     ) {
         let relapse = self.closed_at.is_some_and(|at| now.saturating_sub(at) <= RELAPSE);
-        self.responses_to_close = match relapse {
-            true => (self.responses_to_close * 2).min(MOST_RESPONSES),
-            false => 1,
+        self.responses_to_close = if relapse {
+            (self.responses_to_close * 2).min(MOST_RESPONSES)
+        } else {
+            1
         };
         self.open = Some(Open {
             since: calendar,

@@ -7,11 +7,16 @@ const FIRST_GAP: Duration = Duration::from_millis(5);
 /// up to this: five requests a second, however many buckets have something to write.
 const LONGEST_GAP: Duration = Duration::from_millis(200);
 
-/// The gap between two such retries: none while the table responds. A response makes it a little shorter, so that it stays
-/// long while only a share of the requests gets one.
+/// From this many responses in a row on, each halves the gap: the table is back.
+const BACK_AFTER: u32 = 3;
+
+/// The gap between two such retries: none while the table responds. A response alone makes it a little shorter, so that it
+/// stays long while only a share of the requests gets one.
 #[derive(Debug, Default)]
 pub(crate) struct RetryPace {
     gap: Duration,
+    /// Responses without a failure in between.
+    responses: u32,
     /// When the next one may be sent, on the clock's time scale.
     next: Duration,
 }
@@ -19,12 +24,18 @@ pub(crate) struct RetryPace {
 impl RetryPace {
     /// A request of this limiter had no response.
     pub(crate) fn failed(&mut self) {
+        self.responses = 0;
         self.gap = (self.gap * 2).clamp(FIRST_GAP, LONGEST_GAP);
     }
 
     /// A request of this limiter had a response.
     pub(crate) fn responded(&mut self) {
-        let shorter = self.gap / 16 * 15;
+        self.responses = self.responses.saturating_add(1);
+        let shorter = if self.responses >= BACK_AFTER {
+            self.gap / 2
+        } else {
+            self.gap / 16 * 15
+        };
         self.gap = if shorter < FIRST_GAP {
             Duration::ZERO
         } else {
@@ -72,7 +83,7 @@ mod tests {
             pace.responded();
         }
         assert!(pace.gap > LONGEST_GAP / 10 * 9);
-        (0..60).for_each(|_| pace.responded());
+        (0..10).for_each(|_| pace.responded());
         assert_eq!(pace.gap, Duration::ZERO);
     }
 }

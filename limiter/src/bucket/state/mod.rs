@@ -123,6 +123,17 @@ struct Reloaded {
     at: Duration,
 }
 
+/// How well the refill time of a bucket is guessed from old images.
+#[derive(Debug, Default)]
+struct RefillGuess {
+    /// The write under way is such a guess.
+    under_way: bool,
+    /// When one was last wrong, on the clock's time scale.
+    wrong_at: Option<Duration>,
+    /// The bucket was read since the last write.
+    just_read: bool,
+}
+
 /// The state of one bucket at one client.
 #[derive(Debug)]
 pub(crate) struct BucketState {
@@ -153,12 +164,7 @@ pub(crate) struct BucketState {
     patience: Duration,
     /// When a write was last refused though its image was current as far as we knew: somebody else writes too.
     refused_at: Option<Duration>,
-    /// The write under way guesses the refill time from an old image.
-    guesses_refill: bool,
-    /// When such a guess was last wrong.
-    wrong_guess_at: Option<Duration>,
-    /// The bucket was read since the last write.
-    just_read: bool,
+    guess: RefillGuess,
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
 }
@@ -183,9 +189,7 @@ impl BucketState {
             memory,
             patience,
             refused_at: None,
-            guesses_refill: false,
-            wrong_guess_at: None,
-            just_read: false,
+            guess: RefillGuess::default(),
             #[cfg(test)]
             mutation: None,
         }

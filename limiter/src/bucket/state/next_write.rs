@@ -47,7 +47,7 @@ impl BucketState {
         let Some(config) = self.front_config() else {
             return (Step::Again, completions);
         };
-        self.guesses_refill = false;
+        self.guess.under_way = false;
         let evaluation = Evaluation::create(&config, moment.now);
         let folded = self.fold(&evaluation, &config, "", |_| true);
         completions.extend(folded.completions);
@@ -104,7 +104,7 @@ impl BucketState {
             }
             return (Step::Read, folded.completions);
         }
-        self.guesses_refill = guesses;
+        self.guess.under_way = guesses;
         // With nothing to carry it still applies new parameters, or fences off writes without an answer.
         match self.send(&evaluation, &folded.batch, folded.taken, moment) {
             Some(step) => (step, folded.completions),
@@ -175,13 +175,13 @@ impl BucketState {
     /// time only: where every call of every process needs one, the first write of each call would be refused. Not twice in
     /// a row: what was just read is as good as it gets.
     fn reads_before_refill(&self, moment: Moment) -> bool {
-        let guessed_wrong = self
-            .wrong_guess_at
-            .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
+        if breaks!(self.mutation, RefillsFromOldImages) {
+            return false;
+        }
+        let wrong = self.guess.wrong_at;
+        let guessed_wrong = wrong.is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
         // Without old images nothing would show that the level may have risen since.
-        let broken =
-            breaks!(self.mutation, RefillsFromOldImages) || breaks!(self.mutation, RefillAgainstStaleLevel);
-        guessed_wrong && !self.just_read && !broken
+        guessed_wrong && !self.guess.just_read && !breaks!(self.mutation, RefillAgainstStaleLevel)
     }
 
     fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
@@ -299,7 +299,7 @@ impl BucketState {
         if requests.is_empty() && matches!(self.known, LastSeen::Absent(_)) {
             return None;
         }
-        self.just_read = false;
+        self.guess.just_read = false;
         let image = self.image().cloned();
         let slot = self.next_slot(image.as_deref(), moment);
         let write = evaluation.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;

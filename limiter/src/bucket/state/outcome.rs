@@ -20,8 +20,8 @@ impl BucketState {
             return Vec::new();
         };
         self.see(decoded, moment);
-        if self.guesses_refill {
-            self.wrong_guess_at = None;
+        if self.guess.under_way {
+            self.guess.wrong_at = None;
         }
         self.confirm(current)
     }
@@ -33,8 +33,8 @@ impl BucketState {
         };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
         self.refused_at = Some(moment.elapsed);
-        if self.guesses_refill {
-            self.wrong_guess_at = Some(moment.elapsed);
+        if self.guess.under_way {
+            self.guess.wrong_at = Some(moment.elapsed);
         }
         let LastSeen::Live(image, _) = self.known.clone() else {
             if current.lost.is_some() {
@@ -227,7 +227,7 @@ impl BucketState {
     /// The bucket as just read, consistently.
     pub(crate) fn reread(&mut self, found: &LastSeen, moment: Moment) -> Vec<Completion> {
         self.looked();
-        self.just_read = true;
+        self.guess.just_read = true;
         let first = self.knows_nothing() && self.unresolved.is_empty();
         self.known = found.clone();
         match found {
