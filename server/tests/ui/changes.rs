@@ -36,7 +36,7 @@ impl Browser<'_> {
     async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Response {
         let mut headers = headers.to_vec();
         if let Some(cookie) = &self.cookie {
-            headers.push(("cookie", cookie));
+            headers.push(("cookie", cookie.as_str()));
         }
         self.stage.server.send(method, path, &headers, body).await
     }
