@@ -148,7 +148,7 @@ fn children(data: &EntityPage) -> Section {
         let empty = Empty::new(
             "It has no children.",
             html! { "Entities that name it as their parent appear here: "
-            code { "zae-limiter entity create key-1 --parent " (data.id) } },
+            code { "zae-limiter entity create child-1 --parent " (data.id) } },
         );
         let next = page
             .next

@@ -67,7 +67,7 @@ fn stack_health(data: &Overview) -> Markup {
             "Stack",
             "none",
             "None",
-            &html! { p { "This table is a file or belongs to no stack, so nothing counts usage." } },
+            &html! { p { "This process knows of no stack. A table in a file has none, and nothing counts its usage." } },
         ),
         Some(Ok(StackHealth {
             status,
