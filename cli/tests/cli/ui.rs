@@ -174,7 +174,7 @@ fn a_remote_host_is_told_the_ssh_forward_and_sigterm_ends_it() {
         .status();
     assert!(sent.unwrap().success());
     let mut last = String::new();
-    page.stdout.read_line(&mut last).unwrap();
+    page.stdout.read_to_string(&mut last).unwrap();
     let stopped: Value = serde_json::from_str(&last).unwrap();
     assert_eq!(stopped["event"], "stopped");
 }
