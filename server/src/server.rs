@@ -37,6 +37,7 @@ pub struct ServerBuilder {
     tls: Option<TlsFiles>,
     envoy: Option<(EnvoyMapping, SocketAddr)>,
     ui: UiOptions,
+    ui_only: bool,
 }
 
 /// A server that listens. It answers once it [runs](Server::run).
@@ -58,7 +59,7 @@ pub struct ServerBuilder {
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
-    ui: Router,
+    router: Router,
     listener: TcpListener,
     address: SocketAddr,
     grpc: Option<Grpc>,
@@ -102,6 +103,7 @@ impl Server {
             tls: None,
             envoy: None,
             ui: UiOptions::default(),
+            ui_only: false,
         }
     }
 
@@ -137,8 +139,7 @@ impl Server {
         let slots = Arc::new(Semaphore::new(most));
         let connections =
             |router, protocol| Connections::new(router, protocol, self.tls.clone(), slots.clone(), settings);
-        let (router, _) = api::router(&app);
-        let mut http = connections(router.merge(self.ui), Protocol::http1(settings));
+        let mut http = connections(self.router, Protocol::http1(settings));
         let mut grpc = self.grpc.map(|grpc| {
             let router = envoy::router(&app, grpc.mapping);
             (connections(router, Protocol::http2(settings)), grpc.listener)
@@ -217,6 +218,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves only `/ui` and `/healthz`: neither `/v1` nor `/metrics`. The login of [`UiOptions::login_once`] does not
+    /// protect those.
+    pub fn ui_only(mut self) -> Self {
+        self.ui_only = true;
+        self
+    }
+
     /// Listens on the address.
     pub async fn bind(self, address: SocketAddr) -> Result<Server, Error> {
         let addresses = [Some(address), self.envoy.as_ref().map(|(_, address)| *address)];
@@ -242,8 +250,13 @@ impl ServerBuilder {
         };
         let app = App::new(self.limiter, self.tokens, self.settings, self.clock, self.meter);
         let app = Arc::new(app);
+        let api = if self.ui_only {
+            api::health_router()
+        } else {
+            api::router(&app).0
+        };
         Ok(Server {
-            ui: ui::router(&app, self.ui)?,
+            router: api.merge(ui::router(&app, self.ui)?),
             app,
             listener,
             address,

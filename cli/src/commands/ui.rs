@@ -117,6 +117,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let server = Server::builder(limiter)
         .meter(meter)
         .ui(options)
+        .ui_only()
         .bind(address)
         .await?;
     let stop = stop_signal()?;

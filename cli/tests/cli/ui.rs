@@ -149,6 +149,9 @@ fn the_address_works_once_and_nothing_is_written_without_edit() {
     let page = Looking::start(&bench, &[], &[]);
     assert_eq!(page.listening["edit"], false);
     assert_eq!(page.get("/ui", "").status, 303);
+    for path in ["/v1/limits", "/v1/entities", "/metrics"] {
+        assert_eq!(page.get(path, "").status, 404, "{path}");
+    }
     let cookie = page.sign_in();
     assert_eq!(page.get("/ui", &cookie).status, 200);
     assert_eq!(page.get(page.address().1, "").status, 403, "used already");

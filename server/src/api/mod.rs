@@ -58,6 +58,13 @@ pub(crate) fn router(app: &Arc<App>) -> (Router, Document) {
     (router, document)
 }
 
+/// Nothing but `/healthz`, for a server that has no API.
+pub(crate) fn health_router() -> Router {
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .fallback(no_api)
+}
+
 fn leases() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(acquire::acquire))
@@ -111,6 +118,11 @@ async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> R
 
 async fn not_found(uri: Uri) -> Problem {
     let detail = format!("there is no {}; /openapi.json lists the paths", uri.path());
+    Problem::new(ProblemKind::NotFound, detail)
+}
+
+async fn no_api(uri: Uri) -> Problem {
+    let detail = format!("there is no {}; this server serves only /ui", uri.path());
     Problem::new(ProblemKind::NotFound, detail)
 }
 

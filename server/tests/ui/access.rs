@@ -1,9 +1,10 @@
 //! Who gets in.
 
 use hyper::Method;
-use zae_limiter_server::{LoginToken, UiOptions};
+use zae_limiter::RateLimiter;
+use zae_limiter_server::{LoginToken, Server, UiOptions};
 
-use crate::client::Response;
+use crate::client::{Response, TestServer, noon};
 use crate::stage::{Stage, text};
 
 const ADMIN: &str = "0123456789abcdef-admin";
@@ -103,4 +104,29 @@ async fn names_of_other_sites_for_this_machine_are_refused() {
         .send(Method::GET, "/ui", &headers, "")
         .await
         .expect(200);
+}
+
+#[tokio::test]
+async fn a_server_of_the_page_alone_has_no_api() {
+    let clock = noon();
+    let limiter = RateLimiter::embedded().clock(clock.clone()).await.unwrap();
+    let builder = Server::builder(limiter).clock(clock.clone());
+    let options = UiOptions::default().login_once(LoginToken::random().unwrap());
+    let bound = builder.ui(options).ui_only().bind("127.0.0.1:0".parse().unwrap());
+    let server = TestServer::running(bound.await.unwrap(), clock);
+    for (method, path) in [
+        (Method::PUT, "/v1/limits"),
+        (Method::GET, "/v1/limits"),
+        (Method::POST, "/v1/acquire"),
+        (Method::GET, "/v1/entities"),
+        (Method::DELETE, "/v1/entities/user-1"),
+        (Method::GET, "/metrics"),
+        (Method::GET, "/openapi.json"),
+        (Method::GET, "/readyz"),
+    ] {
+        let response = server.send(method, path, &[], "").await;
+        response.problem(404, "not-found");
+    }
+    server.get("/healthz").await.expect(200);
+    server.get("/ui").await.expect(303);
 }
