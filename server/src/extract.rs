@@ -72,7 +72,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
     }
 }
 
-/// Browsers send other types across origins without asking, so that this also protects a server without tokens.
+/// Browsers send this type across origins only if the server allows it, which this one never does. That protects the
+/// writes of a server without tokens from other sites; `auth::require_local_host` protects it from names that resolve to
+/// this machine.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let value = headers
         .get(header::CONTENT_TYPE)

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -12,7 +12,7 @@ use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
 
 use crate::api;
 use crate::app::App;
-use crate::auth::BearerTokens;
+use crate::auth::{BearerTokens, require_local_host};
 use crate::connections::{Connections, Protocol};
 use crate::envoy::{self, EnvoyMapping};
 use crate::error::Error;
@@ -175,8 +175,8 @@ impl Server {
 }
 
 impl ServerBuilder {
-    /// The bearer tokens that are accepted. Without them everybody who can connect may do everything, and the server
-    /// only listens on loopback addresses.
+    /// The bearer tokens that are accepted. Without them everyone who can connect may do everything, and the server
+    /// only listens on loopback addresses and answers only requests that name this machine in the field `Host`.
     pub fn tokens(mut self, tokens: BearerTokens) -> Self {
         self.tokens = Some(tokens);
         self
@@ -255,8 +255,12 @@ impl ServerBuilder {
         } else {
             api::router(&app).0
         };
+        let mut router = api.merge(ui::router(&app, self.ui)?);
+        if app.tokens.is_none() {
+            router = router.layer(middleware::from_fn(require_local_host));
+        }
         Ok(Server {
-            router: api.merge(ui::router(&app, self.ui)?),
+            router,
             app,
             listener,
             address,

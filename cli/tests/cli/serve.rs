@@ -104,7 +104,7 @@ fn exchange(
     let mut stream = TcpStream::connect(address).ok()?;
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          {authorization}content-length: {}\r\n\r\n{body}",
         body.len()
     )

@@ -1,5 +1,6 @@
 //! Who a request comes from, and whether it may do what it asks for.
 
+mod local_host;
 mod tokens;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use zae_limiter::audit::Principal;
 use crate::app::App;
 use crate::problem::{Problem, ProblemKind};
 
+pub(crate) use local_host::require_local_host;
 pub use tokens::{BearerTokens, InvalidTokens, Scope};
 
 /// The name of the token that a request was made with; nothing if the server has no tokens.

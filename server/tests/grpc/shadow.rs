@@ -32,7 +32,7 @@ async fn refusals_of_a_shadow_pass_and_are_counted() {
 
 async fn metrics(server: &TestServer) -> String {
     let mut stream = TcpStream::connect(server.http).await.unwrap();
-    let request = "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();

@@ -134,3 +134,41 @@ async fn without_tokens_only_loopback_addresses_are_listened_on() {
     let builder = Server::builder(limiter).tokens(TOKENS.parse().unwrap());
     assert!(builder.bind("0.0.0.0:0".parse().unwrap()).await.is_ok());
 }
+
+#[tokio::test]
+async fn without_tokens_a_site_whose_name_resolves_to_this_machine_is_refused() {
+    let server = TestServer::start().await;
+    let rebound = [
+        ("host", "evil.example:8080"),
+        ("content-type", "application/json"),
+    ];
+    for (method, path) in [
+        (Method::GET, AVAILABLE),
+        (Method::GET, "/v1/entities"),
+        (Method::PUT, "/v1/limits"),
+        (Method::GET, "/metrics"),
+        (Method::GET, "/openapi.json"),
+        (Method::GET, "/nothing"),
+    ] {
+        let refused = server.send(method, path, &rebound, "").await;
+        refused.problem(403, "forbidden");
+    }
+    for path in ["/healthz", "/readyz"] {
+        server.send(Method::GET, path, &rebound, "").await.expect(200);
+    }
+    let local = [("host", "localhost:8080")];
+    server.send(Method::GET, AVAILABLE, &local, "").await.expect(200);
+}
+
+#[tokio::test]
+async fn with_tokens_the_server_has_any_name() {
+    let server = server().await;
+    let headers = [
+        ("host", "limits.example"),
+        ("authorization", "Bearer read-token-12345678"),
+    ];
+    server
+        .send(Method::GET, AVAILABLE, &headers, "")
+        .await
+        .expect(200);
+}

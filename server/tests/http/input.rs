@@ -124,7 +124,7 @@ async fn oversized_bodies_are_refused_whether_or_not_their_length_is_announced()
     assert_eq!(problem["detail"], "the body may have at most 100 bytes");
     let chunk = format!("64\r\n{}\r\n", "x".repeat(100));
     let chunked = format!(
-        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n"
     );
     let response = raw(&server, &chunked).await;
@@ -162,7 +162,7 @@ async fn a_client_that_is_killed_in_the_middle_of_its_request_takes_nothing() {
     let server = TestServer::start().await;
     let body = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 1 } }).to_string();
     let head = format!(
-        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     let mut killed = TcpStream::connect(server.address).await.unwrap();
@@ -183,7 +183,7 @@ async fn the_lease_of_a_killed_client_is_committed_when_its_time_is_over() {
     let body = body.to_string();
     let mut killed = TcpStream::connect(server.address).await.unwrap();
     let request = format!(
-        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     killed.write_all(request.as_bytes()).await.unwrap();
@@ -202,8 +202,7 @@ async fn a_client_that_does_not_finish_its_request_is_cut_off() {
     settings.header_timeout = Duration::from_millis(50);
     settings.body_timeout = Duration::from_millis(50);
     let server = TestServer::with(settings, None).await;
-    let head =
-        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 50\r\n";
+    let head = "POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 50\r\n";
     // Both return because the server ends them.
     let response = raw(&server, head).await;
     assert!(!response.contains("200"), "{response}");
@@ -225,7 +224,7 @@ async fn a_client_that_goes_away_while_it_waits_leaves_the_queue_and_its_slot() 
     let mut killed = TcpStream::connect(server.address).await.unwrap();
     let content = body(50, 60_000).to_string();
     let request = format!(
-        "POST /v1/acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{content}",
+        "POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{content}",
         content.len()
     );
     killed.write_all(request.as_bytes()).await.unwrap();

@@ -74,7 +74,7 @@ async fn send_alone(address: std::net::SocketAddr, path: &str, body: Value) -> S
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let body = body.to_string();
     let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",
         body.len()
     );
