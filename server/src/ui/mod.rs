@@ -120,7 +120,8 @@ async fn protect(request: Request, next: Next) -> Response {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // With no-referrer, browsers would send `Origin: null` with forms, which is_same_origin refuses.
+        (header::REFERRER_POLICY, "same-origin"),
         (
             HeaderName::from_static("cross-origin-resource-policy"),
             "same-origin",

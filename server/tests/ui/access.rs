@@ -130,3 +130,25 @@ async fn a_server_of_the_page_alone_has_no_api() {
     server.get("/healthz").await.expect(200);
     server.get("/ui").await.expect(303);
 }
+
+#[tokio::test]
+async fn a_browser_signs_in_over_plain_http_at_another_address() {
+    let tokens = format!("ops admin {ADMIN}").parse().unwrap();
+    let stage = Stage::empty(UiOptions::default(), Some(tokens)).await;
+    let form = stage.server.get("/ui/login").await.expect(200);
+    // With no-referrer, browsers send Origin: null with the form.
+    assert_eq!(form.header("referrer-policy"), Some("same-origin"));
+    // Browsers send no Sec-Fetch-Site to addresses that are not trustworthy.
+    let post = async |origin: &str| {
+        let headers = [
+            ("host", "10.0.0.5:8080"),
+            ("origin", origin),
+            ("content-type", "application/x-www-form-urlencoded"),
+        ];
+        let body = format!("token={ADMIN}");
+        stage.server.send(Method::POST, "/ui/login", &headers, body).await
+    };
+    post("http://10.0.0.5:8080").await.expect(303);
+    post("http://10.0.0.6:8080").await.expect(403);
+    post("null").await.expect(403);
+}

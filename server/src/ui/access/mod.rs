@@ -154,6 +154,10 @@ mod tests {
                 true,
             ),
             (
+                &[("origin", "http://10.0.0.5:8080"), ("host", "10.0.0.5:8080")],
+                true,
+            ),
+            (
                 &[("origin", "http://evil.example"), ("host", "127.0.0.1:80")],
                 false,
             ),
