@@ -1,6 +1,7 @@
 //! Parts of requests, parsed. What cannot be parsed is a problem.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -88,7 +89,11 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 async fn read(request: Request, app: &App) -> Result<Bytes, Problem> {
-    let most = app.settings.max_body_bytes;
+    read_body(request, app.settings.max_body_bytes, app.settings.body_timeout).await
+}
+
+/// The body, if it has at most this many bytes and arrives in time.
+pub(crate) async fn read_body(request: Request, most: usize, timeout: Duration) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("the body may have at most {most} bytes");
         Problem::new(ProblemKind::BodyTooLarge, detail)
@@ -99,7 +104,7 @@ async fn read(request: Request, app: &App) -> Result<Bytes, Problem> {
         return Err(too_large());
     }
     let body = Limited::new(request.into_body(), most).collect();
-    match tokio::time::timeout(app.settings.body_timeout, body).await {
+    match tokio::time::timeout(timeout, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(
@@ -108,7 +113,7 @@ async fn read(request: Request, app: &App) -> Result<Bytes, Problem> {
         )),
         Err(_) => Err(Problem::new(
             ProblemKind::RequestTimeout,
-            format!("the body did not arrive within {:?}", app.settings.body_timeout),
+            format!("the body did not arrive within {timeout:?}"),
         )),
     }
 }

@@ -1,8 +1,15 @@
 //! The fields of a form, in order. A name may occur more than once.
 
-use axum::body::Bytes;
+use std::sync::Arc;
+
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+
+use super::Ui;
+use crate::extract::read_body;
+use crate::problem::Problem;
+
+/// The largest form.
+const MAX_BYTES: usize = 64 * 1024;
 
 /// The fields of a form that was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,13 +36,13 @@ impl Form {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Form {
-    type Rejection = StatusCode;
+/// The body is read within the time limit of every other request: anyone can send a form to `/ui/login`.
+impl FromRequest<Arc<Ui>> for Form {
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, StatusCode> {
-        let body = Bytes::from_request(request, state).await;
-        body.map(|body| Self::parse(&body))
-            .map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)
+    async fn from_request(request: Request, ui: &Arc<Ui>) -> Result<Self, Problem> {
+        let body = read_body(request, MAX_BYTES, ui.app.settings.body_timeout).await?;
+        Ok(Self::parse(&body))
     }
 }
 

@@ -33,7 +33,7 @@ mod view;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request};
+use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -48,8 +48,6 @@ use crate::error::Error;
 use access::{Access, Visitor};
 use page::Frame;
 
-/// The largest form.
-const MAX_FORM_BYTES: usize = 64 * 1024;
 /// How many live views are open at the same time.
 const MAX_LIVE_VIEWS: usize = 64;
 
@@ -106,7 +104,6 @@ pub(crate) fn router(app: &Arc<App>, options: UiOptions) -> Result<Router, Error
     Ok(guarded
         .route("/ui/login", get(access::login).post(access::form))
         .route("/ui/assets/{name}", get(assets::serve))
-        .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))
         .layer(middleware::from_fn(protect))
         .with_state(ui))
 }

@@ -215,6 +215,26 @@ async fn a_client_that_does_not_finish_its_request_is_cut_off() {
 }
 
 #[tokio::test]
+async fn a_form_of_the_page_arrives_in_time_and_whole_or_is_refused() {
+    let mut settings = Settings::default();
+    settings.body_timeout = Duration::from_millis(50);
+    let server = TestServer::with(settings, Some("ops admin 0123456789abcdef".parse().unwrap())).await;
+    let head = "POST /ui/login HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                content-type: application/x-www-form-urlencoded\r\n";
+    // It returns because the server ends it.
+    let response = raw(&server, &format!("{head}content-length: 50\r\n\r\ntoken=")).await;
+    assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+    let response = raw(&server, &format!("{head}content-length: 65537\r\n\r\n")).await;
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+    let response = raw(
+        &server,
+        &format!("{head}transfer-encoding: chunked\r\n\r\nno length\r\n"),
+    )
+    .await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_while_it_waits_leaves_the_queue_and_its_slot() {
     let mut settings = Settings::default();
     settings.max_leases = 2;
