@@ -21,8 +21,8 @@ pub(super) struct Plan {
     pub(super) charges: Vec<Charge>,
     /// Hits that are given back.
     pub(super) refunds: BTreeMap<Bucket, Amounts>,
-    /// For each descriptor, what it counts on. Nothing if no mapping matches it, or if it gives back.
-    pub(super) descriptors: Vec<Option<Place>>,
+    /// For each descriptor, what it counts on.
+    pub(super) descriptors: Vec<Counting>,
 }
 
 /// Hits on one bucket.
@@ -39,6 +39,17 @@ pub(super) struct Charge {
     pub(super) refundable: Option<Duration>,
 }
 
+/// What a descriptor counts on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// No mapping matches it, or it gives back.
+    Nothing,
+    On(Place),
+    /// A value cannot be a name, so that there is nothing to count on. Letting the request pass would let callers avoid
+    /// their limits with such a value.
+    Refused,
+}
+
 /// Where a descriptor is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
@@ -49,37 +60,53 @@ pub(super) struct Place {
 
 impl Plan {
     /// Descriptors that no mapping matches are not limited.
-    pub(super) fn new(mapping: &EnvoyMapping, request: &RateLimitRequest) -> Result<Self, InvalidName> {
+    pub(super) fn new(mapping: &EnvoyMapping, request: &RateLimitRequest) -> Self {
         let mut plan = Self::default();
         for descriptor in &request.descriptors {
-            let place = match entries(descriptor) {
-                Some(entries) => match mapping.find(&request.domain, &entries) {
-                    Some(rule) => {
-                        let bucket = (
-                            EntityId::parse(rule.entity(&entries))?,
-                            Resource::parse(rule.resource(&entries))?,
-                        );
-                        plan.add(
-                            rule,
-                            bucket,
-                            hits(descriptor, request),
-                            descriptor.is_negative_hits,
-                        )
-                    }
-                    None => None,
-                },
-                None => None,
-            };
-            plan.descriptors.push(place);
+            let counting = plan.count(mapping, request, descriptor);
+            plan.descriptors.push(counting);
         }
-        Ok(plan)
+        plan
     }
 
-    fn add(&mut self, rule: &Rule, bucket: Bucket, hits: u64, negative: bool) -> Option<Place> {
+    /// Whether a descriptor is refused before anything is taken.
+    pub(super) fn is_refused(&self) -> bool {
+        self.descriptors.contains(&Counting::Refused)
+    }
+
+    fn count(
+        &mut self,
+        mapping: &EnvoyMapping,
+        request: &RateLimitRequest,
+        descriptor: &RateLimitDescriptor,
+    ) -> Counting {
+        let Some(entries) = entries(descriptor) else {
+            return Counting::Nothing;
+        };
+        let Some(rule) = mapping.find(&request.domain, &entries) else {
+            return Counting::Nothing;
+        };
+        let negative = descriptor.is_negative_hits;
+        match bucket(rule, &entries) {
+            Ok(bucket) => self.add(rule, bucket, hits(descriptor, request), negative),
+            Err(invalid) => {
+                // Nothing was ever taken from such a bucket, so that there is nothing to give back either.
+                let refused = !rule.shadow && !negative;
+                tracing::warn!(mapping = rule.name, %invalid, refused, "a descriptor names no bucket");
+                if refused {
+                    Counting::Refused
+                } else {
+                    Counting::Nothing
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, rule: &Rule, bucket: Bucket, hits: u64, negative: bool) -> Counting {
         let limit = rule.limit.clone();
         if negative {
             add_up(self.refunds.entry(bucket).or_default(), limit, hits);
-            return None;
+            return Counting::Nothing;
         }
         let asks = hits == 0;
         let same =
@@ -104,8 +131,15 @@ impl Plan {
             charge.mappings.insert(rule.name.clone());
             charge.refundable = charge.refundable.max(rule.refundable);
         }
-        Some(Place { charge: index, limit })
+        Counting::On(Place { charge: index, limit })
     }
+}
+
+fn bucket(rule: &Rule, entries: &BTreeMap<&str, &str>) -> Result<Bucket, InvalidName> {
+    Ok((
+        EntityId::parse(rule.entity(entries))?,
+        Resource::parse(rule.resource(entries))?,
+    ))
 }
 
 fn add_up(amounts: &mut Amounts, limit: LimitName, hits: u64) {
@@ -166,7 +200,7 @@ domains:
             descriptors,
             hits_addend,
         };
-        Plan::new(&FILE.parse().unwrap(), &request).unwrap()
+        Plan::new(&FILE.parse().unwrap(), &request)
     }
 
     fn taken(charge: &Charge) -> Vec<(&str, u64)> {
@@ -198,7 +232,10 @@ domains:
         let places: Vec<_> = plan
             .descriptors
             .iter()
-            .map(|place| place.as_ref().map(|place| (place.charge, place.limit.as_str())))
+            .map(|counting| match counting {
+                Counting::On(place) => Some((place.charge, place.limit.as_str())),
+                Counting::Nothing | Counting::Refused => None,
+            })
             .collect();
         let expected = [
             Some((0, "rpm")),
@@ -236,17 +273,23 @@ domains:
         assert!(plan.charges.is_empty());
         let refunds: Vec<_> = plan.refunds.values().flat_map(BTreeMap::values).collect();
         assert_eq!(refunds, [&160]);
-        assert_eq!(plan.descriptors, [None, None]);
+        assert_eq!(plan.descriptors, [Counting::Nothing, Counting::Nothing]);
     }
 
     #[test]
-    fn a_value_that_cannot_be_a_name_is_an_error() {
-        let request = RateLimitRequest {
-            domain: "d".to_owned(),
-            descriptors: vec![descriptor(&[("user", "a#b")], None)],
-            hits_addend: 0,
-        };
-        let error = Plan::new(&FILE.parse().unwrap(), &request).unwrap_err();
-        assert_eq!(error.field(), "entity id");
+    fn a_value_that_cannot_be_a_name_is_refused_unless_it_is_a_shadow_or_gives_back() {
+        let mut negative = descriptor(&[("user", "a#b"), ("kind", "tokens")], Some(80));
+        negative.is_negative_hits = true;
+        let shadow = descriptor(&[("user", "a#b"), ("kind", "trial")], None);
+        let passed = plan(0, vec![negative.clone(), shadow.clone()]);
+        assert_eq!(passed.descriptors, [Counting::Nothing, Counting::Nothing]);
+        assert!(!passed.is_refused());
+        assert!(passed.charges.is_empty() && passed.refunds.is_empty());
+        for hits in [None, Some(0), Some(3)] {
+            let enforced = descriptor(&[("user", "a#b")], hits);
+            let refused = plan(0, vec![negative.clone(), shadow.clone(), enforced]);
+            assert_eq!(refused.descriptors[2], Counting::Refused);
+            assert!(refused.is_refused());
+        }
     }
 }

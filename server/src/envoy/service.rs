@@ -10,7 +10,7 @@ use tonic::{Request, Response, Status};
 use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
 
 use super::mapping::EnvoyMapping;
-use super::plan::{Amounts, Bucket, Charge, Place, Plan};
+use super::plan::{Amounts, Bucket, Charge, Counting, Plan};
 use super::refunds::Refunds;
 use super::reply;
 use crate::app::App;
@@ -56,10 +56,12 @@ impl RateLimits {
                 "a domain and at least one descriptor are required",
             ));
         }
-        let plan = Plan::new(&self.mapping, request)
-            .map_err(|invalid| Status::invalid_argument(invalid.to_string()))?;
-        for (bucket, amounts) in plan.refunds {
+        let mut plan = Plan::new(&self.mapping, request);
+        for (bucket, amounts) in std::mem::take(&mut plan.refunds) {
             self.give_back(&bucket, amounts).await;
+        }
+        if plan.is_refused() {
+            return Ok(refuse(&plan));
         }
         let outcomes = join_all(plan.charges.iter().map(|charge| self.take(charge))).await;
         // What was taken is given back if this returns: a lease that is dropped gives its tokens back.
@@ -75,13 +77,13 @@ impl RateLimits {
             _ => None,
         });
         let code = if refused { Code::OverLimit } else { Code::Ok };
-        let status = |place: &Option<Place>| {
-            let place = place.as_ref();
-            let answered = place.and_then(|place| Some((answers.get(place.charge)?, &place.limit)));
-            answered.map_or_else(
+        let status = |counting: &Counting| match counting {
+            Counting::On(place) => answers.get(place.charge).map_or_else(
                 || reply::unlimited(Code::Ok),
-                |(answer, limit)| answer.descriptor(limit),
-            )
+                |answer| answer.descriptor(&place.limit),
+            ),
+            Counting::Nothing => reply::unlimited(Code::Ok),
+            Counting::Refused => reply::unlimited(Code::OverLimit),
         };
         let response = RateLimitResponse {
             overall_code: code.into(),
@@ -210,6 +212,19 @@ impl Outcome<'_> {
             Self::Refused(refusal) => refusal.statuses().to_vec(),
             Self::Unknown => vec![],
         }
+    }
+}
+
+/// The response to a request that takes nothing because a descriptor names no bucket.
+fn refuse(plan: &Plan) -> RateLimitResponse {
+    let status = |counting: &Counting| match counting {
+        Counting::Refused => reply::unlimited(Code::OverLimit),
+        Counting::On(_) | Counting::Nothing => reply::unlimited(Code::Ok),
+    };
+    RateLimitResponse {
+        overall_code: Code::OverLimit.into(),
+        statuses: plan.descriptors.iter().map(status).collect(),
+        ..RateLimitResponse::default()
     }
 }
 

@@ -133,7 +133,6 @@ async fn what_cannot_be_counted_is_an_error_that_says_why() {
     let server = TestServer::start().await;
     for (bad, problem) in [
         (request(1, []), "at least one descriptor"),
-        (request(1, [calls("a#b")]), "entity id \"a#b\" is invalid"),
         (
             request(1, [descriptor(&[("user", "ada"), ("kind", "typo")])]),
             "\"nope\"",
@@ -165,4 +164,16 @@ async fn a_message_that_is_too_large_and_too_many_requests_at_a_time_are_turned_
     let server = TestServer::on(RateLimiter::embedded(), settings, None).await;
     let status = server.ask(request(1, [calls("ada")])).await.unwrap_err();
     assert_eq!(status.code(), GrpcCode::Unavailable, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_a_name_is_over_the_limit_and_takes_nothing() {
+    let server = TestServer::start().await;
+    let response = server.over_limit(request(1, [calls("ada"), calls("a#b")])).await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
+    assert_eq!(server.left("ada", "rpm").await, 10, "nothing is taken");
+    let trial = descriptor(&[("user", "a#b"), ("kind", "trial")]);
+    let response = server.ok(request(1, [trial, calls("ada")])).await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::Ok]);
+    assert_eq!(server.left("ada", "rpm").await, 9, "the shadow is ignored");
 }
