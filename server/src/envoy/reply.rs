@@ -1,5 +1,6 @@
 //! Limits as messages of the protocol.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::HeaderValue;
@@ -23,7 +24,7 @@ const UNITS: [(u128, Unit); 5] = [
 pub(super) fn descriptor_status(statuses: &[LimitStatus], limit: &LimitName, code: Code) -> DescriptorStatus {
     let of_limit = statuses.iter().filter(|status| status.limit.name() == limit);
     // The one that stops the call longest, otherwise the one that has the least.
-    let Some(tightest) = of_limit.max_by_key(|status| (wait(status), -status.available)) else {
+    let Some(tightest) = of_limit.max_by_key(|status| (wait(status), Reverse(status.available))) else {
         return unlimited(code);
     };
     DescriptorStatus {

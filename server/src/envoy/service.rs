@@ -17,6 +17,9 @@ use crate::app::App;
 use crate::leases::{Adjustments, LeaseId, Reservation};
 use crate::problem::{Problem, ProblemKind};
 
+/// The most descriptors of a request. Each may be a write.
+const MAX_DESCRIPTORS: usize = 100;
+
 #[derive(Debug)]
 pub(super) struct RateLimits {
     app: Arc<App>,
@@ -55,6 +58,12 @@ impl RateLimits {
             return Err(Status::invalid_argument(
                 "a domain and at least one descriptor are required",
             ));
+        }
+        if request.descriptors.len() > MAX_DESCRIPTORS {
+            return Err(Status::invalid_argument(format!(
+                "{} descriptors are too many: at most {MAX_DESCRIPTORS} are allowed",
+                request.descriptors.len()
+            )));
         }
         let mut plan = Plan::new(&self.mapping, request);
         for (bucket, amounts) in std::mem::take(&mut plan.refunds) {
@@ -154,13 +163,13 @@ impl RateLimits {
 
     /// Gives back at most what leases of the bucket took.
     async fn give_back(&self, bucket: &Bucket, amounts: Amounts) {
-        let wanted: u64 = amounts.values().sum();
+        let wanted = total(&amounts);
         let now = self.app.clock.elapsed();
         let portions = {
             let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
             refunds.take(bucket, amounts, now)
         };
-        let mut given = 0;
+        let mut given = 0_u64;
         for portion in portions {
             let adjustments: Adjustments = portion
                 .amounts
@@ -171,7 +180,7 @@ impl RateLimits {
             let Ok(lease) = self.app.leases.end_committed(portion.id, &adjustments) else {
                 continue;
             };
-            given += portion.amounts.values().sum::<u64>();
+            given = given.saturating_add(total(&portion.amounts));
             // The write goes on in the background if Envoy does not wait for it, or if the table is unavailable.
             let written = tokio::spawn(lease.commit()).await;
             if let Ok(Err(error)) = written {
@@ -213,6 +222,12 @@ impl Outcome<'_> {
             Self::Unknown => vec![],
         }
     }
+}
+
+fn total(amounts: &Amounts) -> u64 {
+    amounts
+        .values()
+        .fold(0, |sum, tokens| sum.saturating_add(*tokens))
 }
 
 /// The response to a request that takes nothing because a descriptor names no bucket.

@@ -177,3 +177,15 @@ async fn a_value_that_cannot_be_a_name_is_over_the_limit_and_takes_nothing() {
     assert_eq!(codes(&response.statuses), [Code::Ok, Code::Ok]);
     assert_eq!(server.left("ada", "rpm").await, 9, "the shadow is ignored");
 }
+
+#[tokio::test]
+async fn a_request_has_at_most_100_descriptors() {
+    let server = TestServer::start().await;
+    let users = |count: usize| request(1, (0..count).map(|user| calls(&format!("user-{user}"))));
+    let status = server.ask(users(101)).await.unwrap_err();
+    assert_eq!(status.code(), GrpcCode::InvalidArgument, "{status:?}");
+    assert!(status.message().contains("at most 100"), "{status:?}");
+    assert_eq!(server.left("user-0", "rpm").await, 10);
+    let response = server.ok(users(100)).await;
+    assert_eq!(response.statuses.len(), 100);
+}

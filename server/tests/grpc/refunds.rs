@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
+use envoy_types::pb::google::protobuf::UInt64Value;
 use zae_limiter::{EmbeddedStore, RateLimiter};
 use zae_limiter_server::Settings;
 
@@ -77,4 +79,17 @@ async fn a_full_lease_table_still_counts_and_stopping_settles_what_is_held() {
         .clock(clock);
     let left = after.await.unwrap().acquire("ada", "gpt-4").peek().await.unwrap();
     assert_eq!(left.tokens("tpm"), Some(700));
+}
+
+#[tokio::test]
+async fn refunds_beyond_any_number_give_back_what_was_taken() {
+    let server = TestServer::start().await;
+    server.ok(request(1, [tokens("ada", 600)])).await;
+    let calls = RateLimitDescriptor {
+        is_negative_hits: true,
+        hits_addend: Some(UInt64Value { value: u64::MAX }),
+        ..calls("ada")
+    };
+    server.ok(request(1, [refund("ada", u64::MAX), calls])).await;
+    assert_eq!(server.left("ada", "tpm").await, 1_000);
 }
