@@ -64,7 +64,7 @@ impl App {
         }
     }
 
-    /// How many requests under `/v1` are being served.
+    /// How many requests under `/v1` and `/ui` are being served.
     pub(crate) fn requests_in_progress(&self) -> usize {
         most_requests(&self.settings) - self.requests.available_permits()
     }

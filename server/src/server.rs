@@ -255,10 +255,11 @@ impl ServerBuilder {
         } else {
             api::router(&app).0
         };
-        let mut router = api.merge(ui::router(&app, self.ui)?);
+        let mut router = api.merge(ui::router(&app, self.ui, tls.is_some())?);
         if app.tokens.is_none() {
             router = router.layer(middleware::from_fn(require_local_host));
         }
+        let router = router.layer(middleware::from_fn_with_state(app.clone(), api::observe));
         Ok(Server {
             router,
             app,
@@ -276,7 +277,7 @@ impl ServerHandle {
         self.app.leases.held()
     }
 
-    /// How many requests under `/v1` are being served.
+    /// How many requests under `/v1` and `/ui` are being served.
     pub fn requests(&self) -> usize {
         self.app.requests_in_progress()
     }

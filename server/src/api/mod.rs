@@ -53,7 +53,6 @@ pub(crate) fn router(app: &Arc<App>) -> (Router, Document) {
         .route("/openapi.json", get(move || async move { served }))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app.clone());
     (router, document)
 }
@@ -86,7 +85,8 @@ fn protected(app: &Arc<App>, scope: Scope, routes: OpenApiRouter<Arc<App>>) -> O
     routes.route_layer(authorized).route_layer(limited)
 }
 
-async fn limit_requests(
+/// Middleware: refuses a request if too many are being served.
+pub(crate) async fn limit_requests(
     State(app): State<Arc<App>>,
     request: Request,
     next: Next,
@@ -98,8 +98,8 @@ async fn limit_requests(
     Ok(next.run(request).await)
 }
 
-/// Counts and logs every response.
-async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+/// Middleware: counts and logs every response.
+pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let start = app.clock.elapsed();

@@ -43,6 +43,7 @@ use tokio::sync::Semaphore;
 pub use access::LoginToken;
 pub use options::{StackHealth, UiOptions};
 
+use crate::api::limit_requests;
 use crate::app::App;
 use crate::error::Error;
 use access::{Access, Visitor};
@@ -71,9 +72,9 @@ impl Ui {
     }
 }
 
-/// The routes under `/ui`.
-pub(crate) fn router(app: &Arc<App>, options: UiOptions) -> Result<Router, Error> {
-    let access = Access::new(options.once.clone(), app.tokens.is_some())?;
+/// The routes under `/ui`, served over TLS or not.
+pub(crate) fn router(app: &Arc<App>, options: UiOptions, tls: bool) -> Result<Router, Error> {
+    let access = Access::new(options.once.clone(), app.tokens.is_some(), tls)?;
     let ui = Arc::new(Ui {
         app: app.clone(),
         options,
@@ -104,6 +105,7 @@ pub(crate) fn router(app: &Arc<App>, options: UiOptions) -> Result<Router, Error
     Ok(guarded
         .route("/ui/login", get(access::login).post(access::form))
         .route("/ui/assets/{name}", get(assets::serve))
+        .layer(middleware::from_fn_with_state(app.clone(), limit_requests))
         .layer(middleware::from_fn(protect))
         .with_state(ui))
 }

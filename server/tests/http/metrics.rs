@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use zae_limiter::{CapacityMeter, RateLimiter};
-use zae_limiter_server::Server;
+use zae_limiter_server::{Server, Settings};
 
 use crate::client::TestServer;
 
@@ -43,6 +43,32 @@ async fn acquires_and_refusals_are_counted_by_resource_and_limit() {
             "{line} is not in\n{text}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_page_is_counted_and_limited_like_the_api() {
+    let server = TestServer::start().await;
+    server.get("/ui").await.expect(200);
+    server.get("/ui/nothing").await.expect(404);
+    server.get("/nothing").await.expect(404);
+    let metrics = server.get("/metrics").await.expect(200);
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    for line in [
+        r#"zae_limiter_http_responses_total{status="200"} 1"#,
+        r#"zae_limiter_http_responses_total{status="404"} 2"#,
+    ] {
+        assert!(
+            text.lines().any(|present| present == line),
+            "{line} is not in\n{text}"
+        );
+    }
+    let mut settings = Settings::default();
+    settings.max_requests = 0;
+    let full = TestServer::with(settings, None).await;
+    for path in ["/ui", "/ui/login", "/v1/entities"] {
+        full.get(path).await.problem(503, "overloaded");
+    }
+    full.get("/healthz").await.expect(200);
 }
 
 /// The names in the guide's table of metrics.

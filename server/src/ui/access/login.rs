@@ -36,6 +36,7 @@ pub(crate) async fn login(
             },
         ),
         Some(_) => {
+            tracing::warn!("a sign-in was refused: the link is invalid or has already been used");
             let text = "An address with a token opens the UI once. Start zae-limiter ui again for a new one.";
             refuse(&ui, StatusCode::FORBIDDEN, "This address was used already", text)
         }
@@ -67,16 +68,16 @@ pub(crate) async fn form(State(ui): State<Arc<Ui>>, headers: HeaderMap, form: Fo
                 form_token: String::new(),
             },
         ),
-        Some(_) => page(
-            &ui,
-            StatusCode::FORBIDDEN,
-            Some("This token does not have the scope admin."),
-        ),
-        None => page(
-            &ui,
-            StatusCode::UNAUTHORIZED,
-            Some("This is no token of this server."),
-        ),
+        Some(found) => {
+            tracing::warn!(principal = %found.name, "a sign-in was refused: the token does not have the scope admin");
+            let problem = "This token does not have the scope admin.";
+            page(&ui, StatusCode::FORBIDDEN, Some(problem))
+        }
+        None => {
+            tracing::warn!("a sign-in was refused: the token is wrong");
+            let problem = "This server does not accept that token.";
+            page(&ui, StatusCode::UNAUTHORIZED, Some(problem))
+        }
     }
 }
 
@@ -98,11 +99,12 @@ fn sign_in(ui: &Ui, visitor: Visitor) -> Response {
         form_token,
         ..visitor
     };
+    let principal = visitor.principal.as_ref().map(ToString::to_string);
+    tracing::info!(principal, "a browser signed in");
     let mut sessions = ui.access.sessions();
     sessions.insert(&secret, visitor, ui.app.clock.elapsed());
     drop(sessions);
-    // Lax and not Strict, so that links that people send each other work.
-    let cookie = format!("{}={secret}; Path=/ui; HttpOnly; SameSite=Lax", ui.access.cookie);
+    let cookie = ui.access.set_cookie(&secret);
     let mut response = Redirect::to("/ui").into_response();
     if let Ok(cookie) = HeaderValue::try_from(cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);

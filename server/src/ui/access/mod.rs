@@ -35,6 +35,8 @@ pub(crate) struct Access {
     sessions: Mutex<Sessions>,
     /// The token that works once, until it was used.
     once: Mutex<Option<LoginToken>>,
+    /// Whether browsers send the cookie over TLS only.
+    secure: bool,
     /// Whether a session is needed at all.
     closed: bool,
     /// The form token of visitors without a session.
@@ -42,7 +44,11 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    pub(crate) fn new(once: Option<LoginToken>, bearer_tokens: bool) -> Result<Self, crate::Error> {
+    pub(crate) fn new(
+        once: Option<LoginToken>,
+        bearer_tokens: bool,
+        secure: bool,
+    ) -> Result<Self, crate::Error> {
         let random = || {
             secret::random().map_err(|error| crate::Error::Randomness {
                 reason: error.to_string(),
@@ -53,6 +59,7 @@ impl Access {
         Ok(Self {
             cookie: format!("zae-limiter-{cookie}"),
             sessions: Mutex::default(),
+            secure,
             closed: once.is_some() || bearer_tokens,
             once: Mutex::new(once),
             form_token: random()?,
@@ -67,6 +74,16 @@ impl Access {
     fn use_once(&self, presented: &str) -> bool {
         let mut once = self.once.lock().unwrap_or_else(PoisonError::into_inner);
         once.take_if(|token| token.is(presented)).is_some()
+    }
+
+    /// The field `Set-Cookie` of a new session.
+    fn set_cookie(&self, secret: &str) -> String {
+        // Lax and not Strict, so that links that people send each other work.
+        let secure = if self.secure { "; Secure" } else { "" };
+        format!(
+            "{}={secret}; Path=/ui; HttpOnly; SameSite=Lax{secure}",
+            self.cookie
+        )
     }
 
     fn secret<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
@@ -173,15 +190,26 @@ mod tests {
         let token = LoginToken::random().unwrap();
         let url = token.url("http://x");
         let text = url.split('=').next_back().unwrap();
-        let access = Access::new(Some(token), false).unwrap();
+        let access = Access::new(Some(token), false, false).unwrap();
         assert!(!access.use_once("guess"));
         assert!(access.use_once(text));
         assert!(!access.use_once(text));
     }
 
     #[test]
+    fn the_cookie_of_a_server_with_tls_is_secure() {
+        let cookie = |tls| Access::new(None, true, tls).unwrap().set_cookie("secret");
+        assert!(
+            cookie(true).ends_with("; HttpOnly; SameSite=Lax; Secure"),
+            "{}",
+            cookie(true)
+        );
+        assert!(cookie(false).ends_with("; SameSite=Lax"), "{}", cookie(false));
+    }
+
+    #[test]
     fn the_cookie_is_found_among_others() {
-        let access = Access::new(None, true).unwrap();
+        let access = Access::new(None, true, false).unwrap();
         let value = format!("a=b; {}=secret; c=d", access.cookie);
         let headers: HeaderMap = [(header::COOKIE, value.parse().unwrap())].into_iter().collect();
         assert_eq!(access.secret(&headers), Some("secret"));
