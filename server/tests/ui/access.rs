@@ -67,6 +67,12 @@ async fn a_server_with_tokens_asks_for_one_with_the_scope_admin() {
         .unwrap();
     let stage = Stage::empty(UiOptions::default(), Some(tokens)).await;
     stage.server.get("/ui/audit").await.expect(303);
+    let (events, live) = (
+        "/ui/entities/key-1/buckets/gpt-4/events",
+        [("accept", "text/event-stream")],
+    );
+    let refused = stage.server.send(Method::GET, events, &live, "").await;
+    refused.expect(401);
     stage.server.get("/ui/audit?export=audit.json").await.expect(303);
     let form = stage.server.get("/ui/login").await.expect(200);
     assert!(text(&form).contains("Bearer token with the scope admin"));

@@ -120,12 +120,19 @@ pub(crate) async fn guard(State(ui): State<Arc<Ui>>, mut request: Request, next:
             request.extensions_mut().insert(visitor);
             next.run(request).await
         }
+        // The script of a live view would take the form behind a redirect for a stream.
+        None if accepts_events(headers) => StatusCode::UNAUTHORIZED.into_response(),
         None if request.method() == Method::GET => Redirect::to("/ui/login").into_response(),
         None => {
             let text = "Open the address that the command printed, or sign in, and send the form again.";
             refuse(&ui, StatusCode::UNAUTHORIZED, "You are not signed in", text)
         }
     }
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
 /// A page that says why nothing else is shown.

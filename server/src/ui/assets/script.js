@@ -33,7 +33,10 @@ const live = document.querySelector("[data-live]");
 if (live) {
   const state = document.querySelector("[data-live-state]");
   const pause = document.querySelector("[data-live-pause]");
+  // Browsers connect again by themselves when a stream ends, but not after a response other than 200.
+  const REOPEN_MS = 5000;
   let source = null;
+  let reopening = null;
   const show = (text, name) => {
     state.textContent = text;
     state.dataset.state = name;
@@ -45,15 +48,20 @@ if (live) {
       localize(live);
       show("Live, once a second", "live");
     });
-    source.addEventListener("error", () => show("Not live: the server does not respond", "away"));
+    source.addEventListener("error", (event) => {
+      if (event.target !== source) return;
+      show("Disconnected: the server is not responding", "away");
+      if (source.readyState === EventSource.CLOSED) reopening = setTimeout(open, REOPEN_MS);
+    });
     pause.textContent = "Pause";
   };
   pause.hidden = false;
   pause.addEventListener("click", () => {
     if (source) {
+      clearTimeout(reopening);
       source.close();
       source = null;
-      pause.textContent = "Go on";
+      pause.textContent = "Resume";
       show("Paused", "paused");
     } else {
       open();
