@@ -41,7 +41,7 @@ fn the_python_client_and_the_litellm_hook_work() {
         .args(["-B", "-m", "unittest", "-v", "test_clients"])
         .current_dir(folder("python"));
     let shown = run(&server, &mut command);
-    assert!(shown.contains("Ran 9 tests"), "{shown}");
+    assert!(shown.contains("Ran 11 tests"), "{shown}");
 }
 
 #[test]
@@ -57,5 +57,5 @@ fn the_typescript_client_works() {
         .args(["--test-reporter", "tap", "--test", "test.mjs"])
         .current_dir(folder("typescript"));
     let shown = run(&server, &mut command);
-    assert!(shown.contains("# pass 6"), "{shown}");
+    assert!(shown.contains("# pass 7"), "{shown}");
 }

@@ -53,6 +53,23 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((ended.exception.status, ended.exception.problem["ended"]), (410, "committed"))
         self.assertEqual((await LIMITER.available("py-key", "gpt-4"))["rpm"], 4)
 
+    async def test_tokens_without_a_lease_are_consumed_at_once(self):
+        async with await LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0) as lease:
+            self.assertIsNone(lease.id)
+        self.assertEqual(await lease.commit(), {"rpm": 1})
+        with self.assertRaises(ValueError):
+            async with await LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0):
+                raise ValueError
+        self.assertEqual((await LIMITER.available("py-at-once", "gpt-4"))["rpm"], 3)
+
+    async def test_names_are_quoted_in_addresses(self):
+        await LIMITER.acquire("py:quote@example.com", "org/gpt-4", {"rpm": 1}, lease_ms=0)
+        self.assertEqual((await LIMITER.available("py:quote@example.com", "org/gpt-4"))["rpm"], 4)
+        with self.assertRaises(ServerError) as invalid:
+            await LIMITER.available("py/other?x=#y", "gpt-4")
+        self.assertEqual(invalid.exception.status, 400)
+        self.assertIn("py/other?x=#y", str(invalid.exception))
+
     async def test_a_wrong_token_is_an_error(self):
         with self.assertRaises(ServerError) as wrong:
             await RateLimiter(LIMITER.url, "not-a-token-of-it").available("py", "gpt-4")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.error
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,12 +44,16 @@ class RateLimitExceeded(ServerError):
 
 @dataclass
 class Lease:
-    """Tokens that were taken. It ends once: by `commit` or by `rollback`."""
+    """Tokens that were taken. It ends once: by `commit` or by `rollback`.
+
+    With `lease_ms=0` there is no lease and `id` is None: the tokens are consumed, and `commit` and `rollback` do nothing.
+    """
 
     limiter: RateLimiter
     id: str | None
     admission: str
     limits: list[dict[str, Any]]
+    taken: dict[str, int] = field(default_factory=dict)
     _adjust: dict[str, int] = field(default_factory=dict)
 
     def adjust(self, tokens: dict[str, int]) -> None:
@@ -58,11 +63,15 @@ class Lease:
 
     async def commit(self) -> dict[str, int]:
         """Keeps the tokens and writes the adjustments. Returns what was consumed."""
+        if self.id is None:
+            return dict(self.taken)
         response = await self.limiter.request("POST", f"/v1/leases/{self.id}/commit", {"adjust": self._adjust})
         return response["consumed"]
 
     async def rollback(self) -> None:
         """Gives everything back: the call did not happen."""
+        if self.id is None:
+            return
         await self.limiter.request("DELETE", f"/v1/leases/{self.id}")
 
     async def __aenter__(self) -> Lease:
@@ -102,11 +111,11 @@ class RateLimiter:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         # The server responds after the wait at the latest.
         granted = await self.request("POST", "/v1/acquire", body, headers, (wait_ms or 0) / 1000)
-        return Lease(self, granted["lease_id"], granted["admission"], granted["limits"])
+        return Lease(self, granted["lease_id"], granted["admission"], granted["limits"], dict(consume))
 
     async def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""
-        resource = resource.replace("/", "%2F")
+        entity, resource = (urllib.parse.quote(name, safe="") for name in (entity, resource))
         response = await self.request("GET", f"/v1/entities/{entity}/resources/{resource}/available")
         return response["tokens"]
 

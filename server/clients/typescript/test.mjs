@@ -52,6 +52,18 @@ test("a repeated key takes nothing and a lease ends once", async () => {
   await assert.rejects(again.commit(), (error) => error instanceof ServerError && error.status === 410);
 });
 
+test("tokens without a lease are consumed at once", async () => {
+  const lease = await limiter.acquire("ts-at-once", "gpt-4", { rpm: 1 }, { leaseMs: 0 });
+  assert.equal(lease.id, null);
+  assert.deepEqual(await lease.commit(), { rpm: 1 });
+  await lease.rollback();
+  const call = async () => {
+    throw new TypeError("no answer");
+  };
+  await assert.rejects(limiter.limited("ts-at-once", "gpt-4", { rpm: 1 }, call, { leaseMs: 0 }), TypeError);
+  assert.equal((await limiter.available("ts-at-once", "gpt-4")).rpm, 3);
+});
+
 test("a wrong token is an error", async () => {
   const other = new RateLimiter(url, { token: "not-a-token-of-it" });
   await assert.rejects(other.available("ts", "gpt-4"), { status: 401 });

@@ -26,13 +26,18 @@ export class RateLimitExceeded extends ServerError {
   }
 }
 
-/** Tokens that were taken. It ends once: by `commit` or by `rollback`. */
+/**
+ * Tokens that were taken. It ends once: by `commit` or by `rollback`. With `leaseMs: 0` there is no lease and `id` is
+ * null: the tokens are consumed, and `commit` and `rollback` do nothing.
+ */
 export class Lease {
   #limiter;
+  #taken;
   #adjust = {};
 
-  constructor(limiter, granted) {
+  constructor(limiter, granted, taken = {}) {
     this.#limiter = limiter;
+    this.#taken = { ...taken };
     this.id = granted.lease_id;
     this.admission = granted.admission;
     this.limits = granted.limits;
@@ -47,12 +52,14 @@ export class Lease {
 
   /** Keeps the tokens and writes the adjustments. Returns what was consumed. */
   async commit() {
+    if (this.id === null) return this.#taken;
     const { consumed } = await this.#limiter.request("POST", `/v1/leases/${this.id}/commit`, { adjust: this.#adjust });
     return consumed;
   }
 
   /** Gives everything back: the call did not happen. */
   async rollback() {
+    if (this.id === null) return;
     await this.#limiter.request("DELETE", `/v1/leases/${this.id}`);
   }
 }
@@ -73,7 +80,7 @@ export class RateLimiter {
   async acquire(entity, resource, consume, { waitMs, leaseMs, idempotencyKey } = {}) {
     const body = { entity, resource, consume, wait_ms: waitMs, lease_ms: leaseMs };
     const headers = idempotencyKey ? { "idempotency-key": idempotencyKey } : {};
-    return new Lease(this, await this.request("POST", "/v1/acquire", body, headers, waitMs));
+    return new Lease(this, await this.request("POST", "/v1/acquire", body, headers, waitMs), consume);
   }
 
   /** Runs a call with a lease: commits it, or gives everything back if the call throws. */
