@@ -59,6 +59,11 @@ impl fmt::Display for Fingerprint {
     }
 }
 
+/// A name that no change set has. Nobody can guess it and create one.
+pub(crate) fn absent_change_set() -> String {
+    format!("{CHANGE_SET_PREFIX}none-{}{}", random(), random())
+}
+
 fn random() -> String {
     format!("{:010x}", fastrand::u64(..) >> 24)
 }

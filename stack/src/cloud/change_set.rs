@@ -8,6 +8,7 @@ use super::Cloud;
 use super::failure::Failure;
 use super::stacks::tags;
 use crate::desired::Desired;
+use crate::fingerprint::absent_change_set;
 
 /// A change set.
 #[derive(Debug)]
@@ -172,6 +173,16 @@ impl Cloud {
             .await
             .map_err(|error| Failure::of("cloudformation:ExecuteChangeSet", arn, &error))?;
         Ok(())
+    }
+
+    /// The denial, if the caller may not execute change sets of this stack. Asks by executing one that does not exist, because
+    /// AWS checks the permission first.
+    pub(crate) async fn execution_denied(&self, stack: &str) -> Option<Failure> {
+        let call = self.clients.cloudformation.execute_change_set();
+        let call = call.stack_name(stack).change_set_name(absent_change_set());
+        let error = call.send().await.err()?;
+        let failure = Failure::of("cloudformation:ExecuteChangeSet", stack, &error);
+        failure.denied().then_some(failure)
     }
 
     /// Deletes a change set. A failure is only logged: a leftover change set does no harm.

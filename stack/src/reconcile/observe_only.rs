@@ -12,21 +12,29 @@ use crate::{Error, Stack};
 impl Stack {
     /// Deploys if this process may, and otherwise observes.
     pub(super) async fn converge_or_observe(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
-        let why = match self.converge(goal).await {
-            Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => error.to_string(),
+        let (why, stopped_by) = match self.converge(goal).await {
+            Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => (error, None),
             Err(Error::TableManaged { .. }) => return Ok(self.left_to_terraform()),
+            Err(error) if concerns_deployers(&error) => {
+                match self.cloud.execution_denied(self.name.as_str()).await {
+                    Some(denial) => (denial.into(), Some(error)),
+                    None => return Err(error),
+                }
+            }
             done => return done,
         };
-        let observed = match self.compare(goal).await {
+        let observed = match (self.compare(goal).await, &stopped_by) {
             // Without the permission to read the stack, the table may still serve.
-            Err(Error::Denied { .. }) => self.unread(),
-            observed => observed?,
+            (Err(Error::Denied { .. }), None) => self.unread(),
+            (Err(error), _) => return Err(stopped_by.unwrap_or(error)),
+            (Ok(observed), _) => observed,
         };
-        let warnings = std::iter::once(format!("the stack was only observed: {why}"));
-        Ok(Outcome {
-            warnings: warnings.chain(observed.warnings).collect(),
-            ..observed
-        })
+        let mut warnings = vec![format!("the stack was only observed: {why}")];
+        let obstacle = stopped_by.map(|error| error.to_string());
+        // A comparison may have met the same obstacle.
+        warnings.extend(obstacle.filter(|obstacle| !observed.warnings.contains(obstacle)));
+        warnings.extend(observed.warnings);
+        Ok(Outcome { warnings, ..observed })
     }
 
     /// The stack as it is, with each difference as a warning. Waits for a running operation first.
@@ -34,10 +42,13 @@ impl Stack {
         let mut run = self.run();
         let draft = match self.next_draft(goal, Depth::Templates, &mut run).await {
             Ok(draft) => draft,
-            // An existing stack serves although its last operation failed, or although a declared function is missing.
-            Err(error @ (Error::Failed { .. } | Error::CodeMissing { deployed: true, .. })) => {
-                return self.serving_despite(error).await;
-            }
+            // An existing stack serves although its last operation failed, or although a declared function is missing or runs
+            // on another processor.
+            Err(
+                error @ (Error::Failed { .. }
+                | Error::CodeMissing { deployed: true, .. }
+                | Error::ArchitectureChanged { .. }),
+            ) => return self.serving_despite(error).await,
             Err(error) => return Err(error),
         };
         if let Some(found) = draft.plan.found {
@@ -95,4 +106,18 @@ impl Stack {
             warnings: vec![],
         }
     }
+}
+
+/// Whether an error is about a change that only a deployer can make. It comes before CloudFormation is asked for the change, so
+/// it does not show whether the caller is one.
+fn concerns_deployers(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Guarded { .. }
+            | Error::Preflight { .. }
+            | Error::CodeMissing { .. }
+            | Error::ArchitectureChanged { .. }
+            | Error::Failed { .. }
+            | Error::RolledBackBefore { .. }
+    )
 }

@@ -3,12 +3,18 @@
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetError;
 use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksError;
+use aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetError;
+use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_iam::operation::get_policy::GetPolicyError;
+use aws_sdk_iam::operation::get_role::GetRoleOutput;
 use aws_smithy_mocks::{Rule, mock};
-use zae_limiter_stack::{Change, Error, Mode};
+use serde_json::json;
+use zae_limiter_stack::{Change, Error, LambdaFunction, Mode, Outcome, StackOptions};
+use zae_limiter_template::{CodeLocation, FunctionCode};
 
+use super::kept::{aggregating, aggregating_body};
 use super::states::changeable;
-use super::support::bare;
+use super::support::{bare, name};
 use super::tape::{Tape, history, looks, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
 
@@ -32,6 +38,127 @@ fn readable(statuses: &'static [&'static str]) -> Tape {
 fn iam_denied() -> Rule {
     mock!(aws_sdk_iam::Client::get_policy)
         .then_error(|| GetPolicyError::generic(refusal("AccessDenied", "not for you")))
+}
+
+/// The answer to the question whether the caller may execute change sets.
+fn execution(code: &'static str) -> Rule {
+    mock!(Cfn::execute_change_set)
+        .match_requests(|input| {
+            let name = input.change_set_name().unwrap();
+            input.stack_name() == Some(NAME) && name.starts_with("zl-none-")
+        })
+        .then_error(move || ExecuteChangeSetError::generic(refusal(code, "the answer of AWS")))
+}
+
+/// What an application in [`Mode::Auto`] gets if the question whether it may deploy has this answer.
+async fn auto(options: &StackOptions, mut tape: Tape, code: &'static str) -> Result<Outcome, Error> {
+    tape.cloudformation.insert(0, execution(code));
+    let (app, calls) = stack(options, &tape);
+    let outcome = app.mode(Mode::Auto).ensure().await;
+    let made = CHANGES.iter().map(|change| count(&calls, change));
+    assert_eq!(made.sum::<usize>(), 1, "only the question: {:?}", calls.names());
+    outcome
+}
+
+/// An error for whoever may deploy is a warning for whoever may not.
+async fn is_only_for_deployers(options: &StackOptions, tape: impl Fn() -> Tape, said: &str) {
+    let error = auto(options, tape(), "ChangeSetNotFound").await.unwrap_err();
+    assert!(error.to_string().contains(said), "{error}");
+
+    let outcome = auto(options, tape(), "AccessDenied").await.unwrap();
+    assert!(!outcome.changed());
+    let [observed, rest @ ..] = outcome.warnings.as_slice() else {
+        panic!("{outcome:?}")
+    };
+    assert!(observed.contains("cloudformation:ExecuteChangeSet"), "{observed}");
+    let obstacles = rest.iter().filter(|warning| **warning == error.to_string());
+    assert_eq!(obstacles.count(), 1, "{rest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guarded_change_is_a_warning_for_an_application_that_may_not_deploy() {
+    // Without its archiver, the stack would lose the archive.
+    let with_bucket = bare().to_builder().enable_audit_archival(true).build().unwrap();
+    let code = json!({ "S3Bucket": "code", "S3Key": "1.zip" });
+    let code = FunctionCode::none().with(LambdaFunction::Archiver, CodeLocation::Deployed(code));
+    let deployed = zae_limiter_template::render(&name(NAME), &with_bucket, &code).unwrap();
+    let tape = || {
+        Tape::of([
+            looks(&["UPDATE_COMPLETE"], tags(&with_bucket)),
+            template(deployed.to_value()),
+        ])
+    };
+    is_only_for_deployers(&bare(), tape, "AuditArchiveBucket").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_code_is_a_warning_for_an_application_that_may_not_deploy() {
+    is_only_for_deployers(&aggregating(), || readable(&["UPDATE_COMPLETE"]), "has no code").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_architecture_is_a_warning_for_an_application_that_may_not_deploy() {
+    let arm = aggregating()
+        .to_builder()
+        .lambda_architecture("arm64")
+        .build()
+        .unwrap();
+    let tape = || {
+        Tape::of([
+            looks(&["UPDATE_COMPLETE"], tags(&aggregating())),
+            template(&aggregating_body(&aggregating())),
+        ])
+    };
+    is_only_for_deployers(&arm, tape, "runs on x86_64").await;
+
+    let observer = stack(&arm, &tape()).0.mode(Mode::Observe);
+    let outcome = observer.ensure().await.unwrap();
+    assert!(outcome.warnings[0].contains("runs on x86_64"), "{outcome:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_taken_name_is_a_warning_for_an_application_that_may_not_deploy() {
+    // The stack has no roles yet, and the name of one of them is taken.
+    let roles = bare().to_builder().create_iam_roles(true).build().unwrap();
+    let tape = || {
+        let mut tape = readable(&["UPDATE_COMPLETE"]);
+        tape.iam.insert(
+            0,
+            mock!(aws_sdk_iam::Client::get_role).then_output(|| {
+                let role = aws_sdk_iam::types::Role::builder()
+                    .path("/")
+                    .role_name("taken")
+                    .role_id("1")
+                    .arn("arn:aws:iam::123456789012:role/taken")
+                    .create_date(DateTime::from_secs(0));
+                GetRoleOutput::builder().role(role.build().unwrap()).build()
+            }),
+        );
+        tape
+    };
+    is_only_for_deployers(&roles, tape, "exists").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_operation_of_others_is_a_warning_for_an_application_that_may_not_deploy() {
+    for statuses in [&["UPDATE_ROLLBACK_FAILED"], &["UPDATE_FAILED"]] as [&'static [_]; 2] {
+        let tape = || {
+            let mut tape = readable(statuses);
+            let events = [(NAME, "", "UPDATE_IN_PROGRESS", "User Initiated")];
+            tape.cloudformation.push(history(&events, "x"));
+            tape
+        };
+        is_only_for_deployers(&bare(), tape, statuses[0]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stack_that_cannot_serve_stays_an_error_for_an_application_that_may_not_deploy() {
+    let mut tape = readable(&["ROLLBACK_COMPLETE"]);
+    let events = [(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")];
+    tape.cloudformation.push(history(&events, "x"));
+    let error = auto(&bare(), tape, "AccessDenied").await.unwrap_err();
+    assert!(matches!(error, Error::Failed { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,8 +287,12 @@ async fn an_application_without_any_right_to_cloudformation_is_warned_and_goes_o
 #[tokio::test(start_paused = true)]
 async fn a_second_service_with_other_options_is_refused_and_told_which() {
     let statuses: &[_] = &["UPDATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
-    let (second, calls) = stack(&changed(), &changeable(statuses, "x"));
+    let mut tape = changeable(statuses, "x");
+    let allowed = execution("ChangeSetNotFound");
+    tape.cloudformation.insert(0, allowed.clone());
+    let (second, calls) = stack(&changed(), &tape);
     let error = second.mode(Mode::Auto).ensure().await.unwrap_err();
+    assert_eq!(allowed.num_calls(), 1, "it may deploy");
     assert!(matches!(error, Error::Guarded { .. }), "{error}");
     let said = error.to_string();
     assert!(
@@ -173,7 +304,8 @@ async fn a_second_service_with_other_options_is_refused_and_told_which() {
             count(&calls, "ExecuteChangeSet"),
             count(&calls, "DeleteChangeSet")
         ),
-        (0, 1)
+        (1, 1),
+        "only the question was executed"
     );
 
     let (told, _) = stack(&changed(), &changeable(statuses, "x"));
