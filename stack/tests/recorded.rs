@@ -48,6 +48,8 @@ mod rollbacks;
 mod states;
 #[path = "recorded/tape.rs"]
 mod tape;
+#[path = "recorded/throttling.rs"]
+mod throttling;
 
 use std::collections::BTreeMap;
 

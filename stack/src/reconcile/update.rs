@@ -7,9 +7,10 @@ use super::converge::Run;
 use super::draft::{Depth, Draft};
 use super::goal::Goal;
 use super::review::Reviewed;
-use super::wait::Deadline;
+use super::wait::{Deadline, Pace};
 use crate::cause::Cause;
 use crate::cloud::change_set::{Purpose, gone, overtaken};
+use crate::cloud::failure::Failure;
 use crate::code::publish;
 use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
@@ -179,14 +180,7 @@ impl Stack {
             }
             return Err(error);
         }
-        let (id, desired) = (&deployed.stack.id, &draft.desired);
-        let token = desired.fingerprint.token();
-        let started = match &draft.plan.change_set {
-            Some(change_set) => self.cloud.execute(id, change_set, &token).await,
-            // Change sets do not see every change, such as one of outputs alone.
-            None => self.cloud.update_stack(id, desired, &token).await,
-        };
-        match started {
+        match self.start_update(&deployed.stack.id, draft, &run.deadline).await {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if overtaken(&failure) => return Ok(Attempt::Overtaken),
             Err(failure) if failure.nothing_to_update() => {
@@ -196,12 +190,33 @@ impl Stack {
                     warnings: vec![],
                 });
             }
+            // A plan can be applied later.
+            Err(failure) if failure.throttled() && goal.planned().is_some() => return Err(failure.into()),
             Err(failure) => {
                 self.discard(&draft.plan).await;
                 return Err(failure.into());
             }
         }
         self.updated(&deployed.stack, &run.deadline).await
+    }
+
+    /// Starts an update. Throttling is not an error while there is time left.
+    async fn start_update(&self, id: &str, draft: &Draft, deadline: &Deadline) -> Result<(), Failure> {
+        let token = draft.desired.fingerprint.token();
+        let mut pace = Pace::new();
+        loop {
+            let started = match &draft.plan.change_set {
+                Some(change_set) => self.cloud.execute(id, change_set, &token).await,
+                // Change sets do not see every change, such as one of outputs alone.
+                None => self.cloud.update_stack(id, &draft.desired, &token).await,
+            };
+            match started {
+                Err(failure) if failure.throttled() && self.in_time(deadline, "").is_ok() => {
+                    pace.pause().await;
+                }
+                started => return started,
+            }
+        }
     }
 
     /// Waits for the end of an update.
