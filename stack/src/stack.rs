@@ -147,7 +147,7 @@ impl Stack {
         self
     }
 
-    /// Allows changing a stack that another tool deploys: one with parameters, or without the tag `ManagedBy=zae-limiter`.
+    /// Allows changing or deleting a stack that another tool deploys: one with parameters, or without the tag `ManagedBy=zae-limiter`.
     #[must_use]
     pub fn adopt(mut self, adopt: bool) -> Self {
         self.permissions.adopt = adopt;

@@ -20,6 +20,8 @@ mod functions;
 mod imports;
 #[path = "recorded/kept.rs"]
 mod kept;
+#[path = "recorded/managers.rs"]
+mod managers;
 #[path = "recorded/modes.rs"]
 mod modes;
 #[path = "recorded/obstacles.rs"]

@@ -56,7 +56,7 @@ impl Deleted {
 
 impl Stack {
     /// What [`delete`](Stack::delete) would leave behind. If the stack does not exist: the table that the last stack of this
-    /// name left.
+    /// name left. Refused for a stack of another project or tool, as the deletion is.
     pub async fn plan_delete(&self) -> Result<Deleted, Error> {
         let Some(deployed) = self.observe().await? else {
             let left = match self.orphan().await {
@@ -70,6 +70,7 @@ impl Stack {
             });
         };
         self.check_owner(&deployed)?;
+        self.check_manager(&deployed)?;
         Ok(Deleted {
             existed: true,
             kept: kept(&deployed, &self.cloud.physical_ids(&deployed.stack.id).await?),
@@ -85,10 +86,11 @@ impl Stack {
 
     /// Deletes the stack as `how` says.
     ///
-    /// Refused before anything is deleted if it would fail: if the stack has termination protection, a policy of the stack is
-    /// attached to a role of others, or a bucket that the stack deletes is not empty. A purge is refused before anything is deleted if the table has deletion protection or objects in the archive are
-    /// locked. If a purge fails halfway, calling this again deletes the table. The archive bucket has a generated name; the
-    /// error states it.
+    /// Refused before anything is deleted if another tool deploys the stack, unless [`adopt`](Stack::adopt) is set, or if it would
+    /// fail: if the stack has termination protection, a policy of the stack is attached to a role of others, or a bucket that
+    /// the stack deletes is not empty. A purge is refused before anything is deleted if the table has deletion protection or
+    /// objects in the archive are locked. If a purge fails halfway, calling this again deletes the table. The archive bucket
+    /// has a generated name; the error states it.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
         let (deadline, mut pace) = (self.deadline(), Pace::new());
         let started = loop {
@@ -159,6 +161,7 @@ impl Stack {
                 return Ok(None);
             };
             self.check_owner(&deployed)?;
+            self.check_manager(&deployed)?;
             if !matches!(
                 deployed.stack.situation(),
                 Situation::Busy | Situation::CleaningUp

@@ -78,6 +78,19 @@ impl Stack {
         }
     }
 
+    /// An error if another tool deploys the stack, unless the caller takes it over.
+    pub(super) fn check_manager(&self, deployed: &Deployed) -> Result<(), Error> {
+        // A stack gets its tags when its first change set is executed.
+        let in_review = deployed.stack.situation() == Situation::Review;
+        match deployed.managed_elsewhere() {
+            Some(reason) if !self.permissions.adopt && !in_review => Err(Error::ManagedElsewhere {
+                stack: self.name.to_string(),
+                reason,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The state to keep and a warning, for a stack that a later release has deployed.
     pub(super) fn newer(&self, deployed: &Deployed) -> Option<(Desired, String)> {
         let template = deployed.template.as_ref()?;

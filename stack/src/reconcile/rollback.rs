@@ -5,10 +5,11 @@ use crate::{Error, Stack, Status};
 
 impl Stack {
     /// Continues a rollback that failed, skipping resources by logical id, and waits for its end. Rolls back a stack in
-    /// `UPDATE_FAILED`.
+    /// `UPDATE_FAILED`. Refused if another tool deploys the stack, unless [`adopt`](Stack::adopt) is set.
     pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
         let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
+        self.check_manager(&deployed)?;
         let before = &deployed.stack;
         match before.situation() {
             Situation::RollbackFailed => self.cloud.continue_rollback(&before.id, skip).await?,

@@ -40,12 +40,11 @@ impl Stack {
         depth: Depth,
         run: &Run,
     ) -> Result<Option<Place>, Error> {
-        if let Some(reason) = deployed.managed_elsewhere().filter(|_| !self.permissions.adopt) {
-            if depth == Depth::Execute {
-                let stack = self.name.to_string();
-                return Err(Error::ManagedElsewhere { stack, reason });
+        match self.check_manager(deployed) {
+            Err(Error::ManagedElsewhere { reason, .. }) if depth != Depth::Execute => {
+                plan.refuse_elsewhere(&reason);
             }
-            plan.refuse_elsewhere(&reason);
+            checked => checked?,
         }
         let retries = self.permissions.retry || run.healed;
         if deployed.stack.situation() == Situation::RolledBack

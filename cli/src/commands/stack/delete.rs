@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
     /// Leave a resource behind, by logical id, if the deletion has failed because of it (repeatable)
     #[arg(long, value_name = "ID")]
     retain: Vec<String>,
+    /// Delete a stack that another tool deploys: one with parameters, or without the tag ManagedBy=zae-limiter
+    #[arg(long)]
+    adopt: bool,
     /// Wait for the end (the default)
     #[arg(long, overrides_with = "no_wait")]
     wait: bool,
@@ -77,6 +80,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         .cloned()
         .ok_or_else(|| Error::usage("which stack? Name it with --name: delete has no default"))?;
     let stack = super::stack(context, StackOptions::default()).await?;
+    let stack = stack.adopt(arguments.adopt);
     let planned = stack.plan_delete().await?;
     if planned.existed || (arguments.purge && !planned.kept.is_empty()) {
         let kept: Vec<_> = planned
