@@ -46,6 +46,8 @@ mod readers;
 mod retries;
 #[path = "recorded/rollbacks.rs"]
 mod rollbacks;
+#[path = "recorded/service_role.rs"]
+mod service_role;
 #[path = "recorded/states.rs"]
 mod states;
 #[path = "recorded/tape.rs"]

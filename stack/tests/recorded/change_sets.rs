@@ -308,39 +308,6 @@ async fn reverting_drift_is_asked_for_and_an_equal_stack_without_drift_is_left_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_role_is_passed_to_every_operation() {
-    const ROLE: &str = "arn:aws:iam::123456789012:role/deployer";
-    let mut rules = change_set(vec![]);
-    rules[0] = mock!(Cfn::create_change_set)
-        .match_requests(|input| input.role_arn() == Some(ROLE))
-        .then_output(|| {
-            aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput::builder()
-                .id(CHANGE_SET)
-                .stack_id(ID)
-                .build()
-        });
-    let (updates, _) = stack(&changed(), &tape(UPDATED, rules));
-    assert_eq!(
-        updates.service_role(ROLE).ensure().await.unwrap().change,
-        Change::Updated
-    );
-
-    let create = mock!(Cfn::create_stack)
-        .match_requests(|input| input.role_arn() == Some(ROLE))
-        .then_output(|| {
-            aws_sdk_cloudformation::operation::create_stack::CreateStackOutput::builder()
-                .stack_id(ID)
-                .build()
-        });
-    let tape = Tape::of([looks(&["", "CREATE_COMPLETE"], tags(&bare())), create]).with_free_site();
-    let (creates, _) = stack(&bare(), &tape);
-    assert_eq!(
-        creates.service_role(ROLE).ensure().await.unwrap().change,
-        Change::Created
-    );
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_change_that_somebody_overtakes_is_compared_again() {
     for (code, message) in [
         ("InvalidChangeSetStatus", "ChangeSet is in OBSOLETE status"),

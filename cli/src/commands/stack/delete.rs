@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Delete a stack that another tool deploys: one with parameters, or without the tag ManagedBy=zae-limiter
     #[arg(long)]
     adopt: bool,
+    /// The role that CloudFormation assumes for the deletion (RoleARN)
+    #[arg(long, value_name = "ARN")]
+    service_role: Option<String>,
     /// Wait for the end (the default)
     #[arg(long, overrides_with = "no_wait")]
     wait: bool,
@@ -81,6 +84,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         .ok_or_else(|| Error::usage("which stack? Name it with --name: delete has no default"))?;
     let stack = super::stack(context, StackOptions::default()).await?;
     let stack = stack.adopt(arguments.adopt);
+    let stack = match &arguments.service_role {
+        Some(role) => stack.service_role(role),
+        None => stack,
+    };
     let planned = stack.plan_delete().await?;
     if planned.existed || (arguments.purge && !planned.kept.is_empty()) {
         let kept: Vec<_> = planned
