@@ -161,10 +161,24 @@ pub enum Error {
         wanted: Architecture,
     },
 
-    /// The options name another processor and there is no archive for it.
+    /// An archive for a processor that Lambda does not have.
+    #[error(
+        "the archive of the {function} is built for ELF machine {machine:#x}, which Lambda does not run; build it with \
+         `make functions ARCH={wanted}`"
+    )]
+    UnknownMachine {
+        /// Whose.
+        function: LambdaFunction,
+        /// The machine in the program's ELF header.
+        machine: u16,
+        /// What the options name.
+        wanted: Architecture,
+    },
+
+    /// The options name another processor and there is no archive for it: none was given, or the options name the deployed one.
     #[error(
         "the {function} of stack {stack:?} runs on {deployed}, the options have lambda_architecture {wanted}, and no archive for \
-         that was given; build it with `make functions ARCH={wanted}`"
+         that was given; build it with `make functions ARCH={wanted}`, and if the options name archives in S3, use another key"
     )]
     ArchitectureChanged {
         /// Whose.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use zae_limiter_template::{Architecture, LambdaFunction};
 
-use super::elf;
+use super::elf::{self, Runs};
 use super::release::Download;
 use crate::Error;
 
@@ -115,13 +115,18 @@ fn hash(bytes: &[u8], origin: &str) -> Result<[u8; 32], Error> {
 }
 
 fn check_program(archive: &[u8], function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
-    match elf::architecture(archive) {
-        Some(found) if found != wanted => Err(Error::WrongArchitecture {
+    match elf::runs(archive) {
+        Runs::On(found) if found != wanted => Err(Error::WrongArchitecture {
             function,
             found,
             wanted,
         }),
-        _ => Ok(()),
+        Runs::Nowhere { machine } => Err(Error::UnknownMachine {
+            function,
+            machine,
+            wanted,
+        }),
+        Runs::On(_) | Runs::Unknown => Ok(()),
     }
 }
 

@@ -9,17 +9,29 @@ const PROGRAM: &[u8] = b"bootstrap";
 /// Bytes of an ELF header up to and including the machine.
 const HEADER: usize = 20;
 
-/// The architecture that the program `bootstrap` is built for. None if the archive's first file is not `bootstrap`, or if that
-/// is not an ELF program: a script runs anywhere.
-pub(super) fn architecture(archive: &[u8]) -> Option<Architecture> {
-    let header = start_of_program(archive)?;
-    if !header.starts_with(b"\x7fELF") {
-        return None;
-    }
+/// What can run the program in an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// A processor that Lambda has.
+    On(Architecture),
+    /// A processor that Lambda does not have, by its number in the ELF header.
+    Nowhere {
+        /// Such as 0xf3 for RISC-V.
+        machine: u16,
+    },
+    /// Not known: the archive's first file is not `bootstrap`, or not an ELF program. A script runs anywhere.
+    Unknown,
+}
+
+/// What can run the program `bootstrap` of an archive.
+pub(super) fn runs(archive: &[u8]) -> Runs {
+    let Some(header) = start_of_program(archive).filter(|header| header.starts_with(b"\x7fELF")) else {
+        return Runs::Unknown;
+    };
     match u16::from_le_bytes([header[18], header[19]]) {
-        0x3e => Some(Architecture::X86_64),
-        0xb7 => Some(Architecture::Arm64),
-        _ => None,
+        0x3e => Runs::On(Architecture::X86_64),
+        0xb7 => Runs::On(Architecture::Arm64),
+        machine => Runs::Nowhere { machine },
     }
 }
 
@@ -80,24 +92,24 @@ mod tests {
     #[test]
     fn the_machine_of_a_program_is_its_architecture() {
         for method in [0, 8] {
-            let of = |machine| architecture(&archive("bootstrap", method, &program(machine)));
-            assert_eq!(of(0x3e), Some(Architecture::X86_64));
-            assert_eq!(of(0xb7), Some(Architecture::Arm64));
-            assert_eq!(of(0xf3), None);
+            let of = |machine| runs(&archive("bootstrap", method, &program(machine)));
+            assert_eq!(of(0x3e), Runs::On(Architecture::X86_64));
+            assert_eq!(of(0xb7), Runs::On(Architecture::Arm64));
+            assert_eq!(of(0xf3), Runs::Nowhere { machine: 0xf3 });
         }
     }
 
     #[test]
     fn anything_else_has_no_architecture() {
         assert_eq!(
-            architecture(&archive("bootstrap", 0, b"#!/bin/sh\nexec true # padding")),
-            None
+            runs(&archive("bootstrap", 0, b"#!/bin/sh\nexec true # padding")),
+            Runs::Unknown
         );
-        assert_eq!(architecture(&archive("other", 0, &program(0x3e))), None);
-        assert_eq!(architecture(b"PK\x03\x04"), None);
+        assert_eq!(runs(&archive("other", 0, &program(0x3e))), Runs::Unknown);
+        assert_eq!(runs(b"PK\x03\x04"), Runs::Unknown);
         let whole = archive("bootstrap", 8, &program(0x3e));
         for length in 0..whole.len() {
-            architecture(&whole[..length]);
+            runs(&whole[..length]);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod archive;
 mod compiled_in;
 mod elf;
+mod processor;
 mod publish;
 mod release;
 
@@ -206,7 +207,8 @@ impl Loaded {
     ) -> Result<FunctionCode, Error> {
         let mut code = self.named.clone();
         for function in options.functions() {
-            if code.get(function).is_some() {
+            if let Some(named) = code.get(function) {
+                processor::check_named(named, stack, function, options, deployed)?;
                 continue;
             }
             let given = self.archives.get(&function).map(|archive| CodeLocation::Object {
@@ -215,7 +217,7 @@ impl Loaded {
             });
             let location = match given {
                 Some(given) => Some(given),
-                None => kept(stack, function, options, deployed)?,
+                None => processor::kept(stack, function, options, deployed)?,
             };
             let Some(location) = location else {
                 return Err(Error::CodeMissing {
@@ -227,30 +229,6 @@ impl Loaded {
             code = code.with(function, location);
         }
         Ok(code)
-    }
-}
-
-/// The code that a function has now. It stays only if it is for the processor that the options name.
-fn kept(
-    stack: &str,
-    function: LambdaFunction,
-    options: &StackOptions,
-    deployed: Option<&Deployed>,
-) -> Result<Option<CodeLocation>, Error> {
-    let Some((deployed, code)) = deployed.and_then(|deployed| Some((deployed, deployed.code_of(function)?)))
-    else {
-        return Ok(None);
-    };
-    match deployed.architecture_of(function) {
-        Some(built_for) if built_for != options.lambda_architecture().as_str() => {
-            Err(Error::ArchitectureChanged {
-                function,
-                stack: stack.to_owned(),
-                deployed: built_for.to_owned(),
-                wanted: options.lambda_architecture(),
-            })
-        }
-        _ => Ok(Some(CodeLocation::Deployed(code))),
     }
 }
 
@@ -347,6 +325,24 @@ mod tests {
             .build()
             .unwrap();
         assert_eq!(code.load(&arm).await.unwrap().archives.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_archive_for_a_processor_that_lambda_does_not_have_is_refused() {
+        let mut program = b"\x7fELF".to_vec();
+        program.resize(18, 0);
+        program.extend(0xf3_u16.to_le_bytes());
+        let mut archive = b"PK\x03\x04".to_vec();
+        archive.resize(26, 0);
+        archive.extend([9, 0, 0, 0]);
+        archive.extend(b"bootstrap");
+        archive.extend(program);
+        let code = Code::bundled([(LambdaFunction::Aggregator, archive)]);
+        let error = code.load(&options()).await.unwrap_err().to_string();
+        assert!(
+            error.contains("ELF machine 0xf3") && error.contains("make functions ARCH=x86_64"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_smithy_mocks::mock;
 use serde_json::{Value, json};
-use zae_limiter_stack::{Change, LambdaFunction, StackOptions};
+use zae_limiter_stack::{Change, Error, LambdaFunction, StackOptions};
 use zae_limiter_template::{CodeLocation, FunctionCode};
 
 use super::states::in_place;
@@ -114,4 +114,38 @@ async fn tags_of_others_are_neither_compared_nor_removed() {
         .extend(change_set(vec![in_place()]).into_iter().skip(1));
     let (differs, _) = stack(&changed(), &tape.with_free_names());
     assert_eq!(differs.ensure().await.unwrap().change, Change::Updated);
+}
+
+/// Options with an object as the aggregator's code.
+fn named(bucket: &str, key: &str, architecture: &str) -> StackOptions {
+    let options = aggregating().to_builder().code_bucket(bucket);
+    let options = options.aggregator_code_key(key);
+    options.lambda_architecture(architecture).build().unwrap()
+}
+
+/// The code would stay, and only the processor would change.
+#[tokio::test(start_paused = true)]
+async fn another_processor_for_the_same_named_object_is_refused() {
+    let deployed = named("ours", "1.zip", "x86_64");
+    let code = FunctionCode::of(&deployed);
+    let body = zae_limiter_template::render(&support::name(NAME), &deployed, &code).unwrap();
+    let tape = || {
+        let looks = looks(&["UPDATE_COMPLETE"], tags(&deployed));
+        Tape::of([looks, template(body.to_value())])
+    };
+    let (same, _) = stack(&deployed, &tape());
+    assert_eq!(same.ensure().await.unwrap().change, Change::None);
+
+    let (refused, calls) = stack(&named("ours", "1.zip", "arm64"), &tape());
+    let error = refused.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::ArchitectureChanged { .. }), "{error}");
+    assert!(error.to_string().contains("use another key"), "{error}");
+    assert_eq!(calls.names(), ["DescribeStacks", "GetTemplate"]);
+
+    // Another object may be built for it.
+    for (bucket, key) in [("ours", "2.zip"), ("others", "1.zip")] {
+        let (another, _) = stack(&named(bucket, key, "arm64"), &tape());
+        let plan = another.plan_offline().await.unwrap();
+        assert!(!plan.is_refused() && !plan.is_empty(), "{plan}");
+    }
 }
