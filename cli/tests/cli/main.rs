@@ -22,6 +22,7 @@ mod interrupt;
 mod limits_file;
 mod local;
 mod pages;
+mod scripts;
 mod serve;
 mod smoke;
 mod stack;
