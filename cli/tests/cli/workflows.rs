@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_yaml::Value;
 
+use crate::scripts::program;
+
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
@@ -115,6 +117,51 @@ fn pull_requests_plan_by_a_role_that_reads_and_main_deploys_by_another() {
             .unwrap()
             .contains("head.repo.full_name == github.repository")
     );
+}
+
+/// What a step of a job asks of rustup, with an options file.
+fn asked_of_rustup(job: &Value, step: &str, options: &Path, directory: &Path) -> Vec<String> {
+    let steps = job["steps"].as_sequence().unwrap();
+    let step = steps.iter().find(|found| found["name"] == step).unwrap();
+    let log = directory.join("rustup.log");
+    std::fs::write(&log, "").unwrap();
+    let rustup = format!("#!/bin/sh\necho \"$@\" >>'{}'\n", log.display());
+    program(&directory.join("rustup"), &rustup);
+    let path = std::env::var("PATH").unwrap_or_default();
+    // The shell of a step on GitHub.
+    let status = std::process::Command::new("bash")
+        .args(["-e", "-c", step["run"].as_str().unwrap()])
+        .current_dir(project(""))
+        .env("PATH", format!("{}:{path}", directory.display()))
+        .env("OPTIONS_FILE", options)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let log = std::fs::read_to_string(log).unwrap();
+    log.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn jobs_that_build_functions_install_what_their_architecture_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let arm = directory.path().join("arm.yaml");
+    std::fs::write(&arm, "lambda_architecture: arm64\n").unwrap();
+    let deploy = yaml(&project(".github/workflows/deploy.yml"));
+    for name in ["plan", "deploy"] {
+        let job = &deploy["jobs"][name];
+        for (options, target) in [
+            (arm.as_path(), "aarch64-unknown-linux-gnu"),
+            (Path::new(""), "x86_64-unknown-linux-gnu"),
+        ] {
+            let asked = asked_of_rustup(job, "Toolchain", options, directory.path());
+            let added = asked.iter().filter(|line| line.starts_with("target add"));
+            let added: Vec<&str> = added.filter_map(|line| line.split(' ').next_back()).collect();
+            assert_eq!(added, [target], "{name}: {asked:?}");
+        }
+        let steps = job["steps"].as_sequence().unwrap();
+        let at = |name: &str| steps.iter().position(|step| step["name"] == name).unwrap();
+        assert!(at("Toolchain") < at("Build"), "{name}");
+    }
 }
 
 #[test]
