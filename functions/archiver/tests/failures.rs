@@ -131,6 +131,34 @@ async fn a_failed_put_is_reported_for_its_record_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_put_that_is_invalid_or_refused_for_an_unknown_reason_makes_a_dead_letter_of_its_record() {
+    for (failure, code) in [
+        (CallError::Refused("SomethingNew".to_owned()), "SomethingNew"),
+        (
+            CallError::Invalid("KeyTooLongError".to_owned()),
+            "KeyTooLongError",
+        ),
+    ] {
+        let script = Script::with(2, Mood::Fails(failure));
+        let records = [record(1), record(2), record(3)];
+        let (failed, report) = process(&script, &records).await;
+        assert_eq!(failed, [] as [&str; 0], "{code} does not block the shard");
+        assert_eq!(
+            (
+                report.counted(metric::OBJECTS),
+                report.counted(metric::DEAD_LETTERS)
+            ),
+            (2, 1),
+            "{code}"
+        );
+        let kept = script.kept.borrow();
+        assert_eq!((kept.len(), &kept[0]["record"]), (1, &records[1]), "whole");
+        let reason = kept[0]["reason"].as_str().unwrap();
+        assert!(reason.contains(code), "{reason}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_bucket_or_permission_holds_the_whole_batch_back() {
     let script = Script::with(3, Mood::Fails(CallError::Denied("NoSuchBucket".to_owned())));
     let (failed, _) = process(&script, &[record(1), record(2), record(3)]).await;
