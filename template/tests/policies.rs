@@ -277,7 +277,15 @@ fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
             .map(|statement| statement["Sid"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(everywhere(&json!(deployer_policy(&name, &place()))), ["Discover"]);
+    assert_eq!(
+        everywhere(&json!(deployer_policy(
+            &name,
+            &place(),
+            &StackOptions::default(),
+            None
+        ))),
+        ["Discover"]
+    );
     let provisioning = json!(provisioning_policy(&name, &place(), &StackOptions::default()));
     assert_eq!(everywhere(&provisioning), ["Mappings"]);
     let statement = |sid: &str| -> Value {
@@ -306,7 +314,7 @@ fn a_deployers_policies_fit_managed_policies() {
     let name = StackName::parse(variants::LONGEST_NAME).unwrap();
     let options = variants::everything().build().unwrap();
     for document in [
-        deployer_policy(&name, &place()),
+        deployer_policy(&name, &place(), &options, Some(&variants::service_role())),
         provisioning_policy(&name, &place(), &options),
         purge_policy(&name, &place()),
     ] {

@@ -267,7 +267,12 @@ async fn whoever_deploys_may_write_the_records_of_a_deployment() {
         region: "us-east-1".into(),
         account: "123456789012".into(),
     };
-    let policy = deployer_policy(&StackName::parse(TABLE).unwrap(), &place);
+    let policy = deployer_policy(
+        &StackName::parse(TABLE).unwrap(),
+        &place,
+        &StackOptions::default(),
+        None,
+    );
     // What the reconciler does to the table itself: it looks at it and at who manages it, and protects it while it is
     // imported.
     let of_the_table = [

@@ -15,7 +15,8 @@ pub(crate) static PERMITTED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         account: "123456789012".into(),
     };
     let name = super::name("demo");
-    let policies = [deployer_policy(&name, &place), purge_policy(&name, &place)];
+    let own = deployer_policy(&name, &place, &StackOptions::default(), None);
+    let policies = [own, purge_policy(&name, &place)];
     let actions = policies.iter().flat_map(PolicyDocument::allowed_actions);
     actions.map(|action| action.as_str().to_owned()).collect()
 });

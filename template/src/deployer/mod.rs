@@ -22,6 +22,8 @@ use zae_limiter_schema::{AuditSubject, StackName};
 
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
 use crate::model::{Text, ids};
+use crate::options::{RoleArn, StackOptions};
+use crate::resources::CodeBucket;
 
 /// The account and region of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +84,26 @@ pub fn plan_policy(name: &StackName, place: &Place) -> PolicyDocument {
 /// What a person or pipeline needs to plan, deploy, change and delete a stack of this name, for its own calls.
 ///
 /// CloudFormation provisions resources with the caller's permissions, so the caller needs [`provisioning_policy`] as well, unless
-/// a service role has it. A purge needs [`purge_policy`]. Buckets that the options name (`code_bucket`, `archive_bucket`) are
-/// not included.
-pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
+/// a service role has it: then the caller may pass that role, to CloudFormation only. A purge needs [`purge_policy`].
+///
+/// It follows the options: archives are stored in `code_bucket` if it is set, and `archive_bucket` is checked for existence.
+///
+/// ```
+/// use zae_limiter_template::deployer::{Place, deployer_policy};
+/// use zae_limiter_template::{StackName, StackOptions};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let options = StackOptions::builder().code_bucket("our-archives").build()?;
+/// let policy = deployer_policy(&StackName::parse("limiter")?, &place, &options, None);
+/// assert!(serde_json::to_string(&policy)?.contains("arn:aws:s3:::our-archives/*"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn deployer_policy(
+    name: &StackName,
+    place: &Place,
+    options: &StackOptions,
+    service_role: Option<&RoleArn>,
+) -> PolicyDocument {
     let mut statements = vec![
         Statement::allow("Stack", stack_actions(), vec![stack(name, place)]),
         // These have no resource type, or must see every stack to find ours.
@@ -98,7 +117,20 @@ pub fn deployer_policy(name: &StackName, place: &Place) -> PolicyDocument {
         vec![place.arn("sqs", &format!("{name}-*-dlq"))],
     ));
     statements.push(records(name, place));
-    statements.extend(artifacts(place));
+    statements.extend(code(place, options));
+    // Whether it exists is checked; the archiver writes to it with a role of its own.
+    if let Some(bucket) = options.archive_bucket() {
+        let look = actions("s3", &["ListBucket"]);
+        let bucket = place.global_arn("s3", bucket.as_str());
+        statements.push(Statement::allow("GivenArchive", look, vec![bucket]));
+    }
+    if let Some(role) = service_role {
+        let to_cloudformation =
+            Condition::default().equals("iam:PassedToService", "cloudformation.amazonaws.com");
+        let pass = actions("iam", &["PassRole"]);
+        let pass = Statement::allow("PassServiceRole", pass, vec![role.as_str().into()]);
+        statements.push(pass.when(to_cloudformation));
+    }
     PolicyDocument::new(statements)
 }
 
@@ -222,9 +254,10 @@ fn records(name: &StackName, place: &Place) -> Statement {
     Statement::allow("Records", write, vec![table(name, place)]).when(system)
 }
 
-fn artifacts(place: &Place) -> [Statement; 2] {
-    let bucket = format!("zae-limiter-artifacts-{}-{}", place.account, place.region);
-    let on_bucket = [
+/// The default bucket is created and hardened. A bucket that the options name is used as it is.
+fn code(place: &Place, options: &StackOptions) -> [Statement; 2] {
+    let bucket = CodeBucket::of(options);
+    let create = [
         "CreateBucket",
         "GetBucketVersioning",
         "ListBucket",
@@ -233,10 +266,15 @@ fn artifacts(place: &Place) -> [Statement; 2] {
         "PutBucketVersioning",
         "PutEncryptionConfiguration",
     ];
+    let on_bucket: &[&str] = match bucket {
+        CodeBucket::Artifacts => &create,
+        CodeBucket::Named(_) => &["ListBucket"],
+    };
+    let bucket = bucket.name(&place.account, &place.region);
     [
         Statement::allow(
             "ArtifactsBucket",
-            actions("s3", &on_bucket),
+            actions("s3", on_bucket),
             vec![place.global_arn("s3", &bucket)],
         ),
         Statement::allow(

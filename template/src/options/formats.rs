@@ -1,6 +1,7 @@
 //! Names, ARNs and formats that options hold.
 
 use std::fmt;
+use std::str::FromStr;
 
 macro_rules! text {
     ($(#[$doc:meta])* $name:ident) => {
@@ -66,6 +67,15 @@ impl Format for RoleArn {
                 && named(arn.resource, "role/")
         });
         accept(fits, text, "must be arn:PARTITION:iam::ACCOUNT:role/NAME").map(Self)
+    }
+}
+
+impl FromStr for RoleArn {
+    /// The rule that the text breaks.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text, None)
     }
 }
 

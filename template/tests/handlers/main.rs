@@ -16,7 +16,7 @@ use std::{env, fs};
 
 use serde_json::{Value, json};
 use zae_limiter_template::deployer::{Place, deployer_policy, provisioning_policy};
-use zae_limiter_template::{StackName, StackOptions, StackOptionsBuilder, Template, render};
+use zae_limiter_template::{RoleArn, StackName, StackOptions, StackOptionsBuilder, Template, render};
 
 use permits::permits;
 use requests::{request, uses};
@@ -40,7 +40,7 @@ fn handlers() -> BTreeMap<String, Vec<String>> {
 fn policies(options: &StackOptions) -> [Value; 2] {
     let name = StackName::parse("limiter").unwrap();
     [
-        json!(deployer_policy(&name, &place())),
+        json!(deployer_policy(&name, &place(), options, None)),
         json!(provisioning_policy(&name, &place(), options)),
     ]
 }
@@ -171,6 +171,73 @@ fn nothing_of_others_is_within_reach() {
             );
         }
     }
+}
+
+#[test]
+fn a_deployer_stores_code_in_the_bucket_of_the_options_and_sees_their_archive() {
+    let name = StackName::parse("limiter").unwrap();
+    let default = StackOptions::default();
+    let named = StackOptions::builder()
+        .code_bucket("our-archives")
+        .archive_bucket("our-events")
+        .build()
+        .unwrap();
+    let policy = |options| [json!(deployer_policy(&name, &place(), options, None))];
+    let allowed = |options, action: &str, resource: &str| {
+        permits(
+            &policy(options),
+            action,
+            &format!("arn:aws:s3:::{resource}"),
+            &json!({}),
+        )
+    };
+    let artifacts = format!("zae-limiter-artifacts-{ACCOUNT}-{REGION}");
+    for (options, bucket, other) in [
+        (&default, artifacts.as_str(), "our-archives"),
+        (&named, "our-archives", artifacts.as_str()),
+    ] {
+        for (action, key) in [
+            ("s3:ListBucket", ""),
+            ("s3:GetObject", "/1a2b.zip"),
+            ("s3:PutObject", "/1a2b.zip"),
+        ] {
+            assert!(
+                allowed(options, action, &format!("{bucket}{key}")),
+                "{action} in {bucket}"
+            );
+            assert!(
+                !allowed(options, action, &format!("{other}{key}")),
+                "{action} in {other}"
+            );
+        }
+    }
+    assert!(allowed(&default, "s3:CreateBucket", &artifacts));
+    assert!(
+        !allowed(&named, "s3:PutBucketPolicy", "our-archives"),
+        "it is left as it is"
+    );
+    assert!(allowed(&named, "s3:ListBucket", "our-events"));
+    assert!(
+        !allowed(&named, "s3:PutObject", "our-events/1"),
+        "only the archiver writes"
+    );
+    assert!(!allowed(&default, "s3:ListBucket", "our-events"));
+}
+
+#[test]
+fn a_deployer_passes_the_service_role_it_names_to_cloudformation_and_no_other() {
+    let name = StackName::parse("limiter").unwrap();
+    let role = variants::service_role();
+    let passes = |role: Option<&RoleArn>, arn: &str, service: &str| {
+        let policy = json!(deployer_policy(&name, &place(), &StackOptions::default(), role));
+        let keys = json!({ "iam:PassedToService": format!("{service}.amazonaws.com") });
+        permits(&[policy], "iam:PassRole", arn, &keys)
+    };
+    assert!(passes(Some(&role), role.as_str(), "cloudformation"));
+    assert!(!passes(Some(&role), role.as_str(), "lambda"));
+    let admin = "arn:aws:iam::123456789012:role/admin";
+    assert!(!passes(Some(&role), admin, "cloudformation"));
+    assert!(!passes(None, role.as_str(), "cloudformation"));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use zae_limiter_template::deployer::{
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     AcquirePolicy, Architecture, CodeBucket, CodeLocation, FunctionCode, IndexProjection, LambdaFunction,
-    ObjectLockMode, StackName, StackOptions, StackOptionsBuilder, StreamStart, Template, WindowKind, export,
-    render,
+    ObjectLockMode, RoleArn, StackName, StackOptions, StackOptionsBuilder, StreamStart, Template, WindowKind,
+    export, render,
 };
 
 pub(crate) const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:ops";
@@ -121,6 +121,11 @@ pub(crate) fn all() -> Vec<(&'static str, Template)> {
     ]
 }
 
+/// A role that CloudFormation assumes.
+pub(crate) fn service_role() -> RoleArn {
+    "arn:aws:iam::123456789012:role/cloudformation".parse().unwrap()
+}
+
 /// The policies of somebody who deploys, as a template, so that linters know them for policies.
 pub(crate) fn deployer_template() -> serde_json::Value {
     let place = Place {
@@ -132,7 +137,7 @@ pub(crate) fn deployer_template() -> serde_json::Value {
     let policy = |document: PolicyDocument| serde_json::json!({ "Type": "AWS::IAM::ManagedPolicy", "Properties": { "PolicyDocument": document } });
     serde_json::json!({ "Resources": {
         "Ensure": policy(ensure_policy(&name, &place)),
-        "Deployer": policy(deployer_policy(&name, &place)),
+        "Deployer": policy(deployer_policy(&name, &place, &everything().build().unwrap(), Some(&service_role()))),
         "Provisioning": policy(provisioning_policy(&name, &place, &everything().build().unwrap())),
         "Purge": policy(purge_policy(&name, &place)),
     } })

@@ -6,7 +6,7 @@ use zae_limiter::StackName;
 use zae_limiter_template::deployer::{
     Place, client_policy, deployer_policy, ensure_policy, plan_policy, provisioning_policy, purge_policy,
 };
-use zae_limiter_template::{PolicyKind, StackOptions, export};
+use zae_limiter_template::{PolicyKind, RoleArn, StackOptions, export};
 
 use super::options::Wanted;
 use crate::command_output::CommandOutput;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// The AWS partition
     #[arg(long, value_name = "NAME", default_value = "aws", help_heading = "Options")]
     partition: String,
+    /// The role that CloudFormation assumes (`deploy --service-role`), which `deployer` may then pass to it
+    #[arg(long, value_name = "ARN", help_heading = "Options")]
+    service_role: Option<RoleArn>,
     /// A policy document, or a Terraform data source
     #[arg(long, default_value = "json", help_heading = "Options")]
     format: Form,
@@ -81,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOut
         region: region(context)?,
         account: arguments.account.clone(),
     };
-    let document = document(arguments.which, &context.name()?, &place, &options);
+    let document = document(arguments, &context.name()?, &place, &options);
     Ok(CommandOutput::document(match arguments.format {
         Form::Json => format!("{document:#}\n"),
         Form::Terraform => export::policy_data_source(name(arguments.which), &document),
@@ -97,10 +100,13 @@ fn region(context: &Context) -> Result<String> {
     region.ok_or_else(|| Error::usage("the policy names a region; pass --region or set AWS_REGION"))
 }
 
-fn document(which: Which, name: &StackName, place: &Place, options: &StackOptions) -> Value {
+fn document(arguments: &Arguments, name: &StackName, place: &Place, options: &StackOptions) -> Value {
     let client = |kind| client_policy(kind, name, place, options);
-    match which {
-        Which::Deployer => json!(deployer_policy(name, place)),
+    match arguments.which {
+        Which::Deployer => {
+            let role = arguments.service_role.as_ref();
+            json!(deployer_policy(name, place, options, role))
+        }
         Which::Provisioning => json!(provisioning_policy(name, place, options)),
         Which::Purge => json!(purge_policy(name, place)),
         Which::Plan => json!(plan_policy(name, place)),
