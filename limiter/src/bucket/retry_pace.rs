@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-/// The gap after the first request without a response; it doubles with each further one,
+/// The gap after the first request without a response. It doubles with each further one.
 const FIRST_GAP: Duration = Duration::from_millis(5);
-/// up to this: five requests a second, however many buckets have something to write.
+/// No gap is longer: five requests a second, however many buckets have something to write.
 const LONGEST_GAP: Duration = Duration::from_millis(200);
+/// No retry waits longer than this, so that all of them go on soon after the table is back.
+const LONGEST_WAIT: Duration = LONGEST_GAP.saturating_mul(8);
 
 /// From this many responses in a row on, each halves the gap: the table is back.
 const BACK_AFTER: u32 = 3;
@@ -43,9 +45,14 @@ impl RetryPace {
         };
     }
 
-    /// How long the caller waits before it sends its retry. The one after it waits longer.
+    /// How long the caller waits before it sends its retry. The one after it waits longer. While the table responds nobody
+    /// waits, whatever was reserved before.
     pub(crate) fn reserve(&mut self, now: Duration) -> Duration {
-        let at = self.next.max(now);
+        if self.gap.is_zero() {
+            self.next = now;
+            return Duration::ZERO;
+        }
+        let at = self.next.max(now).min(now + LONGEST_WAIT);
         self.next = at + self.gap;
         at - now
     }
@@ -85,5 +92,17 @@ mod tests {
         assert!(pace.gap > LONGEST_GAP / 10 * 9);
         (0..10).for_each(|_| pace.responded());
         assert_eq!(pace.gap, Duration::ZERO);
+    }
+
+    #[test]
+    fn reservations_that_nobody_used_delay_nobody_once_the_table_is_back() {
+        let mut pace = RetryPace::default();
+        for _ in 0..1_000 {
+            pace.failed();
+            assert!(pace.reserve(NOW) <= LONGEST_WAIT);
+        }
+        assert_eq!(pace.reserve(NOW), LONGEST_WAIT);
+        (0..10).for_each(|_| pace.responded());
+        assert_eq!(waits(&mut pace, 3), [0, 0, 0]);
     }
 }

@@ -239,7 +239,7 @@ impl Worker {
             }
             self.pause_for_outage(&error).await;
             if !self.queue.with_state(|state| state.has_callers()) {
-                tokio::time::sleep(shared.until_retry()).await;
+                self.sleep_unless_asked(shared.until_retry()).await;
             }
             if !self.queue.with_state(|state| state.wants_resend()) {
                 // Its callers have gone in the meantime.
