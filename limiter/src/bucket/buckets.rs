@@ -181,7 +181,11 @@ impl Buckets {
         self.everywhere(BucketQueue::give_back_chunk);
         self.everywhere(BucketQueue::look_again);
         let end = Instant::now() + settle;
-        let written = async { tokio::join!(self.settled(), self.shared.write_refusals()) };
+        let written = async {
+            tokio::join!(self.settled(), self.shared.write_refusals());
+            // What was left because the circuit breaker was open.
+            self.shared.write_refusals().await;
+        };
         if tokio::time::timeout(calls.min(settle), written).await.is_ok() {
             return self.report();
         }

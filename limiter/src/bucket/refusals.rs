@@ -18,7 +18,11 @@ const MAX_BUCKETS: usize = 10_000;
 
 /// Refusals that are not written yet.
 #[derive(Debug, Default)]
-pub(super) struct RefusalCounts(Mutex<Pending>);
+pub(super) struct RefusalCounts {
+    pending: Mutex<Pending>,
+    /// Held while counts are written: a shutdown waits for the write that is under way.
+    writing: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug, Default)]
 struct Pending {
@@ -29,7 +33,7 @@ struct Pending {
 
 impl RefusalCounts {
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a refusal. True if the caller has to schedule the write.
@@ -41,25 +45,50 @@ impl RefusalCounts {
         !std::mem::replace(&mut pending.scheduled, true)
     }
 
-    fn take(&self) -> HashMap<BucketKey, u64> {
-        std::mem::take(&mut self.lock().counts)
+    fn keys(&self) -> Vec<BucketKey> {
+        self.lock().counts.keys().cloned().collect()
+    }
+
+    fn take(&self, key: &BucketKey) -> Option<u64> {
+        self.lock().counts.remove(key)
+    }
+
+    /// True if nothing is left to write: the next refusal has to schedule it.
+    fn ends_schedule(&self) -> bool {
+        let mut pending = self.lock();
+        pending.scheduled = !pending.counts.is_empty();
+        !pending.scheduled
     }
 }
 
-/// A scheduled write. Dropped, be it unfinished with its runtime, it lets the next refusal schedule another.
-struct Scheduled(Weak<Shared>);
+/// The writes of a limiter, one an interval while there is something to write. If its runtime ends before, the next refusal
+/// schedules another.
+struct Scheduled {
+    shared: Weak<Shared>,
+    finished: bool,
+}
 
 impl Scheduled {
-    async fn write(self) {
-        if let Some(shared) = self.0.upgrade() {
+    /// Waits for the first pause, writes, and goes on while refusals are left or new ones have come.
+    async fn run(mut self, mut pause: Duration) {
+        while !self.finished {
+            tokio::time::sleep(pause).await;
+            let Some(shared) = self.shared.upgrade() else {
+                return;
+            };
             shared.write_refusals().await;
+            self.finished = shared.is_closing() || shared.refusals.ends_schedule();
+            pause = shared.pause_before_refusals();
         }
     }
 }
 
 impl Drop for Scheduled {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
+        if self.finished {
+            return;
+        }
+        if let Some(shared) = self.shared.upgrade() {
             shared.refusals.lock().scheduled = false;
         }
     }
@@ -76,23 +105,41 @@ impl Shared {
             resource: resource.clone(),
         };
         if self.refusals.note(key) {
-            let scheduled = Scheduled(Arc::downgrade(self));
-            let pause = INTERVAL + self.entropy.up_to(SPREAD);
+            let scheduled = Scheduled {
+                shared: Arc::downgrade(self),
+                finished: false,
+            };
+            let pause = self.pause_before_refusals();
             // Not part of the work that a shutdown waits for: it writes what is left itself.
             if let Some(runtime) = self.chosen_runtime() {
-                runtime.spawn(async move {
-                    tokio::time::sleep(pause).await;
-                    scheduled.write().await;
-                });
+                runtime.spawn(scheduled.run(pause));
             }
         }
     }
 
-    /// Writes what was counted. What cannot be written is not tried again, because it could be counted twice.
+    fn pause_before_refusals(&self) -> Duration {
+        INTERVAL + self.entropy.up_to(SPREAD)
+    }
+
+    /// Writes what was counted until the table does not respond; the rest stays for the next time. A write that failed is
+    /// not tried again, because it could be counted twice.
     pub(super) async fn write_refusals(&self) {
-        for (key, count) in self.refusals.take() {
-            if let Err(error) = self.store.count_refusals(&key, count).await {
+        let _writing = self.refusals.writing.lock().await;
+        for key in self.refusals.keys() {
+            if self.breaker().open().is_some() {
+                return;
+            }
+            let Some(count) = self.refusals.take(&key) else {
+                continue;
+            };
+            let written = self.store.count_refusals(&key, count);
+            let written = tokio::time::timeout(self.attempt_timeout(), written).await;
+            let written = written.unwrap_or_else(|_| Err(self.unavailable("no answer in time")));
+            if let Err(error) = written {
                 tracing::debug!(entity = %key.entity, resource = %key.resource, count, %error, "refusals were not counted");
+                if error.is_unavailable() {
+                    return;
+                }
             }
         }
     }
@@ -118,9 +165,19 @@ mod tests {
         for number in 0..=MAX_BUCKETS {
             assert!(!counts.note(key(number)));
         }
-        let taken = counts.take();
-        assert_eq!(taken.len(), MAX_BUCKETS);
-        assert_eq!(taken[&key(0)], 2);
-        assert!(counts.take().is_empty());
+        assert_eq!(counts.keys().len(), MAX_BUCKETS);
+        assert_eq!(counts.take(&key(0)), Some(2));
+        assert_eq!(counts.take(&key(0)), None);
+    }
+
+    #[test]
+    fn the_schedule_ends_when_nothing_is_left() {
+        let counts = RefusalCounts::default();
+        assert!(counts.note(key(0)));
+        assert!(!counts.ends_schedule());
+        assert!(!counts.note(key(0)), "it goes on");
+        assert_eq!(counts.take(&key(0)), Some(2));
+        assert!(counts.ends_schedule());
+        assert!(counts.note(key(0)));
     }
 }

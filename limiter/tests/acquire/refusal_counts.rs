@@ -66,6 +66,82 @@ async fn shutdown_ends_in_time_if_refusals_cannot_be_written() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_table_that_was_silent_costs_one_count_and_the_next_minute_is_counted() {
+    let stage = Stage::new();
+    let limiter = started(&stage).await;
+    refuse(&limiter, "user-1", 3).await;
+    refuse(&limiter, "user-2", 3).await;
+    stage.wire.always(Fault::Silence);
+    tokio::time::sleep(secs(67)).await;
+    assert_eq!(
+        stage.wire.operations().len(),
+        1,
+        "the second bucket waits for its turn"
+    );
+    stage.wire.heal();
+    tokio::time::sleep(secs(67)).await;
+    let counts = [counted(&stage, "user-1").await, counted(&stage, "user-2").await];
+    assert!(
+        counts == [Some(3), None] || counts == [None, Some(3)],
+        "{counts:?}"
+    );
+    refuse(&limiter, "user-1", 1).await;
+    refuse(&limiter, "user-2", 1).await;
+    tokio::time::sleep(secs(67)).await;
+    let counts = [counted(&stage, "user-1").await, counted(&stage, "user-2").await];
+    assert!(
+        counts == [Some(4), Some(1)] || counts == [Some(1), Some(4)],
+        "{counts:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_while_the_breaker_is_open_and_all_of_it_later() {
+    let stage = Stage::new();
+    let limiter = started(&stage).await;
+    refuse(&limiter, "user-1", 3).await;
+    tokio::time::sleep(secs(50)).await;
+    stage.wire.always(Fault::Silence);
+    take(&limiter, "user-2", "rpm", 1).await.unwrap_err();
+    assert_eq!(limiter.stats().breaker, zae_limiter::BreakerState::Open);
+    tokio::time::sleep(secs(20)).await;
+    stage.wire.heal();
+    assert_eq!(counted(&stage, "user-1").await, None);
+    tokio::time::sleep(secs(70)).await;
+    assert_eq!(counted(&stage, "user-1").await, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_during_a_write_are_written_a_minute_later() {
+    let stage = Stage::new();
+    let limiter = started(&stage).await;
+    refuse(&limiter, "user-1", 3).await;
+    let during = limiter.clone();
+    stage
+        .wire
+        .before("UpdateItem", async move { refuse(&during, "user-1", 2).await });
+    tokio::time::sleep(secs(66)).await;
+    assert_eq!(counted(&stage, "user-1").await, Some(3));
+    tokio::time::sleep(secs(66)).await;
+    assert_eq!(counted(&stage, "user-1").await, Some(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_the_write_that_is_under_way() {
+    let stage = Stage::new();
+    let limiter = started(&stage).await;
+    refuse(&limiter, "user-1", 3).await;
+    let (arrived, arrives) = tokio::sync::oneshot::channel();
+    stage.wire.before("UpdateItem", async move {
+        arrived.send(()).unwrap();
+        tokio::time::sleep(millis(300)).await;
+    });
+    arrives.await.unwrap();
+    limiter.shutdown().await;
+    assert_eq!(counted(&stage, "user-1").await, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_of_refusals_changes_nothing_else_and_fails_no_acquire() {
     let stage = Stage::new();
     let limiter = started(&stage).await;
