@@ -17,6 +17,13 @@
 //! If the service fails, or the future is dropped before there is a response, all tokens go back. A handler of axum never
 //! fails: [`Call::refund_if`] says for which responses tokens go back all the same.
 //!
+//! # Layers behind layers
+//!
+//! A layer may be behind another one, such as one per user behind one per tenant. The outer one acquires first, and if the
+//! inner one refuses, the outer call is committed all the same, unless its [`Call::refund_if`] says otherwise. A handler
+//! corrects the call of the innermost layer: its [`Adjustments`] take the place of the others. The fields `RateLimit-Policy`
+//! and `RateLimit` of a response stay as the innermost layer has set them.
+//!
 //! # Calls that are not counted
 //!
 //! While the table is unavailable and the policy is to allow, calls pass uncounted. Their [`Admission`](crate::Admission),

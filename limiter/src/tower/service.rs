@@ -103,7 +103,10 @@ where
     let (mut head, body) = inner.call(request).await?.into_parts();
     let mut settlement = Settlement::new(lease, adjustments, call);
     settlement.head(&head);
-    insert_fields(&mut head.headers, fields);
+    // Those of a layer or service behind this one are about a closer limit.
+    if !head.headers.contains_key("ratelimit") {
+        insert_fields(&mut head.headers, fields);
+    }
     mark_admission(&mut head.headers, admission);
     head.extensions.insert(admission);
     Ok(Response::from_parts(head, LimitedBody::limited(body, settlement)))

@@ -65,7 +65,9 @@ impl Drop for Settlement {
         let Some(mut lease) = self.lease.take() else {
             return;
         };
-        let by_response = self.cost.as_mut().map(|cost| cost.adjustments());
+        // The caller's code is not run during a panic: a second one would end the process.
+        let cost = self.cost.as_mut().filter(|_| !std::thread::panicking());
+        let by_response = cost.map(|cost| cost.adjustments());
         let by_handler = self.adjustments.take();
         for (limit, tokens) in by_response.into_iter().flatten().chain(by_handler) {
             lease.adjust(limit, tokens);

@@ -145,6 +145,27 @@ async fn an_admitted_request_is_passed_on_and_its_response_has_the_fields() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_fields_of_the_innermost_layer_stay() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&LIMITS).await;
+    let small: Calls = |request| {
+        let user = request.headers().get("x-user")?.to_str().ok()?;
+        Some(Call::new(user, "inner").consume("rpm", 7))
+    };
+    let inner = RateLimitLayer::new(limiter.clone(), small).layer(service_fn(hello));
+    let alone = inner.clone().oneshot(request("user-2")).await.unwrap();
+    let nested = ask(&limiter, estimated, inner, request("user-1")).await.unwrap();
+    for field in ["ratelimit-policy", "ratelimit"] {
+        assert!(alone.headers().contains_key(field));
+        assert_eq!(
+            nested.headers().get_all(field).iter().collect::<Vec<_>>(),
+            alone.headers().get_all(field).iter().collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(left(&limiter).await, [9, 900], "both have acquired");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_request_gets_429_with_a_problem_and_never_reaches_the_service() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:1", "tpm:1000"]).await;
@@ -264,6 +285,31 @@ async fn a_body_that_is_dropped_outside_of_the_runtime_is_counted() {
         .await
         .unwrap();
     std::thread::spawn(move || drop(response)).join().unwrap();
+    assert_eq!(left(&limiter).await, [9, 900]);
+}
+
+/// A cost that cannot be told.
+struct Broken;
+
+impl ResponseCost for Broken {
+    fn adjustments(&mut self) -> Vec<(String, i64)> {
+        panic!("a second panic would end the process");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_a_panic_drops_is_counted_without_the_cost_of_the_response() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&LIMITS).await;
+    let calls: Calls = |request| estimated(request).map(|call| call.corrected_by(Broken));
+    let response = ask(&limiter, calls, service_fn(hello), request("user-1"))
+        .await
+        .unwrap();
+    let broken = std::thread::spawn(move || {
+        let _held = response;
+        panic!("whoever sends the body breaks");
+    });
+    assert!(broken.join().is_err());
     assert_eq!(left(&limiter).await, [9, 900]);
 }
 
