@@ -111,18 +111,20 @@ impl Worker {
         tokio::select! {
             biased;
             () = shared.breaker_closes() => {
-                // Whoever asks for the bucket does not wait; all others do not come at once.
-                self.sleep_unless_asked(shared.entropy.up_to(RECOVERY_SPREAD)).await;
+                // Whoever asks for the bucket does not wait, nor does a shutdown; all others do not come at once.
+                if !shared.is_closing() {
+                    self.sleep_unless_asked(shared.entropy.up_to(RECOVERY_SPREAD)).await;
+                }
             }
             () = self.queue.asked() => {}
             () = tokio::time::sleep(shared.until_probe().max(SHORTEST_PAUSE)) => shared.probe_if_due().await,
         }
     }
 
-    /// After a failure few buckets at a time are retried for nobody who waits, and few a second while the table fails.
+    /// After a failure few buckets at a time are retried for nobody who waits, and few a second while the table fails. A
+    /// shutdown waits for all of them.
     async fn retry_permit(&self) -> Option<OwnedSemaphorePermit> {
-        let goes_ahead = |state: &mut BucketState| state.has_callers() || state.is_idle();
-        if self.outages == 0 || self.queue.with_state(goes_ahead) {
+        if self.outages == 0 || self.goes_ahead() {
             return None;
         }
         let shared = self.queue.shared();
@@ -136,11 +138,17 @@ impl Worker {
             tokio::select! {
                 biased;
                 permit = &mut permit => return permit,
-                () = self.queue.asked() => if self.queue.with_state(goes_ahead) {
+                () = self.queue.asked() => if self.goes_ahead() {
                     return None;
                 },
             }
         }
+    }
+
+    /// True if somebody waits, a shutdown included, or there is nothing to send.
+    fn goes_ahead(&self) -> bool {
+        let wanted = |state: &mut BucketState| state.has_callers() || state.is_idle();
+        self.queue.shared().is_closing() || self.queue.with_state(wanted)
     }
 
     async fn read(&self) -> Result<()> {
@@ -238,7 +246,7 @@ impl Worker {
                 return self.pause_for_outage(&error).await;
             }
             self.pause_for_outage(&error).await;
-            if !self.queue.with_state(|state| state.has_callers()) {
+            if !self.goes_ahead() {
                 self.sleep_unless_asked(shared.until_retry()).await;
             }
             if !self.queue.with_state(|state| state.wants_resend()) {

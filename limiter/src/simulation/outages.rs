@@ -174,6 +174,29 @@ fn an_outage_is_louder_without_the_pauses_of_probes_or_the_pace_of_retries() {
     assert!(most > MOST_REQUESTS, "{most}");
 }
 
+#[test]
+fn a_shutdown_after_a_brown_out_does_not_wait_for_the_pace_of_retries() {
+    block_on(async {
+        let process = Process::new((1_000, 1_000, 60), None);
+        let mut leases = Vec::new();
+        for number in 0..BUCKETS {
+            leases.push(process.acquire(&format!("user-{number}"), 1).await.unwrap());
+        }
+        process.set_weather(Weather::BrownOut);
+        drop(leases);
+        sleep(Duration::from_secs(5)).await;
+        process.set_weather(Weather::Clear);
+        let start = Instant::now();
+        let report = process.buckets.shut_down().await;
+        assert_eq!(report.unwritten_total, 0);
+        assert!(
+            start.elapsed() <= Settings::default().time_budget,
+            "{:?}",
+            start.elapsed()
+        );
+    });
+}
+
 /// Requests of a minute without the table in which 100 calls a second are made, each on another bucket than the last.
 fn calls_in_an_outage(weather: Weather, mutation: Option<Mutation>) -> u64 {
     block_on(async move {
