@@ -170,9 +170,15 @@ impl Worker {
 
     async fn after_reading(&mut self, result: Result<()>) {
         match result {
-            Ok(()) => self.answered(),
+            Ok(()) => {
+                self.queue.shared().responded();
+                self.answered();
+            }
             Err(error) if error.is_unavailable() => {
                 self.queue.shared().no_read();
+                if self.queue.with_state(BucketState::goes_on_unread) {
+                    return;
+                }
                 self.finish(|state| state.unreadable(&error));
                 self.queue.with_state(BucketState::rest);
                 self.pause_for_outage(&error).await;

@@ -130,8 +130,10 @@ struct RefillGuess {
     under_way: bool,
     /// When one was last wrong, on the clock's time scale.
     wrong_at: Option<Duration>,
-    /// The bucket was read since the last write.
+    /// The bucket was read since the last write, or could not be.
     just_read: bool,
+    /// The read under way spares a guess and nothing else: the write can do without it.
+    optional_read: bool,
 }
 
 /// The state of one bucket at one client.
@@ -282,8 +284,10 @@ impl BucketState {
     /// What to do now.
     pub(crate) fn next(&mut self, moment: Moment) -> (Step, Vec<Completion>) {
         debug_assert!(self.current.is_none(), "one write at a time");
+        self.guess.optional_read = false;
         self.queue.retain(Request::is_wanted);
         if self.is_idle() {
+            self.guess.just_read = false;
             return (Step::Idle, Vec::new());
         }
         match self.known.clone() {

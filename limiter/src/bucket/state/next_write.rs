@@ -91,6 +91,7 @@ impl BucketState {
             return (Step::Read, folded.completions);
         }
         if nothing && !rewrites && self.unresolved.is_empty() {
+            self.guess.just_read = false;
             return (Step::Again, folded.completions);
         }
         let guesses = sharing == Sharing::SharedAndStale && needs_refill(&evaluation, &folded.batch);
@@ -102,6 +103,7 @@ impl BucketState {
             for request in &mut self.queue {
                 request.passed_over = false;
             }
+            self.guess.optional_read = true;
             return (Step::Read, folded.completions);
         }
         self.guess.under_way = guesses;

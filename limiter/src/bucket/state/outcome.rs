@@ -247,6 +247,13 @@ impl BucketState {
         }
     }
 
+    /// The bucket could not be read. True if the next write can do without: it guesses from the image that is known.
+    pub(crate) fn goes_on_unread(&mut self) -> bool {
+        let goes_on = std::mem::take(&mut self.guess.optional_read);
+        self.guess.just_read |= goes_on;
+        goes_on
+    }
+
     /// Calls that wait have the bucket before them as it is now.
     pub(super) fn looked(&mut self) {
         self.queue.iter_mut().for_each(Request::looked);
