@@ -70,25 +70,25 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// Deletes what a resource declared with this file, as far as it is still managed. Nothing is deleted if another
-    /// resource owns the levels by now, such as one that replaced this one.
+    /// Deletes what a resource declared with this file, as far as it is still managed. Nothing is deleted unless the
+    /// resource owns the levels: another may have replaced it, or it never applied its file.
     pub async fn withdraw(target: &Target, file: &str, owner: &str) -> Result<Self> {
         // An invalid file was never applied.
         let declared = Manifest::parse(file).unwrap_or_default();
         let record = target.record().await?;
-        let foreign = record.state.owner.as_deref().is_some_and(|known| known != owner);
-        let declared: BTreeSet<_> = if foreign {
-            BTreeSet::new()
-        } else {
+        let ours = record.state.owner.as_deref() == Some(owner);
+        let declared: BTreeSet<_> = if ours {
             let managed = &record.state.managed;
             let levels = declared.levels.into_keys();
             levels.filter(|level| managed.contains(level)).collect()
+        } else {
+            BTreeSet::new()
         };
         let stored = stored::levels(&target.repository, declared.iter().cloned()).await?;
         let changes = LevelChanges::between(&Manifest::default(), &stored, &declared);
         let mut after = record.state.clone();
         after.managed.retain(|level| !declared.contains(level));
-        if !foreign {
+        if ours {
             after.owner = None;
             after.hash = String::new();
         }

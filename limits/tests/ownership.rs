@@ -109,3 +109,25 @@ async fn withdrawing_an_invalid_file_deletes_nothing() {
     table.withdraw("system: {}", "limiter/Limits").await;
     assert_eq!(table.levels().await, ["system"]);
 }
+
+#[tokio::test]
+async fn a_resource_that_never_applied_its_file_deletes_nothing() {
+    let table = Table::new().await;
+    table.apply(BOTH).await;
+    // Its creation failed before the first write, and CloudFormation deletes it.
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    // The file is still managed: a level that it no longer has is deleted.
+    table.apply(SYSTEM).await;
+    assert_eq!(table.levels().await, ["system"]);
+}
+
+#[tokio::test]
+async fn a_repeated_deletion_spares_what_was_applied_by_hand_in_between() {
+    let table = Table::new().await;
+    table.declare(BOTH, "limiter/Limits").await;
+    table.withdraw(BOTH, "limiter/Limits").await;
+    table.apply(BOTH).await;
+    table.withdraw(BOTH, "limiter/Limits").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+}
