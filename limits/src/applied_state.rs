@@ -26,6 +26,30 @@ pub(crate) struct AppliedState {
     pub(crate) applied: Option<Timestamp>,
     /// The resource of a stack that declares the levels, if one does.
     pub(crate) owner: Option<String>,
+    /// The resource that the owner took the levels over from, until either of them is withdrawn.
+    pub(crate) previous: Option<String>,
+}
+
+impl AppliedState {
+    /// Records that a resource declares the levels, and from whom it took them over.
+    pub(crate) fn give_to(&mut self, owner: &str) {
+        if self.owner.as_deref() != Some(owner) {
+            self.previous = self.owner.replace(owner.to_owned());
+        }
+    }
+
+    /// What is recorded while the changes that lead to another state are made: every level that is or will be managed. A new
+    /// owner is known from the start. One that withdraws remains the owner until the end, so that a deletion that was
+    /// interrupted can be repeated.
+    pub(crate) fn until(&self, after: &Self) -> Self {
+        let mut state = self.clone();
+        state.managed.extend(after.managed.iter().cloned());
+        if after.owner.is_some() {
+            state.owner.clone_from(&after.owner);
+            state.previous.clone_from(&after.previous);
+        }
+        state
+    }
 }
 
 /// The stored state, with its revision for optimistic locking.
@@ -144,8 +168,10 @@ impl AppliedState {
             ("applied_hash".to_owned(), text(&self.hash)),
             ("last_applied".to_owned(), text(&applied)),
         ]);
-        if let Some(owner) = &self.owner {
-            item.insert("owner".to_owned(), text(owner));
+        for (name, resource) in [("owner", &self.owner), ("previous_owner", &self.previous)] {
+            if let Some(resource) = resource {
+                item.insert(name.to_owned(), text(resource));
+            }
         }
         item
     }
@@ -192,6 +218,7 @@ impl AppliedState {
             hash: text("applied_hash"),
             applied: Timestamp::parse(&text("last_applied")).ok(),
             owner: Some(text("owner")).filter(|owner| !owner.is_empty()),
+            previous: Some(text("previous_owner")).filter(|previous| !previous.is_empty()),
         }
     }
 }
@@ -224,8 +251,30 @@ mod tests {
             hash: hash("file"),
             applied: Some(Timestamp::from_seconds(1_704_067_200)),
             owner: Some("limiter/Limits".to_owned()),
+            previous: Some("limiter/Old".to_owned()),
         };
         assert_eq!(AppliedState::from_item(&state.to_item()), state);
         assert_eq!(AppliedState::from_item(&HashMap::new()), AppliedState::default());
+    }
+
+    #[test]
+    fn an_interrupted_run_leaves_its_levels_managed_and_an_owner() {
+        let resource = |name: &str| ConfigLevel::Resource(Resource::parse(name).unwrap());
+        let owned = |owner: &str, level: &str| AppliedState {
+            managed: BTreeSet::from([resource(level)]),
+            owner: Some(owner.to_owned()),
+            ..AppliedState::default()
+        };
+        let old = owned("app:Old", "a");
+        let mut new = owned("app:New", "b");
+        new.previous = Some("app:Old".to_owned());
+        let declaring = old.until(&new);
+        assert_eq!(declaring.managed, BTreeSet::from([resource("a"), resource("b")]));
+        assert_eq!(
+            (&declaring.owner, &declaring.previous),
+            (&new.owner, &new.previous)
+        );
+        // The repetition of a deletion finds everything as it was.
+        assert_eq!(old.until(&AppliedState::default()), old);
     }
 }

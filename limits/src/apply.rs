@@ -2,6 +2,7 @@
 
 use zae_limiter::{ConfigChange, Repository, Timestamp};
 
+use crate::applied_state::AppliedState;
 use crate::changes::{Action, LevelChange, LevelChanges};
 use crate::{Comparison, LevelSettings, Result};
 
@@ -18,17 +19,17 @@ impl Comparison {
             mut after,
         } = self;
         after.applied = Some(now);
-        let known = &record.state;
-        let recorded =
-            known.managed == after.managed && known.hash == after.hash && known.owner == after.owner;
+        let applied = record.state.applied;
+        let recorded = record.state
+            == AppliedState {
+                applied,
+                ..after.clone()
+            };
         if changes.is_empty() && recorded {
             return Ok(changes);
         }
         if !changes.is_empty() {
-            let mut both = record.state.clone();
-            both.managed.extend(after.managed.iter().cloned());
-            both.owner.clone_from(&after.owner);
-            record.write(both).await?;
+            record.write(record.state.until(&after)).await?;
             for change in &changes.list {
                 apply_change(&repository, change).await?;
             }

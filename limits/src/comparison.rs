@@ -57,6 +57,7 @@ impl Comparison {
                 applied: None,
                 // Who applies a file by hand does not take it away from the resource that declares it.
                 owner: record.state.owner.clone(),
+                previous: record.state.previous.clone(),
             },
             repository: target.repository.clone(),
             record,
@@ -66,32 +67,34 @@ impl Comparison {
     /// The same for a resource of a stack, which owns the levels of the file from then on.
     pub async fn of_resource(target: &Target, file: &str, owner: &str) -> Result<Self> {
         let mut comparison = Self::of(target, file).await?;
-        comparison.after.owner = Some(owner.to_owned());
+        comparison.after.give_to(owner);
         Ok(comparison)
     }
 
     /// Deletes what a resource declared with this file, as far as it is still managed. Nothing is deleted unless the
     /// resource owns the levels: another may have replaced it, or it never applied its file.
+    ///
+    /// Nor is anything deleted if the resource took the levels over from another that was not withdrawn since. The other
+    /// owns them again: this is how CloudFormation rolls a rename back, and it sends the old resource no request.
     pub async fn withdraw(target: &Target, file: &str, owner: &str) -> Result<Self> {
-        // An invalid file was never applied.
-        let declared = Manifest::parse(file).unwrap_or_default();
         let record = target.record().await?;
-        let ours = record.state.owner.as_deref() == Some(owner);
-        let declared: BTreeSet<_> = if ours {
-            let managed = &record.state.managed;
-            let levels = declared.levels.into_keys();
-            levels.filter(|level| managed.contains(level)).collect()
-        } else {
-            BTreeSet::new()
-        };
-        let stored = stored::levels(&target.repository, declared.iter().cloned()).await?;
-        let changes = LevelChanges::between(&Manifest::default(), &stored, &declared);
         let mut after = record.state.clone();
-        after.managed.retain(|level| !declared.contains(level));
-        if ours {
-            after.owner = None;
-            after.hash = String::new();
+        let mut deleted = BTreeSet::new();
+        if after.previous.as_deref() == Some(owner) {
+            after.previous = None;
+        } else if after.owner.as_deref() == Some(owner) {
+            after.owner = after.previous.take();
+            if after.owner.is_none() {
+                // An invalid file was never applied.
+                let declared = Manifest::parse(file).unwrap_or_default();
+                deleted = declared.levels.into_keys().collect();
+                deleted.retain(|level| after.managed.contains(level));
+                after.managed.retain(|level| !deleted.contains(level));
+                after.hash = String::new();
+            }
         }
+        let stored = stored::levels(&target.repository, deleted.iter().cloned()).await?;
+        let changes = LevelChanges::between(&Manifest::default(), &stored, &deleted);
         Ok(Self {
             repository: target.repository.clone(),
             record,

@@ -131,3 +131,42 @@ async fn a_repeated_deletion_spares_what_was_applied_by_hand_in_between() {
     table.withdraw(BOTH, "limiter/Limits").await;
     assert_eq!(table.levels().await, ["system", "resource a"]);
 }
+
+#[tokio::test]
+async fn a_rename_that_is_rolled_back_gives_the_levels_back() {
+    let table = Table::new().await;
+    table.declare(BOTH, "limiter/Old").await;
+    table.declare(BOTH, "limiter/New").await;
+    // An update of the new resource does not forget the old one.
+    table.declare(BOTH, "limiter/New").await;
+    // CloudFormation deletes the new resource, possibly twice, and sends the old one nothing.
+    table.withdraw(BOTH, "limiter/New").await;
+    table.withdraw(BOTH, "limiter/New").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    table.withdraw(BOTH, "limiter/Old").await;
+    assert!(table.levels().await.is_empty());
+}
+
+#[tokio::test]
+async fn levels_that_only_the_new_file_had_are_still_managed_after_a_rollback() {
+    let table = Table::new().await;
+    table.declare(SYSTEM, "limiter/Old").await;
+    table.declare(BOTH, "limiter/New").await;
+    table.withdraw(BOTH, "limiter/New").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    // The old file is applied again: what only the new one had is deleted.
+    table.declare(SYSTEM, "limiter/Old").await;
+    assert_eq!(table.levels().await, ["system"]);
+}
+
+#[tokio::test]
+async fn a_resource_that_takes_its_levels_back_keeps_them_when_the_other_is_deleted() {
+    let table = Table::new().await;
+    table.declare(BOTH, "limiter/Old").await;
+    table.declare(BOTH, "limiter/New").await;
+    table.declare(BOTH, "limiter/Old").await;
+    table.withdraw(BOTH, "limiter/New").await;
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    table.withdraw(BOTH, "limiter/Old").await;
+    assert!(table.levels().await.is_empty());
+}
