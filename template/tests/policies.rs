@@ -71,6 +71,7 @@ fn acquiring_can_be_narrowed_to_the_attributes_of_buckets() {
         "GSI2SK",
         "cf",
         "ev",
+        "rj",
         "o_*",
         "b_*"
     ]);

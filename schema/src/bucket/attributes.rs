@@ -89,7 +89,8 @@ pub enum Attr {
 }
 
 impl Attr {
-    const FIXED: [(&'static str, Self); 11] = [
+    /// The attributes with one fixed name, by that name: every attribute but slots and those of limits.
+    pub const FIXED: [(&'static str, Self); 11] = [
         ("rf", Self::RefilledAt),
         ("cf", Self::Etag),
         ("ev", Self::Events),

@@ -45,6 +45,7 @@ data "aws_iam_policy_document" "acquire_only_policy" {
           "GSI2SK",
           "cf",
           "ev",
+          "rj",
           "o_*",
           "b_*",
         ]

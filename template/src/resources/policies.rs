@@ -14,7 +14,7 @@ use crate::model::{Handle, LogicalId, Model, Pseudo, Text, arn};
 use crate::options::{AcquirePolicy, StackOptions};
 
 /// The attributes that acquiring writes. `*` stands for limit names and client ids.
-pub(super) const BUCKET_ATTRIBUTES: [&str; 14] = [
+pub(super) const BUCKET_ATTRIBUTES: [&str; 15] = [
     "PK",
     "SK",
     "entity_id",
@@ -27,6 +27,7 @@ pub(super) const BUCKET_ATTRIBUTES: [&str; 14] = [
     "GSI2SK",
     "cf",
     "ev",
+    "rj",
     "o_*",
     "b_*",
 ];
@@ -251,19 +252,8 @@ mod tests {
     #[test]
     fn every_attribute_of_a_bucket_may_be_written_by_those_who_acquire() {
         let limit = LimitName::parse("tpm").unwrap();
-        let mut attributes = vec![
-            Attr::RefilledAt,
-            Attr::Etag,
-            Attr::Events,
-            Attr::ExpiresAt,
-            Attr::Entity,
-            Attr::Resource,
-            Attr::Cascade,
-            Attr::Parent,
-            Attr::Gsi2Pk,
-            Attr::Gsi2Sk,
-            Attr::Slot(SlotIndex::FIRST),
-        ];
+        let mut attributes = Vec::from(Attr::FIXED.map(|(_, attribute)| attribute));
+        attributes.push(Attr::Slot(SlotIndex::FIRST));
         attributes.extend(Field::ALL.map(|field| Attr::Limit(limit.clone(), field)));
         for attribute in attributes {
             assert!(is_allowed(&attribute.to_string()), "{attribute}");
