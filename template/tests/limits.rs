@@ -73,6 +73,7 @@ fn the_module_has_the_resources_of_the_template() {
     let twin = |kind: &str| {
         match kind {
             "AWS::IAM::Role" => vec!["aws_iam_role", "aws_iam_role_policy"],
+            "AWS::Lambda::EventInvokeConfig" => vec!["aws_lambda_function_event_invoke_config"],
             "AWS::Lambda::Function" => vec!["aws_lambda_function"],
             "AWS::Logs::LogGroup" => vec!["aws_cloudwatch_log_group"],
             "AWS::SQS::Queue" => vec!["aws_sqs_queue"],
@@ -122,6 +123,15 @@ fn function_queue_log_and_policy_of_the_module_are_those_of_the_template() {
             "ProvisionerLogGroup",
             vec![("retention_in_days", "RetentionInDays")],
         ),
+        (
+            "aws_lambda_function_event_invoke_config",
+            "ProvisionerInvocations",
+            vec![
+                ("qualifier", "Qualifier"),
+                ("maximum_event_age_in_seconds", "MaximumEventAgeInSeconds"),
+                ("maximum_retry_attempts", "MaximumRetryAttempts"),
+            ],
+        ),
     ] {
         let block = block_of(&module, kind);
         for (terraform, cloudformation) in pairs {
@@ -137,6 +147,14 @@ fn function_queue_log_and_policy_of_the_module_are_those_of_the_template() {
     assert_eq!(policy.matches("\"dynamodb:").count() - 1, 6, "{policy}");
     let name = attribute(&block_of(&module, "aws_lambda_function"), "function_name");
     assert_eq!(name, "\"${var.table_name}-provisioner\"");
+}
+
+#[test]
+fn lambda_repeats_no_request_and_delivers_none_after_cloudformation_gave_up() {
+    let invocations = &template()["Resources"]["ProvisionerInvocations"]["Properties"];
+    assert_eq!(invocations["FunctionName"], json!({"Ref": "ProvisionerFunction"}));
+    assert_eq!(invocations["MaximumRetryAttempts"], 0);
+    assert_eq!(invocations["MaximumEventAgeInSeconds"], 3_600);
 }
 
 #[test]

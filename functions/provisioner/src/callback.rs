@@ -11,7 +11,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 
-/// Attempts to deliver a response. Lambda repeats a failed invocation of CloudFormation's twice.
+/// Attempts to deliver a response.
 const ATTEMPTS: u32 = 5;
 /// The longest that one attempt may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -32,6 +32,36 @@ pub struct Callback {
 pub struct Undelivered {
     attempts: u32,
     problem: String,
+    permanent: bool,
+}
+
+impl Undelivered {
+    /// Whether the URL was refused, such as one that has expired: no attempt can succeed.
+    pub fn is_permanent(&self) -> bool {
+        self.permanent
+    }
+}
+
+/// Why one attempt failed, and whether every other would fail, too.
+struct Problem {
+    text: String,
+    permanent: bool,
+}
+
+impl Problem {
+    fn permanent(text: String) -> Self {
+        Self {
+            text,
+            permanent: true,
+        }
+    }
+
+    fn transient(text: String) -> Self {
+        Self {
+            text,
+            permanent: false,
+        }
+    }
 }
 
 impl Default for Callback {
@@ -74,33 +104,37 @@ impl Callback {
         loop {
             let problem = match tokio::time::timeout(ATTEMPT_TIMEOUT, self.put(url, body)).await {
                 Ok(Ok(())) => return Ok(()),
-                Ok(Err((problem, final_))) if final_ => return Err(Undelivered { attempts, problem }),
-                Ok(Err((problem, _))) => problem,
-                Err(_) => format!("no response within {} s", ATTEMPT_TIMEOUT.as_secs()),
+                Ok(Err(problem)) => problem,
+                Err(_) => Problem::transient(format!("no response within {} s", ATTEMPT_TIMEOUT.as_secs())),
             };
-            if attempts == ATTEMPTS {
-                return Err(Undelivered { attempts, problem });
+            if problem.permanent || attempts == ATTEMPTS {
+                return Err(Undelivered {
+                    attempts,
+                    problem: problem.text,
+                    permanent: problem.permanent,
+                });
             }
             tokio::time::sleep(PAUSE * 2_u32.pow(attempts - 1)).await;
             attempts += 1;
         }
     }
 
-    /// One attempt. A problem says whether another attempt is pointless.
-    async fn put(&self, url: &str, body: &Value) -> Result<(), (String, bool)> {
+    /// One attempt.
+    async fn put(&self, url: &str, body: &Value) -> Result<(), Problem> {
         let mut request = HttpRequest::new(SdkBody::from(body.to_string()));
         // S3 signed the URL without a content type, so none may be sent.
         let made = request
             .set_method("PUT")
             .map_err(|_| ())
             .and_then(|()| request.set_uri(url).map_err(|_| ()));
-        made.map_err(|()| ("the ResponseURL is not a URL".to_owned(), true))?;
+        made.map_err(|()| Problem::permanent("the ResponseURL is not a URL".to_owned()))?;
         let response = self.connector.call(request).await;
-        let response = response.map_err(|error| (format!("the connection failed: {error}"), false))?;
+        let response =
+            response.map_err(|error| Problem::transient(format!("the connection failed: {error}")))?;
         match response.status().as_u16() {
             200..=299 => Ok(()),
-            status @ 400..=499 => Err((format!("status {status}"), true)),
-            status => Err((format!("status {status}"), false)),
+            status @ 400..=499 => Err(Problem::permanent(format!("status {status}"))),
+            status => Err(Problem::transient(format!("status {status}"))),
         }
     }
 }
@@ -135,6 +169,6 @@ mod tests {
             .send("not a url", &json!({}))
             .await
             .unwrap_err();
-        assert_eq!(error.attempts, 1);
+        assert_eq!((error.attempts, error.is_permanent()), (1, true));
     }
 }

@@ -24,7 +24,10 @@ async fn main() -> ExitCode {
                 "{}",
                 json!({"level": level, "requestId": request, "message": message})
             );
-            handled.map_err(lambda_runtime::Error::from)
+            match handled {
+                Err(failed) if failed.is_refused_response() => Ok(Value::Null),
+                handled => handled.map_err(lambda_runtime::Error::from),
+            }
         }
     }));
     match served.await {

@@ -26,9 +26,17 @@ pub enum Failed {
     /// The request of a direct invocation failed. CloudFormation hears of a failure in its response.
     #[error("{0}")]
     Request(String),
-    /// CloudFormation did not take the response. Lambda invokes the function again.
+    /// CloudFormation did not take the response.
     #[error(transparent)]
     Undelivered(#[from] Undelivered),
+}
+
+impl Failed {
+    /// Whether CloudFormation refused the response for good. The invocation must not fail then: Lambda could repeat it,
+    /// with a file that may be older than the applied one, and the response would be refused again.
+    pub fn is_refused_response(&self) -> bool {
+        matches!(self, Self::Undelivered(undelivered) if undelivered.is_permanent())
+    }
 }
 
 /// Applies limits files to a table.

@@ -122,6 +122,24 @@ pub struct Logging {
     pub log_group: Text,
 }
 
+/// How Lambda treats the asynchronous invocations of a function.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct EventInvokeConfig {
+    /// The name of the function.
+    pub function_name: Text,
+    /// The version: `$LATEST`, or an alias.
+    pub qualifier: &'static str,
+    /// Age in seconds at which an event is discarded.
+    pub maximum_event_age_in_seconds: u32,
+    /// The most retries of a failed invocation, 0 to 2.
+    pub maximum_retry_attempts: u32,
+}
+
+impl Construct for EventInvokeConfig {
+    const TYPE: &'static str = "AWS::Lambda::EventInvokeConfig";
+}
+
 /// An event source mapping from a table's stream to a function.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "PascalCase")]

@@ -12,7 +12,9 @@ use super::{code, ids};
 use crate::Error;
 use crate::check::Facts;
 use crate::model::iam::{Condition, InlinePolicy, PolicyDocument, Principal, Role, Statement, actions};
-use crate::model::lambda::{Code, DeadLetter, Environment, Function, Logging, Tracing, TracingMode};
+use crate::model::lambda::{
+    Code, DeadLetter, Environment, EventInvokeConfig, Function, Logging, Tracing, TracingMode,
+};
 use crate::model::logs::LogGroup;
 use crate::model::sqs::{Queue, QueueEncryption, QueuePolicy};
 use crate::model::{Export, Handle, LogicalId, Model, Output, Parameter, Pseudo, Text, arn};
@@ -23,6 +25,7 @@ const TABLE_NAME: LogicalId = LogicalId::fixed("TableName");
 /// The key of the archive, a parameter.
 const CODE_KEY: LogicalId = LogicalId::fixed("ProvisionerCodeKey");
 const FUNCTION: LogicalId = LogicalId::fixed("ProvisionerFunction");
+const INVOCATIONS: LogicalId = LogicalId::fixed("ProvisionerInvocations");
 const LOG_GROUP: LogicalId = LogicalId::fixed("ProvisionerLogGroup");
 const QUEUE: LogicalId = LogicalId::fixed("ProvisionerDLQ");
 const QUEUE_POLICY: LogicalId = LogicalId::fixed("ProvisionerDLQPolicy");
@@ -32,6 +35,8 @@ const ROLE: LogicalId = LogicalId::fixed("ProvisionerRole");
 pub(crate) const MEMORY: u32 = 256;
 /// Timeout in seconds. The response to CloudFormation is sent 30 seconds before.
 pub(crate) const TIMEOUT: u32 = 300;
+/// Age in seconds at which a request is discarded: CloudFormation waits no longer for a response.
+pub(crate) const OLDEST_REQUEST: u32 = 3_600;
 /// Days that the log is kept.
 pub(crate) const LOG_DAYS: u32 = 30;
 /// 14 days in seconds, the longest retention of SQS.
@@ -102,6 +107,16 @@ pub(crate) fn model() -> Result<Model, Error> {
                 log_group: log_group.name(),
             },
             tags: vec![tags::lambda_version()],
+        },
+    )?;
+    model.add(
+        INVOCATIONS,
+        &EventInvokeConfig {
+            function_name: function.name(),
+            qualifier: "$LATEST",
+            maximum_event_age_in_seconds: OLDEST_REQUEST,
+            // A retry could apply a file after a newer one.
+            maximum_retry_attempts: 0,
         },
     )?;
     let export = Text::from(Pseudo::StackName).then("-ProvisionerFunctionArn");

@@ -126,6 +126,14 @@ resource "aws_lambda_function" "provisioner" {
   }
 }
 
+# A retry could apply a file after a newer one.
+resource "aws_lambda_function_event_invoke_config" "provisioner" {
+  function_name                = aws_lambda_function.provisioner.function_name
+  qualifier                    = "$LATEST"
+  maximum_event_age_in_seconds = 3600
+  maximum_retry_attempts       = 0
+}
+
 # Applies the file when it changes, and deletes what it declared on destroy.
 resource "aws_lambda_invocation" "limits" {
   function_name   = aws_lambda_function.provisioner.function_name

@@ -121,6 +121,20 @@ fn main(template: &Template) -> Vec<Part> {
         )),
         function_part(template),
         Part::with_comment(
+            "A retry could apply a file after a newer one.",
+            format!(
+                "resource \"aws_lambda_function_event_invoke_config\" \"provisioner\" {{
+                   function_name = aws_lambda_function.provisioner.function_name
+                   qualifier = {}
+                   maximum_event_age_in_seconds = {}
+                   maximum_retry_attempts = {}
+                 }}",
+                property("ProvisionerInvocations", "/Qualifier"),
+                property("ProvisionerInvocations", "/MaximumEventAgeInSeconds"),
+                property("ProvisionerInvocations", "/MaximumRetryAttempts"),
+            ),
+        ),
+        Part::with_comment(
             "Applies the file when it changes, and deletes what it declared on destroy.",
             "resource \"aws_lambda_invocation\" \"limits\" {
                function_name = aws_lambda_function.provisioner.function_name
