@@ -305,8 +305,10 @@ mod tests {
                 } else if path.extension().is_some_and(|extension| extension == "md") {
                     let page = std::fs::read_to_string(&path).unwrap().replace("\\\n", " ");
                     // Every other part between fences is a block.
-                    let blocks = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+                    let blocks = page.split("```").skip(1).step_by(2);
                     let commands = blocks
+                        .filter(|block| block.starts_with("sh"))
+                        .flat_map(str::lines)
                         .map(str::trim)
                         .filter(|line| line.starts_with("zae-limiter "));
                     lines.extend(commands.map(|line| (path.display().to_string(), line.to_owned())));
