@@ -164,7 +164,7 @@ impl Repository {
     pub(crate) async fn ensure_on_build(&self) -> Result<()> {
         let outcome = self.ensure_infrastructure().await?;
         for warning in outcome.into_iter().flat_map(|outcome| outcome.warnings) {
-            tracing::warn!(stack = %self.name(), "{warning}");
+            tracing::warn!(stack = %self.name(), %warning, "the stack is not as declared");
         }
         Ok(())
     }
