@@ -118,28 +118,30 @@ impl Shared {
             .suspects(request, now, calendar, |most| self.entropy.up_to(most));
         match suspicion {
             Suspicion::None => {}
-            Suspicion::Probe => drop(self.probe(sent, true)),
+            Suspicion::Probe => drop(self.probe(sent, true, self.attempt_timeout())),
             Suspicion::Opened => self.breaker_opened(request.reason),
         }
     }
 
     /// Makes the probe if one is due and waits for its end. If it takes more responses to close the breaker, the next one is
-    /// due at once.
+    /// due at once. All of them are waited for no longer than one attempt takes.
     pub(super) async fn probe_if_due(self: &Arc<Self>) {
+        let started = self.clock.elapsed();
         for _ in 0..MOST_RESPONSES {
             let now = self.clock.elapsed();
-            let claimed = self.breaker().claims_probe(now, now + self.attempt_timeout());
-            if !claimed {
+            let patience = self.attempt_timeout().saturating_sub(now.saturating_sub(started));
+            if patience.is_zero() || !self.breaker().claims_probe(now, now + self.attempt_timeout()) {
                 return;
             }
             // One that is dropped with its runtime has told the breaker.
-            drop(self.probe(now, false).await);
+            drop(self.probe(now, false, patience).await);
         }
     }
 
-    /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away.
-    fn probe(self: &Arc<Self>, since: Duration, opens: bool) -> oneshot::Receiver<()> {
-        let (done, over) = oneshot::channel();
+    /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away or has no
+    /// more patience. The caller may be where there are no timers.
+    fn probe(self: &Arc<Self>, since: Duration, opens: bool, patience: Duration) -> oneshot::Receiver<()> {
+        let (caller, over) = oneshot::channel();
         let mut probe = Probe {
             shared: self.clone(),
             since,
@@ -147,12 +149,19 @@ impl Shared {
             responded: false,
         };
         self.spawn(async move {
-            let sent = probe.shared.store.responds();
-            let answer = tokio::time::timeout(probe.shared.attempt_timeout(), sent).await;
+            let shared = probe.shared.clone();
+            let answer = tokio::time::timeout(shared.attempt_timeout(), shared.store.responds());
+            tokio::pin!(answer);
+            let in_time = tokio::time::timeout(patience, &mut answer).await;
+            // Dropped, it lets the caller go.
+            let caller = in_time.is_ok().then_some(caller);
+            let answer = match in_time {
+                Ok(answer) => answer,
+                Err(_) => answer.await,
+            };
             probe.responded = answer.unwrap_or(false);
             drop(probe);
-            // The caller may have gone.
-            let _ = done.send(());
+            drop(caller);
         });
         over
     }

@@ -204,6 +204,41 @@ async fn the_first_response_closes_the_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_waits_for_slow_probes_no_longer_than_for_one_attempt() {
+    let stage = Stage::new();
+    let limiter = away(&stage, OnUnavailable::Block).await;
+    // Closed too early twice: from now on it takes four responses.
+    for _ in 0..2 {
+        stage.wire.heal();
+        tokio::time::sleep(millis(100)).await;
+        while limiter.stats().breaker == BreakerState::Open {
+            drop(take(&limiter, "user-1", "rpm", 1).await);
+            tokio::time::sleep(millis(10)).await;
+        }
+        stage.wire.always(Fault::Silence);
+        while limiter.stats().breaker == BreakerState::Closed {
+            take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
+        }
+    }
+    assert_eq!(limiter.stats().breaker_opened, 3);
+    // Until no bucket probes by itself any more.
+    tokio::time::sleep(secs(60)).await;
+    stage.wire.heal();
+    stage.wire.latency(millis(400));
+    let mut longest = millis(0);
+    while limiter.stats().breaker == BreakerState::Open {
+        let before = Instant::now();
+        let refused = take(&limiter, "user-2", "rpm", 1).await.is_err();
+        if refused {
+            longest = longest.max(before.elapsed());
+        }
+        tokio::time::sleep(millis(10)).await;
+    }
+    assert!(longest > millis(400), "no call made the probes: {longest:?}");
+    assert!(longest <= millis(501), "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn even_a_throttled_response_closes_the_breaker() {
     let stage = Stage::new();
     let limiter = away(&stage, OnUnavailable::Block).await;
