@@ -102,7 +102,8 @@ impl Repository {
     /// The ids of at most `most` entities, in order. The last one is where the next search starts, see
     /// [`EntitySearch::after`].
     ///
-    /// Costs two queries per resource and one more, each for at most `most` keys, however many entities there are.
+    /// Costs two queries per resource and one more, each for at most `most` keys, however many entities there are. A query that
+    /// reads more than 1 MB of keys takes several requests.
     /// An entity that has neither a bucket nor limits of its own is found by [`get_entity`](Self::get_entity) only.
     ///
     /// ```
@@ -123,10 +124,27 @@ impl Repository {
         search.check()?;
         let mut found = BTreeSet::new();
         for query in search.queries() {
-            let page = self.inner.table.query_page(&query, None, Some(most)).await?;
-            found.extend(page.items.iter().filter_map(entity_of));
+            found.extend(self.first_entities(&query, most).await?);
         }
         Ok(found.into_iter().take(most).collect())
+    }
+
+    /// The first entities of a query. Its pages end after 1 MB: with only one of them, the ids of another query could go
+    /// beyond its end, and the next search would skip what was left of it.
+    async fn first_entities(&self, query: &Query, most: usize) -> Result<Vec<EntityId>> {
+        let (mut found, mut start) = (Vec::new(), None);
+        loop {
+            let page = self
+                .inner
+                .table
+                .query_page(query, start, Some(most - found.len()))
+                .await?;
+            found.extend(page.items.iter().filter_map(entity_of));
+            start = page.next;
+            if start.is_none() || found.len() >= most {
+                return Ok(found);
+            }
+        }
     }
 
     /// Entities with a record, in no particular order, by a single scan of at most 1 MB of the table. Unlike

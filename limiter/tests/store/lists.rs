@@ -2,9 +2,9 @@
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::UsageQuery;
-use zae_limiter::{Cursor, Error, NewEntity, PageRequest};
+use zae_limiter::{Cursor, EntitySearch, Error, NewEntity, PageRequest};
 
-use crate::support::{Stage, page, rpm};
+use crate::support::{Stage, Weather, page, rpm};
 
 on_every_store! {
     a_page_of_a_senseless_size_is_refused,
@@ -106,4 +106,24 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn a_search_skips_no_entity_where_the_pages_of_a_query_end_early() {
+    let stage = Stage::faulty(Weather::OneItemPages);
+    let repository = stage.repository().await;
+    for (entity, resource) in [("a", "gpt-3"), ("b", "gpt-3"), ("c", "gpt-3"), ("d", "gpt-4")] {
+        repository.create_entity(NewEntity::new(entity)).await.unwrap();
+        repository.set_limits(entity, resource, [rpm(1)]).await.unwrap();
+    }
+    let search = EntitySearch::on(["gpt-3", "gpt-4"].map(|resource| resource.parse().unwrap()));
+    let mut found = Vec::new();
+    let mut next = search.clone();
+    loop {
+        let ids = repository.search_entities(&next, 2).await.unwrap();
+        let Some(last) = ids.last() else { break };
+        next = search.clone().after(last.clone());
+        found.extend(ids.iter().map(ToString::to_string));
+    }
+    assert_eq!(found, ["a", "b", "c", "d"]);
 }
