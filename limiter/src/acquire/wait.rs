@@ -91,7 +91,7 @@ impl Waiting<'_> {
             if has_turn || charge.amounts.is_empty() || !joins || several {
                 continue;
             }
-            // Everybody takes places from below, so that nobody holds one that another needs while waiting for his.
+            // Everybody takes places from below, so that nobody holds one that another needs while waiting for theirs.
             drop(self.turns.split_off(&(index + 1)));
             let mut turn = match self.turns.remove(&index) {
                 Some(turn) => turn,

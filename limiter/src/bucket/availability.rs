@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::BucketKey;
 
-use super::breaker::{Breaker, FailedRequest, MOST_RESPONSES, Suspicion};
+use super::breaker::{Breaker, FailedRequest, MAX_RESPONSES, Suspicion};
 use super::retry_pace::RetryPace;
 use super::shared::Shared;
 use crate::{Error, Result};
@@ -127,7 +127,7 @@ impl Shared {
     /// due at once. All of them are waited for no longer than one attempt takes.
     pub(super) async fn probe_if_due(self: &Arc<Self>) {
         let started = self.clock.elapsed();
-        for _ in 0..MOST_RESPONSES {
+        for _ in 0..MAX_RESPONSES {
             let now = self.clock.elapsed();
             let patience = self.attempt_timeout().saturating_sub(now.saturating_sub(started));
             if patience.is_zero() || !self.breaker().claims_probe(now, now + self.attempt_timeout()) {

@@ -2,8 +2,8 @@
 //!
 //! Closed, requests flow, and failures in a row are counted: no connection, no response in time, a server error. A
 //! response of any other kind, throttling and failed conditions included, proves that the table is there and ends the
-//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; the first response closes it. If it
-//! has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
+//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; normally the first response closes
+//! it. If it has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// One that opens within this time after it was closed was closed too early.
 const RELAPSE: Duration = Duration::from_secs(10);
 /// At most this many responses in a row close it.
-pub(super) const MOST_RESPONSES: u32 = 4;
+pub(super) const MAX_RESPONSES: u32 = 4;
 
 /// Decides whether requests are sent. All times are on the clock's scale that never goes back.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Breaker {
     ) {
         let relapse = self.closed_at.is_some_and(|at| now.saturating_sub(at) <= RELAPSE);
         self.responses_to_close = if relapse {
-            (self.responses_to_close * 2).min(MOST_RESPONSES)
+            (self.responses_to_close * 2).min(MAX_RESPONSES)
         } else {
             1
         };

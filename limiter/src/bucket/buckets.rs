@@ -124,7 +124,7 @@ impl Buckets {
 
     /// Counts a call as under way, unless the limiter is shut down.
     pub(crate) fn enter(&self) -> Result<InFlightGuard> {
-        // InFlightGuard before it looks: whoever closes sees the call, or the call sees that it is closed.
+        // Counted before it looks: whoever closes sees the call, or the call sees that it is closed.
         let inside = self.calls.enter();
         self.check_open()?;
         Ok(inside)

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// At most this many buckets have a share. Beyond that, those that are full again make room, and without room nothing is
 /// admitted from a new one.
-const MOST_SHARED: usize = 10_000;
+const MAX_SHARED: usize = 10_000;
 
 /// The part of every limit that is this process's own.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl OutageShare {
         }
         let has_room = |buckets: &BTreeMap<BucketKey, Shares>| {
             let new = after.iter().filter(|(key, _)| !buckets.contains_key(key));
-            buckets.len() + new.count() <= MOST_SHARED
+            buckets.len() + new.count() <= MAX_SHARED
         };
         if !has_room(&buckets) {
             buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));

@@ -22,9 +22,9 @@ use crate::{Error, Result};
 pub(crate) use answer::Answer;
 
 /// At most this many calls wait for one bucket at a time.
-const MOST_WAITING: usize = 10_000;
+const MAX_QUEUED: usize = 10_000;
 /// Beside them this many adjustments and refunds.
-const MOST_CHANGES: usize = 10_000;
+const MAX_CHANGES: usize = 10_000;
 
 /// Everything this process does to one bucket goes through its queue: one write in flight, in order of arrival.
 #[derive(Debug)]
@@ -170,11 +170,11 @@ impl BucketQueue {
                 outcome,
             });
         }
-        if self.lock().state.waiting() >= MOST_WAITING {
+        if self.lock().state.waiting() >= MAX_QUEUED {
             return Err(buckets::overloaded(
                 &self.key,
                 "calls waiting for this bucket",
-                MOST_WAITING,
+                MAX_QUEUED,
             ));
         }
         self.push(RequestKind::Acquire {
@@ -201,8 +201,8 @@ impl BucketQueue {
             drop(done.send(Ok(())));
             return answer;
         }
-        if self.lock().state.waiting() >= MOST_WAITING + MOST_CHANGES {
-            let error = buckets::overloaded(&self.key, "changes waiting for this bucket", MOST_CHANGES);
+        if self.lock().state.waiting() >= MAX_QUEUED + MAX_CHANGES {
+            let error = buckets::overloaded(&self.key, "changes waiting for this bucket", MAX_CHANGES);
             self.unwritten(&changes, &error.to_string(), false);
             drop(done.send(Err(error)));
             return answer;

@@ -20,8 +20,8 @@ use self::slots::Ownership;
 use super::request::{Deltas, Outcome, Request, RequestKind};
 use crate::Error;
 
-/// At most so many writes without an answer are remembered, one a second over a quarter of an hour.
-const MOST_UNRESOLVED: usize = 1_000;
+/// At most this many writes without an answer are remembered, one a second over a quarter of an hour.
+const MAX_UNRESOLVED: usize = 1_000;
 
 /// One reading of everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,7 @@ const SHARED_FOR: Duration = Duration::from_secs(10);
 const STALE_AFTER: Duration = Duration::from_millis(20);
 
 /// At most this many calls go into one write, so that no answer waits for a huge one.
-const MOST_FOLDED: usize = 1_000;
+const MAX_FOLDED: usize = 1_000;
 
 /// What came of folding.
 struct Folded {
@@ -80,7 +80,7 @@ impl BucketState {
         let evaluation = match (rewrites, agrees) {
             (true, _) => Evaluation::parameters(image, &config, moment.now),
             (false, true) => Evaluation::live(image, &config, moment.now).with_sharing(sharing),
-            // A limit that these config do not know may be one that was just added.
+            // A limit that this config does not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, moment.now),
         };
         let memory = self.memory;
@@ -209,7 +209,7 @@ impl BucketState {
     /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
     /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
     /// beside earlier calls, which may fail yet, waits for their answer once: under overload there are always earlier
-    /// calls. One with other config waits for the next write.
+    /// calls. One with another config waits for the next write.
     fn fold(
         &mut self,
         evaluation: &Evaluation<'_>,
@@ -229,7 +229,7 @@ impl BucketState {
             .sort_by_key(|request| !request.only_gives_back());
         let mut left = VecDeque::new();
         while let Some(mut request) = self.queue.pop_front() {
-            if folded.taken.len() >= MOST_FOLDED {
+            if folded.taken.len() >= MAX_FOLDED {
                 left.push_back(request);
                 continue;
             }

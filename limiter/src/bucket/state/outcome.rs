@@ -9,7 +9,7 @@ use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore, WriteKind};
 use super::super::request::{Outcome, Request, RequestKind};
 use super::slots::{Ownership, Trace};
 use super::{
-    BucketState, Completion, Entry, LastSeen, MOST_UNRESOLVED, Moment, SentWrite, Sighting, Unresolved,
+    BucketState, Completion, Entry, LastSeen, MAX_UNRESOLVED, Moment, SentWrite, Sighting, Unresolved,
 };
 use crate::Error;
 
@@ -340,7 +340,7 @@ impl BucketState {
         if !current.requests.is_empty() {
             self.resting = false;
         }
-        if self.unresolved.len() > MOST_UNRESOLVED {
+        if self.unresolved.len() > MAX_UNRESOLVED {
             self.unresolved.pop_front();
             self.forgetful = true;
         }
