@@ -22,7 +22,6 @@ mod load;
 mod options;
 mod page;
 mod params;
-mod refusals;
 mod respond;
 mod routes;
 mod table;

@@ -21,6 +21,18 @@ async fn denied_access_is_shown_in_place_on_every_view() {
 }
 
 #[tokio::test]
+async fn what_was_not_looked_at_is_not_said_to_be_missing() {
+    let stage = Stage::filled(UiOptions::default()).await;
+    let page = stage.page("/ui?window=hourly").await;
+    assert!(page.contains("No refusals were counted"), "{page}");
+    assert!(page.contains("Not checked by this server"), "{page}");
+    stage.limiter.repository().invalidate_config_cache();
+    stage.connection.always(Fault::Denied);
+    let page = stage.page("/ui?window=hourly").await;
+    assert!(!page.contains("No refusals were counted"), "{page}");
+}
+
+#[tokio::test]
 async fn a_part_that_fails_leaves_the_others_alone() {
     let stage = Stage::filled(UiOptions::default()).await;
     stage.connection.plan("Query", [Fault::Denied]);

@@ -196,3 +196,17 @@ async fn the_most_refused_entities_are_ranked_by_what_snapshots_count() {
         ]
     );
 }
+
+#[tokio::test]
+async fn the_api_has_the_refusals_of_the_page() {
+    let stage = Stage::filled(UiOptions::default()).await;
+    let path = "/v1/usage?entity=key-2&resource=gpt-4&window=daily";
+    let usage = stage.server.get(path).await.expect(200).json();
+    let refusals: Vec<_> = usage["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["refusals"])
+        .collect();
+    assert_eq!(refusals[..2], [&json!(37), &json!(0)], "{usage}");
+}

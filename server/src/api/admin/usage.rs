@@ -84,6 +84,8 @@ pub(crate) struct Usage {
     window_end: String,
     /// How many acquires were counted.
     total_events: i64,
+    /// How many acquires were refused. 0 also if nothing counts them.
+    refusals: i64,
     /// Tokens by limit. A negative number means that more was given back than taken in the window.
     counters: BTreeMap<String, i64>,
 }
@@ -98,6 +100,7 @@ impl From<UsageSnapshot> for Usage {
             window_start: snapshot.window.start().to_string(),
             window_end: snapshot.window.end().to_string(),
             total_events: snapshot.total_events,
+            refusals: snapshot.refusals,
             counters: counters
                 .map(|(limit, count)| (limit.to_string(), *count))
                 .collect(),

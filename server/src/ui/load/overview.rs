@@ -13,7 +13,7 @@ use crate::ui::options::StackHealth;
 #[derive(Debug, Clone)]
 pub(crate) struct TableHealth {
     pub(crate) schema: Option<String>,
-    /// What does not fit, if something does not.
+    /// What is incompatible, if something is.
     pub(crate) problem: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Overview {
     /// The busiest first.
     pub(crate) resources: Loaded<Vec<(Resource, WindowTotal)>>,
     /// Those with refusals, the most refused first.
-    pub(crate) refused: Vec<EntityUsage>,
+    pub(crate) refused: Loaded<Vec<EntityUsage>>,
 }
 
 pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
@@ -52,13 +52,7 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
         Ok(known) => usage_by_resource(ui, &known.names, window).await,
         Err(failure) => Err(failure.clone()),
     };
-    let entities = usage.iter().flatten().flat_map(|(_, usage)| &usage.entities);
-    let mut refused: Vec<_> = entities
-        .filter(|usage| usage.refusals.unwrap_or(0) > 0)
-        .cloned()
-        .collect();
-    refused.sort_by_key(|usage| std::cmp::Reverse(usage.refusals));
-    refused.truncate(10);
+    let refused = usage.as_deref().map(most_refused).map_err(Clone::clone);
     let resources = usage.map(|usage| {
         let mut totals: Vec<_> = usage
             .into_iter()
@@ -76,6 +70,15 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
         resources,
         refused,
     }
+}
+
+/// The entities with refusals, the most refused first.
+fn most_refused(usage: &[(Resource, UsageOfWindow)]) -> Vec<EntityUsage> {
+    let entities = usage.iter().flat_map(|(_, usage)| &usage.entities);
+    let mut refused: Vec<_> = entities.filter(|usage| usage.refusals > 0).cloned().collect();
+    refused.sort_by_key(|usage| std::cmp::Reverse(usage.refusals));
+    refused.truncate(10);
+    refused
 }
 
 async fn usage_by_resource(

@@ -6,7 +6,6 @@ use zae_limiter::usage::{UsageQuery, UsageSnapshot, Window, WindowKind};
 use zae_limiter::{Cursor, EntityId, LimitName, PageRequest, Repository, Resource, Timestamp};
 
 use super::{Loaded, all};
-use crate::ui::refusals::refusals;
 
 /// How many entities are added up in each window of a resource.
 pub(crate) const ENTITIES_PER_WINDOW: usize = 200;
@@ -98,19 +97,18 @@ pub(crate) struct EntityUsage {
     pub(crate) entity: EntityId,
     pub(crate) resource: Resource,
     pub(crate) acquires: i64,
-    /// None if the snapshot does not count them.
-    pub(crate) refusals: Option<i64>,
+    /// How many acquires were refused. 0 also if nothing counts them.
+    pub(crate) refusals: i64,
     pub(crate) tokens: BTreeMap<LimitName, i64>,
 }
 
 impl From<&UsageSnapshot> for EntityUsage {
     fn from(snapshot: &UsageSnapshot) -> Self {
-        let refusals = refusals(snapshot);
         Self {
             entity: snapshot.entity.clone(),
             resource: snapshot.resource.clone(),
             acquires: snapshot.total_events,
-            refusals,
+            refusals: snapshot.refusals,
             tokens: snapshot.counters.clone(),
         }
     }

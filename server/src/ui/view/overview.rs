@@ -6,7 +6,7 @@ use zae_limiter::BreakerState;
 use super::series;
 use super::window_choice::window_choice;
 use crate::ui::chart::noun;
-use crate::ui::load::{Overview, TableHealth};
+use crate::ui::load::{EntityUsage, Overview, TableHealth};
 use crate::ui::options::StackHealth;
 use crate::ui::page::{Nav, Section, View};
 use crate::ui::table::{Align, Cell, Empty, Table};
@@ -66,8 +66,11 @@ fn stack_health(data: &Overview) -> Markup {
         None => fact(
             "Stack",
             "none",
-            "None",
-            &html! { p { "This process knows of no stack. A table in a file has none, and nothing counts its usage." } },
+            "Unknown",
+            &html! {
+                p { "Not checked by this server. Run " code { "zae-limiter status" } "." }
+                p { "A table in a file has no stack, and nothing counts its usage." }
+            },
         ),
         Some(Ok(StackHealth {
             status,
@@ -144,6 +147,12 @@ fn busiest(data: &Overview) -> Section {
 }
 
 fn refused(data: &Overview) -> Section {
+    Section::new("Most refused entities").loaded(&data.refused, |section, refused| {
+        section.table(refused_table(data, refused))
+    })
+}
+
+fn refused_table(data: &Overview, refused: &[EntityUsage]) -> Table {
     let empty = Empty::new(
         "No refusals were counted.",
         html! {
@@ -152,21 +161,20 @@ fn refused(data: &Overview) -> Section {
             (grouped(data.process.refused)) " calls since it started."
         },
     );
-    let table = Table::new("refused", "Most refused entities", empty)
+    Table::new("refused", "Most refused entities", empty)
         .column("entity_id", "Entity", Align::Start)
         .column("resource", "Resource", Align::Start)
         .column("refusals", "Refused", Align::End)
         .column("total_events", "Admitted", Align::End)
-        .rows(data.refused.iter().map(|usage| {
+        .rows(refused.iter().map(|usage| {
             vec![
                 Cell::Link(
                     usage.entity.to_string(),
                     Url::bucket(&usage.entity, &usage.resource),
                 ),
                 Cell::Link(usage.resource.to_string(), Url::resource(&usage.resource)),
-                usage.refusals.map_or(Cell::Empty, Cell::Number),
+                Cell::Number(usage.refusals),
                 Cell::Number(usage.acquires),
             ]
-        }));
-    Section::new("Most refused entities").table(table)
+        }))
 }

@@ -111,7 +111,7 @@ pub(super) fn entities_table(id: &'static str, caption: &str, usage: &[EntityUsa
     let mut table = Table::new(id, caption, series::nothing_counted())
         .column("entity_id", "Entity", Align::Start)
         .column("total_events", "Acquires", Align::End);
-    let with_refusals = usage.iter().any(|usage| usage.refusals.is_some());
+    let with_refusals = usage.iter().any(|usage| usage.refusals > 0);
     if with_refusals {
         table = table.column("refusals", "Refused", Align::End);
     }
@@ -127,7 +127,7 @@ pub(super) fn entities_table(id: &'static str, caption: &str, usage: &[EntityUsa
             Cell::Number(usage.acquires),
         ];
         if with_refusals {
-            row.push(usage.refusals.map_or(Cell::Empty, Cell::Number));
+            row.push(Cell::Number(usage.refusals));
         }
         row.extend(limits.iter().map(|limit| {
             usage
