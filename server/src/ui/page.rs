@@ -42,6 +42,8 @@ pub(crate) enum Block {
 pub(crate) struct Section {
     title: String,
     blocks: Vec<Block>,
+    /// Why a part of it could not be loaded.
+    failure: Option<Failure>,
 }
 
 impl Section {
@@ -49,6 +51,7 @@ impl Section {
         Self {
             title: title.into(),
             blocks: vec![],
+            failure: None,
         }
     }
 
@@ -63,10 +66,17 @@ impl Section {
     }
 
     /// What could be loaded, or why it could not.
-    pub(crate) fn loaded<T>(self, loaded: &Result<T, Failure>, show: impl FnOnce(Self, &T) -> Self) -> Self {
+    pub(crate) fn loaded<T>(
+        mut self,
+        loaded: &Result<T, Failure>,
+        show: impl FnOnce(Self, &T) -> Self,
+    ) -> Self {
         match loaded {
             Ok(value) => show(self, value),
-            Err(failure) => self.markup(failure.to_html()),
+            Err(failure) => {
+                self.failure.get_or_insert_with(|| failure.clone());
+                self.markup(failure.to_html())
+            }
         }
     }
 }
@@ -113,6 +123,11 @@ impl View {
                 Block::Markup(_) => None,
             })
             .find(|table| table.id == id)
+    }
+
+    /// Why a part of it could not be loaded.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        self.sections.iter().find_map(|section| section.failure.as_ref())
     }
 
     fn content(&self) -> Markup {

@@ -28,11 +28,22 @@ pub(crate) fn respond(ui: &Ui, visitor: &Visitor, params: &Params, view: &View) 
             (headers, table.to_csv()).into_response()
         }
         Some((table, "json")) => axum::Json(table.to_json()).into_response(),
-        _ => {
-            let text = "The address names no table of this page, or it could not be loaded.";
-            access::refuse(ui, StatusCode::NOT_FOUND, "There is no such export", text)
-        }
+        _ => no_export(ui, view),
     }
+}
+
+/// Why there is nothing to export. Programs must be able to tell an outage from a wrong address.
+fn no_export(ui: &Ui, view: &View) -> Response {
+    let Some(failure) = view.failure() else {
+        let text = "The address names no table of this page.";
+        return access::refuse(ui, StatusCode::NOT_FOUND, "There is no such export", text);
+    };
+    let status = if failure.invalid {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    access::refuse(ui, status, failure.title, &failure.cause)
 }
 
 /// A page that shows only why there is no other.

@@ -139,7 +139,7 @@ pub(crate) async fn resource(looking: Looking, Path(name): Path<String>) -> Resp
 }
 
 pub(crate) async fn limits((State(ui), Extension(visitor), Query(params)): Looking) -> Response {
-    let tree = load::limits_tree(&ui, &params).await;
+    let tree = load::limits_tree(&ui, &params, rows(&params)).await;
     respond(
         &ui,
         &visitor,
@@ -167,13 +167,15 @@ pub(crate) async fn usage((State(ui), Extension(visitor), Query(params)): Lookin
         return respond(&ui, &visitor, &params, &view::usage_start(&form, &known));
     };
     let now = ui.app.clock.now();
+    let end = until.unwrap_or(now);
+    if let Some(from) = from.filter(|from| *from > end) {
+        let rule = format!("it must not be after until, which is {end}");
+        let failure = Failure::invalid("from", &from.to_string(), &rule);
+        return fail(&ui, &visitor, nav, title, &failure);
+    }
     let windows = match (from, until) {
         (None, None) => load::windows_back(window, now),
-        (from, until) => load::windows_between(
-            window,
-            from.unwrap_or(zae_limiter::Timestamp::MIN),
-            until.unwrap_or(now),
-        ),
+        (from, _) => load::windows_between(window, from.unwrap_or(zae_limiter::Timestamp::MIN), end),
     };
     let view = match (entity, at) {
         (Some(entity), _) => {

@@ -33,6 +33,22 @@ async fn what_was_not_looked_at_is_not_said_to_be_missing() {
 }
 
 #[tokio::test]
+async fn an_export_that_cannot_be_loaded_is_no_missing_page() {
+    let stage = Stage::filled(UiOptions::default()).await;
+    stage.limiter.repository().invalidate_config_cache();
+    stage.connection.always(Fault::Denied);
+    for path in [
+        "/ui?export=busiest.csv",
+        "/ui/limits?export=levels.json",
+        "/ui/audit?export=audit.json",
+        "/ui/entities/key-1?export=limits.csv",
+    ] {
+        let response = stage.server.get(path).await.expect(503);
+        assert!(text(&response).contains("Access was denied"), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_part_that_fails_leaves_the_others_alone() {
     let stage = Stage::filled(UiOptions::default()).await;
     stage.connection.plan("Query", [Fault::Denied]);
@@ -48,6 +64,10 @@ async fn invalid_values_name_field_value_and_rule() {
         ("/ui/entities/a%23b", "entity id"),
         ("/ui/resources/_default_", "resource"),
         ("/ui/usage?resource=gpt-4&from=noon", "it must be a time such as"),
+        (
+            "/ui/usage?resource=gpt-4&from=2026-01-31T12:00&until=2026-01-31T11:00",
+            "it must not be after until",
+        ),
         ("/ui?window=weekly", "it must be hourly, daily or monthly"),
     ] {
         let response = stage.server.get(path).await.expect(400);

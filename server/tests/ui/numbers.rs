@@ -1,6 +1,7 @@
 //! The numbers of pages and exports are those of the library.
 
 use serde_json::{Value, json};
+use zae_limiter::Limit;
 use zae_limiter_server::UiOptions;
 
 use crate::stage::{Stage, text};
@@ -141,6 +142,37 @@ async fn the_tree_has_what_each_level_stores() {
         ]
     );
     assert_eq!(rows[1]["on_unavailable"], "allow");
+}
+
+#[tokio::test]
+async fn the_export_of_the_tree_has_the_limits_of_every_entity() {
+    let stage = Stage::filled(UiOptions::default()).await;
+    for user in 1..=9 {
+        let limits = [Limit::per_minute("rpm", user).unwrap()];
+        let repository = stage.limiter.repository();
+        repository
+            .set_limits(format!("user-{user}"), "gpt-4", limits)
+            .await
+            .unwrap();
+    }
+    let rows = stage.rows("/ui/limits", "levels").await;
+    let of_users: Vec<_> = rows
+        .iter()
+        .filter(|row| {
+            row["entity_id"]
+                .as_str()
+                .is_some_and(|id| id.starts_with("user-"))
+        })
+        .map(|row| row["limits"].as_str().unwrap().to_owned())
+        .collect();
+    let expected: Vec<_> = (1..=9).map(|user| format!("rpm:{user}/min")).collect();
+    assert_eq!(of_users, expected, "{rows:?}");
+    let count = |level: &str| rows.iter().filter(|row| row["level"] == level).count();
+    assert_eq!(
+        (count("system"), count("resource"), count("entity_default")),
+        (1, 2, 1),
+        "{rows:?}"
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Page, PageRequest, Resource};
 
-use super::{KnownResources, Loaded, PAGE, all, known_resources};
+use super::{KnownResources, Loaded, all, known_resources};
 use crate::ui::Ui;
 use crate::ui::params::Params;
 
@@ -14,7 +14,7 @@ const SOME: usize = 5;
 pub(crate) struct ResourceLevels {
     pub(crate) resource: Resource,
     pub(crate) defaults: Option<ConfigRecord>,
-    /// Entities with limits of their own on this resource. Their records are read if the resource is opened.
+    /// Entities with limits of their own on this resource. Their records are read if the resource is opened, and for exports.
     pub(crate) entities: Page<(EntityId, Option<ConfigRecord>)>,
 }
 
@@ -30,38 +30,60 @@ pub(crate) struct LimitsTree {
     pub(crate) open: Option<Resource>,
 }
 
-pub(crate) async fn limits_tree(ui: &Ui, params: &Params) -> Loaded<LimitsTree> {
+/// The tree, with at most `size` entities of a resource that is opened. Its export has up to `size` rows in all, with the
+/// limits of every one.
+pub(crate) async fn limits_tree(ui: &Ui, params: &Params, size: usize) -> Loaded<LimitsTree> {
     let repository = ui.app.limiter.repository();
     let known = known_resources(repository).await?;
     let open = params.resource()?;
     let cursor = params.cursor()?;
     let system = repository.get_config(&ConfigLevel::System).await?;
-    let wanted: Vec<Resource> = match &open {
-        Some(resource) => vec![resource.clone()],
-        None => known.names.clone(),
+    let mut left = size;
+    let resources = match &open {
+        Some(resource) => {
+            let request = match cursor {
+                Some(cursor) => PageRequest::of(size).after(cursor),
+                None => PageRequest::of(size),
+            };
+            vec![levels(ui, resource.clone(), &request, true).await?]
+        }
+        None if params.get("export").is_some() => whole(ui, &known.names, &mut left).await?,
+        None => {
+            let some = &PageRequest::of(SOME);
+            let loads = known
+                .names
+                .iter()
+                .map(|resource| levels(ui, resource.clone(), some, false));
+            all(loads).await.into_iter().collect::<Loaded<_>>()?
+        }
     };
-    let loads = wanted.into_iter().map(|resource| {
-        let request = match (&open, &cursor) {
-            (None, _) => PageRequest::of(SOME),
-            (Some(_), None) => PageRequest::of(PAGE),
-            (Some(_), Some(cursor)) => PageRequest::of(PAGE).after(cursor.clone()),
-        };
-        let with_records = open.is_some();
-        async move { levels(ui, resource, &request, with_records).await }
-    });
-    let loaded: Vec<Loaded<ResourceLevels>> = all(loads).await;
-    let entity_defaults = if open.is_none() && known.with_entity_defaults {
-        entities(ui, None, &PageRequest::of(PAGE), true).await?
+    let entity_defaults = if open.is_none() && known.with_entity_defaults && left > 0 {
+        entities(ui, None, &PageRequest::of(left), true).await?
     } else {
         none()
     };
     Ok(LimitsTree {
-        system,
-        resources: loaded.into_iter().collect::<Loaded<_>>()?,
-        entity_defaults,
         known,
+        system,
+        resources,
+        entity_defaults,
         open,
     })
+}
+
+/// Resources with the limits of all their entities, one after the other, until no rows are left.
+async fn whole(ui: &Ui, resources: &[Resource], left: &mut usize) -> Loaded<Vec<ResourceLevels>> {
+    let mut found = vec![];
+    for resource in resources {
+        if *left == 0 {
+            break;
+        }
+        let levels = levels(ui, resource.clone(), &PageRequest::of(*left), true).await?;
+        let rows = levels.entities.items.len() + usize::from(levels.defaults.is_some());
+        *left = left.saturating_sub(rows);
+        found.push(levels);
+    }
+    Ok(found)
 }
 
 fn none<T>() -> Page<T> {
