@@ -114,7 +114,7 @@ struct Listening {
     /// Where Envoy's rate limit service is served, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     grpc: Option<SocketAddr>,
-    /// How many bearer tokens are accepted. Without any, everybody on this machine may do everything.
+    /// How many bearer tokens are accepted. Without any, everyone on this machine may do everything.
     tokens: usize,
 }
 
@@ -127,7 +127,7 @@ impl Listening {
             })?,
             Format::Table => {
                 let grpc = self.grpc.map(|address| format!(", for Envoy on {address}"));
-                let open = "; no tokens: everybody on this machine may use it";
+                let open = "; no tokens: everyone on this machine may use it";
                 let open = if self.tokens == 0 { open } else { "" };
                 format!("listening on {}{}{open}", self.url, grpc.unwrap_or_default())
             }

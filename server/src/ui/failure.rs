@@ -72,7 +72,7 @@ impl From<Error> for Failure {
             ),
             unavailable if unavailable.is_unavailable() => (
                 "The table does not respond",
-                "Reload this page. If it stays away, check network, region and the state of the table.",
+                "Reload this page. If the problem persists, check the network, the region and the state of the table.",
                 false,
             ),
             _ => ("This could not be loaded", "Reload this page.", false),

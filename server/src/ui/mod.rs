@@ -66,6 +66,7 @@ impl Ui {
         Frame {
             table: self.app.limiter.repository().name().to_string(),
             edit: self.options.edit,
+            signed_in: visitor.is_some() && self.access.needs_session(),
             principal: principal.map(ToString::to_string),
         }
     }

@@ -17,7 +17,7 @@ type AskStack = dyn Fn() -> StackReport + Send + Sync;
 pub struct StackHealth {
     /// In a word or two, such as `CREATE_COMPLETE`.
     pub status: String,
-    /// Whether somebody has to act.
+    /// False if somebody has to act.
     pub healthy: bool,
     /// Names and values, such as the release.
     pub facts: Vec<(String, String)>,

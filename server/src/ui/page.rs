@@ -154,6 +154,8 @@ pub(crate) struct Frame {
     /// The name of the table.
     pub(crate) table: String,
     pub(crate) edit: bool,
+    /// Whether the browser has a session that can be ended.
+    pub(crate) signed_in: bool,
     /// Who is logged in, if that is known.
     pub(crate) principal: Option<String>,
 }
@@ -203,6 +205,9 @@ impl Frame {
                         span { @if self.edit { "Changes are allowed and audited" } @else { "Read-only" } }
                         @if let Some(principal) = &self.principal {
                             span { "Signed in as " (principal) }
+                        }
+                        @if self.signed_in {
+                            form method="post" action="/ui/logout" { button.quiet { "Sign out" } }
                         }
                         span.zone data-zone { "Times are in UTC" }
                     }

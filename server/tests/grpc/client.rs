@@ -68,7 +68,7 @@ pub(crate) async fn channel(address: SocketAddr) -> Channel {
 }
 
 impl TestServer {
-    /// A server with `rpm` 10 and `tpm` 1,000 for everybody.
+    /// A server with `rpm` 10 and `tpm` 1,000 for everyone.
     pub(crate) async fn start() -> Self {
         let limiter = RateLimiter::embedded().default_limits(limits());
         Self::on(limiter, Settings::default(), None).await

@@ -79,7 +79,7 @@ pub(crate) fn limits() -> [Limit; 2] {
 }
 
 impl TestServer {
-    /// A server with `rpm` 100 and `tpm` 10,000 for everybody.
+    /// A server with `rpm` 100 and `tpm` 10,000 for everyone.
     pub(crate) async fn start() -> Self {
         Self::with(Settings::default(), None).await
     }

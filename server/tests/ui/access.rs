@@ -33,7 +33,7 @@ async fn a_login_address_works_once_and_becomes_a_cookie() {
     assert_eq!(opened.header("location"), Some("/ui"));
     let cookie = cookie(&opened);
     let again = stage.server.get(&address).await.expect(403);
-    assert!(text(&again).contains("was used already"));
+    assert!(text(&again).contains("has already been used"));
 
     let headers = [("cookie", cookie.as_str())];
     let page = stage
@@ -93,6 +93,8 @@ async fn a_server_with_tokens_asks_for_one_with_the_scope_admin() {
         .await
         .expect(200);
     assert!(text(&page).contains("Signed in as ops"));
+    assert!(text(&page).contains(r#"action="/ui/logout""#));
+    assert!(!text(&form).contains("/ui/logout"));
 }
 
 #[tokio::test]
@@ -105,11 +107,11 @@ async fn names_of_other_sites_for_this_machine_are_refused() {
         .await
         .expect(403);
     let headers = [("host", "localhost:8080")];
-    stage
-        .server
-        .send(Method::GET, "/ui", &headers, "")
-        .await
-        .expect(200);
+    let page = stage.server.send(Method::GET, "/ui", &headers, "").await;
+    assert!(
+        !text(&page.expect(200)).contains("/ui/logout"),
+        "nobody signed in"
+    );
 }
 
 #[tokio::test]

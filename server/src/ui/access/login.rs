@@ -38,7 +38,12 @@ pub(crate) async fn login(
         Some(_) => {
             tracing::warn!("a sign-in was refused: the link is invalid or has already been used");
             let text = "An address with a token opens the UI once. Start zae-limiter ui again for a new one.";
-            refuse(&ui, StatusCode::FORBIDDEN, "This address was used already", text)
+            refuse(
+                &ui,
+                StatusCode::FORBIDDEN,
+                "This link is invalid or has already been used",
+                text,
+            )
         }
         None if ui.app.tokens.is_some() => page(&ui, StatusCode::OK, None),
         None => {

@@ -66,6 +66,11 @@ impl Access {
         })
     }
 
+    /// Whether browsers have to sign in.
+    pub(crate) fn needs_session(&self) -> bool {
+        self.closed
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

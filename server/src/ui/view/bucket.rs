@@ -110,7 +110,7 @@ fn limits(data: &LiveBucket) -> Table {
         .column("burst", "Burst", Align::End)
         .column("capacity", "Capacity", Align::End)
         .column("refill", "Refill", Align::End)
-        .column("consumed", "Consumed in all", Align::End)
+        .column("consumed", "Total consumed", Align::End)
         .rows(limits.map(|limit| {
             vec![
                 Cell::code(&limit.name),

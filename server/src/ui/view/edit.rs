@@ -101,8 +101,8 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
     let policy = |policy: Option<OnUnavailable>| policy.map_or("as the next level says", level_name::policy);
     let content = html! {
         dl.compare {
-            dt { "Limits now" } dd { (or_none(&before)) }
-            dt { "Limits then" } dd { strong { (or_none(&after.join(" "))) } }
+            dt { "Current limits" } dd { (or_none(&before)) }
+            dt { "New limits" } dd { strong { (or_none(&after.join(" "))) } }
             dt { "While unavailable now" } dd { (policy(stored.and_then(|record| record.on_unavailable))) }
             dt { "While unavailable then" } dd { strong { (policy(form.policy)) } }
         }

@@ -29,7 +29,7 @@ fn lead(data: &EntityPage, edit: bool) -> Markup {
     html! {
         @match &data.record {
             Err(failure) => { (failure.to_html()) }
-            Ok(None) => { p { "An entity without a record: it has no name, no parent and no notes." } }
+            Ok(None) => { p { "An entity without a record: it has no name, no parent and no metadata." } }
             Ok(Some(record)) => { (about(data, record)) }
         }
         @if edit {
@@ -78,7 +78,7 @@ fn limits(data: &EntityPage) -> Section {
             "No limits apply to this entity.",
             html! {
                 "Set some with " code { "zae-limiter entity set-limits " (data.id) " -r gpt-4 -l rpm:100" }
-                ", or defaults for everybody with " code { "zae-limiter system set-defaults -l rpm:100" } "."
+                ", or defaults for everyone with " code { "zae-limiter system set-defaults -l rpm:100" } "."
             },
         );
         let table = Table::new("limits", format!("Limits of {}", data.id), empty)

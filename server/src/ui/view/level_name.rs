@@ -18,8 +18,8 @@ pub(super) fn level(level: &ConfigLevel) -> String {
     match level {
         ConfigLevel::Entity(entity, resource) => format!("{entity} on {resource}"),
         ConfigLevel::EntityDefault(entity) => format!("{entity} on every resource"),
-        ConfigLevel::Resource(resource) => format!("everybody on {resource}"),
-        ConfigLevel::System => "everybody on every resource".to_owned(),
+        ConfigLevel::Resource(resource) => format!("everyone on {resource}"),
+        ConfigLevel::System => "everyone on every resource".to_owned(),
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn limits(params: &Params, tree: &Loaded<LimitsTree>, edit: bool) -> 
         .with_some("after", params.get("after"));
     let lead = html! {
         p {
-            "The most specific level that has limits decides, whole: an entity on a resource, then the entity, then the "
+            "The most specific level that has limits applies as a whole: an entity on a resource, then the entity, then the "
             "resource, then the system."
         }
         @if params.get("changed").is_some() {

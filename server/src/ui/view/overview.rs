@@ -47,7 +47,7 @@ fn table_health(data: &Overview) -> Markup {
         }) => fact(
             "Table",
             "bad",
-            "Responds, but does not fit",
+            "Responds, but is incompatible",
             &html! { p { (problem) } },
         ),
         Ok(TableHealth { schema, .. }) => {

@@ -46,7 +46,7 @@ impl UsageForm<'_> {
         html! {
             form.fields action="/ui/usage" {
                 div { label for="entity" { "Entity" }
-                    input #entity name="entity" value=[value("entity")] placeholder="everybody" autocomplete="off"
+                    input #entity name="entity" value=[value("entity")] placeholder="everyone" autocomplete="off"
                         spellcheck="false"; }
                 div { label for="resource" { "Resource" }
                     input #resource name="resource" value=[value("resource")] required autocomplete="off"
@@ -111,7 +111,7 @@ pub(crate) fn usage_of_resource(
     resource: &Resource,
     usage: &Loaded<UsageOfResource>,
 ) -> View {
-    let section = Section::new(format!("Everybody on {resource}")).loaded(usage, |section, usage| {
+    let section = Section::new(format!("Everyone on {resource}")).loaded(usage, |section, usage| {
         let of = Url::to("/ui/usage")
             .with("resource", resource)
             .with("window", form.window);
