@@ -261,8 +261,8 @@ impl ServerBuilder {
         }
         let router = router.layer(middleware::from_fn_with_state(app.clone(), api::observe));
         Ok(Server {
-            router,
             app,
+            router,
             listener,
             address,
             grpc,
