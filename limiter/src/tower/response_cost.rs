@@ -38,6 +38,7 @@ pub trait ResponseCost: Send {
     }
 
     /// What to adjust when the body has ended, or the client has disconnected: tokens by limit, in addition to what
-    /// was consumed in advance. Below zero gives back.
+    /// was consumed in advance. Below zero gives back. Not asked if a panic drops the body: the call then costs what was
+    /// consumed in advance.
     fn adjustments(&mut self) -> Vec<(String, i64)>;
 }
