@@ -95,7 +95,7 @@ impl Reading {
 
         let (consumed, reserved) = consumed(&change.old_image, &change.new_image)?;
         let events = events(&change.old_image, &change.new_image, &consumed)?;
-        let refusals = refusals(&change.old_image, &change.new_image)?;
+        let refusals = refusals(&change.old_image, &change.new_image);
         let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
             delta: counts.then_some(UsageDelta {
@@ -176,10 +176,14 @@ fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128
     Ok(i128::from(peers))
 }
 
-/// How much the counter of refusals has grown. One that is smaller was set back by somebody else.
-fn refusals(old: &Item, new: &Item) -> Result<i128, Malformed> {
+/// How much the counter of refusals has grown. One that is smaller was set back by somebody else. One that cannot be read
+/// counts as none: what the record consumed matters more.
+fn refusals(old: &Item, new: &Item) -> i128 {
     let count = |item: &Item| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
-    Ok(count(new)?.saturating_sub(count(old)?).max(0))
+    match (count(old), count(new)) {
+        (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
+        _ => 0,
+    }
 }
 
 /// No bucket holds a larger number, and no sum of a batch overflows below it.

@@ -382,6 +382,19 @@ fn a_write_of_refusals_is_no_acquire_and_consumes_nothing() {
 }
 
 #[test]
+fn a_count_of_refusals_that_cannot_be_read_does_not_hide_what_was_consumed() {
+    let image = |consumed: &str, refusals: &Json| json!({"b_rpm_tc": {"N": consumed}, "ev": {"N": "1"}, "rj": refusals});
+    for unreadable in [json!({"S": "many"}), json!({"N": "1.5"}), json!({"N": "1E+99"})] {
+        let readable = json!({"N": "50"});
+        for (before, after) in [(&unreadable, &readable), (&readable, &unreadable)] {
+            let (old, new) = (image("1000", before), image("4000", after));
+            let change = delta(&record("MODIFY", "1", EVENING, &old, &new)).unwrap();
+            assert_eq!((change.refusals, change.consumed[0].1), (0, 3), "{unreadable}");
+        }
+    }
+}
+
+#[test]
 fn refusals_are_text_that_is_added_to_what_was_read() {
     let changes = [refusing(1, 0, 3), refusing(2, 3, 5), refusing(3, 5, 6)];
     let both = &groups(&[WindowKind::Daily], entries(&changes[..2]))[0];
