@@ -8,7 +8,8 @@ const CLOUDFORMATIONS: [&str; 2] = ["ServiceToken", "ServiceTimeout"];
 
 /// The limits file in the properties of a resource: `Limits`, as text or as a map.
 ///
-/// CloudFormation sends every number and boolean of a map as text, so texts that are numbers or booleans are read as such.
+/// CloudFormation sends every number and boolean of a map as text, so texts that are numbers or booleans are read as such. A
+/// number is one if it is printed the same way: `007` remains text.
 ///
 /// ```
 /// use zae_limiter_provisioner::limits_file;
@@ -48,7 +49,11 @@ fn unquoted(value: &Value) -> Value {
         Value::String(text) => match text.as_str() {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
-            digits => digits.parse::<u64>().map_or_else(|_| value.clone(), Value::from),
+            // Only what CloudFormation makes of a number: `007` and `+7` were texts.
+            digits => match digits.parse::<u64>() {
+                Ok(number) if number.to_string() == digits => Value::from(number),
+                _ => value.clone(),
+            },
         },
         Value::Array(list) => list.iter().map(unquoted).collect(),
         Value::Object(map) => map
@@ -77,6 +82,18 @@ mod tests {
         assert_eq!(of_map, Manifest::parse(file).unwrap());
         let of_text = limits_file(&json!({"Limits": file, "ServiceTimeout": "300"})).unwrap();
         assert_eq!(of_text, file);
+    }
+
+    #[test]
+    fn a_text_that_no_number_is_printed_as_remains_text() {
+        for text in ["007", "+7", "00", "7.0", " 7", "18446744073709551616"] {
+            let file = limits_file(&json!({"Limits": {"value": text}})).unwrap();
+            assert_eq!(file, json!({"value": text}).to_string());
+        }
+        for (text, number) in [("0", 0), ("7", 7), ("18446744073709551615", u64::MAX)] {
+            let file = limits_file(&json!({"Limits": {"value": text}})).unwrap();
+            assert_eq!(file, json!({"value": number}).to_string());
+        }
     }
 
     #[test]
