@@ -7,6 +7,7 @@
 
 mod callback;
 mod file;
+mod principal;
 mod provisioner;
 mod request;
 

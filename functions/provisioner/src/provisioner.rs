@@ -11,6 +11,7 @@ use zae_limiter_limits::{Action, Comparison, Error, LevelChanges, Target};
 
 use crate::callback::{Callback, Undelivered};
 use crate::limits_file;
+use crate::principal::principal;
 use crate::request::{Request, RequestType};
 
 /// Reserved for the response: the work has ended or is given up by then.
@@ -124,7 +125,10 @@ impl Provisioner {
             zae_limiter_limits::Manifest::parse(file)?;
         }
         let limiter = RateLimiter::builder(table).sdk_config(self.aws.clone());
-        let repository = limiter.principal(&request.owner).build_repository().await?;
+        let repository = limiter
+            .principal(principal(&request.owner))
+            .build_repository()
+            .await?;
         let client = aws_sdk_dynamodb::Client::new(&self.aws);
         let target = Target::new(repository, client, table);
         match request.request_type {

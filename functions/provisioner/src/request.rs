@@ -22,7 +22,7 @@ pub struct Request {
     pub request_type: RequestType,
     /// The properties of the resource.
     pub properties: Value,
-    /// The resource that declares the limits: the names of its stack and of itself.
+    /// The resource that declares the limits: the names of its stack and of itself, or `Owner` of a direct invocation.
     pub owner: String,
     /// The id that CloudFormation knows the resource by. It never changes, so that no update replaces the resource.
     pub physical_id: String,
@@ -51,10 +51,11 @@ impl Request {
     /// });
     /// let request = Request::parse(&event).unwrap();
     /// assert_eq!(request.request_type, RequestType::Create);
+    /// // Two direct invocations for one table have different owners if each sends an `Owner`.
     /// assert_eq!(request.owner, "terraform");
     /// ```
     pub fn parse(event: &Value) -> Result<Self, InvalidRequest> {
-        let owner = owner(event);
+        let owner = owner(event)?;
         let known = event["PhysicalResourceId"].as_str();
         Ok(Self {
             request_type: request_type(event)?,
@@ -68,7 +69,7 @@ impl Request {
     pub fn echo(event: &Value) -> Value {
         let known = event["PhysicalResourceId"].as_str();
         json!({
-            "PhysicalResourceId": known.map_or_else(|| owner(event), str::to_owned),
+            "PhysicalResourceId": known.map_or_else(|| physical_id(event), str::to_owned),
             "StackId": event["StackId"],
             "RequestId": event["RequestId"],
             "LogicalResourceId": event["LogicalResourceId"],
@@ -98,14 +99,35 @@ fn request_type(event: &Value) -> Result<RequestType, InvalidRequest> {
     }
 }
 
+/// The owner of direct invocations that name none.
+const DIRECT: &str = "terraform";
+
+fn owner(event: &Value) -> Result<String, InvalidRequest> {
+    if let Some(resource) = resource(event) {
+        return Ok(resource);
+    }
+    match &event["Owner"] {
+        Value::Null => Ok(DIRECT.to_owned()),
+        Value::String(owner) if !owner.is_empty() => Ok(owner.clone()),
+        other => Err(InvalidRequest {
+            field: "Owner",
+            value: other.to_string(),
+            rule: "must be a text that is not empty",
+        }),
+    }
+}
+
+/// The physical id of a resource that has none yet, also for a request that cannot be parsed.
+fn physical_id(event: &Value) -> String {
+    resource(event).unwrap_or_else(|| DIRECT.to_owned())
+}
+
 /// CloudFormation's ids of a resource: `arn:…:stack/NAME/UUID` and the logical id. Its physical id is no part of it: after a
 /// creation without a response, CloudFormation makes one up.
-fn owner(event: &Value) -> String {
-    let stack = event["StackId"].as_str().and_then(|arn| arn.split('/').nth(1));
-    match (stack, event["LogicalResourceId"].as_str()) {
-        (Some(stack), Some(resource)) => format!("{stack}:{resource}"),
-        _ => "terraform".to_owned(),
-    }
+fn resource(event: &Value) -> Option<String> {
+    let stack = event["StackId"].as_str()?.split('/').nth(1)?;
+    let resource = event["LogicalResourceId"].as_str()?;
+    Some(format!("{stack}:{resource}"))
 }
 
 #[cfg(test)]
@@ -148,5 +170,20 @@ mod tests {
         let error = Request::parse(&json!({"tf": {"action": "read"}})).unwrap_err();
         assert!(error.to_string().starts_with("tf.action \"read\""), "{error}");
         assert!(Request::parse(&json!([])).is_err());
+    }
+
+    #[test]
+    fn direct_invocations_name_their_owner() {
+        let event = json!({"RequestType": "Create", "Owner": "terraform:limiter"});
+        assert_eq!(Request::parse(&event).unwrap().owner, "terraform:limiter");
+        let event = json!({"RequestType": "Create"});
+        assert_eq!(Request::parse(&event).unwrap().owner, "terraform");
+        let mut event = cloudformation("Create");
+        event["Owner"] = json!("ignored");
+        assert_eq!(Request::parse(&event).unwrap().owner, "app:Limits");
+        for owner in [json!(""), json!(7)] {
+            let error = Request::parse(&json!({"RequestType": "Create", "Owner": owner})).unwrap_err();
+            assert!(error.to_string().starts_with("Owner "), "{error}");
+        }
     }
 }

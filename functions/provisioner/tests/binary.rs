@@ -218,6 +218,25 @@ async fn a_refused_response_is_logged_and_does_not_fail_the_invocation() {
 }
 
 #[tokio::test]
+async fn a_resource_with_the_longest_names_is_created_and_deleted() {
+    let repository = table("long-names").await;
+    let cloud = Cloud::start(Chaos::new(1, 0));
+    let lambda = lambda(&cloud, "long-names");
+    for (request_type, remaining) in [("Create", 2), ("Delete", 0)] {
+        let bucket = Bucket::answering(&[200]);
+        let mut event = event(&bucket, request_type, &json!(TWO));
+        let stack = "s".repeat(128);
+        event["StackId"] = json!(format!(
+            "arn:aws:cloudformation:us-east-1:123456789012:stack/{stack}/1-2-3"
+        ));
+        event["LogicalResourceId"] = json!("L".repeat(255));
+        lambda.invoke(&event.to_string()).await.unwrap();
+        assert_eq!(bucket.response()["Status"], "SUCCESS", "{}", bucket.response());
+        assert_eq!(levels(&repository).await.len(), remaining);
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_request_gets_a_response() {
     let cloud = Cloud::start(Chaos::new(1, 0));
     let lambda = lambda(&cloud, "unused");
@@ -249,6 +268,8 @@ async fn terraform_plans_applies_and_destroys_with_plain_answers() {
     assert_eq!(levels(&repository).await.len(), 2);
     let again = answer(invoke(json!({"tf": {"action": "update"}})).await);
     assert_eq!(again["Unchanged"], 2);
+    let foreign = answer(invoke(json!({"tf": {"action": "delete"}, "Owner": "terraform:other"})).await);
+    assert_eq!(foreign["Deleted"], 0);
     let destroyed = answer(invoke(json!({"tf": {"action": "delete"}})).await);
     assert_eq!(destroyed["Deleted"], 2);
     let wrong = json!({"RequestType": "Plan", "ResourceProperties": {"Limits": "system: {}"}});
