@@ -13,5 +13,5 @@ mod request;
 
 pub use callback::{Callback, Undelivered};
 pub use file::limits_file;
-pub use provisioner::{Failed, Provisioner, RESERVE};
+pub use provisioner::{InvocationError, Provisioner, RESERVE};
 pub use request::{InvalidRequest, Request, RequestType};

@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 5;
 /// Why an invocation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Failed {
+pub enum InvocationError {
     /// The request of a direct invocation failed. CloudFormation hears of a failure in its response.
     #[error("{0}")]
     Request(String),
@@ -32,7 +32,7 @@ pub enum Failed {
     Undelivered(#[from] Undelivered),
 }
 
-impl Failed {
+impl InvocationError {
     /// Whether CloudFormation refused the response for good. The invocation must not fail then: Lambda could repeat it,
     /// with a file that may be older than the applied one, and the response would be refused again.
     pub fn is_refused_response(&self) -> bool {
@@ -68,11 +68,11 @@ impl Provisioner {
     /// Handles the event of an invocation that Lambda ends at the deadline.
     ///
     /// CloudFormation always gets a response, whatever happens: it waits up to an hour for one.
-    pub async fn handle(&self, event: &Value, deadline: SystemTime) -> Result<Value, Failed> {
+    pub async fn handle(&self, event: &Value, deadline: SystemTime) -> Result<Value, InvocationError> {
         let time = deadline.duration_since(SystemTime::now()).unwrap_or_default();
         let outcome = self.outcome(event, time.saturating_sub(RESERVE)).await;
         let Some(url) = event.get("ResponseURL") else {
-            return outcome.map_err(Failed::Request);
+            return outcome.map_err(InvocationError::Request);
         };
         let body = Callback::body(Request::echo(event), &outcome);
         self.callback
