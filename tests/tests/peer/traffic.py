@@ -19,9 +19,7 @@ class Trouble(Exception):
     """What the caller's work ends with now and then."""
 
 
-async def call(limiter, draw, admitted, ended):
-    child = draw.choice(CHILDREN)
-    estimate, fails, used = draw.randint(1, 20), draw.random() < 0.2, draw.randint(0, 30)
+async def call(limiter, child, estimate, fails, used, admitted, ended):
     try:
         async with limiter.acquire(child, RESOURCE, consume={"rpm": 1, "tpm": estimate}) as lease:
             await lease.adjust(tpm=used - estimate)
@@ -42,8 +40,12 @@ async def call(limiter, draw, admitted, ended):
 async def client(number, admitted, ended):
     draw = random.Random(settings["seed"] * 1000 + number)
     async with RateLimiter(repository=Repository(name, region="us-east-1", endpoint_url=endpoint)) as limiter:
+        # Nobody else calls for this child, so that one call is rolled back and one admitted in any case.
+        for fails in [True, False]:
+            await call(limiter, settings["own"], 1, fails, 1, admitted, ended)
         for attempt in range(settings["calls"]):
-            await call(limiter, draw, admitted, ended)
+            child, fails = draw.choice(CHILDREN), draw.random() < 0.2
+            await call(limiter, child, draw.randint(1, 20), fails, draw.randint(0, 30), admitted, ended)
             if attempt % settings["change_every"] == settings["change_every"] - 1:
                 child = draw.choice(CHILDREN)
                 limits = [Limit(**limit) for limit in draw.choice(settings["configs"])]
