@@ -30,6 +30,14 @@ const NOT_FORWARDED: [HeaderName; 11] = [
     header::UPGRADE,
 ];
 
+/// Fields of one connection, and the provider's limits: callers get those of the gateway.
+const NOT_RETURNED: [HeaderName; 4] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    HeaderName::from_static("ratelimit"),
+    HeaderName::from_static("ratelimit-policy"),
+];
+
 /// A provider: where it is and the key for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstream {
@@ -89,7 +97,7 @@ impl Upstream {
         *request.headers_mut() = self.headers(head.headers)?;
         let response = self.client.request(request).await;
         let mut response = response.map_err(|error| format!("the provider cannot be reached: {error}"))?;
-        for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
+        for name in NOT_RETURNED {
             response.headers_mut().remove(name);
         }
         Ok(response.map(Body::new))
