@@ -111,7 +111,7 @@ fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
     }
 }
 
-/// In how many seconds so many tokens are refilled, rounded up.
+/// The seconds to refill the given tokens, rounded up.
 fn seconds_for(limit: &Limit, tokens: u64) -> u128 {
     let time = u128::from(tokens) * u128::from(limit.refill_period_seconds());
     time.div_ceil(u128::from(limit.refill_amount().get()))

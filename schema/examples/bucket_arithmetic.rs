@@ -189,7 +189,7 @@ fn batch(limit: &Limit, tokens: i128) -> Batch {
     }
 }
 
-/// The write that takes so many tokens, if the last image says that they are there.
+/// The write that takes the given tokens, if the last image has them.
 fn plan(
     evaluation: &Evaluation<'_>,
     limit: &Limit,

@@ -34,7 +34,7 @@ impl Timestamp {
     /// The last moment: the end of 9999.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// The moment so many milliseconds after the start of 1970; what lies outside is moved to the nearest end.
+    /// The timestamp of the given milliseconds since 1970, clamped to the valid range.
     pub const fn from_millis(millis: i64) -> Self {
         if millis < Self::MIN.0 {
             Self::MIN
@@ -45,7 +45,7 @@ impl Timestamp {
         }
     }
 
-    /// The moment so many seconds after the start of 1970; what lies outside is moved to the nearest end.
+    /// The timestamp of the given seconds since 1970, clamped to the valid range.
     pub const fn from_seconds(seconds: i64) -> Self {
         Self::from_millis(seconds.saturating_mul(1000))
     }
@@ -60,7 +60,7 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// This moment and so many milliseconds; stops at the last moment.
+    /// The timestamp plus the given milliseconds, clamped to the last valid one.
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self::from_millis(self.0.saturating_add(millis))

@@ -19,7 +19,7 @@ pub(crate) const PEER_THREADS: &str = "peer, threads";
 pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
-/// So many calls are metered after as many that are not.
+/// The number of metered calls. As many unmetered calls warm up first.
 const METERED: u64 = 200;
 /// Refusals and tokens in hand are timed in groups of this many.
 const GROUP: u32 = 64;

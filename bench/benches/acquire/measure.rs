@@ -97,7 +97,7 @@ fn cpu_time() -> Duration {
     )
 }
 
-/// One round of an operation by so many tasks. Operations that take less than a microsecond are timed in groups.
+/// One round of an operation by `tasks` concurrent tasks. Operations that take less than a microsecond are timed in groups.
 pub(crate) fn one_round(runtime: &Runtime, tasks: usize, group: u32, operation: &impl Operation) -> Figures {
     let mut times = Vec::new();
     let (cpu, started) = (cpu_time(), Instant::now());

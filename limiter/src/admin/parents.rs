@@ -13,7 +13,7 @@ use crate::{Error, Repository, Result};
 const ASKED_AT_ONCE: usize = 16;
 
 impl Repository {
-    /// The chain above an entity that is to have this parent and has so many levels below it.
+    /// The chain above an entity that gets this parent and has the given number of levels below it.
     pub(super) async fn parents_above(
         &self,
         entity: &EntityId,

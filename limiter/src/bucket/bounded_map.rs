@@ -19,7 +19,7 @@ pub(crate) struct Capacity {
 pub(crate) struct BoundedMap<T> {
     by_bucket: BTreeMap<BucketKey, Entry<T>>,
     capacity: Capacity,
-    /// The next time to look for idle ones is when there are so many: looking takes long.
+    /// The next time to look for idle ones is when there are this many: a scan is slow.
     look_at: usize,
     uses: u64,
 }

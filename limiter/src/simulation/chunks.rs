@@ -147,7 +147,7 @@ impl Process {
         }
     }
 
-    /// Calls at the same rate for so many milliseconds, each on its own.
+    /// Calls at the same rate for the given milliseconds, each on its own.
     async fn run(&self, calls_per_second: u64, millis: u64) {
         let mut calls = JoinSet::new();
         let mut due = 0;

@@ -52,7 +52,7 @@ pub(super) struct Scenario {
     pub(super) failed_reads: u32,
     /// Reads that need not be consistent, and show the item as it was before its last write.
     pub(super) stale_reads: u32,
-    /// Callers rest up to so many milliseconds between calls, every other time.
+    /// Callers rest up to this many milliseconds after every other call.
     pub(super) rest: u64,
     /// The table goes away for longer than every budget, again and again.
     pub(super) outages: bool,
@@ -74,7 +74,7 @@ pub(super) struct Scenario {
     pub(super) long_periods: bool,
     /// How long changes are retried.
     pub(super) settle_budget: Duration,
-    /// Buckets live so many fill times.
+    /// Buckets live this number of fill times.
     pub(super) ttl_multiplier: u32,
     /// Clocks are off by up to this, either way.
     pub(super) skew: i64,

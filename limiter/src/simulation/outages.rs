@@ -39,7 +39,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// With a burst, and so much refill in so many seconds.
+    /// With a burst, a refill amount, and a refill period in seconds.
     pub(super) fn new((burst, amount, seconds): (u64, u64, u64), mutation: Option<Mutation>) -> Self {
         let clock = SimClock {
             start: Instant::now(),

@@ -44,7 +44,7 @@ pub(super) struct World {
     pub(super) attempts: u64,
     /// Reads of a bucket alone.
     pub(super) reads: u64,
-    /// Items take so many writes a second, in runs where they are throttled.
+    /// The writes per second that an item takes, in runs where items are throttled.
     pub(super) throttling: Option<super::throttling::Throttling>,
     /// Requests that were sent, whatever became of them.
     pub(super) requests: u64,

@@ -328,7 +328,7 @@ async fn a_level_that_cannot_be_reached_gives_the_others_back() {
     let stage = Stage::new();
     let limiter = chain(&stage).await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
-    // One of the three writes is refused for good.
+    // One of the three writes is refused permanently.
     stage.wire.plan("UpdateItem", [Fault::Denied]);
     let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
     assert!(matches!(error, Error::PermissionDenied { .. }), "{error}");

@@ -28,7 +28,7 @@ async fn put_entity(stage: &Stage, id: &str, parent: Option<&str>, cascade: bool
     put.send().await.unwrap();
 }
 
-/// A chain of cascading entities: `level-0` at the bottom, with so many parents.
+/// A chain of cascading entities: `level-0` at the bottom, with the given number of parents.
 async fn chain(stage: &Stage, parents: usize) -> RateLimiter {
     let limiter = limiter(stage).await;
     for level in 0..=parents {

@@ -34,7 +34,7 @@ fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tok
     }
 }
 
-/// The snapshot of an hour, so many hours after the start of the year.
+/// The snapshot of the hour that starts the given hours after the start of the year.
 pub(crate) fn hour(entity: &EntityId, resource: &str, number: i64, tokens: i64) -> Item {
     snapshot(entity, resource, WindowKind::Hourly, number, tokens).to_item()
 }

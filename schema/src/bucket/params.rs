@@ -75,7 +75,7 @@ impl Params {
         self.time_for(self.burst)
     }
 
-    /// How long so many millitokens take to come back, in milliseconds, rounded up.
+    /// The time to refill the given millitokens, in milliseconds, rounded up.
     pub(crate) const fn time_for(&self, millis: i128) -> i128 {
         if millis <= 0 {
             0

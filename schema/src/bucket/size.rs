@@ -5,7 +5,7 @@ use crate::{EntityId, LimitName, Resource};
 /// A write costs one unit for each started kilobyte of the item.
 pub const WRITE_UNIT_BYTES: usize = 1024;
 
-/// About how many bytes a bucket's item has, with large numbers in it and so many clients' slots on it.
+/// About how many bytes a bucket's item has, with large numbers and the given number of client slots.
 ///
 /// ```
 /// use zae_limiter_schema::bucket::{WRITE_UNIT_BYTES, estimated_bytes};

@@ -75,7 +75,7 @@ impl TokenBucket {
         }
     }
 
-    /// What has come back after so many milliseconds.
+    /// The tokens refilled after the given milliseconds.
     pub const fn pending(&self, elapsed: i128) -> Pending {
         let elapsed = if elapsed > 0 { elapsed } else { 0 };
         let (earned, period) = (elapsed * self.params.amount(), self.params.period());
@@ -89,12 +89,12 @@ impl TokenBucket {
         }
     }
 
-    /// The level after so many milliseconds.
+    /// The level after the given milliseconds.
     pub fn available(&self, elapsed: i128) -> i128 {
         self.params.burst().min(self.tokens + self.pending(elapsed).whole)
     }
 
-    /// The same bucket with its last refill moved forward by so many milliseconds. What does not fit under the
+    /// The same bucket with its last refill moved forward by the given milliseconds. What does not fit under the
     /// burst is lost, the remainder with it.
     #[must_use]
     pub fn refilled(&self, elapsed: i128) -> Self {
@@ -115,7 +115,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes an amount after so many milliseconds, if it is there.
+    /// Takes an amount after the given milliseconds, if it is available.
     pub fn try_take(&self, elapsed: i128, amount: i128) -> Result<Self, Shortfall> {
         let refilled = self.refilled(elapsed);
         if refilled.tokens >= amount {

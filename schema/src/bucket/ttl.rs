@@ -13,7 +13,7 @@
 pub enum TtlRule {
     /// It stays: the entity has limits of its own, or expiry is turned off.
     Never,
-    /// It expires after so many fill times.
+    /// It expires after this number of fill times.
     AfterFills {
         /// How many; at least 1.
         multiplier: u32,

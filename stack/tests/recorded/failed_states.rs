@@ -1,4 +1,4 @@
-//! Stacks whose last operation failed for good.
+//! Stacks whose last operation failed permanently.
 
 use zae_limiter_stack::{Action, Change, Error};
 

@@ -1,6 +1,6 @@
 """Traffic of several asynchronous clients of the Python peer on a shared tree of entities.
 
-Prints, as JSON, what was admitted for good by entity and limit, in tokens, and how calls ended.
+Prints, as JSON, what was admitted and kept, by entity and limit, in tokens, and how calls ended.
 """
 
 import asyncio

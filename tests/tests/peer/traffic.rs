@@ -123,7 +123,7 @@ fn written(ended: zae_limiter::Result<()>) {
     }
 }
 
-/// Makes at most so many calls, from the peer's first one to its last.
+/// Makes at most `calls` calls between the peer's first call and its last.
 async fn client(
     table: String,
     children: Vec<String>,
@@ -254,7 +254,7 @@ async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitte
         *tally.entry(name.clone()).or_default() += tokens.as_i64().unwrap();
     }
     println!(
-        "the peer: {}; calls admitted for good: {by_peer} by the peer, {by_us} by us",
+        "the peer: {}; calls admitted and kept: {by_peer} by the peer, {by_us} by us",
         printed["ended"]
     );
     assert!(by_peer > 0, "{printed}");

@@ -87,7 +87,7 @@ impl Table {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// Ends it for good, with its file.
+    /// Ends the process and deletes its file.
     pub(crate) fn remove(mut self) {
         self.process.kill();
         for extension in ["db", "db-wal", "db-shm"] {

@@ -16,7 +16,7 @@ use super::*;
 
 const ARN: &str = "arn:aws:iam::123456789012:user/ops";
 
-/// Fails so many times, then answers.
+/// Fails the given number of times, then responds.
 #[derive(Debug, Clone)]
 struct Sts {
     failures: u32,

@@ -152,7 +152,7 @@ pub(crate) struct BucketState {
     queue: VecDeque<Request>,
     current: Option<SentWrite>,
     unresolved: VecDeque<Unresolved>,
-    /// There were so many of them that the oldest are no longer known.
+    /// The list was full and its oldest entries were dropped.
     forgetful: bool,
     /// The last consistent read of the configuration, so that it is read once per etag.
     reloaded: Option<Reloaded>,

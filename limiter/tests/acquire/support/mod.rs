@@ -229,7 +229,7 @@ pub(crate) fn exceeded(error: Error) -> RateLimitExceeded {
     }
 }
 
-/// Takes tokens for good.
+/// Takes tokens and commits.
 pub(crate) async fn take(limiter: &RateLimiter, entity: &str, limit: &str, tokens: u64) -> Result<(), Error> {
     lease(limiter, entity, limit, tokens).await?.commit().await
 }
