@@ -103,7 +103,7 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, Admission, Availability, Lease};
+pub use acquire::{Acquire, AcquireFuture, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};

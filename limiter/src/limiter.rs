@@ -117,7 +117,6 @@ impl RateLimiter {
     /// Starts a call of `entity` on `resource`. Add what it [consumes](Acquire::consume), then await it for a
     /// [`Lease`](crate::Lease), or [peek](Acquire::peek) at what is left.
     pub fn acquire(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Acquire {
-        let (entity, resource) = (entity.as_ref().to_owned(), resource.as_ref().to_owned());
         Acquire::new(self.buckets.clone(), entity, resource)
     }
 

@@ -40,6 +40,11 @@ impl LimitSet {
         self.0.get(name)
     }
 
+    /// The limit whose name is this text.
+    pub fn named(&self, name: &str) -> Option<&Limit> {
+        self.0.get(name)
+    }
+
     /// All limits in order of name.
     pub fn iter(&self) -> impl Iterator<Item = &Limit> + Clone {
         self.0.values()

@@ -1,25 +1,24 @@
 //! `limiter.acquire(..)`: a call being put together, and what happens when it is awaited.
 
-use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
-use std::pin::Pin;
-use std::time::Duration;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tracing::Instrument as _;
-use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
+use zae_limiter_schema::{
+    EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens, TooManyTokens,
+};
 
 use super::availability::Availability;
-use super::cascade;
+use super::cascade::{self, Grants};
 use super::charge::{self, Charge};
-use super::lease::Lease;
+use super::future::AcquireFuture;
+use super::lease::{Admission, Lease};
 use super::outage;
 use super::wait;
 use crate::admin::limit_set;
-use crate::bucket::Buckets;
-use crate::bucket::Deltas;
+use crate::bucket::{Buckets, Deltas, KnownCall};
+use crate::metrics::Timer;
 use crate::{Error, Result};
 
 /// A call that is about to be limited. Nothing happens until it is awaited, [run](Acquire::run) or
@@ -43,13 +42,41 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct Acquire {
-    buckets: Arc<Buckets>,
-    entity: String,
-    resource: String,
-    amounts: Vec<(String, u64)>,
-    limits: Option<Vec<Limit>>,
-    policy: Option<OnUnavailable>,
-    patience: Option<Duration>,
+    pub(super) buckets: Arc<Buckets>,
+    pub(super) target: Target,
+    /// By limit, in order of name, each above zero.
+    pub(super) amounts: Deltas,
+    /// The first mistake in what is consumed.
+    pub(super) mistake: Option<Box<Error>>,
+    pub(super) limits: Option<Vec<Limit>>,
+    pub(super) policy: Option<OnUnavailable>,
+    pub(super) patience: Option<Duration>,
+}
+
+/// Who calls for what.
+#[derive(Debug, Clone)]
+pub(super) enum Target {
+    /// The same was called before.
+    Known(Arc<KnownCall>),
+    /// Names that are still to be checked.
+    Named { entity: String, resource: String },
+}
+
+impl Target {
+    /// The entity and the resource.
+    pub(super) fn names(&self) -> (&str, &str) {
+        match self {
+            Self::Known(known) => (known.key.entity.as_str(), known.key.resource.as_str()),
+            Self::Named { entity, resource } => (entity, resource),
+        }
+    }
+
+    pub(super) fn known(&self) -> Option<&Arc<KnownCall>> {
+        match self {
+            Self::Known(known) => Some(known),
+            Self::Named { .. } => None,
+        }
+    }
 }
 
 /// A call whose parts are known to be right.
@@ -60,15 +87,23 @@ pub(super) struct Checked {
     pub(super) amounts: Deltas,
     pub(super) limits: Option<LimitSet>,
     pub(super) policy: Option<OnUnavailable>,
+    /// What the last call has found out, unless limits came with this one.
+    pub(super) known: Option<Arc<KnownCall>>,
 }
 
 impl Acquire {
-    pub(crate) fn new(buckets: Arc<Buckets>, entity: String, resource: String) -> Self {
+    pub(crate) fn new(buckets: Arc<Buckets>, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Self {
+        let (entity, resource) = (entity.as_ref(), resource.as_ref());
+        let known = buckets.known_calls().get(entity, resource);
+        let named = || Target::Named {
+            entity: entity.to_owned(),
+            resource: resource.to_owned(),
+        };
         Self {
+            target: known.map_or_else(named, Target::Known),
             buckets,
-            entity,
-            resource,
-            amounts: Vec::new(),
+            amounts: Deltas::new(),
+            mistake: None,
             limits: None,
             policy: None,
             patience: None,
@@ -77,8 +112,27 @@ impl Acquire {
 
     /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
-        self.amounts.push((limit.as_ref().to_owned(), tokens));
+        if let Err(error) = self.add(limit.as_ref(), tokens) {
+            self.mistake.get_or_insert_with(|| Box::new(error));
+        }
         self
+    }
+
+    fn add(&mut self, limit: &str, tokens: u64) -> Result<()> {
+        let invalid = |error: TooManyTokens| Error::invalid("amount", tokens.to_string(), error.to_string());
+        let amount = Tokens::new(tokens).map_err(invalid)?.millis();
+        let known = self.target.known();
+        let limit = match known.and_then(|known| known.config.limits().named(limit)) {
+            Some(limit) => limit.name().clone(),
+            None => LimitName::from_stored(limit)?,
+        };
+        if amount > 0 {
+            match self.amounts.binary_search_by(|(name, _)| name.cmp(&limit)) {
+                Ok(at) => self.amounts[at].1 += amount,
+                Err(at) => self.amounts.insert(at, (limit, amount)),
+            }
+        }
+        Ok(())
     }
 
     /// Uses these limits instead of the stored ones, for the entity itself; its parents keep theirs.
@@ -161,14 +215,10 @@ impl Acquire {
 
     /// Every mistake that can be seen without the table.
     fn check(self, may_ask_nothing: bool) -> Result<Checked> {
-        let mut amounts: BTreeMap<LimitName, i128> = BTreeMap::new();
-        for (limit, tokens) in &self.amounts {
-            let amount = Tokens::new(*tokens)
-                .map_err(|error| Error::invalid("amount", tokens.to_string(), error.to_string()))?;
-            *amounts.entry(LimitName::from_stored(limit)?).or_default() += amount.millis();
+        if let Some(mistake) = self.mistake {
+            return Err(*mistake);
         }
-        amounts.retain(|_, amount| *amount > 0);
-        if amounts.is_empty() && !may_ask_nothing {
+        if self.amounts.is_empty() && !may_ask_nothing {
             let rule = "a call must consume at least one token of at least one limit";
             return Err(Error::invalid("consume", "nothing", rule));
         }
@@ -179,16 +229,23 @@ impl Acquire {
         if limits.as_ref().is_some_and(LimitSet::is_empty) {
             return Err(Error::invalid("limits", "", "at least one is needed"));
         }
+        let (entity, resource, known) = match self.target {
+            Target::Known(known) => (known.key.entity.clone(), known.key.resource.clone(), Some(known)),
+            Target::Named { entity, resource } => {
+                (EntityId::parse(&entity)?, Resource::parse(&resource)?, None)
+            }
+        };
         Ok(Checked {
-            entity: EntityId::parse(&self.entity)?,
-            resource: Resource::parse(&self.resource)?,
-            amounts: amounts.into_iter().collect(),
+            entity,
+            resource,
+            amounts: self.amounts,
+            known: known.filter(|_| limits.is_none()),
             limits,
             policy: self.policy,
         })
     }
 
-    async fn acquire(self) -> Result<Lease> {
+    pub(super) async fn acquire(self) -> Result<Lease> {
         let buckets = self.buckets.clone();
         let patience = self.patience;
         let checked = self.check(false)?;
@@ -201,10 +258,6 @@ impl Acquire {
         };
         let counters = buckets.shared().counters();
         let result = match result {
-            Ok(lease) => {
-                counters.granted.fetch_add(1, Ordering::Relaxed);
-                Ok(lease)
-            }
             Err(error) if error.is_unavailable() => {
                 counters.unavailable.fetch_add(1, Ordering::Relaxed);
                 let stored = || {
@@ -215,28 +268,35 @@ impl Acquire {
                         .0
                 };
                 match checked.policy.unwrap_or_else(stored) {
-                    OnUnavailable::Allow => {
-                        let allowed = buckets.clone().allow(&checked, &error);
-                        allowed.inspect_err(|error| counters.note(error))
-                    }
+                    OnUnavailable::Allow => buckets.clone().allow(&checked, &error),
                     OnUnavailable::Block => Err(error),
                 }
             }
-            Err(error) => {
-                counters.note(&error);
-                Err(error)
-            }
+            result => result,
         };
-        if let Err(Error::RateLimitExceeded(refusal)) = &result {
-            tracing::debug!(%refusal, "a limit is exceeded");
-            buckets.shared().count_refusal(&checked.entity, &checked.resource);
-        }
-        metrics.acquired(&buckets, &checked.resource, &result, timer);
+        buckets.count(&checked.entity, &checked.resource, &result, timer);
         result
     }
 }
 
 impl Buckets {
+    /// Counts and logs what became of a call.
+    pub(super) fn count(&self, entity: &EntityId, resource: &Resource, result: &Result<Lease>, timer: Timer) {
+        let shared = self.shared();
+        match result {
+            Ok(lease) if lease.admission() == Admission::Counted => {
+                shared.counters().granted.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(Error::RateLimitExceeded(refusal)) => {
+                shared.counters().refused.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%refusal, "a limit is exceeded");
+                shared.count_refusal(entity, resource);
+            }
+            Ok(_) | Err(_) => {}
+        }
+        shared.metrics.acquired(self, resource, result, timer);
+    }
+
     /// The table cannot be reached, and the policy is to allow: by the process's own part of the limits, if it has one.
     fn allow(self: Arc<Self>, checked: &Checked, why: &Error) -> Result<Lease> {
         let Some(share) = &self.shared().share else {
@@ -249,25 +309,28 @@ impl Buckets {
 
 impl IntoFuture for Acquire {
     type Output = Result<Lease>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Lease>> + Send>>;
+    type IntoFuture = AcquireFuture;
 
     fn into_future(self) -> Self::IntoFuture {
-        let (entity, resource) = (self.entity.as_str(), self.resource.as_str());
-        let span = tracing::debug_span!("acquire", entity, resource);
-        Box::pin(self.acquire().instrument(span))
+        AcquireFuture::new(self)
     }
 }
 
 impl Buckets {
     pub(super) async fn charges(&self, checked: &Checked) -> Result<Vec<Charge>> {
-        charge::charges(
-            self,
-            &checked.entity,
-            &checked.resource,
-            &checked.amounts,
-            checked.limits.as_ref(),
-        )
-        .await
+        let Checked {
+            entity,
+            resource,
+            amounts,
+            limits,
+            ..
+        } = checked;
+        if let Some(known) = &checked.known
+            && let Some(charge) = charge::of_known(self, known, amounts)?
+        {
+            return Ok(vec![charge]);
+        }
+        charge::charges(self, entity, resource, amounts, limits.as_ref()).await
     }
 
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
@@ -298,7 +361,11 @@ impl Buckets {
             Ok((charges, grants))
         };
         let (charges, grants) = self.in_time(admitted).await?;
-        Ok(Lease::counted(self.clone(), checked, charges, grants))
+        Ok(Lease::counted(
+            self.clone(),
+            checked,
+            charges.into_iter().zip(grants),
+        ))
     }
 
     /// While the circuit breaker is open, tokens in hand are spent: they are paid for.
@@ -313,9 +380,13 @@ impl Buckets {
         let charges = charge::of_chain(self, chain, &checked.resource, &checked.amounts, None).ok()?;
         let grant = |charge: &Charge| match charge.amounts[..] {
             [] => Some(None),
-            _ => charge.queue.spend(&charge.amounts, &charge.config).map(Some),
+            _ => charge.queue.spend_now(&charge.amounts, &charge.config).map(Some),
         };
-        let grants = charges.iter().map(grant).collect::<Option<_>>()?;
-        Some(Lease::counted(self.clone(), checked, charges, grants))
+        let grants = charges.iter().map(grant).collect::<Option<Grants>>()?;
+        Some(Lease::counted(
+            self.clone(),
+            checked,
+            charges.into_iter().zip(grants),
+        ))
     }
 }

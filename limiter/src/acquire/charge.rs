@@ -11,7 +11,7 @@ use crate::bucket::BucketQueue;
 use crate::bucket::Buckets;
 use crate::bucket::Grant;
 use crate::bucket::breaks;
-use crate::bucket::{Answer, Deltas, Turn};
+use crate::bucket::{Answer, Deltas, KnownCall, Turn};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -150,7 +150,42 @@ pub(super) async fn charges(
     given: Option<&LimitSet>,
 ) -> Result<Vec<Charge>> {
     let chain = buckets.shared().cache.resolve_chain(entity, resource).await?;
-    of_chain(buckets, chain, resource, amounts, given)
+    let validity = match &chain[..] {
+        [(_, only)] if given.is_none() => only.validity,
+        _ => None,
+    };
+    let charges = of_chain(buckets, chain, resource, amounts, given)?;
+    if let (Some(validity), [charge]) = (validity, &charges[..]) {
+        let known = KnownCall::new(&charge.queue, charge.config.clone(), validity);
+        buckets.known_calls().remember(known);
+    }
+    Ok(charges)
+}
+
+/// The charge of a call that is known, if its configuration still holds.
+pub(super) fn of_known(buckets: &Buckets, known: &KnownCall, amounts: &Deltas) -> Result<Option<Charge>> {
+    let shared = buckets.shared();
+    if !known.holds(&shared.cache, shared.clock.elapsed()) {
+        return Ok(None);
+    }
+    shared.cache.count_hit();
+    let config = known.config.clone();
+    check_limits(amounts, &config, &known.key)?;
+    Ok(Some(Charge {
+        queue: buckets.queue(&known.key, &config)?,
+        config,
+        given: false,
+        amounts: amounts.clone(),
+    }))
+}
+
+/// An error if the entity does not have one of the limits.
+fn check_limits(amounts: &Deltas, config: &BucketConfig, key: &BucketKey) -> Result<()> {
+    let mut asked = amounts.iter();
+    match asked.find(|(limit, _)| config.limits().get(limit).is_none()) {
+        Some((limit, _)) => Err(crate::error::unknown_limit(limit, config, key)),
+        None => Ok(()),
+    }
 }
 
 /// The charges of a call whose configuration is known.
@@ -177,12 +212,8 @@ pub(super) fn of_chain(
             entity: entity.clone(),
             resource: resource.clone(),
         };
-        if own
-            && let Some((limit, _)) = amounts
-                .iter()
-                .find(|(limit, _)| config.limits().get(limit).is_none())
-        {
-            return Err(crate::error::unknown_limit(limit, &config, &key));
+        if own {
+            check_limits(amounts, &config, &key)?;
         }
         let queue = buckets.queue(&key, &config)?;
         if queue.knows_nothing() {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::{EntityId, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
 use super::call::Checked;
-use super::cascade::{self, Grants};
+use super::cascade;
 use super::charge::{self, Charge};
 use super::outage;
 use crate::bucket::Buckets;
@@ -49,7 +50,7 @@ pub struct Lease {
     /// Taken from the process's own part instead.
     own: Option<OutagePortion>,
     /// Taken by this lease on the entity's own bucket, in tokens.
-    taken: BTreeMap<LimitName, i64>,
+    taken: SmallVec<[(LimitName, i64); 2]>,
     /// The sum of all adjustments, which may be below what was taken until it is booked.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
@@ -69,16 +70,10 @@ impl Lease {
     pub(super) fn counted(
         buckets: Arc<Buckets>,
         checked: &Checked,
-        charges: Vec<Charge>,
-        grants: Grants,
+        held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
-        let held = charges
-            .into_iter()
-            .zip(grants)
-            .map(|(charge, grant)| Held { charge, grant })
-            .collect();
         Self {
-            held,
+            held: held.map(|(charge, grant)| Held { charge, grant }).collect(),
             ..Self::new(buckets, checked, Admission::Counted)
         }
     }
@@ -132,7 +127,7 @@ impl Lease {
     /// What the entity itself has used so far, adjustments included, in tokens. Parents are charged the same and not
     /// added up here.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
-        let mut consumed = self.taken.clone();
+        let mut consumed: BTreeMap<_, _> = self.taken.iter().cloned().collect();
         for (limit, delta) in self.adjustments() {
             *consumed.entry(limit).or_default() += delta;
         }
@@ -143,7 +138,8 @@ impl Lease {
     fn adjustments(&self) -> BTreeMap<LimitName, i64> {
         let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
         let booked = self.adjusted.iter().map(|(limit, sum)| {
-            let taken = self.taken.get(limit).copied().unwrap_or(0);
+            let taken = self.taken.iter().find(|(name, _)| name == limit);
+            let taken = taken.map_or(0, |(_, taken)| *taken);
             (limit.clone(), (*sum).clamp(-taken, most))
         });
         booked.collect()
@@ -226,7 +222,10 @@ impl Lease {
                 &buckets.shared().unavailable("too many buckets are in use"),
             )?;
         }
-        *self.taken.entry(name).or_default() += whole(amount);
+        match self.taken.iter_mut().find(|(taken, _)| *taken == name) {
+            Some((_, taken)) => *taken += whole(amount),
+            None => self.taken.push((name, whole(amount))),
+        }
         Ok(())
     }
 
@@ -245,9 +244,10 @@ impl Lease {
             let more = Checked {
                 entity: self.entity.clone(),
                 resource: self.resource.clone(),
-                amounts: vec![(name.clone(), amount)],
+                amounts: smallvec![(name.clone(), amount)],
                 limits: self.limits.clone(),
                 policy: self.policy,
+                known: None,
             };
             self.own = Some(outage::take_share(shared, share, &more, why)?);
         }
@@ -255,7 +255,7 @@ impl Lease {
     }
 
     async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
-        let amounts: Deltas = vec![(name.clone(), amount)];
+        let amounts: Deltas = smallvec![(name.clone(), amount)];
         let admitted = async {
             let limits = self.limits.as_ref();
             let charges =
@@ -355,6 +355,9 @@ impl Lease {
     }
 
     async fn wait_for(&self, answers: Vec<oneshot::Receiver<Result<()>>>) -> Result<()> {
+        if answers.is_empty() {
+            return Ok(());
+        }
         let budget = self.buckets.shared().settings.time_budget;
         let pending = || {
             self.buckets

@@ -38,9 +38,13 @@ impl Shared {
         Some(self.unavailable(&reason))
     }
 
+    pub(crate) fn breaker_is_open(&self) -> bool {
+        self.breaker().open().is_some()
+    }
+
     /// An error at once while the breaker is open. The caller for whom a probe is due waits for it.
     pub(crate) async fn check_breaker(self: &Arc<Self>) -> Result<()> {
-        if self.breaker().open().is_none() {
+        if !self.breaker_is_open() {
             return Ok(());
         }
         self.probe_if_due().await;

@@ -12,6 +12,7 @@ use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
 use super::bounded_map::{BoundedMap, Capacity};
 use super::breaker::Breaker;
 use super::in_flight::{InFlight, InFlightGuard};
+use super::known_calls::KnownCalls;
 use super::outage_share::OutageShare;
 use super::queue::BucketQueue;
 use super::refusals::RefusalCounts;
@@ -37,6 +38,7 @@ const MAX_REVIVALS: usize = 3;
 pub(crate) struct Buckets {
     shared: Arc<Shared>,
     map: Mutex<BoundedMap<BucketQueue>>,
+    known_calls: KnownCalls,
     /// Calls that are under way.
     calls: Arc<InFlight>,
     arrivals: AtomicU64,
@@ -82,6 +84,7 @@ impl Buckets {
         Self {
             shared: Arc::new(shared),
             map: Mutex::new(BoundedMap::new(CAPACITY)),
+            known_calls: KnownCalls::default(),
             calls: Arc::default(),
             arrivals: AtomicU64::new(0),
             closed: watch::Sender::new(false),
@@ -91,6 +94,10 @@ impl Buckets {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    pub(crate) fn known_calls(&self) -> &KnownCalls {
+        &self.known_calls
     }
 
     fn map(&self) -> MutexGuard<'_, BoundedMap<BucketQueue>> {

@@ -1,6 +1,7 @@
 //! How a bucket's queue uses the tokens in hand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketConfig, Evaluation, Image};
 
@@ -13,8 +14,18 @@ use super::state::{BucketState, Moment};
 impl BucketQueue {
     /// Takes what is asked from the tokens in hand, if they cover it: no write, no waiting. Takes more ahead when they run
     /// low.
-    pub(crate) fn spend(self: &Arc<Self>, amounts: &Deltas, config: &Arc<BucketConfig>) -> Option<Grant> {
+    pub(crate) fn spend_now(self: &Arc<Self>, amounts: &Deltas, config: &Arc<BucketConfig>) -> Option<Grant> {
         let now = self.shared().clock.elapsed();
+        self.spend(amounts, config, now)
+    }
+
+    /// The same at this time on the clock's time scale.
+    pub(super) fn spend(
+        self: &Arc<Self>,
+        amounts: &Deltas,
+        config: &Arc<BucketConfig>,
+        now: Duration,
+    ) -> Option<Grant> {
         let (image, is_low, has_worker) = {
             let mut locked = self.lock();
             let (image, is_low) = self.with_chunks(&mut locked, |chunks, state| {
@@ -170,7 +181,7 @@ impl BucketQueue {
     }
 }
 
-fn push(state: &mut BucketState, back: GiveBack, now: std::time::Duration) {
+fn push(state: &mut BucketState, back: GiveBack, now: Duration) {
     let work = RequestKind::Adjust {
         changes: back.changes,
         incarnation: back.incarnation,

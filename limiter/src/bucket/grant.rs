@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::Image;
@@ -16,14 +17,15 @@ use crate::{Error, Result};
 pub(crate) struct Grant {
     queue: Arc<BucketQueue>,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
-    taken: Vec<Portion>,
+    taken: SmallVec<[Portion; 1]>,
     image: Arc<Image>,
 }
 
 /// What was taken from one incarnation of the bucket: no other one may get it back.
 #[derive(Debug)]
 struct Portion {
-    incarnation: Arc<str>,
+    /// The bucket after the write that took it, or after the last one.
+    bucket: Arc<Image>,
     amounts: Deltas,
 }
 
@@ -31,10 +33,10 @@ type Booked = oneshot::Receiver<Result<(), Error>>;
 
 impl Grant {
     pub(crate) fn new(queue: Arc<BucketQueue>, amounts: Deltas, image: Arc<Image>) -> Self {
-        let incarnation = image.incarnation().into();
+        let bucket = image.clone();
         Self {
             queue,
-            taken: vec![Portion { incarnation, amounts }],
+            taken: smallvec![Portion { bucket, amounts }],
             image,
         }
     }
@@ -53,7 +55,7 @@ impl Grant {
     pub(crate) fn absorb(&mut self, mut other: Self) {
         for portion in std::mem::take(&mut other.taken) {
             match self.taken.last_mut() {
-                Some(latest) if latest.incarnation == portion.incarnation => latest.add(portion.amounts),
+                Some(latest) if latest.incarnation() == portion.incarnation() => latest.add(portion.amounts),
                 _ => self.taken.push(portion),
             }
         }
@@ -69,7 +71,7 @@ impl Grant {
         for portion in portions.iter().rev() {
             let own = portion.share(&mut left);
             if !own.is_empty() {
-                answers.push(self.queue.adjust(own, portion.incarnation.clone()));
+                answers.push(self.queue.adjust(own, portion.incarnation().into()));
             }
         }
         answers
@@ -84,17 +86,19 @@ impl Grant {
         let portions = std::mem::take(&mut self.taken);
         let back = portions.into_iter().filter(|portion| !portion.amounts.is_empty());
         back.map(|portion| {
-            let changes = portion
-                .amounts
-                .into_iter()
-                .map(|(limit, amount)| (limit, -amount));
-            self.queue.adjust(changes.collect(), portion.incarnation)
+            let amounts = portion.amounts.iter();
+            let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount));
+            self.queue.adjust(changes.collect(), portion.incarnation().into())
         })
         .collect()
     }
 }
 
 impl Portion {
+    fn incarnation(&self) -> &str {
+        self.bucket.incarnation()
+    }
+
     fn add(&mut self, amounts: Deltas) {
         for (limit, amount) in amounts {
             match self.amounts.iter_mut().find(|(name, _)| *name == limit) {

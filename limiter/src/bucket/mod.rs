@@ -36,6 +36,7 @@ mod chunk;
 mod chunked;
 mod grant;
 mod in_flight;
+mod known_calls;
 mod outage_share;
 mod pace;
 mod queue;
@@ -53,8 +54,9 @@ pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 
 pub(crate) use buckets::Buckets;
 pub(crate) use grant::Grant;
+pub(crate) use known_calls::KnownCall;
 pub(crate) use outage_share::{Asked, OutagePortion, OutageShare};
-pub(crate) use queue::{Answer, BucketQueue};
+pub(crate) use queue::{Answer, AtOnce, BucketQueue};
 pub(crate) use request::{Deltas, Outcome};
 pub(crate) use shared::Shared;
 pub(crate) use wait_queue::{Turn, Wakeup};

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use smallvec::smallvec;
 use zae_limiter_schema::bucket::{BucketKey, Params, RetryAfter, TokenBucket};
 use zae_limiter_schema::{Limit, LimitName, LimitSet};
 
@@ -213,8 +214,8 @@ impl OutagePortion {
         }
         let levels = self.levels.iter().map(|level| Asked {
             amounts: match level.limits.get(limit) {
-                Some(_) => vec![(limit.clone(), amount)],
-                None => Vec::new(),
+                Some(_) => smallvec![(limit.clone(), amount)],
+                None => Deltas::new(),
             },
             ..level.clone()
         });

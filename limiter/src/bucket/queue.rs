@@ -1,6 +1,7 @@
 //! The queue of one bucket.
 
 mod answer;
+mod at_once;
 mod completions;
 mod steps;
 
@@ -20,6 +21,7 @@ use super::worker;
 use crate::{Error, Result};
 
 pub(crate) use answer::Answer;
+pub(crate) use at_once::AtOnce;
 
 /// At most this many calls wait for one bucket at a time.
 const MAX_QUEUED: usize = 10_000;
@@ -162,7 +164,7 @@ impl BucketQueue {
         anew: bool,
     ) -> Result<Answer> {
         let (reply, outcome) = oneshot::channel();
-        if let Some(grant) = (!given).then(|| self.spend(&amounts, &config)).flatten() {
+        if let Some(grant) = (!given).then(|| self.spend_now(&amounts, &config)).flatten() {
             // A caller that has gone meanwhile drops the grant, which gives it back.
             drop(reply.send(Outcome::Granted(grant)));
             return Ok(Answer {

@@ -39,8 +39,10 @@ impl RefusalCounts {
     /// Counts a refusal. True if the caller has to schedule the write.
     fn note(&self, key: BucketKey) -> bool {
         let mut pending = self.lock();
-        if pending.counts.len() < MAX_BUCKETS || pending.counts.contains_key(&key) {
-            *pending.counts.entry(key).or_default() += 1;
+        if let Some(count) = pending.counts.get_mut(&key) {
+            *count += 1;
+        } else if pending.counts.len() < MAX_BUCKETS {
+            pending.counts.insert(key, 1);
         }
         !std::mem::replace(&mut pending.scheduled, true)
     }

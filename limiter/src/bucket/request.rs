@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Demand};
@@ -11,8 +12,9 @@ use super::grant::Grant;
 use crate::Error;
 use crate::status::LimitStatus;
 
-/// Deltas to a bucket by limit, in millitokens. Above zero is taken, below zero is given back.
-pub(crate) type Deltas = Vec<(LimitName, i128)>;
+/// Deltas to a bucket by limit, in millitokens. Above zero is taken, below zero is given back. Most buckets have no more than
+/// two limits, and then it takes no allocation.
+pub(crate) type Deltas = SmallVec<[(LimitName, i128); 2]>;
 
 /// What became of an acquire on one bucket.
 ///
@@ -177,7 +179,7 @@ impl Request {
                 .iter()
                 .map(|(limit, amount)| (limit.clone(), -amount))
                 .collect(),
-            RequestKind::Adjust { .. } => Vec::new(),
+            RequestKind::Adjust { .. } => Deltas::new(),
         }
     }
 }

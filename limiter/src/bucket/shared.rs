@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
-use zae_limiter_schema::{LimitName, LimitSet};
+use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
 
 use super::breaker::Breaker;
 use super::in_flight::InFlight;
@@ -64,17 +64,21 @@ pub(crate) struct Shared {
 impl Shared {
     /// One reading of clock and random for one decision.
     pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            now: self.now(),
+            elapsed: self.clock.elapsed(),
+            random: self.entropy.bits(),
+        }
+    }
+
+    /// The calendar, corrected by the server's.
+    pub(crate) fn now(&self) -> Timestamp {
         let offset = if self.store.capabilities().server_time {
             self.store.clock_offset()
         } else {
             0
         };
-        let now = self.clock.now().plus_millis(offset);
-        Moment {
-            now,
-            elapsed: self.clock.elapsed(),
-            random: self.entropy.bits(),
-        }
+        self.clock.now().plus_millis(offset)
     }
 
     pub(crate) fn attempt_timeout(&self) -> Duration {

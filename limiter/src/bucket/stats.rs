@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use zae_limiter_schema::{EntityId, LimitName, Resource};
 
-use crate::Error;
-
 /// What is counted as it happens.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -32,13 +30,6 @@ impl Counters {
             let before = self.chunk_tokens.fetch_add(change, Ordering::Relaxed);
             let now = before.saturating_add(change);
             self.chunk_tokens_peak.fetch_max(now, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts a refusal.
-    pub(crate) fn note(&self, error: &Error) {
-        if matches!(error, Error::RateLimitExceeded(_)) {
-            self.refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -23,6 +23,6 @@ mod recorded;
 #[cfg(feature = "metrics")]
 pub use list::{METRICS, Metric, MetricKind, describe};
 #[cfg(not(feature = "metrics"))]
-pub(crate) use off::Metrics;
+pub(crate) use off::{Metrics, Timer};
 #[cfg(feature = "metrics")]
-pub(crate) use recorded::Metrics;
+pub(crate) use recorded::{Metrics, Timer};

@@ -8,6 +8,7 @@ mod support;
 
 mod adjustments;
 mod admission;
+mod at_once;
 mod cascade;
 mod chunks;
 mod clock;

@@ -59,15 +59,31 @@ impl BucketConfig {
         Etag::new(&self.fingerprint, incarnation)
     }
 
+    /// True if every limit is on the item with the same parameters.
+    fn has_parameters_of(&self, image: &Image) -> bool {
+        if image.limits.len() == self.limits.len() {
+            // Both are in order of name.
+            return self
+                .limits
+                .iter()
+                .zip(&image.limits)
+                .all(|(limit, (name, on_item))| {
+                    limit.name() == name && on_item.token_bucket.params == Params::from(limit)
+                });
+        }
+        self.limits.iter().all(|limit| {
+            let on_item = image.limits.get(limit.name());
+            on_item.is_some_and(|on_item| on_item.token_bucket.params == Params::from(limit))
+        })
+    }
+
     /// True if the bucket has these parameters, parent and cascade flag already, whatever its etag says:
     /// then its etag is right and is left alone. Limits that are on their way out do not count.
     pub fn matches(&self, image: &Image) -> bool {
         image.etag.is_some()
             && image.parent.as_ref() == self.parent.as_ref()
             && image.cascade == self.cascade
-            && self.limits.iter().all(|limit| {
-                image.limits.get(limit.name()).is_some_and(|on_item| on_item.token_bucket.params == Params::from(limit))
-            })
+            && self.has_parameters_of(image)
             // A limit that these config do not know may only be a leftover of a configuration that knew it; which of
             // the two it is, the fingerprint tells.
             && (image.limits.len() == self.limits.len()

@@ -115,13 +115,11 @@ impl Chunks {
         bucket: Option<&Image>,
         now: Duration,
     ) -> Option<Arc<Image>> {
-        let is_valid = self.is_valid(bucket) && self.is_for(config);
-        let keeps = self.breaks(Rule::SpendOnce);
-        let chunk = self.held.as_mut().filter(|_| is_valid)?;
-        let covers = |(limit, amount): &(LimitName, i128)| of(&chunk.amounts, limit) >= *amount;
-        if !amounts.iter().all(covers) {
+        if !self.covers(amounts, config, bucket) {
             return None;
         }
+        let keeps = self.breaks(Rule::SpendOnce);
+        let chunk = self.held.as_mut()?;
         if !keeps {
             for (limit, amount) in amounts {
                 add(&mut chunk.amounts, limit, -amount);
@@ -130,6 +128,20 @@ impl Chunks {
         chunk.used_at = now;
         self.uncounted = self.uncounted.saturating_add(1);
         Some(chunk.image.clone())
+    }
+
+    /// True if all of this is in hand, under the very configuration of the call, and the bucket has it still.
+    pub(crate) fn covers(
+        &self,
+        amounts: &Deltas,
+        config: &Arc<BucketConfig>,
+        bucket: Option<&Image>,
+    ) -> bool {
+        let is_valid = self.is_valid(bucket) && self.is_for(config);
+        self.held.as_ref().filter(|_| is_valid).is_some_and(|chunk| {
+            let covers = |(limit, amount): &(LimitName, i128)| of(&chunk.amounts, limit) >= *amount;
+            amounts.iter().all(covers)
+        })
     }
 
     /// Books a change in memory: more is taken from what is in hand, less is added to it as far as a chunk goes. False if
@@ -159,14 +171,9 @@ impl Chunks {
         if self.requested || now < self.paused_until {
             return false;
         }
-        let Some(target) = self.rate.traffic_in(self.horizon, now) else {
-            return false;
-        };
-        let held = |limit| self.held.as_ref().map_or(0, |chunk| of(&chunk.amounts, limit));
-        target
-            .amounts
-            .iter()
-            .any(|(limit, amount)| 2 * held(limit) < *amount)
+        let nothing = Deltas::new();
+        let held = self.held.as_ref().map_or(&nothing, |chunk| &chunk.amounts);
+        self.rate.exceeds_twice(held, self.horizon, now)
     }
 
     /// The debit that fills the chunk, as far as the level of each limit allows. It is under way until it

@@ -39,19 +39,29 @@ impl Rate {
     /// What comes in this time, if the rate is steady.
     pub(super) fn traffic_in(&mut self, time: Duration, now: Duration) -> Option<Traffic> {
         self.roll(now);
-        let previous = &self.previous;
-        if previous.calls < STEADY_CALLS {
+        if !self.is_steady() {
             return None;
         }
-        let (time, window) = (time.as_millis().cast_signed(), WINDOW.as_millis().cast_signed());
-        let scaled = |amount: i128| amount * time / window;
+        let previous = &self.previous;
         let amounts = previous.amounts.iter();
         Some(Traffic {
-            calls: u32::try_from(scaled(i128::from(previous.calls))).unwrap_or(u32::MAX),
+            calls: u32::try_from(scaled(i128::from(previous.calls), time)).unwrap_or(u32::MAX),
             amounts: amounts
-                .map(|(limit, amount)| (limit.clone(), scaled(*amount)))
+                .map(|(limit, amount)| (limit.clone(), scaled(*amount, time)))
                 .collect(),
         })
+    }
+
+    /// True if the rate is steady and this is less than half of what comes in this time of any limit. Every call asks, so that
+    /// it allocates nothing.
+    pub(super) fn exceeds_twice(&mut self, held: &Deltas, time: Duration, now: Duration) -> bool {
+        self.roll(now);
+        let short = |(limit, amount): &(LimitName, i128)| 2 * of(held, limit) < scaled(*amount, time);
+        self.is_steady() && self.previous.amounts.iter().any(short)
+    }
+
+    fn is_steady(&self) -> bool {
+        self.previous.calls >= STEADY_CALLS
     }
 
     fn roll(&mut self, now: Duration) {
@@ -66,6 +76,11 @@ impl Rate {
             self.previous = std::mem::take(&mut self.current);
         }
     }
+}
+
+/// What comes in this time, by what came in the last window.
+fn scaled(amount: i128, time: Duration) -> i128 {
+    amount * time.as_millis().cast_signed() / WINDOW.as_millis().cast_signed()
 }
 
 /// What there is of a limit.

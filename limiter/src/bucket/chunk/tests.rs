@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
+use smallvec::smallvec;
 use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketKey, Decoded, Demand, Evaluation, Incarnation, Slot, SlotBefore, SlotIndex,
     TtlRule,
@@ -55,7 +56,7 @@ fn image(config: &BucketConfig, incarnation: u64) -> Arc<Image> {
 }
 
 fn call() -> Deltas {
-    vec![(rpm(), 1_000), (tpm(), 50_000)]
+    smallvec![(rpm(), 1_000), (tpm(), 50_000)]
 }
 
 fn millis(millis: u64) -> Duration {
@@ -103,13 +104,13 @@ fn without_a_steady_rate_nothing_is_taken_ahead() {
 fn a_chunk_covers_the_calls_of_a_fifth_of_a_second_and_under_throttling_of_one_second() {
     let (mut chunks, now) = steady();
     let debit = chunks.debit(|_| PLENTY, now).unwrap();
-    assert_eq!(debit.amounts, [(rpm(), 20_000), (tpm(), 1_000_000)]);
+    assert_eq!(debit.amounts[..], [(rpm(), 20_000), (tpm(), 1_000_000)]);
     chunks.failed(debit.calls, now);
     for _ in 0..10 {
         chunks.widen();
     }
     let debit = chunks.debit(|_| PLENTY, now).unwrap();
-    assert_eq!(debit.amounts, [(rpm(), 100_000), (tpm(), 5_000_000)]);
+    assert_eq!(debit.amounts[..], [(rpm(), 100_000), (tpm(), 5_000_000)]);
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_chunk_narrows_again_when_the_item_is_not_throttled_any_more() {
     chunks.widen();
     chunks.widen();
     for _ in 0..50 {
-        chunks.arrived(Vec::new(), config.clone(), image(&config, 1), now);
+        chunks.arrived(Deltas::new(), config.clone(), image(&config, 1), now);
     }
     assert_eq!(chunks.horizon, SHORTEST_HORIZON);
 }
@@ -129,7 +130,7 @@ fn a_chunk_shrinks_near_the_limit_until_there_is_none() {
     let (mut chunks, now) = steady();
     let level = |rpm_level: i128| move |limit: &LimitName| if *limit == rpm() { rpm_level } else { PLENTY };
     let debit = chunks.debit(level(80_000), now).unwrap();
-    assert_eq!(debit.amounts, [(rpm(), 10_000), (tpm(), 500_000)], "half of each");
+    assert_eq!(debit.amounts[..], [(rpm(), 10_000), (tpm(), 500_000)], "half of each");
     chunks.failed(debit.calls, now);
     for too_little in [15_000, 0, -5_000] {
         assert_eq!(chunks.debit(level(too_little), now), None, "{too_little}");
@@ -147,9 +148,9 @@ fn one_debit_is_under_way_at_a_time() {
 fn a_call_is_covered_whole_or_not_at_all() {
     let config = config(1_000_000);
     let (mut chunks, now, bucket) = in_hand(&config);
-    let too_much = vec![(rpm(), 1_000), (tpm(), 1_000_001)];
+    let too_much: Deltas = smallvec![(rpm(), 1_000), (tpm(), 1_000_001)];
     assert!(chunks.spend(&too_much, &config, Some(&bucket), now).is_none());
-    let unknown = vec![(LimitName::parse("tpd").unwrap(), 1)];
+    let unknown: Deltas = smallvec![(LimitName::parse("tpd").unwrap(), 1)];
     assert!(chunks.spend(&unknown, &config, Some(&bucket), now).is_none());
     for _ in 0..20 {
         assert!(chunks.spend(&call(), &config, Some(&bucket), now).is_some());
@@ -173,7 +174,7 @@ fn a_chunk_is_for_one_configuration_and_one_bucket() {
     );
     let back = chunks.tend(Some(&image(&other, 1)), now).unwrap();
     assert_eq!(&*back.incarnation, bucket.incarnation());
-    assert_eq!(back.changes, [(rpm(), -19_000), (tpm(), -950_000)]);
+    assert_eq!(back.changes[..], [(rpm(), -19_000), (tpm(), -950_000)]);
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn what_was_in_hand_of_an_earlier_configuration_goes_back_when_new_tokens_arrive
     let (own, other) = (config(1_000_000), config(2_000_000));
     let (mut chunks, now, _) = in_hand(&own);
     let outdated = chunks.arrived(call(), other.clone(), image(&other, 1), now);
-    assert_eq!(outdated.unwrap().changes, [(rpm(), -20_000), (tpm(), -1_000_000)]);
+    assert_eq!(outdated.unwrap().changes[..], [(rpm(), -20_000), (tpm(), -1_000_000)]);
     assert_eq!(chunks.tokens(), 51_000);
 }
 
@@ -211,11 +212,14 @@ fn changes_are_booked_on_the_tokens_in_hand_as_far_as_a_chunk_goes() {
     let config = config(1_000_000);
     let (mut chunks, now, bucket) = in_hand(&config);
     let incarnation = bucket.incarnation();
-    assert!(!chunks.settle(&vec![(tpm(), -1)], incarnation, now), "it is full");
-    assert!(chunks.settle(&vec![(tpm(), 400_000)], incarnation, now));
-    assert!(chunks.settle(&vec![(tpm(), -300_000)], incarnation, now));
-    assert!(!chunks.settle(&vec![(tpm(), 900_001)], incarnation, now));
-    assert!(!chunks.settle(&vec![(tpm(), 1)], "another", now));
+    assert!(
+        !chunks.settle(&smallvec![(tpm(), -1)], incarnation, now),
+        "it is full"
+    );
+    assert!(chunks.settle(&smallvec![(tpm(), 400_000)], incarnation, now));
+    assert!(chunks.settle(&smallvec![(tpm(), -300_000)], incarnation, now));
+    assert!(!chunks.settle(&smallvec![(tpm(), 900_001)], incarnation, now));
+    assert!(!chunks.settle(&smallvec![(tpm(), 1)], "another", now));
     assert_eq!(chunks.tokens(), 20_000 + 900_000);
 }
 
@@ -283,7 +287,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Call(tokens) => {
-                    let amounts = vec![(rpm(), tokens * 1000)];
+                    let amounts: Deltas = smallvec![(rpm(), tokens * 1000)];
                     chunks.note(&amounts, now);
                     if chunks.spend(&amounts, &configs[current], Some(&images[current]), now).is_some() {
                         spent += tokens * 1000;
@@ -313,7 +317,7 @@ proptest! {
                 },
                 Event::Settle(change) => {
                     let incarnation = images[current].incarnation();
-                    if chunks.settle(&vec![(rpm(), change * 1000)], incarnation, now) {
+                    if chunks.settle(&smallvec![(rpm(), change * 1000)], incarnation, now) {
                         spent += change * 1000;
                     }
                 }
@@ -361,7 +365,7 @@ fn in_every_order_what_was_taken_is_spent_or_goes_back_once() {
                     }
                     used.fetch_add(tokens(&call()), Ordering::SeqCst);
                     // Less was used than asked. What cannot go into the chunk is written to the table.
-                    let change = vec![(tpm(), -1_000 * user)];
+                    let change: Deltas = smallvec![(tpm(), -1_000 * user)];
                     if chunks.lock().unwrap().settle(&change, image.incarnation(), now) {
                         used.fetch_add(tokens(&change), Ordering::SeqCst);
                     }

@@ -9,7 +9,7 @@ fn asked(number: usize) -> Asked {
             entity: format!("user-{number}").parse().unwrap(),
             resource: "gpt-4".parse().unwrap(),
         },
-        amounts: vec![(limit.name().clone(), 1_000)],
+        amounts: smallvec::smallvec![(limit.name().clone(), 1_000)],
         limits: LimitSet::new([limit]).unwrap(),
     }
 }

@@ -7,7 +7,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketConfig};
 
 use super::super::chunk::Chunks;
 use super::super::pace::Pace;
-use super::super::request::RequestKind;
+use super::super::request::{Deltas, RequestKind};
 use super::super::state::{BucketState, Completion, Moment, Step};
 use super::{BucketQueue, Locked};
 use crate::Result;
@@ -42,7 +42,7 @@ impl BucketQueue {
         if matches!(step, Step::Idle) && locked.owes_a_longer_life(moment) {
             // A write that carries nothing lets the bucket live until it is full.
             let nothing = RequestKind::Adjust {
-                changes: Vec::new(),
+                changes: Deltas::new(),
                 incarnation: "".into(),
                 done: None,
             };

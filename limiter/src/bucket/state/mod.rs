@@ -1,5 +1,6 @@
 //! What a queue knows about its bucket, and what it does next. Pure: no I/O, no waiting, no clock.
 
+mod at_once;
 mod next_write;
 mod outcome;
 mod slots;

@@ -6,16 +6,68 @@ mod bench;
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+use smallvec::smallvec;
 use zae_limiter_schema::bucket::{Decoded, SlotBefore};
 
 use self::bench::{Bench, rpm};
 use super::super::request::Outcome;
 use super::{Completion, Step};
 use crate::Error;
+use crate::status::LimitStatus;
 
 fn refused(completions: &[Completion]) -> usize {
     let is_refusal = |one: &&Completion| matches!(one, Completion::Answer(_, Outcome::Refused(_)));
     completions.iter().filter(is_refusal).count()
+}
+
+/// The statuses of the only call that was refused.
+fn refusal(completions: Vec<Completion>) -> Option<Vec<LimitStatus>> {
+    completions.into_iter().find_map(|completion| match completion {
+        Completion::Answer(_, Outcome::Refused(statuses)) => Some(statuses),
+        _ => None,
+    })
+}
+
+proptest! {
+    /// Memory decides without the queue exactly what it would decide with it, whatever is left and however long ago.
+    #[test]
+    fn a_call_is_refused_at_once_as_the_queue_would(
+        taken in 1_i128..=10,
+        asked in 1_i128..=12,
+        pause in 0_u64..20_000,
+        memory in 0_u64..20_000,
+    ) {
+        let mut bench = Bench::remembering(Duration::from_millis(memory));
+        bench.read();
+        let _first = bench.ask(taken);
+        bench.pass();
+        bench.elapsed += pause;
+        let (moment, amounts) = (bench.moment(), smallvec![(rpm(), asked * 1000)]);
+        let at_once = bench.state.refuse_at_once(&amounts, &bench.config, moment.now, moment.elapsed);
+        let _second = bench.ask(asked);
+        prop_assert_eq!(at_once, refusal(bench.next().1));
+    }
+}
+
+#[test]
+fn nothing_is_refused_at_once_while_something_is_queued_or_in_doubt() {
+    let mut bench = created();
+    let amounts = smallvec![(rpm(), 10_000)];
+    let refuses = |bench: &Bench| {
+        let moment = bench.moment();
+        let refused = bench
+            .state
+            .refuse_at_once(&amounts, &bench.config, moment.now, moment.elapsed);
+        refused.is_some()
+    };
+    assert!(refuses(&bench));
+    bench.give_back(1);
+    assert!(!refuses(&bench), "a refund is queued");
+    let _lost = bench.write();
+    assert!(!refuses(&bench), "it is under way");
+    bench.lose();
+    assert!(!refuses(&bench), "it is in doubt");
 }
 
 fn created() -> Bench {
@@ -178,7 +230,7 @@ fn a_failure_that_is_not_transient_keeps_changes_in_the_queue() {
     let mut bench = created();
     let _five = bench.ask(5);
     bench.pass();
-    let mut booked = bench.adjust_and_wait(vec![(rpm(), -2_000)]);
+    let mut booked = bench.adjust_and_wait(smallvec::smallvec![(rpm(), -2_000)]);
     let _call = bench.ask(1);
     bench.write();
     let completions = bench.postpone();

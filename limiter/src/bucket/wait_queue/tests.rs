@@ -9,7 +9,7 @@ fn rpm() -> LimitName {
 }
 
 fn join(queue: &Arc<WaitQueue>, arrival: u64, tokens: i128) -> Turn {
-    queue.join(arrival, &vec![(rpm(), tokens)]).unwrap()
+    queue.join(arrival, &smallvec::smallvec![(rpm(), tokens)]).unwrap()
 }
 
 /// Why it was woken, if it was.
@@ -126,7 +126,7 @@ fn a_full_queue_takes_nobody_in() {
     let queue = Arc::new(WaitQueue::default());
     let limit = MAX_WAITING as u64;
     let turns: Vec<Turn> = (0..limit).map(|arrival| join(&queue, arrival, 1)).collect();
-    assert!(queue.join(limit, &vec![(rpm(), 1)]).is_none());
+    assert!(queue.join(limit, &smallvec::smallvec![(rpm(), 1)]).is_none());
     drop(turns);
-    assert!(queue.join(limit, &vec![(rpm(), 1)]).is_some());
+    assert!(queue.join(limit, &smallvec::smallvec![(rpm(), 1)]).is_some());
 }

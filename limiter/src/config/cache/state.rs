@@ -1,6 +1,7 @@
 //! What the cache holds: the levels that all entities share, what belongs to each entity, and what follows from both.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::BucketKey;
@@ -27,8 +28,8 @@ pub(super) struct State {
     order: u64,
     /// What was loaded before the last invalidation must not be kept after it.
     invalidated: u64,
-    /// Counts changes of shared levels: results from before one do not hold after it.
-    generation: u64,
+    /// Counts changes of what is kept: results from before one do not hold after it. Read without the lock too.
+    pub(super) generation: Arc<AtomicU64>,
     /// Until when, on the clock's time scale, loads are consistent.
     pub(super) consistent_until: Duration,
     /// The last reload failed.
@@ -47,8 +48,7 @@ pub(super) struct Entry {
 struct Outcome {
     configs: Arc<BucketConfigs>,
     stale: bool,
-    holds_until: Duration,
-    generation: u64,
+    validity: Validity,
 }
 
 /// What applies, from memory.
@@ -56,6 +56,15 @@ struct Outcome {
 pub(super) struct Known {
     pub(super) configs: Arc<BucketConfigs>,
     pub(super) stale: bool,
+    pub(super) validity: Validity,
+}
+
+/// How long a result holds: until this time, unless something that is kept changes before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Validity {
+    /// On the clock's time scale.
+    pub(super) until: Duration,
+    pub(super) generation: u64,
 }
 
 /// When a load began, and what it promises.
@@ -74,10 +83,18 @@ impl State {
             last_known: LastKnown::default(),
             order: 0,
             invalidated: 0,
-            generation: 0,
+            generation: Arc::default(),
             consistent_until: Duration::ZERO,
             reload_failing: false,
         }
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     fn next(&mut self) -> u64 {
@@ -104,14 +121,16 @@ impl State {
     }
 
     fn current(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
+        let generation = self.generation();
         let entry = self.entries.get_mut(key)?;
         if let Some(result) = &entry.result
-            && now < result.holds_until
-            && result.generation == self.generation
+            && now < result.validity.until
+            && result.validity.generation == generation
         {
             return Some(Known {
                 configs: result.configs.clone(),
                 stale: result.stale,
+                validity: result.validity,
             });
         }
         let system = self.shared.get(&ConfigLevel::System)?;
@@ -126,7 +145,10 @@ impl State {
         };
         let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
         let ends = [system.unchanged_until(), resource.unchanged_until()];
-        let holds_until = ends.into_iter().fold(entry.own.unchanged_until(), Duration::min);
+        let validity = Validity {
+            until: ends.into_iter().fold(entry.own.unchanged_until(), Duration::min),
+            generation,
+        };
         // What is built from an unchanged result goes on being used.
         let unchanged = entry.result.take().map(|result| result.configs);
         let unchanged = unchanged.filter(|configs| *configs.resolved == resolved);
@@ -135,10 +157,13 @@ impl State {
         entry.result = Some(Outcome {
             configs: configs.clone(),
             stale,
-            holds_until,
-            generation: self.generation,
+            validity,
         });
-        Some(Known { configs, stale })
+        Some(Known {
+            configs,
+            stale,
+            validity,
+        })
     }
 
     /// The configurations built from this result, if it is what memory says; otherwise new ones.
@@ -202,7 +227,7 @@ impl State {
             return;
         }
         if present.is_none_or(|present| present.value != *config) {
-            self.generation += 1;
+            self.next_generation();
         }
         self.shared
             .insert(level.clone(), Timed::until(expires, config.clone(), kept));
@@ -214,9 +239,13 @@ impl State {
         match self.entries.get_mut(key) {
             Some(entry) if load.is_older_than(&entry.own) => {}
             Some(entry) => {
+                let changes = entry.own.value != *config;
                 entry.own = own;
                 if let Some(result) = &mut entry.result {
-                    result.holds_until = Duration::ZERO;
+                    result.validity.until = Duration::ZERO;
+                }
+                if changes {
+                    self.next_generation();
                 }
             }
             None => self.entries.insert(key.clone(), Entry { own, result: None }),
@@ -259,7 +288,7 @@ impl State {
     /// Drops parts, and what is being read.
     pub(super) fn forget(&mut self, own: impl Fn(&BucketKey) -> bool, shared: impl Fn(&ConfigLevel) -> bool) {
         self.invalidated = self.next();
-        self.generation += 1;
+        self.next_generation();
         self.flights.clear();
         self.entries.remove(own);
         self.shared.remove(shared);

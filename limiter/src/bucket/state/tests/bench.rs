@@ -63,7 +63,7 @@ impl Bench {
     pub(super) fn ask(&mut self, tokens: i128) -> oneshot::Receiver<Outcome<Grant>> {
         let (reply, answer) = oneshot::channel();
         let work = RequestKind::Acquire {
-            amounts: vec![(rpm(), tokens * 1000)],
+            amounts: smallvec::smallvec![(rpm(), tokens * 1000)],
             config: self.config.clone(),
             given: false,
             anew: false,
@@ -90,7 +90,7 @@ impl Bench {
     }
 
     pub(super) fn give_back(&mut self, tokens: i128) {
-        self.adjust(vec![(rpm(), -tokens * 1000)]);
+        self.adjust(smallvec::smallvec![(rpm(), -tokens * 1000)]);
     }
 
     pub(super) fn next(&mut self) -> (Step, Vec<Completion>) {

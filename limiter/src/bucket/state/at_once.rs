@@ -1,0 +1,52 @@
+//! Refusing a call without queueing it.
+
+use std::time::Duration;
+
+use zae_limiter_schema::Timestamp;
+use zae_limiter_schema::bucket::BucketConfig;
+
+use super::{BucketState, LastSeen};
+use crate::bucket::request::Deltas;
+use crate::status::LimitStatus;
+
+impl BucketState {
+    /// The status of every limit, if the call would be refused by the bucket as last seen and nothing else is to be done:
+    /// the same as queueing the call and asking for the [next](Self::next) step. Nothing in every other case.
+    pub(crate) fn refuse_at_once(
+        &self,
+        amounts: &Deltas,
+        config: &BucketConfig,
+        now: Timestamp,
+        elapsed: Duration,
+    ) -> Option<Vec<LimitStatus>> {
+        let LastSeen::Live(image, sighting) = &self.known else {
+            return None;
+        };
+        let is_quiet = self.queue.is_empty() && self.current.is_none() && self.unresolved.is_empty();
+        let may_refuse = sighting.proven && elapsed.saturating_sub(sighting.at) <= self.memory;
+        if !is_quiet || !may_refuse || !config.matches(image) {
+            return None;
+        }
+        let since = image.elapsed(now);
+        let short = |limit, amount| {
+            let on_item = image.limits.get(limit)?;
+            (on_item.token_bucket.available(since) < amount).then_some(())
+        };
+        amounts.iter().find_map(|(limit, amount)| short(limit, *amount))?;
+        let mut statuses = Vec::with_capacity(config.limits().len());
+        for limit in config.limits() {
+            let token_bucket = image.limits.get(limit.name())?.token_bucket.refilled(since);
+            let amount = amounts.iter().find(|(name, _)| name == limit.name());
+            let amount = amount.map_or(0, |(_, amount)| *amount);
+            let wait = token_bucket.wait_for(0, amount);
+            statuses.push(LimitStatus::new(
+                &self.key,
+                limit,
+                token_bucket.tokens,
+                amount,
+                wait,
+            ));
+        }
+        Some(statuses)
+    }
+}
