@@ -26,9 +26,10 @@ impl Acquire {
         if !known.holds(&shared.cache, elapsed) || !has_all_limits() {
             return None;
         }
-        if shared.breaker_is_open() || self.buckets.check_open().is_err() {
+        if shared.breaker_is_open() {
             return None;
         }
+        let _under_way = self.buckets.enter().ok()?;
         let timer = shared.metrics.timer(&*shared.clock);
         let queue = known.queue()?;
         let result = match queue.at_once(&self.amounts, &known.config, shared.now(), elapsed)? {

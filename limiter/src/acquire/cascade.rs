@@ -1,13 +1,14 @@
 //! Asking all charges of a call, so that all of them admit it or none is charged.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::charge::Charge;
-use crate::bucket::Grant;
-use crate::bucket::Outcome;
+use crate::bucket::{Driver, Grant, Outcome};
 use crate::status::{LimitStatus, RateLimitExceeded};
 use crate::{Error, Result};
 
 /// The grants of a call by charge; a charge of which nothing is asked has none.
-pub(super) type Grants = Vec<Option<Grant>>;
+pub(super) type Grants = SmallVec<[Option<Grant>; 1]>;
 
 /// What the charges said.
 #[derive(Default)]
@@ -21,6 +22,9 @@ struct Round {
 /// root down, one after the other, so that two calls that each hold what the other needs cannot both lose. What the
 /// other gives back is not in any image yet, so that nobody is refused there without another look.
 pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
+    if let [only] = charges {
+        return alone(only).await;
+    }
     let doubtful = charges
         .iter()
         .position(|charge| !charge.amounts.is_empty() && !charge.looks_good());
@@ -43,6 +47,27 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     }
     drop(round);
     top_down(charges).await
+}
+
+/// Asks the only charge of a call.
+async fn alone(charge: &Charge) -> Result<Grants> {
+    if charge.amounts.is_empty() {
+        return Ok(smallvec![None]);
+    }
+    match charge.ask(false, Driver::Caller)?.outcome().await {
+        Some(Outcome::Granted(grant)) => Ok(smallvec![Some(grant)]),
+        Some(Outcome::Refused(statuses)) => {
+            let refusal = RateLimitExceeded::new(statuses);
+            Err(Error::RateLimitExceeded(Box::new(refusal)))
+        }
+        Some(Outcome::Failed(error)) => Err(error),
+        None => Err(no_runtime(charge)),
+    }
+}
+
+/// The runtime that worked on the queue is gone.
+fn no_runtime(charge: &Charge) -> Error {
+    charge.queue.shared().unavailable("the runtime was shut down")
 }
 
 async fn top_down(charges: &[Charge]) -> Result<Grants> {
@@ -69,7 +94,13 @@ impl Round {
     async fn ask(&mut self, charges: &[Charge], wanted: &[usize], anew: bool) -> Result<()> {
         let mut answers = Vec::with_capacity(wanted.len());
         for &index in wanted.iter().filter(|index| !charges[**index].amounts.is_empty()) {
-            answers.push((index, charges[index].ask(anew)?));
+            // The answers are awaited one after the other, so that the caller can work on the first bucket alone.
+            let driver = if answers.is_empty() {
+                Driver::Caller
+            } else {
+                Driver::Task
+            };
+            answers.push((index, charges[index].ask(anew, driver)?));
         }
         let mut failure = None;
         for (index, answer) in answers {
@@ -77,15 +108,7 @@ impl Round {
                 Some(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
                 Some(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
                 Some(Outcome::Failed(error)) => failure = Some(error),
-                // The runtime that worked on the queue is gone.
-                None => {
-                    failure = Some(
-                        charges[index]
-                            .queue
-                            .shared()
-                            .unavailable("the runtime was shut down"),
-                    );
-                }
+                None => failure = Some(no_runtime(&charges[index])),
             }
         }
         failure.map_or(Ok(()), Err)

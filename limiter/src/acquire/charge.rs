@@ -11,7 +11,7 @@ use crate::bucket::BucketQueue;
 use crate::bucket::Buckets;
 use crate::bucket::Grant;
 use crate::bucket::breaks;
-use crate::bucket::{Answer, Deltas, KnownCall, Turn};
+use crate::bucket::{Answer, Deltas, Driver, KnownCall, Turn};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -29,9 +29,9 @@ pub(super) struct Charge {
 
 impl Charge {
     /// Queues what is asked. Asked `anew` it is refused only after another look at the bucket.
-    pub(super) fn ask(&self, anew: bool) -> Result<Answer> {
-        self.queue
-            .acquire(self.amounts.clone(), self.config.clone(), self.given, anew)
+    pub(super) fn ask(&self, anew: bool, driver: Driver) -> Result<Answer> {
+        let (amounts, config) = (self.amounts.clone(), self.config.clone());
+        self.queue.acquire(amounts, config, self.given, anew, driver)
     }
 
     /// Joins the calls that wait for tokens of this bucket.
@@ -171,8 +171,10 @@ pub(super) fn of_known(buckets: &Buckets, known: &KnownCall, amounts: &Deltas) -
     shared.cache.count_hit();
     let config = known.config.clone();
     check_limits(amounts, &config, &known.key)?;
+    let queue = buckets.queue(&known.key, &config)?;
+    known.follow(&queue, buckets.known_calls());
     Ok(Some(Charge {
-        queue: buckets.queue(&known.key, &config)?,
+        queue,
         config,
         given: false,
         amounts: amounts.clone(),

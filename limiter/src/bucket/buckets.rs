@@ -215,6 +215,8 @@ impl Buckets {
 
     /// Waits until no queue is worked on any more and none is left undone.
     pub(crate) async fn settled(&self) {
+        // Whether a caller is polled that works on a bucket itself is nobody's concern here.
+        self.everywhere(|queue| queue.detach());
         let mut left = self.undone(BucketQueue::is_left_undone);
         for _ in 0..MAX_REVIVALS {
             left.iter().for_each(BucketQueue::work);

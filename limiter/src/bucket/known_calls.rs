@@ -40,9 +40,16 @@ impl KnownCall {
     }
 
     /// The queue, if the bucket was not forgotten. It may be forgotten at this very moment: good for deciding from memory,
-    /// not for a write.
+    /// and for writes only while it has tokens in hand, since no such bucket is forgotten.
     pub(crate) fn queue(&self) -> Option<Arc<BucketQueue>> {
         self.queue.upgrade()
+    }
+
+    /// Remembers the queue that the bucket has now, if it was forgotten since.
+    pub(crate) fn follow(&self, queue: &Arc<BucketQueue>, calls: &KnownCalls) {
+        if !std::ptr::eq(self.queue.as_ptr(), Arc::as_ptr(queue)) {
+            calls.remember(Self::new(queue, self.config.clone(), self.validity));
+        }
     }
 }
 
@@ -67,7 +74,9 @@ impl KnownCalls {
     pub(crate) fn remember(&self, call: KnownCall) {
         let BucketKey { entity, resource } = call.key.clone();
         let mut calls = self.calls.write().unwrap_or_else(PoisonError::into_inner);
-        let is_full = calls.count >= MAX_KNOWN;
+        let known = calls.by_resource.get(&resource);
+        let is_known = known.is_some_and(|of_resource| of_resource.contains_key(&entity));
+        let is_full = !is_known && calls.count >= MAX_KNOWN;
         // What is forgotten is dropped after the lock.
         let forgotten = is_full.then(|| std::mem::take(&mut *calls));
         let of_resource = calls.by_resource.entry(resource).or_default();

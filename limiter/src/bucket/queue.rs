@@ -6,12 +6,14 @@ mod completions;
 mod steps;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::buckets;
 use super::chunk::Chunks;
+use super::inline_worker::{InlineWorker, Ticket, Work};
 use super::pace::Pace;
 use super::request::{Deltas, Outcome, Reply, RequestKind};
 use super::shared::Shared;
@@ -36,8 +38,18 @@ pub(crate) struct BucketQueue {
     locked: Mutex<Locked>,
     waiters: Arc<WaitQueue>,
     asked: tokio::sync::Notify,
-    /// The task that worked on it is gone.
+    /// Whoever worked on it is gone.
     abandoned: tokio::sync::Notify,
+    inline_worker: InlineWorker,
+}
+
+/// Who works on a bucket that nobody works on yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// The caller, while it waits for the answer.
+    Caller,
+    /// A task: nobody waits, or waits for another bucket first.
+    Task,
 }
 
 #[derive(Debug)]
@@ -46,7 +58,7 @@ pub(super) struct Locked {
     /// Tokens in hand, where they are allowed.
     pub(super) chunks: Option<Chunks>,
     pub(super) pace: Pace,
-    /// A task is at work on this queue.
+    /// A task or a caller is at work on this queue.
     pub(super) has_worker: bool,
     /// Something was booked since the bucket's life was looked at last.
     booked: bool,
@@ -83,6 +95,7 @@ impl BucketQueue {
             waiters: Arc::default(),
             asked: tokio::sync::Notify::new(),
             abandoned: tokio::sync::Notify::new(),
+            inline_worker: InlineWorker::default(),
         }
     }
 
@@ -162,6 +175,7 @@ impl BucketQueue {
         config: Arc<BucketConfig>,
         given: bool,
         anew: bool,
+        driver: Driver,
     ) -> Result<Answer> {
         let (reply, outcome) = oneshot::channel();
         if let Some(grant) = (!given).then(|| self.spend_now(&amounts, &config)).flatten() {
@@ -170,6 +184,7 @@ impl BucketQueue {
             return Ok(Answer {
                 queue: self.clone(),
                 outcome,
+                drives: None,
             });
         }
         if self.lock().state.waiting() >= MAX_QUEUED {
@@ -179,16 +194,17 @@ impl BucketQueue {
                 MAX_QUEUED,
             ));
         }
-        self.push(RequestKind::Acquire {
+        let request = RequestKind::Acquire {
             amounts,
             config,
             given,
             anew,
             reply: Reply::Caller(reply),
-        });
+        };
         Ok(Answer {
             queue: self.clone(),
             outcome,
+            drives: self.push(request, driver),
         })
     }
 
@@ -209,26 +225,56 @@ impl BucketQueue {
             drop(done.send(Err(error)));
             return answer;
         }
-        self.push(RequestKind::Adjust {
+        let request = RequestKind::Adjust {
             changes,
             incarnation,
             done: Some(done),
-        });
+        };
+        self.push(request, Driver::Task);
         answer
     }
 
-    fn push(self: &Arc<Self>, work: RequestKind) {
+    /// Queues a request. The ticket of the worker, if its caller has to drive it.
+    fn push(self: &Arc<Self>, request: RequestKind, driver: Driver) -> Option<Ticket> {
         let elapsed = self.shared.clock.elapsed();
-        self.lock().state.push(work, elapsed);
-        self.asked.notify_one();
-        self.work();
+        let mut locked = self.lock();
+        locked.state.push(request, elapsed);
+        if std::mem::replace(&mut locked.has_worker, true) {
+            drop(locked);
+            self.asked.notify_one();
+            self.detach();
+            return None;
+        }
+        let caller = (driver == Driver::Caller).then(|| self.shared.caller_runtime()).flatten();
+        let Some(runtime) = caller else {
+            drop(locked);
+            self.shared.spawn(worker::run(self.clone()));
+            return None;
+        };
+        // Parked before anybody else can see that there is a worker: whoever needs the bucket must find it.
+        let work = self.shared.counted(worker::run(self.clone()));
+        Some(self.inline_worker.park(Work::after_others(work, runtime)))
     }
 
-    /// Sees to it that somebody works on it.
+    /// Sees to it that a task works on it.
     pub(crate) fn work(self: &Arc<Self>) {
-        if !std::mem::replace(&mut self.lock().has_worker, true) {
+        if std::mem::replace(&mut self.lock().has_worker, true) {
+            self.detach();
+        } else {
             self.shared.spawn(worker::run(self.clone()));
         }
+    }
+
+    /// A worker that its caller drives becomes a task: somebody else needs the bucket, or the caller has gone.
+    pub(crate) fn detach(&self) {
+        if let Some(work) = self.inline_worker.take() {
+            work.into_task();
+        }
+    }
+
+    /// Polls the worker for its caller. Ready once the caller has nothing to drive any more.
+    fn poll_worker(&self, ticket: Ticket, context: &mut Context<'_>) -> Poll<()> {
+        self.inline_worker.poll(ticket, context, Work::into_task)
     }
 
     /// Gives up what waits; it is reported.

@@ -132,15 +132,29 @@ impl Shared {
     /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the
     /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let Some(runtime) = self.chosen_runtime() else {
+        if let Some(runtime) = self.chosen_runtime() {
+            drop(runtime.spawn(self.counted(work)));
+        } else {
             tracing::error!("no runtime is left to give tokens back on");
-            return;
-        };
+        }
+    }
+
+    /// The same work, counted as under way until it ends or is dropped.
+    pub(super) fn counted<W>(&self, work: W) -> impl Future<Output = ()> + Send + 'static + use<W>
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
         let under_way = self.work.enter();
-        runtime.spawn(async move {
+        async move {
             work.await;
             drop(under_way);
-        });
+        }
+    }
+
+    /// The runtime of a caller that may work on a bucket on its own task: work need not go to another runtime.
+    pub(super) fn caller_runtime(&self) -> Option<Handle> {
+        let keeps_runtime = self.keeps_runtime.load(Ordering::Relaxed);
+        (!keeps_runtime).then(Handle::try_current)?.ok()
     }
 
     /// Notes changes that will never be booked.

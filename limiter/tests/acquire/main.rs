@@ -16,6 +16,7 @@ mod config_changes;
 mod config_reads;
 mod costs;
 mod counts;
+mod driving;
 mod exactly_once;
 mod expiry;
 mod faults;

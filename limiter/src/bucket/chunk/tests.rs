@@ -130,7 +130,11 @@ fn a_chunk_shrinks_near_the_limit_until_there_is_none() {
     let (mut chunks, now) = steady();
     let level = |rpm_level: i128| move |limit: &LimitName| if *limit == rpm() { rpm_level } else { PLENTY };
     let debit = chunks.debit(level(80_000), now).unwrap();
-    assert_eq!(debit.amounts[..], [(rpm(), 10_000), (tpm(), 500_000)], "half of each");
+    assert_eq!(
+        debit.amounts[..],
+        [(rpm(), 10_000), (tpm(), 500_000)],
+        "half of each"
+    );
     chunks.failed(debit.calls, now);
     for too_little in [15_000, 0, -5_000] {
         assert_eq!(chunks.debit(level(too_little), now), None, "{too_little}");
@@ -182,7 +186,10 @@ fn what_was_in_hand_of_an_earlier_configuration_goes_back_when_new_tokens_arrive
     let (own, other) = (config(1_000_000), config(2_000_000));
     let (mut chunks, now, _) = in_hand(&own);
     let outdated = chunks.arrived(call(), other.clone(), image(&other, 1), now);
-    assert_eq!(outdated.unwrap().changes[..], [(rpm(), -20_000), (tpm(), -1_000_000)]);
+    assert_eq!(
+        outdated.unwrap().changes[..],
+        [(rpm(), -20_000), (tpm(), -1_000_000)]
+    );
     assert_eq!(chunks.tokens(), 51_000);
 }
 

@@ -25,7 +25,9 @@ enum Manner {
 async fn caller(queue: Arc<WaitQueue>, arrival: u64, manner: Manner, turns: SharedArc<AtomicUsize>) {
     let rpm: LimitName = "rpm".parse().unwrap();
     yield_now().await;
-    let mut turn = queue.join(arrival, &smallvec::smallvec![(rpm.clone(), 1)]).unwrap();
+    let mut turn = queue
+        .join(arrival, &smallvec::smallvec![(rpm.clone(), 1)])
+        .unwrap();
     yield_now().await;
     if manner == Manner::Leaves {
         return;

@@ -9,7 +9,9 @@ fn rpm() -> LimitName {
 }
 
 fn join(queue: &Arc<WaitQueue>, arrival: u64, tokens: i128) -> Turn {
-    queue.join(arrival, &smallvec::smallvec![(rpm(), tokens)]).unwrap()
+    queue
+        .join(arrival, &smallvec::smallvec![(rpm(), tokens)])
+        .unwrap()
 }
 
 /// Why it was woken, if it was.

@@ -1,0 +1,228 @@
+//! The worker that a caller drives on its own task: a bucket that nobody else uses needs no task of its own. As soon as somebody
+//! else needs the bucket, or the caller goes away, the worker becomes a task, so that nobody depends on whether that caller is
+//! polled.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+
+/// The work on a bucket until nothing is left to do.
+pub(super) struct Work {
+    future: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// The caller's runtime, to which the timers and connections of the work belong.
+    runtime: Handle,
+}
+
+impl Work {
+    /// The work of a caller on this runtime. Tasks that are ready to run go first: what they ask of the same bucket goes into
+    /// the same write.
+    pub(super) fn after_others(work: impl Future<Output = ()> + Send + 'static, runtime: Handle) -> Self {
+        let mut others_ran = false;
+        let others = poll_fn(move |context| {
+            if std::mem::replace(&mut others_ran, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let future = Box::pin(async move {
+            others.await;
+            work.await;
+        });
+        Self { future, runtime }
+    }
+
+    /// Goes on as a task. A runtime that has ended drops it, which leaves the bucket to the next worker.
+    pub(super) fn into_task(self) {
+        drop(self.runtime.spawn(self.future));
+    }
+}
+
+/// Shows which worker a caller drives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
+
+/// The worker that a caller drives, if one does.
+#[derive(Default)]
+pub(super) struct InlineWorker(Mutex<Held>);
+
+#[derive(Default)]
+struct Held {
+    place: Place,
+    last: u64,
+}
+
+#[derive(Default)]
+enum Place {
+    /// There is none: nobody works on the bucket, or a task does.
+    #[default]
+    None,
+    /// Between two polls of its caller.
+    Parked(Ticket, Work),
+    /// Its caller polls it at this moment.
+    Polled(Ticket),
+    /// The same, and it is to become a task afterwards.
+    Wanted(Ticket),
+}
+
+impl InlineWorker {
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a new worker to its caller. There is one at a time: the one before has nothing left to do.
+    pub(super) fn park(&self, work: Work) -> Ticket {
+        let mut held = self.held();
+        held.last += 1;
+        let ticket = Ticket(held.last);
+        held.place = Place::Parked(ticket, work);
+        ticket
+    }
+
+    /// Takes the worker away from whoever drives it. One that is polled at this moment goes to the `spawn` of its caller.
+    pub(super) fn take(&self) -> Option<Work> {
+        let mut held = self.held();
+        match std::mem::take(&mut held.place) {
+            Place::None => None,
+            Place::Parked(_, work) => Some(work),
+            Place::Polled(ticket) | Place::Wanted(ticket) => {
+                held.place = Place::Wanted(ticket);
+                None
+            }
+        }
+    }
+
+    /// Polls the worker for its caller. Ready once there is nothing left to drive for this ticket.
+    pub(super) fn poll(
+        &self,
+        ticket: Ticket,
+        context: &mut Context<'_>,
+        spawn: impl FnOnce(Work),
+    ) -> Poll<()> {
+        let Some(mut work) = self.held().start(ticket) else {
+            return Poll::Ready(());
+        };
+        let polled = work.future.as_mut().poll(context);
+        let mut held = self.held();
+        let is_wanted = held.place.is_wanted(ticket);
+        match polled {
+            Poll::Ready(()) => {
+                held.end(ticket);
+                Poll::Ready(())
+            }
+            Poll::Pending if is_wanted => {
+                held.end(ticket);
+                drop(held);
+                spawn(work);
+                Poll::Ready(())
+            }
+            Poll::Pending => {
+                held.place = Place::Parked(ticket, work);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Held {
+    /// The worker of this ticket, to be polled.
+    fn start(&mut self, ticket: Ticket) -> Option<Work> {
+        match std::mem::take(&mut self.place) {
+            Place::Parked(own, work) if own == ticket => {
+                self.place = Place::Polled(ticket);
+                Some(work)
+            }
+            other => {
+                self.place = other;
+                None
+            }
+        }
+    }
+
+    /// The caller with this ticket drives nothing any more. The next caller may have parked its own worker meanwhile.
+    fn end(&mut self, ticket: Ticket) {
+        if matches!(self.place, Place::Polled(own) | Place::Wanted(own) if own == ticket) {
+            self.place = Place::None;
+        }
+    }
+}
+
+impl Place {
+    fn is_wanted(&self, ticket: Ticket) -> bool {
+        matches!(self, Self::Wanted(own) if *own == ticket)
+    }
+}
+
+impl fmt::Debug for InlineWorker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InlineWorker")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, clippy::unwrap_used)]
+
+    use std::task::Waker;
+
+    use super::*;
+
+    fn work(future: impl Future<Output = ()> + Send + 'static) -> Work {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Work {
+            future: Box::pin(future),
+            runtime: runtime.handle().clone(),
+        }
+    }
+
+    fn pending() -> Work {
+        work(std::future::pending())
+    }
+
+    fn poll(worker: &InlineWorker, ticket: Ticket) -> Poll<()> {
+        let mut context = Context::from_waker(Waker::noop());
+        worker.poll(ticket, &mut context, |_| panic!("nobody else wants it"))
+    }
+
+    #[test]
+    fn its_caller_drives_it_until_somebody_takes_it() {
+        let worker = InlineWorker::default();
+        let ticket = worker.park(pending());
+        assert!(poll(&worker, ticket).is_pending());
+        assert!(worker.take().is_some());
+        assert!(worker.take().is_none());
+        assert!(poll(&worker, ticket).is_ready());
+    }
+
+    #[test]
+    fn one_that_is_taken_while_it_is_polled_becomes_a_task() {
+        let worker = std::sync::Arc::new(InlineWorker::default());
+        let taken = worker.clone();
+        let ticket = worker.park(work(poll_fn(move |_| {
+            assert!(taken.take().is_none(), "it is polled");
+            Poll::Pending
+        })));
+        let mut spawned = false;
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = worker.poll(ticket, &mut context, |_| spawned = true);
+        assert!(polled.is_ready());
+        assert!(spawned);
+        assert!(worker.take().is_none());
+    }
+
+    #[test]
+    fn the_next_caller_may_park_its_worker_while_the_last_poll_returns() {
+        let worker = std::sync::Arc::new(InlineWorker::default());
+        let parked = worker.clone();
+        let ticket = worker.park(work(poll_fn(move |_| {
+            parked.park(pending());
+            Poll::Ready(())
+        })));
+        assert!(poll(&worker, ticket).is_ready());
+        assert!(worker.take().is_some(), "the next worker is still there");
+    }
+}
