@@ -66,7 +66,7 @@ mod transaction;
 
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
-pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
+pub use convert::{SdkItem, bucket_attributes, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use entropy::Entropy;

@@ -133,7 +133,9 @@ impl<'a> Reader<'a> {
 
 /// A whole number in the table's text form, if it is one.
 pub(crate) fn integer(digits: &str) -> Option<i128> {
-    digits.parse().ok()
+    // Parsing 128 bits takes several times as long, and few numbers need them.
+    let short = |digits: &str| digits.parse::<i64>().ok().map(i128::from);
+    short(digits).or_else(|| digits.parse().ok())
 }
 
 pub(crate) fn n(number: impl Into<i128>) -> AttributeValue {

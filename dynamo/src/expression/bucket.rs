@@ -1,7 +1,9 @@
 //! A bucket write as an UpdateItem: the only place where its conditions become text.
 
+use std::fmt::Write as _;
+
 use zae_limiter_schema::AttributeValue;
-use zae_limiter_schema::bucket::{Action, BucketWrite, Condition, Statement};
+use zae_limiter_schema::bucket::{Action, Attr, BucketWrite, Condition, Statement};
 
 use super::{Placeholders, Update};
 
@@ -14,67 +16,108 @@ impl From<&BucketWrite> for Update {
 impl Update {
     /// Adds the actions and conditions of a statement.
     pub fn statement(mut self, statement: &Statement) -> Self {
+        let mut name = String::with_capacity(32);
         for action in &statement.actions {
             self = match action {
-                Action::Set(attr, value) => self.set(&attr.to_string(), value.into()),
-                Action::Remove(attr) => self.remove(&attr.to_string()),
-                Action::Add(attr, amount) => self.add(&attr.to_string(), number(*amount)),
+                Action::Set(attr, value) => self.set(written(&mut name, attr), value.into()),
+                Action::Remove(attr) => self.remove(written(&mut name, attr)),
+                Action::Add(attr, amount) => self.add(written(&mut name, attr), number(*amount)),
             };
         }
         for condition in &statement.conditions {
-            self = self.when(|placeholders| text(placeholders, condition));
+            self = self.when_text(|placeholders, text| {
+                Writer {
+                    placeholders,
+                    text,
+                    name: &mut name,
+                }
+                .condition(condition);
+            });
         }
         self
     }
 }
 
+/// The attribute's name, in a buffer that is used again.
+fn written<'a>(name: &'a mut String, attr: &Attr) -> &'a str {
+    name.clear();
+    // Writing to a string cannot fail.
+    let _ = write!(name, "{attr}");
+    name
+}
+
 fn number(number: i128) -> AttributeValue {
-    AttributeValue::N(number.to_string())
+    // Formatting 128 bits takes several times as long, and few numbers need them.
+    let digits = i64::try_from(number).map_or_else(|_| number.to_string(), |number| number.to_string());
+    AttributeValue::N(digits)
 }
 
-fn text(placeholders: &mut Placeholders, condition: &Condition) -> String {
-    let (attr, operator, value) = match condition {
-        Condition::Missing(attr) => {
-            return format!("attribute_not_exists({})", placeholders.name(&attr.to_string()));
+/// Conditions as text.
+struct Writer<'a> {
+    placeholders: &'a mut Placeholders,
+    text: &'a mut String,
+    name: &'a mut String,
+}
+
+impl Writer<'_> {
+    fn condition(&mut self, condition: &Condition) {
+        match condition {
+            Condition::Missing(attr) => {
+                self.text.push_str("attribute_not_exists(");
+                self.name(attr);
+                self.text.push(')');
+            }
+            Condition::AnyOf(alternatives) => self.any(alternatives),
+            Condition::Is(attr, value) => self.compare(attr, " = ", value.into()),
+            Condition::IsNot(attr, value) => {
+                self.text.push_str("(attribute_not_exists(");
+                self.name(attr);
+                self.text.push_str(") OR ");
+                self.compare(attr, " <> ", value.into());
+                self.text.push(')');
+            }
+            Condition::AtLeast(attr, bound) => self.compare(attr, " >= ", number(*bound)),
+            Condition::AtMost(attr, bound) => self.compare(attr, " <= ", number(*bound)),
+            Condition::Above(attr, bound) => self.compare(attr, " > ", number(*bound)),
         }
-        Condition::AnyOf(alternatives) => return any(placeholders, alternatives),
-        Condition::Is(attr, value) => (attr, "=", value.into()),
-        Condition::IsNot(attr, value) => {
-            let (name, value) = (
-                placeholders.name(&attr.to_string()),
-                placeholders.value(value.into()),
-            );
-            return format!("(attribute_not_exists({name}) OR {name} <> {value})");
-        }
-        Condition::AtLeast(attr, bound) => (attr, ">=", number(*bound)),
-        Condition::AtMost(attr, bound) => (attr, "<=", number(*bound)),
-        Condition::Above(attr, bound) => (attr, ">", number(*bound)),
-    };
-    let name = placeholders.name(&attr.to_string());
-    format!("{name} {operator} {}", placeholders.value(value))
-}
-
-fn all(placeholders: &mut Placeholders, conditions: &[Condition]) -> String {
-    let parts: Vec<_> = conditions
-        .iter()
-        .map(|condition| text(placeholders, condition))
-        .collect();
-    parts.join(" AND ")
-}
-
-/// DynamoDB rejects redundant parentheses.
-fn any(placeholders: &mut Placeholders, alternatives: &[Vec<Condition>]) -> String {
-    if let [only] = alternatives {
-        return all(placeholders, only);
     }
-    let parts: Vec<_> = alternatives
-        .iter()
-        .map(|conditions| match conditions.as_slice() {
-            [one] => text(placeholders, one),
-            several => format!("({})", all(placeholders, several)),
-        })
-        .collect();
-    format!("({})", parts.join(" OR "))
+
+    fn name(&mut self, attr: &Attr) {
+        self.placeholders.write_name(self.text, written(self.name, attr));
+    }
+
+    fn compare(&mut self, attr: &Attr, operator: &str, value: AttributeValue) {
+        self.name(attr);
+        self.text.push_str(operator);
+        self.placeholders.write_value(self.text, value);
+    }
+
+    fn all(&mut self, conditions: &[Condition]) {
+        for (index, condition) in conditions.iter().enumerate() {
+            if index > 0 {
+                self.text.push_str(" AND ");
+            }
+            self.condition(condition);
+        }
+    }
+
+    /// DynamoDB rejects redundant parentheses.
+    fn any(&mut self, alternatives: &[Vec<Condition>]) {
+        if let [only] = alternatives {
+            return self.all(only);
+        }
+        for (index, conditions) in alternatives.iter().enumerate() {
+            self.text.push_str(if index == 0 { "(" } else { " OR " });
+            if let [one] = conditions.as_slice() {
+                self.condition(one);
+            } else {
+                self.text.push('(');
+                self.all(conditions);
+                self.text.push(')');
+            }
+        }
+        self.text.push(')');
+    }
 }
 
 #[cfg(all(test, feature = "embedded"))]

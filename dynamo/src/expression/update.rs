@@ -27,11 +27,12 @@ use crate::to_sdk_key;
 pub struct Update {
     key: Key,
     placeholders: Placeholders,
-    set: Vec<String>,
-    remove: Vec<String>,
-    add: Vec<String>,
-    delete: Vec<String>,
-    conditions: Vec<String>,
+    /// The parts of each clause, with commas.
+    set: String,
+    remove: String,
+    add: String,
+    delete: String,
+    conditions: String,
 }
 
 /// The texts and maps of an update.
@@ -55,56 +56,66 @@ impl Update {
         Self {
             key,
             placeholders: Placeholders::default(),
-            set: vec![],
-            remove: vec![],
-            add: vec![],
-            delete: vec![],
-            conditions: vec![],
+            set: String::new(),
+            remove: String::new(),
+            add: String::new(),
+            delete: String::new(),
+            conditions: String::new(),
         }
-    }
-
-    fn pair(&mut self, attribute: &str, value: AttributeValue) -> (String, String) {
-        (self.placeholders.name(attribute), self.placeholders.value(value))
     }
 
     /// Sets an attribute.
     pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (name, value) = self.pair(attribute, value);
-        self.set.push(format!("{name} = {value}"));
+        let text = next_part(&mut self.set);
+        self.placeholders.write_name(text, attribute);
+        text.push_str(" = ");
+        self.placeholders.write_value(text, value);
         self
     }
 
     /// Sets an attribute unless the item has it.
     pub fn set_if_absent(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (name, value) = self.pair(attribute, value);
-        self.set.push(format!("{name} = if_not_exists({name}, {value})"));
+        let text = next_part(&mut self.set);
+        self.placeholders.write_name(text, attribute);
+        text.push_str(" = if_not_exists(");
+        self.placeholders.write_name(text, attribute);
+        text.push_str(", ");
+        self.placeholders.write_value(text, value);
+        text.push(')');
         self
     }
 
     /// Removes an attribute.
     pub fn remove(mut self, attribute: &str) -> Self {
-        let name = self.placeholders.name(attribute);
-        self.remove.push(name);
+        self.placeholders
+            .write_name(next_part(&mut self.remove), attribute);
         self
     }
 
     /// Adds to a number or a set.
     pub fn add(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let (name, value) = self.pair(attribute, value);
-        self.add.push(format!("{name} {value}"));
+        pair(&mut self.placeholders, &mut self.add, attribute, value);
         self
     }
 
     /// Removes members of a set.
     pub fn delete(mut self, attribute: &str, members: AttributeValue) -> Self {
-        let (name, value) = self.pair(attribute, members);
-        self.delete.push(format!("{name} {value}"));
+        pair(&mut self.placeholders, &mut self.delete, attribute, members);
         self
     }
 
     /// Adds a condition. All conditions must be true.
     pub fn when(mut self, condition: impl FnOnce(&mut Placeholders) -> String) -> Self {
-        self.conditions.push(condition(&mut self.placeholders));
+        let condition = condition(&mut self.placeholders);
+        self.when_text(|_, text| text.push_str(&condition))
+    }
+
+    /// Adds a condition that is written in place.
+    pub(super) fn when_text(mut self, write: impl FnOnce(&mut Placeholders, &mut String)) -> Self {
+        if !self.conditions.is_empty() {
+            self.conditions.push_str(" AND ");
+        }
+        write(&mut self.placeholders, &mut self.conditions);
         self
     }
 
@@ -128,25 +139,25 @@ impl Update {
 
     /// The texts and maps for a request.
     pub fn into_parts(self) -> UpdateParts {
-        let clause = |word: &str, parts: &[String]| {
-            if parts.is_empty() {
-                String::new()
-            } else {
-                format!("{word} {} ", parts.join(", "))
+        let clauses = [
+            ("SET ", &self.set),
+            ("REMOVE ", &self.remove),
+            ("ADD ", &self.add),
+            ("DELETE ", &self.delete),
+        ];
+        let mut update = String::with_capacity(clauses.iter().map(|(_, parts)| parts.len() + 8).sum());
+        for (word, parts) in clauses.into_iter().filter(|(_, parts)| !parts.is_empty()) {
+            if !update.is_empty() {
+                update.push(' ');
             }
-        };
-        let update = [
-            clause("SET", &self.set),
-            clause("REMOVE", &self.remove),
-            clause("ADD", &self.add),
-            clause("DELETE", &self.delete),
-        ]
-        .concat();
-        let condition = (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "));
+            update.push_str(word);
+            update.push_str(parts);
+        }
+        let condition = (!self.conditions.is_empty()).then_some(self.conditions);
         let (names, values) = self.placeholders.into_maps();
         UpdateParts {
             key: self.key,
-            update: update.trim_end().to_owned(),
+            update,
             condition,
             names,
             values,
@@ -163,6 +174,21 @@ impl Update {
             .set_expression_attribute_names(parts.names)
             .set_expression_attribute_values(parts.values)
     }
+}
+
+/// The end of a clause, after its comma.
+fn next_part(clause: &mut String) -> &mut String {
+    if !clause.is_empty() {
+        clause.push_str(", ");
+    }
+    clause
+}
+
+fn pair(placeholders: &mut Placeholders, clause: &mut String, attribute: &str, value: AttributeValue) {
+    let text = next_part(clause);
+    placeholders.write_name(text, attribute);
+    text.push(' ');
+    placeholders.write_value(text, value);
 }
 
 #[cfg(test)]

@@ -46,33 +46,18 @@ impl Charge {
         self.evaluation(image.as_deref()).fits(batch)
     }
 
-    fn batch(&self) -> Batch {
-        let demand = |amount| Demand {
-            debit: amount,
-            ..Demand::default()
-        };
-        Batch {
-            demands: self
-                .amounts
-                .iter()
-                .map(|(limit, amount)| (limit.clone(), demand(*amount)))
-                .collect(),
-            acquires: 1,
-        }
-    }
-
     /// False if the last image says that there is too little. It decides the order of asking, nothing else.
     pub(super) fn looks_good(&self) -> bool {
         let Some(image) = self.queue.image() else {
             return true;
         };
-        let now = self.queue.shared().moment().now;
-        !self.config.matches(&image) || Evaluation::live(&image, &self.config, now).fits(&self.batch())
+        let now = self.queue.shared().now();
+        !self.config.matches(&image) || Evaluation::live(&image, &self.config, now).covers(&self.amounts)
     }
 
     /// A bucket that is not there is full.
     fn evaluation<'a>(&'a self, image: Option<&'a Image>) -> Evaluation<'a> {
-        let now = self.queue.shared().moment().now;
+        let now = self.queue.shared().now();
         match image {
             Some(image) if self.config.matches(image) => Evaluation::live(image, &self.config, now),
             Some(image) => Evaluation::parameters(image, &self.config, now),

@@ -87,12 +87,10 @@ impl TableStore {
 }
 
 /// Whether a write is sent again is for the bucket's queue to decide.
-fn outcome(sent: zae_limiter_dynamo::Result<Updated>) -> WriteOutcome {
+fn outcome(sent: zae_limiter_dynamo::Result<Updated<Attributes>>) -> WriteOutcome {
     let error = match sent {
-        Ok(Updated::Done(item)) => return WriteOutcome::Done(Attributes::from_item(&item)),
-        Ok(Updated::ConditionFailed(item)) => {
-            return WriteOutcome::Refused(item.as_ref().map(Attributes::from_item));
-        }
+        Ok(Updated::Done(bucket)) => return WriteOutcome::Done(bucket),
+        Ok(Updated::ConditionFailed(bucket)) => return WriteOutcome::Refused(bucket),
         Err(error) => error,
     };
     match error.cause() {
@@ -130,7 +128,7 @@ impl Store for TableStore {
         &'a self,
         write: &'a BucketWrite,
     ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
-        Box::pin(async move { outcome(self.table.update_once(Update::from(write)).await) })
+        Box::pin(async move { outcome(self.table.write_bucket(write).await) })
     }
 
     /// An embedded table has no aggregator.

@@ -1,6 +1,5 @@
 //! A bucket's item as typed attributes: what writes are interpreted on.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -106,11 +105,16 @@ impl Attr {
 
     /// The attribute of that name.
     pub fn parse(name: &str) -> Self {
+        Self::parse_with(name, &mut Vec::new())
+    }
+
+    /// The same for several attributes of one item, which share the names of limits.
+    fn parse_with(name: &str, limits: &mut Vec<LimitName>) -> Self {
         if let Some((_, fixed)) = Self::FIXED.iter().find(|(fixed, _)| *fixed == name) {
             return fixed.clone();
         }
         Self::parse_slot(name)
-            .or_else(|| Self::parse_limit(name))
+            .or_else(|| Self::parse_limit(name, limits))
             .unwrap_or_else(|| Self::Other(name.into()))
     }
 
@@ -120,10 +124,15 @@ impl Attr {
         slot.or_else(|| LegacyClient::parse(id).map(Self::LegacySlot))
     }
 
-    fn parse_limit(name: &str) -> Option<Self> {
+    fn parse_limit(name: &str, limits: &mut Vec<LimitName>) -> Option<Self> {
         let (limit, suffix) = name.strip_prefix("b_")?.rsplit_once('_')?;
         let field = Field::ALL.into_iter().find(|field| field.suffix() == suffix)?;
-        Some(Self::Limit(LimitName::from_stored(limit).ok()?, field))
+        if let Some(known) = limits.iter().find(|known| known.as_str() == limit) {
+            return Some(Self::Limit(known.clone(), field));
+        }
+        let limit = LimitName::from_stored(limit).ok()?;
+        limits.push(limit.clone());
+        Some(Self::Limit(limit, field))
     }
 }
 
@@ -185,7 +194,22 @@ impl From<&Scalar> for AttributeValue {
 
 /// A bucket's item as typed attributes, its key aside.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Attributes(pub(super) BTreeMap<Attr, Scalar>);
+pub struct Attributes {
+    /// In order, each once.
+    sorted: Vec<(Attr, Scalar)>,
+}
+
+/// Attributes by name. The names of an item are all different.
+impl<N: AsRef<str>> FromIterator<(N, Scalar)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (N, Scalar)>>(named: I) -> Self {
+        let named = named.into_iter();
+        let mut limits = Vec::new();
+        let mut sorted = Vec::with_capacity(named.size_hint().1.unwrap_or_default());
+        sorted.extend(named.map(|(name, value)| (Attr::parse_with(name.as_ref(), &mut limits), value)));
+        sorted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Self { sorted }
+    }
+}
 
 /// Why a write was not applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,17 +226,18 @@ impl Attributes {
         let attributes = item
             .iter()
             .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));
-        Self(
-            attributes
-                .map(|(name, value)| (Attr::parse(name), Scalar::from(value)))
-                .collect(),
-        )
+        attributes
+            .map(|(name, value)| (name, Scalar::from(value)))
+            .collect()
+    }
+
+    fn place(&self, attr: &Attr) -> Result<usize, usize> {
+        self.sorted.binary_search_by(|(present, _)| present.cmp(attr))
     }
 
     /// The item, its key aside.
     pub fn to_item(&self) -> Item {
         let map: std::collections::HashMap<String, AttributeValue> = self
-            .0
             .iter()
             .map(|(attr, value)| (attr.to_string(), AttributeValue::from(value)))
             .collect();
@@ -221,12 +246,13 @@ impl Attributes {
 
     /// The value of an attribute.
     pub fn get(&self, attr: &Attr) -> Option<&Scalar> {
-        self.0.get(attr)
+        let place = self.place(attr).ok()?;
+        Some(&self.sorted[place].1)
     }
 
     /// The value of an attribute, if it is a number.
     pub fn number(&self, attr: &Attr) -> Option<i128> {
-        match self.0.get(attr) {
+        match self.get(attr) {
             Some(Scalar::Number(number)) => Some(*number),
             _ => None,
         }
@@ -234,17 +260,22 @@ impl Attributes {
 
     /// All attributes in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Attr, &Scalar)> {
-        self.0.iter()
+        self.sorted.iter().map(|(attr, value)| (attr, value))
     }
 
     /// Sets an attribute.
     pub fn insert(&mut self, attr: Attr, value: Scalar) {
-        self.0.insert(attr, value);
+        match self.place(&attr) {
+            Ok(place) => self.sorted[place].1 = value,
+            Err(place) => self.sorted.insert(place, (attr, value)),
+        }
     }
 
     /// Removes an attribute.
     pub fn remove(&mut self, attr: &Attr) {
-        self.0.remove(attr);
+        if let Ok(place) = self.place(attr) {
+            self.sorted.remove(place);
+        }
     }
 
     /// What the item is after the write, or why it stays as it is. An absent item is an item without attributes.
@@ -262,7 +293,7 @@ impl Attributes {
                 Action::Set(attr, value) => after.insert(attr.clone(), value.clone()),
                 Action::Remove(attr) => after.remove(attr),
                 Action::Add(attr, amount) => {
-                    let before = match self.0.get(attr) {
+                    let before = match self.get(attr) {
                         None => 0,
                         Some(Scalar::Number(number)) => *number,
                         Some(_) => return Err(Refused::NotANumber),
@@ -277,9 +308,9 @@ impl Attributes {
     fn satisfies(&self, condition: &Condition) -> bool {
         let compare = |attr: &Attr, holds: &dyn Fn(i128) -> bool| self.number(attr).is_some_and(holds);
         match condition {
-            Condition::Missing(attr) => !self.0.contains_key(attr),
-            Condition::Is(attr, value) => self.0.get(attr) == Some(value),
-            Condition::IsNot(attr, value) => self.0.get(attr) != Some(value),
+            Condition::Missing(attr) => self.get(attr).is_none(),
+            Condition::Is(attr, value) => self.get(attr) == Some(value),
+            Condition::IsNot(attr, value) => self.get(attr) != Some(value),
             Condition::AtLeast(attr, bound) => compare(attr, &|number| number >= *bound),
             Condition::AtMost(attr, bound) => compare(attr, &|number| number <= *bound),
             Condition::Above(attr, bound) => compare(attr, &|number| number > *bound),

@@ -99,6 +99,11 @@ impl Etag {
         &self.0
     }
 
+    /// The same, shared.
+    pub(super) fn text(&self) -> &Arc<str> {
+        &self.0
+    }
+
     /// Which incarnation of the bucket this is.
     pub fn incarnation(&self) -> &str {
         self.0.split_once('.').map_or("", |(_, incarnation)| incarnation)

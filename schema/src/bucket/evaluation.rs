@@ -1,7 +1,5 @@
 //! What a decision stands on: the last image, the config, and one reading of the clock.
 
-use std::collections::BTreeMap;
-
 use super::{Batch, BucketConfig, Demand, Image, Params, Pending, RetryAfter, Sharing, TokenBucket};
 use crate::{LimitName, Timestamp};
 
@@ -88,7 +86,8 @@ pub struct Evaluation<'a> {
     pub(super) now: Timestamp,
     pub(super) elapsed: i128,
     pub(super) sharing: Sharing,
-    limits: BTreeMap<LimitName, LimitState>,
+    /// In order of their names. A bucket has few limits.
+    limits: Vec<(LimitName, LimitState)>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -98,13 +97,14 @@ impl<'a> Evaluation<'a> {
             .limits()
             .iter()
             .map(|limit| (limit.name().clone(), fresh(Params::from(limit), Presence::Fresh)));
+        let limits = in_order(limits.collect());
         Self {
             basis: Basis::Create,
             config,
             now,
             elapsed: 0,
             sharing: Sharing::Alone,
-            limits: limits.collect(),
+            limits,
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> Evaluation<'a> {
     /// The bucket has other parameters: it is about to get those of the config.
     pub fn parameters(image: &'a Image, config: &'a BucketConfig, now: Timestamp) -> Self {
         let (now, elapsed) = forward(image, now);
-        let mut limits = BTreeMap::new();
+        let mut limits = Vec::with_capacity(image.limits.len().max(config.limits().len()));
         for limit in config.limits() {
             let after = Params::from(limit);
             let limit_state = match image.limits.get(limit.name()) {
@@ -161,19 +161,17 @@ impl<'a> Evaluation<'a> {
                 None if image.broken.contains(limit.name()) => fresh(after, Presence::Broken),
                 None => fresh(after, Presence::Fresh),
             };
-            limits.insert(limit.name().clone(), limit_state);
+            limits.push((limit.name().clone(), limit_state));
         }
         for (name, limit) in &image.limits {
-            let leaving = || {
-                LimitState::new(
-                    Presence::Leaving,
-                    limit.token_bucket,
-                    limit.token_bucket.params,
-                    elapsed,
-                )
-            };
-            limits.entry(name.clone()).or_insert_with(leaving);
+            if limits.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let token_bucket = limit.token_bucket;
+            let leaving = LimitState::new(Presence::Leaving, token_bucket, token_bucket.params, elapsed);
+            limits.push((name.clone(), leaving));
         }
+        let limits = in_order(limits);
         Self {
             basis: Basis::Parameters(image),
             config,
@@ -197,12 +195,21 @@ impl<'a> Evaluation<'a> {
 
     /// The limits by name.
     pub fn limits(&self) -> impl Iterator<Item = (&LimitName, &LimitState)> {
-        self.limits.iter()
+        self.limits.iter().map(|(name, limit_state)| (name, limit_state))
     }
 
     /// One limit.
     pub fn limit_state(&self, limit: &LimitName) -> Option<&LimitState> {
-        self.limits.get(limit)
+        let mut limits = self.limits.iter();
+        limits.find_map(|(name, limit_state)| (name == limit).then_some(limit_state))
+    }
+
+    /// True if there is enough for these debits alone.
+    pub fn covers(&self, debits: &[(LimitName, i128)]) -> bool {
+        debits.iter().all(|(name, debit)| {
+            let limit_state = self.limit_state(name);
+            limit_state.is_some_and(|limit_state| limit_state.level(Demand::default()) >= *debit)
+        })
     }
 
     /// True if there is enough for all debits of the batch.
@@ -212,15 +219,14 @@ impl<'a> Evaluation<'a> {
             .iter()
             .filter(|(_, demand)| demand.debit > 0)
             .all(|(name, demand)| {
-                self.limits
-                    .get(name)
+                self.limit_state(name)
                     .is_some_and(|limit_state| limit_state.level(*demand) >= demand.debit)
             })
     }
 
     /// What is left of a limit when the batch is booked, and when `amount` more would be there.
     pub fn outlook(&self, limit: &LimitName, batch: &Batch, amount: i128) -> Option<(i128, RetryAfter)> {
-        let token_bucket = self.limits.get(limit)?.after_write(batch.demand(limit));
+        let token_bucket = self.limit_state(limit)?.after_write(batch.demand(limit));
         Some((token_bucket.tokens, token_bucket.wait_for(0, amount)))
     }
 
@@ -245,6 +251,11 @@ impl<'a> Evaluation<'a> {
             .unwrap_or(0);
         self.config.ttl().life_seconds(fill, to_full)
     }
+}
+
+fn in_order(mut limits: Vec<(LimitName, LimitState)>) -> Vec<(LimitName, LimitState)> {
+    limits.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    limits
 }
 
 fn fresh(params: Params, presence: Presence) -> LimitState {

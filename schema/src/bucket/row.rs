@@ -70,26 +70,25 @@ impl Row {
     }
 
     /// What must hold of the limit's attributes.
-    pub(super) fn conditions(&self) -> Vec<Condition> {
+    pub(super) fn conditions(&self, conditions: &mut Vec<Condition>) {
         let tokens = self.attr(Field::Tokens);
         match self.form {
             RowForm::Open { floor, ceiling, .. } => {
-                let floor = floor.map(|floor| Condition::AtLeast(tokens.clone(), floor));
-                floor
-                    .into_iter()
-                    .chain([Condition::AtMost(tokens, ceiling)])
-                    .collect()
+                conditions.extend(floor.map(|floor| Condition::AtLeast(tokens.clone(), floor)));
+                conditions.push(Condition::AtMost(tokens, ceiling));
             }
-            RowForm::Full { floor, .. } | RowForm::Drop { floor } => vec![Condition::AtLeast(tokens, floor)],
+            RowForm::Full { floor, .. } | RowForm::Drop { floor } => {
+                conditions.push(Condition::AtLeast(tokens, floor));
+            }
             RowForm::Fresh {
                 replaces_broken: false,
                 ..
-            } => vec![Condition::Missing(tokens)],
+            } => conditions.push(Condition::Missing(tokens)),
             RowForm::Fresh {
                 replaces_broken: true,
                 ..
-            } => vec![self.is_broken()],
-            RowForm::Recount => Vec::new(),
+            } => conditions.push(self.is_broken()),
+            RowForm::Recount => {}
         }
     }
 

@@ -146,10 +146,11 @@ impl BucketWrite {
     }
 
     fn conditions(&self) -> Vec<Condition> {
-        let mut conditions = Vec::new();
+        // The etag, the slot, the refill, the expiry, and at most two for each limit.
+        let mut conditions = Vec::with_capacity(4 + 2 * self.rows.len() + self.legacy_slots.len());
         match &self.etag {
             EtagClause::Keep(etag) | EtagClause::Replace { seen: Some(etag), .. } => {
-                conditions.push(Condition::Is(Attr::Etag, text(etag.as_str())));
+                conditions.push(Condition::Is(Attr::Etag, Scalar::Text(etag.text().clone())));
             }
             EtagClause::Replace { seen: None, .. } => conditions.push(Condition::Missing(Attr::Etag)),
             EtagClause::Create(_) => {}
@@ -185,24 +186,27 @@ impl BucketWrite {
 
     /// What must hold of the moment of refill and of the levels.
     fn state_conditions(&self, conditions: &mut Vec<Condition>) {
-        let rows = self.rows.iter().flat_map(Row::conditions);
+        let rows = |conditions: &mut Vec<Condition>| {
+            self.rows.iter().for_each(|row| row.conditions(conditions));
+        };
         let refilled_at = |moment: Timestamp| Condition::Is(Attr::RefilledAt, millis(moment));
         match &self.refill {
             RefillClause::Create(_) => conditions.push(Condition::Missing(Attr::RefilledAt)),
             RefillClause::AtLeast(moment) => {
                 conditions.push(Condition::AtLeast(Attr::RefilledAt, i128::from(moment.millis())));
-                conditions.extend(rows);
+                rows(conditions);
             }
             RefillClause::Exactly(moment) => {
                 conditions.push(refilled_at(*moment));
-                conditions.extend(rows);
+                rows(conditions);
             }
             RefillClause::Move { from, relaxed, .. } if relaxed.is_empty() => {
                 conditions.push(refilled_at(*from));
-                conditions.extend(rows);
+                rows(conditions);
             }
             RefillClause::Move { from, relaxed, .. } => {
-                let exact = std::iter::once(refilled_at(*from)).chain(rows).collect();
+                let mut exact = vec![refilled_at(*from)];
+                rows(&mut exact);
                 let others = relaxed.iter().map(Relaxed::conditions);
                 conditions.push(Condition::AnyOf(std::iter::once(exact).chain(others).collect()));
             }
@@ -211,7 +215,9 @@ impl BucketWrite {
 
     fn actions(&self) -> Vec<Action> {
         let set = Action::Set;
-        let mut actions = vec![set(Attr::Slot(self.slot.index), Scalar::Number(self.slot.number))];
+        // A touch has the slot, the count of calls, and two for each limit.
+        let mut actions = Vec::with_capacity(4 + 2 * self.rows.len());
+        actions.push(set(Attr::Slot(self.slot.index), Scalar::Number(self.slot.number)));
         match &self.refill {
             RefillClause::AtLeast(_) | RefillClause::Exactly(_) => {}
             RefillClause::Move { to, .. } | RefillClause::Create(to) => {
@@ -221,7 +227,7 @@ impl BucketWrite {
         match &self.etag {
             EtagClause::Keep(_) => {}
             EtagClause::Replace { new, .. } | EtagClause::Create(new) => {
-                actions.push(set(Attr::Etag, text(new.as_str())));
+                actions.push(set(Attr::Etag, Scalar::Text(new.text().clone())));
             }
         }
         match self.expiry {

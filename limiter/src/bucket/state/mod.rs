@@ -61,7 +61,7 @@ pub(crate) enum Step {
     /// Nothing is left to do.
     Idle,
     /// Send this write.
-    Send(Box<BucketWrite>),
+    Send(Arc<BucketWrite>),
     /// Read the bucket, consistently.
     Read,
     /// Read the configuration and the bucket, consistently: the bucket has other parameters than expected.
@@ -90,7 +90,7 @@ pub(crate) enum Completion {
 /// A write that was sent.
 #[derive(Debug)]
 struct SentWrite {
-    write: Box<BucketWrite>,
+    write: Arc<BucketWrite>,
     requests: Vec<Request>,
     /// When a copy of it was last sent that may be under way or applied without an answer, on the clock's time scale.
     lost: Option<Duration>,

@@ -305,7 +305,7 @@ impl BucketState {
         let image = self.image().cloned();
         let slot = self.next_slot(image.as_deref(), moment);
         let write = evaluation.write(self.key.clone(), batch, slot, Self::draw_incarnation(moment))?;
-        let write = Box::new(write);
+        let write = Arc::new(write);
         self.current = Some(SentWrite {
             write: write.clone(),
             requests,

@@ -100,7 +100,7 @@ impl Bench {
     /// The next step is a write.
     pub(super) fn write(&mut self) -> BucketWrite {
         match self.next() {
-            (Step::Send(write), _) => *write,
+            (Step::Send(write), _) => Arc::unwrap_or_clone(write),
             (step, _) => panic!("{step:?}"),
         }
     }
