@@ -133,7 +133,7 @@ struct Case {
     peer: Option<(&'static str, bool)>,
 }
 
-async fn refused(limiter: &RateLimiter) {
+pub(crate) async fn refused(limiter: &RateLimiter) {
     let call = limiter
         .acquire("refused", RESOURCE)
         .consume("rpm", 1)
@@ -141,6 +141,12 @@ async fn refused(limiter: &RateLimiter) {
     if let Ok(lease) = call.await {
         lease.commit().await.unwrap();
     }
+}
+
+/// A call on a busy bucket that takes tokens in chunks.
+pub(crate) async fn chunked(limiter: &RateLimiter) {
+    let call = limiter.acquire("chunked", RESOURCE).consume("rpm", 1);
+    call.await.unwrap().commit().await.unwrap();
 }
 
 const CASES: [Case; 9] = [
@@ -217,12 +223,7 @@ const CASES: [Case; 9] = [
         tasks: 1,
         group: GROUP,
         build: |endpoint| clients::limiter(endpoint).token_chunks(),
-        operation: |limiter, _, _| {
-            Box::pin(async move {
-                let call = limiter.acquire("chunked", RESOURCE).consume("rpm", 1);
-                call.await.unwrap().commit().await.unwrap();
-            })
-        },
+        operation: |limiter, _, _| Box::pin(async move { chunked(&limiter).await }),
         peer: None,
     },
     Case {

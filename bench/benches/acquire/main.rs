@@ -42,23 +42,22 @@ fn main() {
         .unwrap();
     runtime.block_on(cases::prepare(dynamodb));
 
+    if let Some(place) = arguments.iter().position(|argument| argument == "--profile") {
+        record(&runtime, &canned, canned_address, Duration::ZERO);
+        let argument = arguments.get(place + 1).map_or("ours", String::as_str);
+        return callgrind::profile(argument, dynamodb, canned_address);
+    }
     let mut results = Results::default();
     cases::warm(&runtime, &mut results, DYNAMODB, dynamodb);
     cases::others(&runtime, &mut results, dynamodb);
     entities::at_random(&runtime, &mut results, dynamodb);
     entities::configuration(&runtime, &mut results, dynamodb);
     for (name, delay) in [(CANNED, Duration::ZERO), (CANNED_LATE, Duration::from_millis(5))] {
-        // The bucket as it is now is what every write returns from here on.
-        canned.record();
-        runtime.block_on(async {
-            let limiter = clients::limiter(canned_address).await.unwrap();
-            clients::admitted(&limiter, "user-0").await;
-        });
-        canned.replay_after(delay);
+        record(&runtime, &canned, canned_address, delay);
         cases::warm(&runtime, &mut results, name, canned_address);
         if delay.is_zero() {
             entities::many(&runtime, &mut results, canned_address);
-            callgrind::count(&mut results, canned_address);
+            callgrind::count(&mut results, dynamodb, canned_address);
         }
     }
     if let Some(records) = records_per_second() {
@@ -69,6 +68,21 @@ fn main() {
     let text = report::text(&results, &targets, &report::last());
     println!("{text}");
     report::write(&results, &targets, &text).unwrap();
+}
+
+/// The bucket as it is now is what every write returns from here on.
+fn record(
+    runtime: &tokio::runtime::Runtime,
+    canned: &Canned,
+    address: std::net::SocketAddr,
+    delay: Duration,
+) {
+    canned.record();
+    runtime.block_on(async {
+        let limiter = clients::limiter(address).await.unwrap();
+        clients::admitted(&limiter, "user-0").await;
+    });
+    canned.replay_after(delay);
 }
 
 /// The best figure of the aggregator's own benchmark, if `make bench` has run it before.
