@@ -1,4 +1,15 @@
 //! One bucket as it should be, moved by the writes that really happened.
+//!
+//! Its time is the time of decisions: a write counts from the time at which its writer decided it, by the writer's own
+//! clock, moved forward to the last refill that the writer had seen. The item knows no other time: `rf` and the numbers in
+//! every condition are computed from it. Clocks that differ are therefore the same to the model as writes that arrive in
+//! another order than they were decided in, which late ones do with right clocks too, and a spread of clocks needs no
+//! allowance here. What it costs in real time is bounded in `intervals.rs`.
+//!
+//! After each write the model takes over the stored level, if it is within what the model cannot know: the rounding of one
+//! write, and what came back between two writes that arrived the other way round (`latent`, `slack`). So it starts from the
+//! level of the item at each change of parameters, with wrong clocks as with right ones. A model that went on with its own
+//! level there would carry such differences from change to change and call them admitted too much.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -111,7 +122,7 @@ impl Account {
     }
 
     /// Books the write's demands. Every debit must have been there.
-    pub(super) fn book(&mut self, write: &BucketWrite, with_peers: bool, spread: i64) -> Vec<String> {
+    pub(super) fn book(&mut self, write: &BucketWrite, with_peers: bool) -> Vec<String> {
         let mut found = Vec::new();
         let moves_all = !matches!(write.kind, WriteKind::Touch);
         for (name, exact) in &mut self.limits {
@@ -137,10 +148,8 @@ impl Account {
             };
             exact.token_bucket = exact.token_bucket.credit(0, credit).force_take(0, demand.adjust);
             exact.net += demand.adjust - credit;
-            let early =
-                i128::from(spread) * exact.token_bucket.params.amount() / exact.token_bucket.params.period();
             let missing = demand.debit - exact.token_bucket.tokens;
-            if demand.debit > 0 && missing > early + exact.latent && !with_peers {
+            if demand.debit > 0 && missing > exact.latent && !with_peers {
                 found.push(format!(
                     "{name}: admitted {missing} millitokens more than there were"
                 ));
@@ -150,7 +159,7 @@ impl Account {
             let since = i128::from(exact.latest - exact.created);
             let ever = exact.token_bucket.params.burst()
                 + since * exact.token_bucket.params.amount() / exact.token_bucket.params.period();
-            if demand.debit > 0 && exact.net > ever + early + 1 {
+            if demand.debit > 0 && exact.net > ever + 1 {
                 let by = exact.net - ever;
                 found.push(format!(
                     "{name}: {by} millitokens more than burst and refill since creation"

@@ -90,8 +90,8 @@ impl Oracle {
             }
             WriteKind::Touch | WriteKind::Refill => {}
         }
-        let mut found = account.book(write, self.with_peers, self.spread);
-        if !self.with_peers && self.spread == 0 {
+        let mut found = account.book(write, self.with_peers);
+        if !self.with_peers {
             found.extend(account.compare(&after, write));
         }
         account.remember(at);
