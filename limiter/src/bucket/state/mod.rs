@@ -154,7 +154,7 @@ pub(crate) struct BucketState {
     current: Option<SentWrite>,
     unresolved: VecDeque<Unresolved>,
     /// The list was full and its oldest entries were dropped.
-    forgetful: bool,
+    unresolved_overflowed: bool,
     /// The last consistent read of the configuration, so that it is read once per etag.
     reloaded: Option<Reloaded>,
     next_request: u64,
@@ -185,7 +185,7 @@ impl BucketState {
             queue: VecDeque::new(),
             current: None,
             unresolved: VecDeque::new(),
-            forgetful: false,
+            unresolved_overflowed: false,
             reloaded: None,
             next_request: 0,
             resting: false,

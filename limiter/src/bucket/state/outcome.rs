@@ -276,7 +276,7 @@ impl BucketState {
         let slot = current.write.slot;
         self.ownership = Ownership::Owned(slot.index, slot.number);
         self.unresolved.clear();
-        self.forgetful = false;
+        self.unresolved_overflowed = false;
         let image = self.image().cloned();
         current
             .requests
@@ -288,7 +288,7 @@ impl BucketState {
     /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
     /// their tokens back.
     fn happened(&mut self, number: i128) -> Vec<Completion> {
-        self.forgetful = false;
+        self.unresolved_overflowed = false;
         let image = self.image().cloned();
         let unresolved = std::mem::take(&mut self.unresolved);
         let entries = unresolved
@@ -342,7 +342,7 @@ impl BucketState {
         }
         if self.unresolved.len() > MAX_UNRESOLVED {
             self.unresolved.pop_front();
-            self.forgetful = true;
+            self.unresolved_overflowed = true;
         }
         if matches!(self.known, LastSeen::Absent(_)) || current.write.slot.before == SlotBefore::Any {
             // The bucket may be there by now, created by that very write; and a write on another client's slot is not

@@ -129,7 +129,7 @@ impl BucketState {
             self.crowded_at = Some(moment.elapsed);
         }
         let ours = |number: &i128| self.client.wrote(*number) && Some(*number) != owned;
-        let forgotten = self.forgetful && image.slots.values().any(ours);
+        let forgotten = self.unresolved_overflowed && image.slots.values().any(ours);
         let current = current.map(|write| (write.slot, write.incarnation(), write.kind == WriteKind::Create));
         let all_would_show = self
             .unresolved
