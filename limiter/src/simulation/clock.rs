@@ -32,3 +32,12 @@ impl Clock for SimClock {
         self.start.elapsed()
     }
 }
+
+/// Runs in simulated time.
+pub(super) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    runtime.unwrap().block_on(work)
+}

@@ -19,6 +19,7 @@ mod expiry;
 mod faults;
 mod fleet;
 mod intervals;
+mod one_call;
 mod oracle;
 mod outages;
 mod peer;
@@ -29,6 +30,11 @@ mod throttling;
 mod traffic;
 mod waiting;
 mod world;
+
+/// True if `ZAE_SIMULATION=long` asks for long runs.
+fn is_long() -> bool {
+    std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long")
+}
 
 /// A rule of the protocol, broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable};
 
 use super::Mutation;
-use super::clock::SimClock;
+use super::clock::{SimClock, block_on};
 use super::faults::{Scenario, Weather};
 use super::run::connect;
 use super::traffic::RESOURCE;
@@ -22,15 +22,6 @@ use crate::builder::Settings;
 const BUCKETS: u64 = 500;
 /// The most requests in any second of an outage.
 const MOST_REQUESTS: u64 = 10;
-
-/// Runs in simulated time.
-pub(super) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    runtime.unwrap().block_on(work)
-}
 
 /// A process with one limit, `rpm`, and the table that it uses.
 pub(super) struct Process {

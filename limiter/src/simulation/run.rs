@@ -12,7 +12,7 @@ use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable, Resource};
 
-use super::clock::SimClock;
+use super::clock::{SimClock, block_on};
 use super::expiry::forget_expired;
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
@@ -50,14 +50,7 @@ pub(super) struct Report {
 
 /// Runs a scenario from start to end, on one thread and in simulated time.
 pub(super) fn run(scenario: Scenario) -> Report {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(simulate(scenario)),
-        Err(error) => panic!("no runtime: {error}"),
-    }
+    block_on(simulate(scenario))
 }
 
 /// Configurations between which a run changes. No two are equal: a late write must not find the etag of an earlier one.

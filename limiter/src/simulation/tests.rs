@@ -2,6 +2,7 @@
 
 use super::Mutation;
 use super::faults::Scenario;
+use super::is_long;
 use super::run::{Report, run};
 
 fn seeds(short: u64, long: u64) -> std::ops::Range<u64> {
@@ -9,7 +10,7 @@ fn seeds(short: u64, long: u64) -> std::ops::Range<u64> {
         Ok(seeds) => {
             asked(&seeds).unwrap_or_else(|| panic!("ZAE_SIMULATION_SEED: {seeds:?} is neither n nor n..m"))
         }
-        Err(_) if std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long") => 0..long,
+        Err(_) if is_long() => 0..long,
         Err(_) => 0..short,
     }
 }

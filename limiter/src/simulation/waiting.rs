@@ -7,7 +7,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::Mutation;
-use super::outages::{Process, block_on};
+use super::clock::block_on;
+use super::outages::Process;
 
 /// As many as find a bucket at the same time.
 const CALLS: u64 = 500;
