@@ -135,8 +135,11 @@ impl Waiting<'_> {
     /// Keeps its own place and the one where it waits, and leaves all others. The error, if its tokens will not be there
     /// in time.
     fn refused(&mut self, refused: Box<RateLimitExceeded>) -> Result<()> {
+        let gives_up = breaks!(self.buckets.shared().settings.mutation, PatientCallsAreRefused);
         let due = match refused.retry_after() {
-            RetryAfter::After(wait) if Instant::now() + wait <= self.deadline => Instant::now() + wait,
+            RetryAfter::After(wait) if Instant::now() + wait <= self.deadline && !gives_up => {
+                Instant::now() + wait
+            }
             _ => return Err(Error::RateLimitExceeded(refused)),
         };
         let longest = refused.primary_violation().map(|status| &status.entity);

@@ -42,7 +42,7 @@ pub(super) struct Exact {
 pub(super) struct Account {
     pub(super) limits: BTreeMap<LimitName, Exact>,
     /// Levels after each write, by the moment it was applied.
-    pub(super) history: VecDeque<(i64, BTreeMap<LimitName, TokenBucket>)>,
+    pub(super) history: VecDeque<(i64, BTreeMap<LimitName, Exact>)>,
 }
 
 impl Exact {
@@ -220,12 +220,7 @@ impl Account {
     }
 
     pub(super) fn remember(&mut self, at: i64) {
-        let levels = self
-            .limits
-            .iter()
-            .map(|(name, exact)| (name.clone(), exact.token_bucket))
-            .collect();
-        self.history.push_back((at, levels));
+        self.history.push_back((at, self.limits.clone()));
         while self.history.len() > 2 && self.history[1].0 < at - HISTORY {
             self.history.pop_front();
         }

@@ -23,6 +23,7 @@ mod one_call;
 mod oracle;
 mod outages;
 mod peer;
+mod refusals;
 mod run;
 mod sdk;
 mod tests;
@@ -83,6 +84,8 @@ pub(crate) enum Mutation {
     LooksForever,
     /// A refused connection counts as a write that may have happened.
     RefusedIsInDoubt,
+    /// A patient call is refused though its tokens are due before its deadline.
+    PatientCallsAreRefused,
     /// Patient calls join the wait queue before they have asked.
     WaitsBeforeAsking,
     /// The call whose turn it is asks alone, though others fit as well.

@@ -1,11 +1,10 @@
 //! An exact bucket for every bucket of the table, moved by the writes that really happened.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::RangeInclusive;
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{
-    Attributes, BucketKey, BucketWrite, Decoded, Image, Params, SlotBefore, WriteKind,
-};
+use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, SlotBefore, WriteKind};
 
 use super::account::{Account, Exact};
 use super::clock::START;
@@ -17,6 +16,14 @@ use super::intervals::Intervals;
 pub(super) struct Violation {
     pub(super) at: i64,
     pub(super) what: String,
+}
+
+/// What a refused call asked of one limit, in millitokens.
+#[derive(Debug)]
+pub(super) struct Shortage {
+    pub(super) key: BucketKey,
+    pub(super) limit: LimitName,
+    pub(super) amount: i128,
 }
 
 /// Judges every write that is applied.
@@ -173,35 +180,29 @@ impl Oracle {
         }
     }
 
-    /// Was there, at some moment around the call, really too little of one of the asked limits? A clock that is behind does
-    /// not see yet what came back in the last moments.
-    pub(super) fn refusal_is_right(
-        &self,
-        asked: &[(BucketKey, LimitName, i128)],
-        from: i64,
-        to: i64,
-    ) -> bool {
-        asked.iter().any(|(key, limit, amount)| {
-            let Some(account) = self.accounts.get(key) else {
-                return false;
-            };
-            let Some(exact) = account.limits.get(limit) else {
-                return true;
-            };
-            if exact.token_bucket.params.burst() < *amount {
-                return true;
-            }
-            let before = account.history.iter().rev().find(|(moment, _)| *moment <= from);
-            let during = account
-                .history
-                .iter()
-                .filter(|(moment, _)| (from..=to).contains(moment));
-            before.into_iter().chain(during).any(|(moment, levels)| {
-                let elapsed = i128::from((from - moment - self.spread).max(0));
-                let level = levels.get(limit).map(|level| level.available(elapsed));
-                let unseen = |params: Params| i128::from(self.spread) * params.amount() / params.period();
-                level.is_some_and(|level| level - unseen(exact.token_bucket.params) < *amount)
-            })
+    /// Was there really too little of the limit, by a level of these moments? What comes back until a later moment counts too.
+    /// A clock that is behind does not see yet what came back in the last moments.
+    pub(super) fn was_short(&self, asked: &Shortage, moments: RangeInclusive<i64>, until: i64) -> bool {
+        let Some(account) = self.accounts.get(&asked.key) else {
+            return false;
+        };
+        let Some(exact) = account.limits.get(&asked.limit) else {
+            return true;
+        };
+        let params = exact.token_bucket.params;
+        if params.burst() < asked.amount {
+            return true;
+        }
+        let unseen = i128::from(self.spread) * params.amount() / params.period();
+        let history = &account.history;
+        let before = history.iter().rev().find(|(at, _)| at < moments.start());
+        let during = history.iter().filter(|(at, _)| moments.contains(at));
+        before.into_iter().chain(during).any(|(_, levels)| {
+            let level = levels.get(&asked.limit).map(|exact| {
+                let elapsed = i128::from((until - exact.at - self.spread).max(0));
+                exact.token_bucket.available(elapsed)
+            });
+            level.is_some_and(|level| level - unseen < asked.amount)
         })
     }
 }

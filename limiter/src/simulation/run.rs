@@ -17,6 +17,7 @@ use super::expiry::forget_expired;
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
 use super::peer::Peer;
+use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
 use super::traffic::{Caller, InFlight, LocalUse, RESOURCE, SharedTally};
 use super::world::{Port, Shared, World, lock};
@@ -164,6 +165,7 @@ impl Run {
         let buckets = connect(&port, SimClock { skew, ..self.clock }, settings, seed);
         let mut callers = JoinSet::new();
         let local: Arc<Mutex<LocalUse>> = Arc::default();
+        let waiters = SharedWaiters::default();
         for index in 0..self.scenario.callers_per_limiter {
             let caller = Caller {
                 world: self.world.clone(),
@@ -173,6 +175,7 @@ impl Run {
                 random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
                 scenario: self.scenario.clone(),
                 local: local.clone(),
+                waiters: waiters.clone(),
             };
             callers.spawn(caller.run());
         }

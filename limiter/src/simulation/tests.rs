@@ -295,7 +295,8 @@ fn more_processes_than_slots_take_too_much_at_most() {
 #[test]
 fn rules_that_need_a_world_of_their_own_are_noticed() {
     type Worlds = fn(u64) -> Scenario;
-    let rules: [(Mutation, Worlds); 6] = [
+    let rules: [(Mutation, Worlds); 7] = [
+        (Mutation::PatientCallsAreRefused, Scenario::changing),
         (Mutation::CallLimitsReachParents, Scenario::changing),
         (Mutation::CallLimitsNeverExpire, Scenario::changing),
         (Mutation::InconsistentReload, Scenario::changing),

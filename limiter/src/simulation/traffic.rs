@@ -11,17 +11,20 @@ use zae_limiter_schema::{EntityId, LimitName, OnUnavailable};
 use super::config::{WITH_GIVEN_LIMITS, given_limits};
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
+use super::refusals::{Refusal, SharedWaiters, Waiter};
 use super::run::PROCESSES;
 use super::world::{Shared, lock};
 use crate::Error;
 use crate::acquire::{Acquire, Admission, Lease};
 use crate::bucket::Buckets;
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::LimitStatus;
 
 pub(super) const RESOURCE: &str = "model";
 /// The most tokens that a call asks for.
 const MOST_RPM: u64 = 2;
 const MOST_TPM: u64 = 8;
+/// The longest that a call waits for tokens, in milliseconds.
+const MOST_PATIENCE: u64 = 1_500;
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
@@ -45,6 +48,7 @@ pub(super) struct Caller {
     pub(super) random: fastrand::Rng,
     pub(super) scenario: Scenario,
     pub(super) local: Arc<Mutex<LocalUse>>,
+    pub(super) waiters: SharedWaiters,
 }
 
 /// What one process has admitted by itself in outages.
@@ -117,10 +121,16 @@ impl Caller {
         if given {
             acquire = acquire.limits(given_limits().iter().cloned());
         }
-        let patient = self.happens(self.scenario.patient);
-        if patient {
-            acquire = acquire.wait_up_to(Duration::from_millis(self.random.u64(0..=1_500)));
+        let patience = self
+            .happens(self.scenario.patient)
+            .then(|| self.random.u64(0..=MOST_PATIENCE));
+        if let Some(patience) = patience {
+            acquire = acquire.wait_up_to(Duration::from_millis(patience));
         }
+        let waits = patience.map(|patience| {
+            let deadline = from + i64::try_from(patience).unwrap_or(0);
+            (deadline, Waiter::join(&self.waiters, &entity, amounts))
+        });
         if self.scenario.share {
             acquire = acquire.on_unavailable(OnUnavailable::Allow);
         }
@@ -135,16 +145,25 @@ impl Caller {
         };
         match outcome {
             Ok(lease) if lease.admission() == Admission::Local => {
+                drop(waits);
                 self.admitted_locally(lease, amounts).await;
             }
             Ok(lease) => {
+                drop(waits);
                 self.tally().granted += 1;
                 self.use_up(lease, amounts).await;
             }
             Err(Error::RateLimitExceeded(refused)) => {
                 self.tally().refused += 1;
                 if !self.is_short_locally(&entity, amounts) {
-                    self.check_refusal(&refused, amounts, from, patient);
+                    let refusal = Refusal {
+                        chain: charged(refused.statuses()),
+                        amounts,
+                        from,
+                        waits: waits.as_ref().map(|(deadline, waiter)| (*deadline, waiter)),
+                        children: &self.entities,
+                    };
+                    refusal.check(&self.world);
                 }
             }
             Err(error) if error.is_unavailable() => {
@@ -258,48 +277,6 @@ impl Caller {
                     i128::from(*tokens) * 1000;
             }
         }
-    }
-
-    /// A refusal is right if there was too little around the time of the call. What others held then shows a moment
-    /// later. One that waits is refused by how the bucket is in the end, when the other callers of its process may be ahead
-    /// of it, each with the most that a call asks for.
-    fn check_refusal(
-        &self,
-        refused: &RateLimitExceeded,
-        amounts: [(&'static str, u64); 2],
-        from: i64,
-        patient: bool,
-    ) {
-        let to = lock(&self.world).clock.millis();
-        let from = if patient { to } else { from };
-        let others = self.scenario.callers_per_limiter as u64 - 1;
-        let ahead = if patient { others } else { 0 };
-        let amounts = [
-            (amounts[0].0, amounts[0].1 + ahead * MOST_RPM),
-            (amounts[1].0, amounts[1].1 + ahead * MOST_TPM),
-        ];
-        let chain = charged(refused.statuses());
-        let world = self.world.clone();
-        tokio::spawn(async move {
-            sleep(Duration::from_secs(1)).await;
-            let asked: Vec<_> = chain
-                .iter()
-                .flat_map(|key| amounts.iter().map(move |(limit, tokens)| (key, limit, tokens)))
-                .filter_map(|(key, limit, tokens)| {
-                    let limit = LimitName::parse(limit).ok()?;
-                    Some((key.clone(), limit, i128::from(*tokens) * 1000))
-                })
-                .collect();
-            let mut world = lock(&world);
-            if world.scenario.peers == 0 && !world.oracle.refusal_is_right(&asked, from - 1_000, to + 1_000) {
-                let entities: Vec<_> = chain.iter().map(|key| key.entity.as_str()).collect();
-                let what = format!("{entities:?}: refused though there was enough");
-                world.oracle.violations.push(Violation {
-                    at: to - super::clock::START,
-                    what,
-                });
-            }
-        });
     }
 }
 
