@@ -1,8 +1,8 @@
 //! Makes a test of every Rust block in `docs/` and in README files.
 //!
 //! A block is the body of an async function that has `limiter` and `repository`, on an embedded store of its own, and the imports of
-//! `tests/book/rust_blocks.rs`. What else it needs is in a comment before it: `<!-- setup: … -->`. A block that is
-//! marked `no_run` is compiled only. One that is marked `blocking` has no runtime and no `limiter`. One that is marked `cloud`,
+//! `tests/book/rust_blocks.rs`. What else it needs is in a comment before it: `<!-- setup: … -->`. A table in `eu-west-1` is an
+//! embedded one here. A block that is marked `no_run` is compiled only. One that is marked `blocking` has no runtime and no `limiter`. One that is marked `cloud`,
 //! also in the documentation of the client, runs on a fresh local cloud where the feature `bundled-functions` is on and the archives
 //! are built for the architecture that stacks have by default.
 #![allow(clippy::unwrap_used)]
@@ -88,6 +88,18 @@ fn cloud_test(page: &str, block: &markdown::Block) -> String {
     )
 }
 
+/// How blocks connect to a table on AWS.
+const ON_AWS: [&str; 2] = [
+    "RateLimiter::builder(\"my-app\").region(\"eu-west-1\")",
+    "RateLimiter::builder(\"my-table\").region(\"eu-west-1\")",
+];
+
+fn on_embedded_tables(text: &str) -> String {
+    ON_AWS.iter().fold(text.to_owned(), |text, on_aws| {
+        text.replace(on_aws, "RateLimiter::embedded()")
+    })
+}
+
 fn test(page: &str, block: &markdown::Block) -> String {
     let (attribute, kind, limiter) = if block.is("blocking") {
         ("#[test]", "fn", "")
@@ -104,7 +116,7 @@ fn test(page: &str, block: &markdown::Block) -> String {
         line = block.line,
         name = test_name(page, block),
         setup = block.setup,
-        text = block.text,
+        text = on_embedded_tables(&block.text),
     )
     .unwrap();
     code

@@ -9,16 +9,63 @@ use tempfile::TempDir;
 use crate::local::{free_port, ministack};
 use crate::markdown::{Block, blocks, readmes};
 
-/// The command as the pages call it. Local clouds get a port of their own.
+/// The commands as the pages call them. Local clouds and servers get ports of their own, a response that is an error fails, and what
+/// runs in the background ends with the script.
 const PRELUDE: &str = r#"
 set -euo pipefail
+set -m
+trap 'for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done; wait' EXIT
 zae-limiter() {
-    if [[ $1 == local ]]; then command zae-limiter "$@" --port "$BOOK_PORT"; else command zae-limiter "$@"; fi
+    if [[ $1 == local ]]; then
+        command zae-limiter "$@" --port "$BOOK_PORT"
+    else
+        local arguments=("${@//127.0.0.1:8080/127.0.0.1:$BOOK_SERVER_PORT}")
+        command zae-limiter "${arguments[@]//127.0.0.1:8081/127.0.0.1:0}"
+    fi
+}
+curl() {
+    command curl --fail "${@//localhost:8080/127.0.0.1:$BOOK_SERVER_PORT}"
 }
 "#;
 
 /// The options of a stack without functions, whose archives need a build of their own.
 const OPTIONS: &str = "enable_aggregator: false\nenable_audit_archival: false\n";
+
+/// The files that pages talk about.
+const FILES: [(&str, &str); 4] = [
+    ("options.yaml", OPTIONS),
+    (
+        "options.eu-west-1.yaml",
+        "enable_aggregator: false\nenable_audit_archival: false\nregional_iam_names: true\n",
+    ),
+    (
+        "options.us-east-1.yaml",
+        "enable_aggregator: false\nenable_audit_archival: false\nregional_iam_names: true\n",
+    ),
+    ("limits.yaml", "system: {limits: {rpm: 60}}\n"),
+];
+
+/// Why a block is not run: what it contains, and what it would need.
+const NOT_RUN: [(&str, &str); 9] = [
+    ("aws ", "the AWS command line and an account"),
+    ("make ", "a build; `book` looks up the targets"),
+    ("cargo ", "a build; examples and tests compile here anyway"),
+    ("releases/download", "a published release"),
+    ("$base", "a published release"),
+    ("--open", "a browser; the tests of `ui` start it without one"),
+    (
+        "lambda-export",
+        "packed functions; the tests with the feature `bundled-functions` export them",
+    ),
+    (
+        "audit archive",
+        "a stack with functions; the tests of `archive` run it",
+    ),
+    (
+        "limits apply limits.yaml -n my-app --region",
+        "an answer to its question; `limits_files_can_be_applied` runs it",
+    ),
+];
 
 /// Every page with shell blocks, by its path.
 fn pages() -> BTreeMap<String, Vec<Block>> {
@@ -62,19 +109,33 @@ fn needs_cloud(script: &str) -> bool {
     script.contains(" -n my-app") && !script.contains("zae-limiter local up")
 }
 
-/// An empty directory with the options file that pages talk about, and bash with nothing but the command.
+/// True if a script needs a program that this machine does not have.
+fn lacks_curl(script: &str) -> bool {
+    script.contains("curl ")
+        && std::process::Command::new("curl")
+            .arg("--version")
+            .output()
+            .is_err()
+}
+
+/// A directory with the files that pages talk about, and bash with nothing but the command.
 struct Shell {
     directory: TempDir,
     port: String,
+    server_port: String,
 }
 
 impl Shell {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join("options.yaml"), OPTIONS).unwrap();
+        for (name, text) in FILES {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        std::fs::write(directory.path().join("mapping.yaml"), envoy_mapping()).unwrap();
         Self {
             directory,
             port: free_port(),
+            server_port: free_port(),
         }
     }
 
@@ -101,6 +162,7 @@ impl Shell {
             .env("ZAE_LIMITER_STATE_DIR", self.directory.path().join("state"))
             .env("ZAE_LIMITER_MINISTACK", ministack())
             .env("BOOK_PORT", &self.port)
+            .env("BOOK_SERVER_PORT", &self.server_port)
             .output()
             .unwrap();
         assert!(
@@ -122,6 +184,14 @@ impl Drop for Shell {
     }
 }
 
+/// The mapping file of the page about Envoy.
+fn envoy_mapping() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = std::fs::read_to_string(root.join("docs/guide/envoy.md")).unwrap();
+    let mut files = blocks(&page).into_iter();
+    files.find(|block| block.language() == "yaml").unwrap().text
+}
+
 fn run_pages(on_a_cloud: bool) -> usize {
     let scripts: Vec<_> = pages()
         .into_iter()
@@ -129,7 +199,11 @@ fn run_pages(on_a_cloud: bool) -> usize {
         .filter(|(_, script)| script.contains(" -n my-app") == on_a_cloud)
         .collect();
     for (page, script) in &scripts {
-        Shell::new().run(page, script);
+        if lacks_curl(script) {
+            eprintln!("skipped: {page} needs curl, which is not installed");
+        } else {
+            Shell::new().run(page, script);
+        }
     }
     scripts.len()
 }
@@ -142,6 +216,37 @@ fn commands_on_embedded_tables_run() {
 #[test]
 fn commands_on_stacks_run_on_a_local_cloud() {
     assert!(run_pages(true) >= 2);
+}
+
+#[test]
+fn only_blocks_that_need_what_tests_do_not_have_are_not_run() {
+    for (page, blocks) in pages() {
+        for block in blocks.iter().filter(|block| block.is("no_run")) {
+            let reason = NOT_RUN.iter().find(|(words, _)| block.text.contains(words));
+            assert!(
+                reason.is_some(),
+                "{page}, line {}: this block can be run, or NOT_RUN lacks the reason why not",
+                block.line
+            );
+        }
+    }
+}
+
+#[test]
+fn a_failed_request_fails_the_page() {
+    if lacks_curl("curl ") {
+        eprintln!("skipped: curl is not installed");
+        return;
+    }
+    let shell = Shell::new();
+    let serve = "zae-limiter --embedded f.db serve --listen 127.0.0.1:8080 &\n";
+    let request = "curl -sS --retry 9 --retry-connrefused localhost:8080";
+    shell.run("a path", &format!("{serve}{request}/healthz"));
+    let failed = std::panic::catch_unwind(|| {
+        let shell = Shell::new();
+        shell.run("no path", &format!("{serve}{request}/nothing"));
+    });
+    assert!(failed.is_err());
 }
 
 #[test]
