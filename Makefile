@@ -42,7 +42,7 @@ demo: machine venv-ministack dev-functions ## The whole system at work: a local 
 BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
 
 .PHONY: test
-test: lint-files venv-ministack venv-peer dev-functions ## Everything that must hold: lint, then all tests and doctests
+test: lint-files venv-ministack venv-peer typescript dev-functions ## Everything that must hold: lint, then all tests and doctests
 	@echo "== compiling all targets with clippy's lints, warnings denied"
 	$(LINTING) cargo test --workspace --locked --all-targets --no-run
 	@echo "== running all tests"
@@ -179,6 +179,11 @@ clean: ## Remove everything built, installed or started under the project
 .PHONY: machine
 machine:
 	@scripts/check-machine
+
+# What checks the TypeScript of the documentation. Without node it only says so.
+.PHONY: typescript
+typescript: machine
+	@scripts/install-typescript
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
 .PHONY: venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda

@@ -6,9 +6,10 @@ use serde_json::Value;
 use zae_limiter_template::StackOptions;
 
 use crate::markdown::{self, Block};
-use crate::pages;
+use crate::{pages, typescript};
 
-/// Every language that a block may have. `athena` runs SQL, `log_queries` the queries among `text`.
+/// Every language that a block may have. `athena` runs SQL, `log_queries` the queries among `text`, `typescript` and `clients` run
+/// TypeScript and Python.
 const LANGUAGES: [&str; 11] = [
     "rust",
     "sh",
@@ -24,7 +25,7 @@ const LANGUAGES: [&str; 11] = [
 ];
 
 /// Every block of a language, with its place.
-fn of(language: &str) -> Vec<(String, Block)> {
+pub(crate) fn of(language: &str) -> Vec<(String, Block)> {
     let pages = pages::all();
     let blocks = pages.iter().flat_map(|(path, text)| {
         let blocks = markdown::blocks(text).into_iter();
@@ -140,10 +141,10 @@ fn make_targets_exist() {
     }
 }
 
-/// Every name that the TypeScript program imports is used, and every class that it uses is imported. No compiler is at hand.
+/// Every name that the TypeScript program imports is used, and every class that it uses is imported, also where there is no compiler.
 #[test]
 fn the_cdk_program_imports_what_it_uses() {
-    let (place, program) = of("typescript").pop().unwrap();
+    let (place, program) = typescript::cdk_program();
     let (imports, body): (Vec<_>, Vec<_>) =
         program.text.lines().partition(|line| line.starts_with("import "));
     let body = body.join("\n");
@@ -180,7 +181,7 @@ fn the_cdk_program_imports_what_it_uses() {
 fn the_cdk_program_fits_the_template() {
     let template: Value =
         serde_json::from_str(&pages::read("template/rendered/cloudformation/zae-limiter.json")).unwrap();
-    let (_, program) = of("typescript").pop().unwrap();
+    let (_, program) = typescript::cdk_program();
     let parameters: Vec<_> = template["Parameters"].as_object().unwrap().keys().collect();
     for parameter in parameters {
         assert!(
