@@ -5,6 +5,7 @@
 #[path = "../../markdown.rs"]
 mod markdown;
 
+mod access_patterns;
 mod athena;
 mod blocks;
 mod bundled;
