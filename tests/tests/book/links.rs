@@ -49,7 +49,7 @@ fn joined(folder: &str, target: &str) -> String {
 }
 
 /// The anchors of a page's headings, as mdBook and code hosts make them.
-fn anchors(text: &str) -> Vec<String> {
+pub(crate) fn anchors(text: &str) -> Vec<String> {
     let prose = markdown::prose(text);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
     headings

@@ -12,6 +12,7 @@ mod bundled;
 mod clients;
 mod commands;
 mod contents;
+mod cost;
 mod http_api;
 mod links;
 mod log_queries;

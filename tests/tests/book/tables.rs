@@ -9,59 +9,7 @@ use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Function, Level, Queue, Report};
 use zae_limiter_template::{Accepts, StackOptions};
 
-use crate::pages;
-
-/// The units of each path, measured by the example.
-#[path = "../../../limiter/examples/costs/meter.rs"]
-mod meter;
-#[allow(dead_code, reason = "the example prints the rest")]
-#[path = "../../../limiter/examples/costs/paths.rs"]
-mod paths;
-
-/// On-demand prices of the cost page, in dollars per million units.
-const READ: f64 = 0.125;
-const WRITE: f64 = 0.625;
-
-#[tokio::test(start_paused = true)]
-async fn the_cost_page_says_what_is_measured() {
-    let measured: BTreeMap<_, _> = paths::measure()
-        .await
-        .unwrap()
-        .into_iter()
-        .map(|cost| {
-            let (read, write) = (cost.bill.read_units, cost.bill.write_units);
-            let dollars = read * READ + write * WRITE;
-            (
-                cost.path.to_owned(),
-                [
-                    format!("{read:.1}"),
-                    format!("{write:.1}"),
-                    format!("{dollars:.4}"),
-                ],
-            )
-        })
-        .collect();
-    let page = pages::read("docs/operate/cost.md");
-    let rows = pages::rows(pages::section(&page, "A million calls"));
-    assert!(rows.len() > 10);
-    for row in &rows[1..] {
-        assert_eq!(
-            measured.get(&row[0]).map(|cost| &cost[..]),
-            Some(&row[1..]),
-            "{}",
-            row[0]
-        );
-    }
-    assert!(
-        page.contains(&format!("${WRITE} per million write"))
-            && page.contains(&format!("${READ} per million read"))
-    );
-    let panels = pages::read("template/src/resources/dashboard/panels.rs");
-    assert!(
-        panels.contains("0.125e-6") && panels.contains("0.625e-6"),
-        "the dashboard has other prices"
-    );
-}
+use crate::{links, pages};
 
 #[test]
 fn the_options_page_has_every_option() {
@@ -138,7 +86,7 @@ fn the_errors_page_has_every_variant() {
 }
 
 /// Alarm name to threshold and number of periods, of the default template.
-fn alarms() -> BTreeMap<String, (f64, u64)> {
+pub(crate) fn alarms() -> BTreeMap<String, (f64, u64)> {
     let template: Value =
         serde_json::from_str(&pages::read("template/rendered/cloudformation/zae-limiter.json")).unwrap();
     let resources = template["Resources"].as_object().unwrap().values();
@@ -182,6 +130,26 @@ fn the_alarms_page_has_every_alarm_with_its_threshold() {
     assert_eq!(listed, alarms.into_keys().collect());
 }
 
+/// The last column of the table links to the runbook of each alarm.
+#[test]
+fn every_alarm_has_a_runbook_and_every_runbook_an_alarm() {
+    let page = pages::read("docs/operate/alarms.md");
+    let (table, runbooks) = page.split_once("## Runbooks").unwrap();
+    let titles: BTreeSet<_> = links::anchors(runbooks).into_iter().collect();
+    let mut used = BTreeSet::new();
+    for row in &pages::rows(table)[1..] {
+        let link = row.last().unwrap().split("](#").nth(1);
+        let anchor = link.and_then(|rest| rest.split(')').next());
+        let anchor = anchor.unwrap_or_else(|| panic!("{} has no runbook", row[0]));
+        used.insert(anchor.to_owned());
+    }
+    assert_eq!(used, titles);
+    for runbook in runbooks.split("\n### ").skip(1) {
+        let (title, steps) = runbook.split_once('\n').unwrap();
+        assert!(steps.trim().len() > 100, "{title}: says too little");
+    }
+}
+
 /// The fields of the lines that a function prints.
 fn printed(mut report: Report) -> BTreeSet<String> {
     report.made_at(zae_limiter::Timestamp::from_millis(0));
@@ -198,13 +166,23 @@ fn printed(mut report: Report) -> BTreeSet<String> {
     fields.collect()
 }
 
-fn aggregator_fields() -> BTreeSet<String> {
+/// Fields that are no metrics.
+pub(crate) const NOT_METRICS: [&str; 6] = [
+    "timestamp",
+    "level",
+    "message",
+    "requestId",
+    "_aws",
+    "FunctionName",
+];
+
+pub(crate) fn aggregator_fields() -> BTreeSet<String> {
     let mut report = Report::new(Level::Info, <Aggregator<DynamoDb, Queue> as Function>::METRICS);
     report.acquired("gpt-4", 1);
     printed(report)
 }
 
-fn archiver_fields() -> BTreeSet<String> {
+pub(crate) fn archiver_fields() -> BTreeSet<String> {
     printed(Report::new(
         Level::Info,
         <Archiver<S3, Queue> as Function>::METRICS,
@@ -246,18 +224,10 @@ fn the_metrics_page_has_every_metric() {
     assert_eq!(listed, stats);
 
     let rows = pages::rows(pages::section(&page, "The functions"));
-    let not_metrics = [
-        "timestamp",
-        "level",
-        "message",
-        "requestId",
-        "_aws",
-        "FunctionName",
-    ];
     for (row, fields) in rows[1..].iter().zip([aggregator_fields(), archiver_fields()]) {
         let metrics: BTreeSet<_> = fields
             .into_iter()
-            .filter(|name| !not_metrics.contains(&name.as_str()))
+            .filter(|name| !NOT_METRICS.contains(&name.as_str()))
             .collect();
         assert_eq!(
             pages::code_spans(&row[1]).into_iter().collect::<BTreeSet<_>>(),
