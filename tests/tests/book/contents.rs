@@ -60,20 +60,41 @@ fn clicks() -> BTreeMap<String, usize> {
 #[test]
 fn common_tasks_are_three_clicks_from_the_readme() {
     let clicks = clicks();
-    for (task, page) in [
+    for (task, page, answer) in [
         (
             "limit the tokens of a streamed call",
             "docs/guide/llm-integration.md",
+            "## Streamed responses",
         ),
-        ("deploy with Terraform", "docs/infra/terraform.md"),
-        ("know what a million calls cost", "docs/operate/cost.md"),
-        ("restore after deleting the stack", "docs/operate/recovery.md"),
-        ("add a limit to all entities", "docs/guide/configuration.md"),
+        (
+            "deploy with Terraform",
+            "docs/infra/terraform.md",
+            "module \"limiter\"",
+        ),
+        (
+            "know what a million calls cost",
+            "docs/operate/cost.md",
+            "## A million calls",
+        ),
+        (
+            "restore after deleting the stack",
+            "docs/operate/recovery.md",
+            "## The stack was deleted",
+        ),
+        (
+            "add a limit to all entities",
+            "docs/guide/configuration.md",
+            "set_system_defaults",
+        ),
     ] {
         let distance = clicks.get(page).copied();
         assert!(
             distance.is_some_and(|clicks| clicks <= 3),
             "{task}: {page} is {distance:?} clicks away"
+        );
+        assert!(
+            pages::read(page).contains(answer),
+            "{task}: {page} does not have {answer}"
         );
     }
 }

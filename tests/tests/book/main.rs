@@ -19,6 +19,7 @@ mod log_queries;
 mod logs;
 mod pages;
 mod parity;
+mod readme;
 mod rust_blocks;
 mod schema_page;
 mod server;
