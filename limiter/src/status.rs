@@ -74,6 +74,22 @@ impl Serialize for LimitStatus {
 ///
 /// Serialises to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
 /// times.
+///
+/// ```
+/// use zae_limiter::{Error, Limit, RateLimiter, RetryAfter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// # let limiter = RateLimiter::embedded().await?;
+/// let limits = [Limit::per_hour("rph", 10)?, Limit::per_hour("tph", 1_000)?];
+/// let call = limiter.acquire("user-1", "gpt-4").limits(limits).consume("rph", 1).consume("tph", 1_001);
+/// let Err(Error::RateLimitExceeded(refusal)) = call.await else { panic!("it asks for too much") };
+/// assert_eq!(refusal.violations().count(), 1);
+/// assert_eq!(refusal.passed().next().unwrap().limit.name().as_str(), "rph");
+/// assert_eq!(refusal.retry_after(), RetryAfter::Never, "more than the burst");
+/// assert_eq!(refusal.retry_after_header(), None);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimitExceeded {
     statuses: Vec<LimitStatus>,

@@ -139,12 +139,36 @@ impl Acquire {
     ///
     /// The bucket gets these parameters, as it would by a change of configuration, and keeps its charge. Callers of
     /// one bucket should agree: each change between them costs a write.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().await?;
+    /// let trial = [Limit::per_hour("jobs", 3)?];
+    /// let lease = limiter.acquire("user-1", "reports").limits(trial).consume("jobs", 1).await?;
+    /// # lease.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.limits = Some(limits.into_iter().collect());
         self
     }
 
     /// The policy for outages, instead of the stored one.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, OnUnavailable, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// // This call matters more than its limit: it goes ahead if the table cannot be reached.
+    /// let call = limiter.acquire("user-1", "login").consume("rpm", 1).on_unavailable(OnUnavailable::Allow);
+    /// call.await?.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
         self.policy = Some(policy);
         self
@@ -153,6 +177,20 @@ impl Acquire {
     /// Waits for tokens up to this time instead of being refused at once. Calls of this limiter that wait for the same
     /// bucket, the entity's own or a parent's, are served in order of arrival; one whose turn does not come in time is
     /// refused. Dropping the future leaves the queue.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// # use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_second("rps", 100)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rps", 100).await?.commit().await?; // takes the whole burst
+    /// let call = limiter.acquire("user-1", "gpt-4").consume("rps", 1);
+    /// let lease = call.wait_up_to(Duration::from_secs(5)).await?; // admitted 10 ms later
+    /// # lease.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn wait_up_to(mut self, time: Duration) -> Self {
         self.patience = Some(time);
         self

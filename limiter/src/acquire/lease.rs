@@ -40,6 +40,24 @@ pub enum Admission {
 /// [Commit](Lease::commit) it when the call is done. Dropped without that (by an early return, a panic or a cancelled
 /// future), it is rolled back whole in the background, like a database transaction;
 /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) waits for it.
+///
+/// ```
+/// use zae_limiter::{Limit, RateLimiter};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
+/// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 10_000)?]).await?;
+/// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 500).await?;
+/// lease.adjust("tph", 120); // the answer was longer than estimated
+/// assert_eq!(lease.consumed().into_values().sum::<i64>(), 620);
+/// lease.commit().await?;
+///
+/// let lease = limiter.acquire("user-1", "gpt-4").consume("tph", 500).await?;
+/// drop(lease); // the call did not happen: its tokens go back
+/// limiter.settled().await;
+/// assert!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("tph") >= Some(9_380));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 #[must_use = "a lease that is dropped gives its tokens back"]
 pub struct Lease {
@@ -192,6 +210,20 @@ impl Lease {
     /// Takes more tokens, if they are there: a real conditional write, at every charge, under the limits and the policy
     /// that the call came with. What a policy lets pass while the table cannot be reached is not counted, and
     /// [`admission`](Lease::admission) tells so.
+    ///
+    /// ```
+    /// use zae_limiter::{Error, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 1_000)?]).await?;
+    /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 600).await?;
+    /// lease.consume("tph", 300).await?; // the next part of a streamed answer
+    /// let refused = lease.consume("tph", 300).await;
+    /// assert!(matches!(refused, Err(Error::RateLimitExceeded(_))), "the lease keeps its 900");
+    /// lease.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
         let name = LimitName::from_stored(limit.as_ref())?;
         let amount = Tokens::new(tokens)

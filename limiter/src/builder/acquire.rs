@@ -10,12 +10,31 @@ use super::settings::ChunkScope;
 
 impl Builder {
     /// The limits that apply where no level has any: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn default_limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.limits = limits.into_iter().collect();
         self
     }
 
     /// The policy for outages at the lowest precedence: a stored policy overrides it. The default is to block.
+    ///
+    /// ```
+    /// use zae_limiter::{OnUnavailable, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().on_unavailable(OnUnavailable::Allow).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn on_unavailable(mut self, policy: OnUnavailable) -> Self {
         self.on_unavailable = policy;
         self
@@ -43,6 +62,14 @@ impl Builder {
     /// How long an unused bucket lives at least, as a multiple of the time that an empty bucket takes to fill to its
     /// burst: 7 unless set, and 0 for no expiry. Debt lengthens the life to twice the time until the bucket is full.
     /// Applies to buckets on default limits; a bucket whose entity has limits of its own never expires.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// // A bucket of a limit that fills in a day is kept for two weeks after its last use.
+    /// let limiter = zae_limiter::RateLimiter::embedded().bucket_ttl_refill_multiplier(14).await?;
+    /// # Ok(()) }
+    /// ```
     pub fn bucket_ttl_refill_multiplier(mut self, multiplier: u32) -> Self {
         self.settings.ttl_multiplier = multiplier;
         self

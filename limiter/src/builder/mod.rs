@@ -88,6 +88,22 @@ impl Builder {
     }
 
     /// Replaces the system clock.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use zae_limiter::{Limit, ManualClock, RateLimiter, Timestamp};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let clock = Arc::new(ManualClock::at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap()));
+    /// let limits = [Limit::per_minute("rpm", 60)?];
+    /// let limiter = RateLimiter::embedded().default_limits(limits).clock(clock.clone()).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 60).await?.commit().await?;
+    /// clock.advance(Duration::from_secs(10)); // a test need not wait
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("rpm"), Some(10));
+    /// # Ok(()) }
+    /// ```
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self

@@ -26,6 +26,19 @@ impl Builder {
     }
 
     /// Counts calls and consumed capacity. Without a meter, DynamoDB is not asked to report capacity.
+    ///
+    /// ```
+    /// use zae_limiter::{CapacityMeter, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let meter = CapacityMeter::new();
+    /// let limits = [Limit::per_minute("rpm", 100)?];
+    /// let limiter = RateLimiter::embedded().default_limits(limits).meter(meter.clone()).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
+    /// assert!(meter.consumed().write_units >= 1.0);
+    /// # Ok(()) }
+    /// ```
     pub fn meter(mut self, meter: CapacityMeter) -> Self {
         #[cfg(feature = "metrics")]
         {
