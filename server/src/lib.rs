@@ -4,6 +4,21 @@
 //! that arrive together are combined into one write. The guide `docs/guide/server.md` shows the interface;
 //! `/openapi.json` describes it.
 //!
+//! ```
+//! use std::net::{Ipv4Addr, SocketAddr};
+//! use zae_limiter::RateLimiter;
+//! use zae_limiter_server::Server;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let limiter = RateLimiter::embedded().await?;
+//! let server = Server::builder(limiter).bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+//! println!("listening on http://{}", server.address());
+//! let stop = async { /* ready when the server shall stop */ };
+//! server.run(stop).await;
+//! # Ok(()) }
+//! ```
+//!
 //! - `api`: routes, requests and responses
 //! - `auth`: bearer tokens and scopes
 //! - `leases`: the pure lease registry, and the leases in it

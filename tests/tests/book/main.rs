@@ -13,6 +13,7 @@ mod clients;
 mod commands;
 mod contents;
 mod cost;
+mod figures;
 mod http_api;
 mod links;
 mod log_queries;
