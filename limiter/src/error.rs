@@ -108,6 +108,13 @@ pub enum Error {
         child: EntityId,
     },
 
+    /// The configuration of a level is no longer stored as it was seen. Nothing was written.
+    #[error("{level} has changed since it was looked at; look again, then decide")]
+    ConfigChanged {
+        /// The level.
+        level: String,
+    },
+
     /// No limits are configured at any level.
     #[error(
         "no limits for entity {entity} on {resource}: none are stored at entity, resource or system level; \

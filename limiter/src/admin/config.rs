@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use zae_limiter_dynamo::{Transacted, Transaction, Update};
+use zae_limiter_dynamo::{Placeholders, Transacted, Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, OnUnavailable,
@@ -19,6 +19,26 @@ use crate::{Error, Repository, Result};
 
 /// How often a change is attempted if other writers change the same item.
 pub(super) const MOST_ATTEMPTS: u32 = 10;
+const VERSION: &str = "config_version";
+
+/// What a level must store for a change to be made.
+#[derive(Debug, Clone, Copy)]
+enum Required<'a> {
+    Anything,
+    /// What was seen before.
+    As(Option<&'a ConfigRecord>),
+}
+
+impl Required<'_> {
+    fn check(self, level: &ConfigLevel, present: Option<&ConfigRecord>) -> Result<()> {
+        match self {
+            Self::As(seen) if seen != present => Err(Error::ConfigChanged {
+                level: level.to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Repository {
     /// The configuration of one level. None if the level has none.
@@ -56,6 +76,41 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn set_config(&self, level: &ConfigLevel, change: ConfigChange) -> Result<ConfigRecord> {
+        self.change_config(level, &change, Required::Anything).await
+    }
+
+    /// [Changes](Self::set_config) the configuration of one level if it is still stored as it was seen: with this record,
+    /// or with none. Otherwise the error is [`Error::ConfigChanged`] and nothing is written.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// let system = ConfigLevel::System;
+    /// let seen = repository.get_config(&system).await?;
+    /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// let change = ConfigChange::new().limits([Limit::per_minute("rpm", 50)?]);
+    /// let refused = repository.set_config_if_unchanged(&system, seen.as_ref(), change).await;
+    /// assert!(matches!(refused, Err(Error::ConfigChanged { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_config_if_unchanged(
+        &self,
+        level: &ConfigLevel,
+        seen: Option<&ConfigRecord>,
+        change: ConfigChange,
+    ) -> Result<ConfigRecord> {
+        self.change_config(level, &change, Required::As(seen)).await
+    }
+
+    async fn change_config(
+        &self,
+        level: &ConfigLevel,
+        change: &ConfigChange,
+        required: Required<'_>,
+    ) -> Result<ConfigRecord> {
         change.apply(level, None)?;
         let this = self.for_one_operation();
         this.ready().await?;
@@ -71,6 +126,7 @@ impl Repository {
                 }
                 present => present?,
             };
+            required.check(level, present.as_ref())?;
             let record = change.apply(level, present.as_ref())?;
             let details = audit::config_details(&record);
             let event = this.config_event(level, AuditAction::LimitsSet, details).await?;
@@ -115,14 +171,28 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
+        self.remove_config(level, Required::Anything).await
+    }
+
+    /// [Deletes](Self::delete_config) the configuration of one level if it is still stored as it was seen. Otherwise the
+    /// error is [`Error::ConfigChanged`] and nothing is written.
+    pub async fn delete_config_if_unchanged(&self, seen: &ConfigRecord) -> Result<bool> {
+        self.remove_config(&seen.level, Required::As(Some(seen))).await
+    }
+
+    async fn remove_config(&self, level: &ConfigLevel, required: Required<'_>) -> Result<bool> {
         let this = self.for_one_operation();
         this.ready().await?;
         let table = this.table();
         for attempt in 1..=MOST_ATTEMPTS {
             let item = table.get(&keys::config(level), true).await?;
-            let Some(item) = item else { return Ok(false) };
+            let Some(item) = item else {
+                required.check(level, None)?;
+                return Ok(false);
+            };
             // What cannot be read can still be deleted.
             let record = ConfigRecord::readable(level.clone(), &item);
+            required.check(level, Some(&record))?;
             if *level == ConfigLevel::System && !has_limits_or_policy(&item) {
                 return Ok(false);
             }
@@ -143,11 +213,11 @@ impl Repository {
                     transaction.update(write(&emptied, Some(&item), true));
                 }
                 ConfigLevel::Resource(resource) => {
-                    transaction.delete_existing(&keys::config(level));
+                    transaction.delete_when(&keys::config(level), |p| still_stored(&item, p));
                     transaction.update(registry::leave_resource(resource));
                 }
                 ConfigLevel::Entity(..) | ConfigLevel::EntityDefault(_) => {
-                    transaction.delete_existing(&keys::config(level));
+                    transaction.delete_when(&keys::config(level), |p| still_stored(&item, p));
                     transaction.update(registry::count_entity_configs(level.resource_key(), -1));
                 }
             }
@@ -187,6 +257,18 @@ impl Repository {
     }
 }
 
+/// The condition that the item still has the version and the limits that were read.
+fn still_stored(item: &Item, p: &mut Placeholders) -> String {
+    let mut conditions = vec![format!("attribute_exists({})", p.name(attribute::PK))];
+    let compared = |name: &str| name == VERSION || ConfigRecord::is_limit_attribute(name);
+    let stored: BTreeMap<_, _> = item.iter().filter(|(name, _)| compared(name)).collect();
+    for (name, value) in stored.into_iter().take(MOST_COMPARED) {
+        let name = p.name(name);
+        conditions.push(format!("{name} = {}", p.value(value.clone())));
+    }
+    conditions.join(" AND ")
+}
+
 /// Whether an item, readable or not, holds what deleting the system's defaults takes away.
 fn has_limits_or_policy(item: &Item) -> bool {
     item.keys()
@@ -219,7 +301,6 @@ const MOST_COMPARED: usize = 4 * MAX_LIMITS;
 /// A version alone does not tell: it starts again at 1 when a level is deleted and set anew, and the Python peer always
 /// writes 1. So limits that are replaced are compared too, and written whole.
 pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
-    const VERSION: &str = "config_version";
     let version = stored.and_then(|item| item.get(VERSION));
     let mut update = Update::of(keys::config(&record.level));
     update = if version.is_none_or(counts_up) {

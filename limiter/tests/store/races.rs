@@ -11,6 +11,7 @@ use crate::support::{Stage, page, rpm};
 on_every_store! {
     registries_are_right_after_setting_and_deleting_at_once,
     an_entity_deleted_while_it_is_configured_leaves_registries_right,
+    of_several_changes_of_what_was_seen_one_is_made,
 }
 
 fn level(entity: &str) -> ConfigLevel {
@@ -45,6 +46,40 @@ async fn assert_registries_are_right(stage: &Stage) {
         .unwrap();
     let with_defaults = repository.list_resources_with_defaults().await.unwrap();
     assert_eq!(with_defaults.len(), usize::from(defaults.is_some()));
+}
+
+async fn of_several_changes_of_what_was_seen_one_is_made(stage: Stage) {
+    let repository = stage.repository().await;
+    let level = level("user-1");
+    let change = |capacity| ConfigChange::new().limits([rpm(capacity)]);
+    let seen = repository.set_config(&level, change(1)).await.unwrap();
+    let set = async |capacity| {
+        let set = repository.set_config_if_unchanged(&level, Some(&seen), change(capacity));
+        set.await
+            .map(|record| record.limits.iter().next().unwrap().capacity().get())
+    };
+    let delete = async || repository.delete_config_if_unchanged(&seen).await.map(|_| 0);
+    let outcomes: [Result<u64, Error>; 4] = tokio::join!(set(2), set(3), delete(), set(4)).into();
+    let made: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.as_ref().ok())
+        .collect();
+    assert_eq!(made.len(), 1, "{outcomes:?}");
+    let refused = |outcome: &&Result<u64, Error>| matches!(outcome, Err(Error::ConfigChanged { .. }));
+    assert_eq!(outcomes.iter().filter(refused).count(), 3, "{outcomes:?}");
+    let stored = repository.get_config(&level).await.unwrap();
+    let stored = stored.map_or(0, |record| record.limits.iter().next().unwrap().capacity().get());
+    assert_eq!(stored, *made[0]);
+    assert_registries_are_right(&stage).await;
+
+    // Nothing was seen, and something is there.
+    let other = self::level("user-2");
+    repository
+        .set_config_if_unchanged(&other, None, change(5))
+        .await
+        .unwrap();
+    let refused = repository.set_config_if_unchanged(&other, None, change(6)).await;
+    assert!(matches!(refused, Err(Error::ConfigChanged { .. })), "{refused:?}");
 }
 
 async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
