@@ -33,6 +33,7 @@
 mod api;
 mod app;
 mod auth;
+mod config_level;
 mod connections;
 mod envoy;
 mod error;

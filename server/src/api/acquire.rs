@@ -193,8 +193,8 @@ fn hold(slot: Reservation<'_>, lease: zae_limiter::Lease, time: Duration) -> Res
 }
 
 impl IntoResponse for AcquireResponse {
-    fn into_response(self) -> Response {
-        let headers = self.headers.clone();
+    fn into_response(mut self) -> Response {
+        let headers = std::mem::take(&mut self.headers);
         let mut response = (StatusCode::OK, Json(self)).into_response();
         response.headers_mut().extend(headers);
         response

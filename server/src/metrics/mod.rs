@@ -2,6 +2,7 @@
 
 mod exposition;
 mod histogram;
+mod status_counts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use zae_limiter::{Admission, BreakerState, CapacityMeter, Error, Lease, RateLimi
 
 use exposition::Exposition;
 use histogram::Histogram;
+use status_counts::StatusCounts;
 
 use crate::leases::Leases;
 
@@ -23,7 +25,7 @@ const OTHER: &str = "_other";
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     resources: Mutex<HashMap<String, ResourceCounts>>,
-    responses: Mutex<BTreeMap<u16, u64>>,
+    responses: StatusCounts,
     rls_responses: Mutex<BTreeMap<&'static str, u64>>,
     /// By mapping, of which there are as many as the mapping file has.
     rls_shadow_refusals: Mutex<BTreeMap<String, u64>>,
@@ -94,10 +96,14 @@ impl Metrics {
         };
         self.latency.record(time);
         let mut resources = lock(&self.resources);
-        let known = resources.contains_key(resource) || resources.len() < MAX_RESOURCES;
-        let counts = resources
-            .entry(if known { resource } else { OTHER }.to_owned())
-            .or_default();
+        let full = resources.len() >= MAX_RESOURCES;
+        // Almost every resource is known already.
+        let counts = match resources.get_mut(resource) {
+            Some(counts) => counts,
+            None => resources
+                .entry(if full { OTHER } else { resource }.to_owned())
+                .or_default(),
+        };
         counts.outcomes[outcome as usize] += 1;
         if let Err(Error::RateLimitExceeded(refusal)) = result {
             for violation in refusal.violations() {
@@ -109,7 +115,7 @@ impl Metrics {
 
     /// Counts a response.
     pub(crate) fn responded(&self, status: u16) {
-        *lock(&self.responses).entry(status).or_default() += 1;
+        self.responses.count(status);
     }
 
     /// Counts a response of the rate limit service of Envoy.
@@ -134,7 +140,7 @@ impl Metrics {
             "counter",
             "Responses by status.",
         );
-        for (status, count) in &*lock(&self.responses) {
+        for (status, count) in self.responses.counted() {
             let status = status.to_string();
             text.sample("zae_limiter_http_responses_total", &[("status", &status)], count);
         }

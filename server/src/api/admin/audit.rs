@@ -1,18 +1,15 @@
 //! `/v1/audit`.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::audit::{AuditEvent, AuditSubject};
 use zae_limiter::{EntityId, Error, PageRequest, Resource, to_json};
 
+use super::ActingRepository;
 use super::page::{self, PageOf};
 use crate::api::problems::Problems;
-use crate::app::App;
 use crate::extract::QueryParameters;
 use crate::problem::{Problem, ProblemKind};
 
@@ -92,10 +89,10 @@ impl From<AuditEvent> for Event {
     responses((status = 200, description = "A page of events", body = PageOf<Event>), Problems),
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Event>>, Problem> {
     let subject = query.subject()?;
-    let read = async |page: &PageRequest| app.limiter.repository().audit_events(&subject, page).await;
+    let read = async |page: &PageRequest| repository.audit_events(&subject, page).await;
     page::respond(query.page_size, query.cursor.as_deref(), read).await
 }

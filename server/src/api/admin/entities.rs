@@ -1,20 +1,15 @@
 //! `/v1/entities`.
 
-use std::sync::Arc;
-
-use axum::extract::State;
+use axum::Json;
 use axum::http::{StatusCode, header};
-use axum::{Extension, Json};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::{EntityChange, EntityId, EntityRecord, Error, NewEntity, PageRequest, to_json};
 
+use super::ActingRepository;
 use super::page::{self, PageOf};
-use super::repository;
 use crate::api::problems::{BodyProblems, EntityProblems, ProblemBody, Problems};
-use crate::app::App;
-use crate::auth::Caller;
 use crate::extract::{JsonBody, PathParameters, QueryParameters};
 use crate::problem::Problem;
 
@@ -74,10 +69,9 @@ pub(crate) struct ListQuery {
     responses((status = 200, description = "A page of entities", body = PageOf<Entity>), Problems),
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Entity>>, Problem> {
-    let repository = app.limiter.repository();
     let read = async |page: &PageRequest| match &query.parent {
         Some(parent) => repository.children(parent, page).await,
         None => repository.list_entities(page).await,
@@ -119,8 +113,7 @@ pub(crate) struct CreateEntity {
     ),
 )]
 pub(crate) async fn create(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    ActingRepository(repository): ActingRepository,
     JsonBody(request): JsonBody<CreateEntity>,
 ) -> Result<(StatusCode, [(header::HeaderName, String); 1], Json<Entity>), Problem> {
     let mut entity = NewEntity::new(request.entity_id)
@@ -132,7 +125,7 @@ pub(crate) async fn create(
     if let Some(parent) = request.parent_id {
         entity = entity.parent(parent);
     }
-    let record = repository(&app, caller)?.create_entity(entity).await?;
+    let record = repository.create_entity(entity).await?;
     // Ids have no characters that a path would have to escape.
     let location = [(header::LOCATION, format!("/v1/entities/{}", record.id))];
     Ok((StatusCode::CREATED, location, Json(record.into())))
@@ -151,11 +144,11 @@ pub(crate) async fn create(
     ),
 )]
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
+    ActingRepository(repository): ActingRepository,
     PathParameters(entity): PathParameters<String>,
 ) -> Result<Json<Entity>, Problem> {
     let entity = EntityId::parse(&entity).map_err(Error::from)?;
-    let found = app.limiter.repository().get_entity(&entity).await?;
+    let found = repository.get_entity(&entity).await?;
     let record = found.ok_or(Error::EntityNotFound { entity })?;
     Ok(Json(record.into()))
 }
@@ -199,8 +192,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<S
     ),
 )]
 pub(crate) async fn update(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    ActingRepository(repository): ActingRepository,
     PathParameters(entity): PathParameters<String>,
     JsonBody(request): JsonBody<UpdateEntity>,
 ) -> Result<Json<Entity>, Problem> {
@@ -219,7 +211,7 @@ pub(crate) async fn update(
     if let Some(metadata) = request.metadata {
         change = change.metadata(metadata);
     }
-    let record = repository(&app, caller)?.update_entity(entity, change).await?;
+    let record = repository.update_entity(entity, change).await?;
     Ok(Json(record.into()))
 }
 
@@ -239,10 +231,9 @@ pub(crate) async fn update(
     ),
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    ActingRepository(repository): ActingRepository,
     PathParameters(entity): PathParameters<String>,
 ) -> Result<StatusCode, Problem> {
-    repository(&app, caller)?.delete_entity(entity).await?;
+    repository.delete_entity(entity).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,18 +1,14 @@
 //! `/v1/limits`: the stored limits of a level.
 
-use std::sync::Arc;
-
-use axum::extract::State;
+use axum::Json;
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, EntityId, Error, Limit, OnUnavailable, Resource};
 
-use super::repository;
+use super::ActingRepository;
 use crate::api::problems::{BodyProblems, Problems};
-use crate::app::App;
-use crate::auth::Caller;
+use crate::config_level::level_of;
 use crate::extract::{JsonBody, QueryParameters};
 use crate::problem::Problem;
 
@@ -33,12 +29,7 @@ impl LevelQuery {
     fn level(&self) -> Result<ConfigLevel, Error> {
         let entity = self.entity.as_ref().map(EntityId::parse).transpose()?;
         let resource = self.resource.as_ref().map(Resource::parse).transpose()?;
-        Ok(match (entity, resource) {
-            (Some(entity), Some(resource)) => ConfigLevel::Entity(entity, resource),
-            (Some(entity), None) => ConfigLevel::EntityDefault(entity),
-            (None, Some(resource)) => ConfigLevel::Resource(resource),
-            (None, None) => ConfigLevel::System,
-        })
+        Ok(level_of(entity, resource))
     }
 }
 
@@ -152,11 +143,11 @@ impl LevelLimits {
     responses((status = 200, description = "What the level stores", body = LevelLimits), Problems),
 )]
 pub(crate) async fn show(
-    State(app): State<Arc<App>>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<LevelQuery>,
 ) -> Result<Json<LevelLimits>, Problem> {
     let level = query.level()?;
-    let record = app.limiter.repository().get_config(&level).await?;
+    let record = repository.get_config(&level).await?;
     Ok(Json(LevelLimits::new(query, &level, record.as_ref())))
 }
 
@@ -186,8 +177,7 @@ pub(crate) struct SetLimits {
     ),
 )]
 pub(crate) async fn set(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<LevelQuery>,
     JsonBody(request): JsonBody<SetLimits>,
 ) -> Result<Json<LevelLimits>, Problem> {
@@ -198,7 +188,7 @@ pub(crate) async fn set(
         Some(policy) => change.on_unavailable(policy.into()),
         None => change.without_on_unavailable(),
     };
-    let record = repository(&app, caller)?.set_config(&level, change).await?;
+    let record = repository.set_config(&level, change).await?;
     Ok(Json(LevelLimits::new(query, &level, Some(&record))))
 }
 
@@ -213,10 +203,9 @@ pub(crate) async fn set(
     responses((status = 204, description = "The level stores nothing"), Problems),
 )]
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<LevelQuery>,
 ) -> Result<StatusCode, Problem> {
-    repository(&app, caller)?.delete_config(&query.level()?).await?;
+    repository.delete_config(&query.level()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

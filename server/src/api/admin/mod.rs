@@ -8,6 +8,8 @@ mod usage;
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use zae_limiter::Repository;
@@ -26,10 +28,21 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
 }
 
 /// The repository, whose changes are noted as those of the caller's token.
-fn repository(app: &App, caller: Caller) -> Result<Repository, Problem> {
-    let repository = app.limiter.repository();
-    match caller.0 {
-        Some(name) => Ok(repository.acting_as(name.to_string())?),
-        None => Ok(repository.clone()),
+#[derive(Debug)]
+pub(crate) struct ActingRepository(Repository);
+
+impl FromRequestParts<Arc<App>> for ActingRepository {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let repository = app.limiter.repository();
+        let caller = parts
+            .extensions
+            .get::<Caller>()
+            .and_then(|caller| caller.0.as_ref());
+        Ok(Self(match caller {
+            Some(name) => repository.acting_as(name.to_string())?,
+            None => repository.clone(),
+        }))
     }
 }

@@ -1,18 +1,16 @@
 //! `/v1/usage`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::usage::{UsageQuery, UsageSnapshot, WindowKind};
 use zae_limiter::{PageRequest, Timestamp};
 
+use super::ActingRepository;
 use super::page::{self, PageOf};
 use crate::api::problems::Problems;
-use crate::app::App;
 use crate::extract::QueryParameters;
 use crate::problem::{Problem, ProblemKind};
 
@@ -119,10 +117,10 @@ impl From<UsageSnapshot> for Usage {
     responses((status = 200, description = "A page of usage", body = PageOf<Usage>), Problems),
 )]
 pub(crate) async fn list(
-    State(app): State<Arc<App>>,
+    ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Usage>>, Problem> {
     let usage = query.usage()?;
-    let read = async |page: &PageRequest| app.limiter.repository().usage_snapshots(&usage, page).await;
+    let read = async |page: &PageRequest| repository.usage_snapshots(&usage, page).await;
     page::respond(query.page_size, query.cursor.as_deref(), read).await
 }
