@@ -1,10 +1,9 @@
 //! What all requests share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use zae_limiter::audit::Principal;
 use zae_limiter::{CapacityMeter, Clock, RateLimiter};
 
@@ -34,9 +33,9 @@ pub(crate) struct App {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Metrics,
     pub(crate) requests: Arc<Semaphore>,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     /// The last result of a readiness check, and when it was made.
-    readiness: Mutex<Option<(Duration, bool)>>,
+    readiness: tokio::sync::Mutex<Option<(Duration, bool)>>,
 }
 
 impl App {
@@ -55,8 +54,8 @@ impl App {
             )),
             requests: Arc::new(Semaphore::new(most_requests(&settings))),
             metrics: Metrics::new(meter),
-            stopping: AtomicBool::new(false),
-            readiness: Mutex::new(None),
+            stopping: watch::Sender::new(false),
+            readiness: tokio::sync::Mutex::default(),
             limiter,
             tokens,
             settings,
@@ -71,26 +70,33 @@ impl App {
 
     /// From now on, the server reports that it is not ready.
     pub(crate) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
     }
 
     /// Whether the server was told to stop.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        *self.stopping.borrow()
     }
 
-    /// Whether the server should get requests: it is not stopping, and the table can be used.
+    /// Ready when the server was told to stop.
+    pub(crate) async fn stopped(&self) {
+        // The sender lives as long as this.
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
+    /// Whether the server should get requests: it is not stopping, and the table can be used. Whoever asks while the table
+    /// is being asked waits for that result, so that checks never make more than one call at a time.
     pub(crate) async fn is_ready(&self) -> bool {
         if self.is_stopping() {
             return false;
         }
+        let mut last = self.readiness.lock().await;
         let now = self.clock.elapsed();
-        let known = *self.readiness.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, ready)) = known.filter(|(at, _)| now < *at + READINESS_TTL) {
+        if let Some((_, ready)) = last.filter(|(at, _)| now < *at + READINESS_TTL) {
             return ready;
         }
         let ready = self.limiter.is_available().await;
-        *self.readiness.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, ready));
+        *last = Some((self.clock.elapsed(), ready));
         ready
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
 
@@ -135,10 +134,7 @@ impl Server {
         if let Some(tls) = &self.tls {
             background.spawn(reload_tls(tls.clone()));
         }
-        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
-        let slots = Arc::new(Semaphore::new(most));
-        let connections =
-            |router, protocol| Connections::new(router, protocol, self.tls.clone(), slots.clone(), settings);
+        let connections = |router, protocol| Connections::new(router, protocol, self.tls.clone(), settings);
         let mut http = connections(self.router, Protocol::http1(settings));
         let mut grpc = self.grpc.map(|grpc| {
             let router = envoy::router(&app, grpc.mapping);

@@ -19,7 +19,7 @@ pub struct Settings {
     pub max_lease_time: Duration,
     /// The longest time that a request can wait for tokens: one minute.
     pub max_wait: Duration,
-    /// How many leases are held at the same time: 100,000.
+    /// How many leases are held at the same time: 100,000. Those of Envoy are at most half of them.
     pub max_leases: usize,
     /// For how long the response to an `Idempotency-Key` is kept: ten minutes.
     pub idempotency_ttl: Duration,
@@ -32,9 +32,11 @@ pub struct Settings {
     pub header_timeout: Duration,
     /// How long a client may take to send the body of a request: 10 seconds.
     pub body_timeout: Duration,
+    /// How long a connection for Envoy may be without a request: 10 minutes. Then it is closed.
+    pub idle_timeout: Duration,
     /// How many requests are served at the same time: 4,096. Further ones get 503.
     pub max_requests: usize,
-    /// How many connections are open at the same time: 10,000. Further ones wait to be accepted.
+    /// How many connections are open at the same time on each address: 10,000. Further ones wait to be accepted.
     pub max_connections: usize,
     /// How long requests may take to finish after the server was told to stop: 10 seconds.
     pub shutdown_grace: Duration,
@@ -52,6 +54,7 @@ impl Default for Settings {
             max_body_bytes: 256 * 1024,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(600),
             max_requests: 4_096,
             max_connections: 10_000,
             shutdown_grace: Duration::from_secs(10),

@@ -1,21 +1,24 @@
 //! Connections: accepted, decrypted, served, and closed at the end.
 
+mod activity;
 mod counted;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+use activity::Activity;
 use counted::Counted;
 
 use crate::settings::Settings;
@@ -37,13 +40,23 @@ pub(crate) struct Connections {
     router: Router,
     protocol: Protocol,
     tls: Option<Arc<Tls>>,
-    graceful: GracefulShutdown,
     tasks: JoinSet<()>,
-    /// Shared by all listeners.
+    /// Of this listener alone, so that those of another cannot use them up.
     slots: Arc<Semaphore>,
+    times: Times,
+    stopping: watch::Sender<bool>,
+}
+
+/// True once connections shall end.
+type Stopping = watch::Receiver<bool>;
+
+/// How long clients may take.
+#[derive(Debug, Clone, Copy)]
+struct Times {
     /// For the TLS handshake, and for the first bytes of HTTP/2.
-    head_timeout: Duration,
-    stopping: watch::Sender<()>,
+    head: Duration,
+    /// Until the next request on an HTTP/2 connection.
+    idle: Duration,
 }
 
 /// What the connections speak.
@@ -86,8 +99,8 @@ impl Protocol {
         &self,
         stream: S,
         router: Router,
-        watcher: Watcher,
-        timeout: Duration,
+        mut stopping: Stopping,
+        times: Times,
     ) -> Result<(), hyper::Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -96,23 +109,51 @@ impl Protocol {
         match self {
             Self::Http1(builder) => {
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
-                watcher.watch(connection).await
+                let mut connection = std::pin::pin!(connection);
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => return ended,
+                    _ = stopping.wait_for(|stopping| *stopping) => {}
+                }
+                connection.as_mut().graceful_shutdown();
+                connection.await
             }
             Self::Http2(builder) => {
                 let (stream, read) = Counted::new(stream);
+                let activity = Activity::default();
+                let counted = activity.clone();
+                let service = service_fn(move |request| {
+                    let running = counted.begin();
+                    let responded = service.call(request);
+                    async move { Ok::<_, Infallible>(running.until_sent(responded.await?)) }
+                });
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
-                let mut connection = std::pin::pin!(watcher.watch(connection));
-                tokio::select! {
-                    // Reads what has arrived before it looks at the clock.
-                    biased;
-                    ended = &mut connection => return ended,
-                    () = tokio::time::sleep(timeout) => {}
+                let mut connection = std::pin::pin!(connection);
+                let mut started = None;
+                let mut patience = times.head;
+                loop {
+                    tokio::select! {
+                        // Reads what has arrived before it looks at the clock.
+                        biased;
+                        ended = connection.as_mut() => return ended,
+                        _ = stopping.wait_for(|stopping| *stopping) => break,
+                        () = tokio::time::sleep(patience) => {}
+                    }
+                    if read.load(Ordering::Relaxed) < PREFACE_LENGTH {
+                        tracing::debug!("a client did not begin to speak HTTP/2 in time");
+                        return Ok(());
+                    }
+                    // From here on, pings find out whether the client is there.
+                    if started.is_some_and(|started| activity.is_idle_since(started)) {
+                        tracing::debug!("an HTTP/2 connection without requests is closed");
+                        connection.as_mut().graceful_shutdown();
+                        let closed = tokio::time::timeout(times.head, connection).await;
+                        return closed.unwrap_or(Ok(()));
+                    }
+                    started = Some(activity.started());
+                    patience = times.idle;
                 }
-                if read.load(Ordering::Relaxed) < PREFACE_LENGTH {
-                    tracing::debug!("a client did not begin to speak HTTP/2 in time");
-                    return Ok(());
-                }
-                // From here on, pings find out whether the client is there.
+                connection.as_mut().graceful_shutdown();
                 connection.await
             }
         }
@@ -124,18 +165,20 @@ impl Connections {
         router: Router,
         protocol: Protocol,
         tls: Option<Arc<Tls>>,
-        slots: Arc<Semaphore>,
         settings: &Settings,
     ) -> Self {
+        let most = settings.max_connections.min(Semaphore::MAX_PERMITS);
         Self {
             router,
             protocol,
             tls,
-            graceful: GracefulShutdown::new(),
             tasks: JoinSet::new(),
-            slots,
-            head_timeout: settings.header_timeout,
-            stopping: watch::Sender::new(()),
+            slots: Arc::new(Semaphore::new(most)),
+            times: Times {
+                head: settings.header_timeout,
+                idle: settings.idle_timeout,
+            },
+            stopping: watch::Sender::new(false),
         }
     }
 
@@ -157,25 +200,24 @@ impl Connections {
         // Responses are small; waiting to fill packets would only delay them.
         let _ = stream.set_nodelay(true);
         let (router, protocol) = (self.router.clone(), self.protocol.clone());
-        let watcher = self.graceful.watcher();
-        let timeout = self.head_timeout;
+        let times = self.times;
+        let mut stopping = self.stopping.subscribe();
         let Some(tls) = self.tls.clone() else {
             self.tasks.spawn(async move {
-                ended(protocol.serve(stream, router, watcher, timeout).await);
+                ended(protocol.serve(stream, router, stopping, times).await);
                 drop(slot);
             });
             return;
         };
-        let mut stopping = self.stopping.subscribe();
         self.tasks.spawn(async move {
-            let handshake = tokio::time::timeout(timeout, tls.accept(stream, protocol.alpn()));
+            let handshake = tokio::time::timeout(times.head, tls.accept(stream, protocol.alpn()));
             let shaken = tokio::select! {
                 shaken = handshake => shaken,
                 // A client that has not finished its handshake has no request to lose.
-                _ = stopping.changed() => return,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
             };
             match shaken {
-                Ok(Ok(stream)) => ended(protocol.serve(stream, router, watcher, timeout).await),
+                Ok(Ok(stream)) => ended(protocol.serve(stream, router, stopping, times).await),
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -185,11 +227,9 @@ impl Connections {
 
     /// Lets requests finish, then closes all connections.
     pub(crate) async fn finish(mut self, grace: Duration) {
-        self.stopping.send_replace(());
-        if tokio::time::timeout(grace, self.graceful.shutdown())
-            .await
-            .is_err()
-        {
+        self.stopping.send_replace(true);
+        let finished = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, finished).await.is_err() {
             tracing::warn!(?grace, "requests did not finish in time and are cut off");
         }
         self.tasks.shutdown().await;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use zae_limiter::LimitName;
 
 use super::plan::{Amounts, Bucket};
@@ -16,6 +17,9 @@ pub(super) struct Refunds {
     next: u64,
 }
 
+/// A place among the leases that can be held for refunds.
+pub(super) type Place = OwnedSemaphorePermit;
+
 /// When a lease expires; the number tells leases apart that expire together.
 type Key = (Duration, u64);
 
@@ -23,6 +27,8 @@ type Key = (Duration, u64);
 struct Refundable {
     id: LeaseId,
     amounts: Amounts,
+    /// Given up when the lease is forgotten.
+    _place: Place,
 }
 
 /// What to give back from one lease, which ends with it.
@@ -39,6 +45,7 @@ impl Refunds {
         bucket: Bucket,
         id: LeaseId,
         amounts: Amounts,
+        place: Place,
         expires: Duration,
         now: Duration,
     ) {
@@ -47,7 +54,12 @@ impl Refunds {
         self.next += 1;
         self.expiry.insert(key, bucket.clone());
         let leases = self.buckets.entry(bucket).or_default();
-        leases.insert(key, Refundable { id, amounts });
+        let lease = Refundable {
+            id,
+            amounts,
+            _place: place,
+        };
+        leases.insert(key, lease);
     }
 
     /// The leases of the bucket that together give back as much of the amounts as possible.
@@ -76,7 +88,8 @@ impl Refunds {
         ended.into_iter().map(|(_, portion)| portion).collect()
     }
 
-    fn forget(&mut self, now: Duration) {
+    /// Forgets the leases that have expired.
+    pub(super) fn forget(&mut self, now: Duration) {
         while let Some(entry) = self.expiry.first_entry().filter(|entry| entry.key().0 <= now) {
             let (key, bucket) = entry.remove_entry();
             self.remove(&bucket, &key);
@@ -108,9 +121,16 @@ fn part_of(wanted: &mut Amounts, held: &Amounts) -> Amounts {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Arc;
+
+    use tokio::sync::Semaphore;
     use zae_limiter::{EntityId, Resource};
 
     use super::*;
+
+    fn place() -> Place {
+        Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap()
+    }
 
     const START: Duration = Duration::ZERO;
     const MINUTE: Duration = Duration::from_secs(60);
@@ -131,7 +151,7 @@ mod tests {
     fn the_oldest_leases_give_back_first_and_each_gives_once() {
         let mut refunds = Refunds::default();
         for number in 1..=3 {
-            refunds.add(bucket("ada"), id(number), tokens(100), MINUTE, START);
+            refunds.add(bucket("ada"), id(number), tokens(100), place(), MINUTE, START);
         }
         assert!(refunds.take(&bucket("bob"), tokens(50), START).is_empty());
         let portion = |number, count| Portion {
@@ -150,7 +170,7 @@ mod tests {
     fn a_lease_without_the_limit_is_left_alone() {
         let mut refunds = Refunds::default();
         let other = Amounts::from([(LimitName::parse("rpm").unwrap(), 1)]);
-        refunds.add(bucket("ada"), id(1), other, MINUTE, START);
+        refunds.add(bucket("ada"), id(1), other, place(), MINUTE, START);
         assert!(refunds.take(&bucket("ada"), tokens(1), START).is_empty());
         assert_eq!(refunds.buckets.len(), 1);
     }
@@ -158,8 +178,8 @@ mod tests {
     #[test]
     fn expired_leases_are_forgotten() {
         let mut refunds = Refunds::default();
-        refunds.add(bucket("ada"), id(1), tokens(100), 2 * MINUTE, START);
-        refunds.add(bucket("ada"), id(2), tokens(100), MINUTE, START);
+        refunds.add(bucket("ada"), id(1), tokens(100), place(), 2 * MINUTE, START);
+        refunds.add(bucket("ada"), id(2), tokens(100), place(), MINUTE, START);
         let left = refunds.take(&bucket("ada"), tokens(500), MINUTE);
         assert_eq!(left.iter().map(|portion| portion.id).collect::<Vec<_>>(), [id(1)]);
         assert!(refunds.buckets.is_empty() && refunds.expiry.is_empty());

@@ -1,17 +1,18 @@
 //! `ShouldRateLimit`: takes the hits of all descriptors, or none.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus};
 use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
 use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use futures::future::join_all;
+use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status};
 use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
 
 use super::mapping::EnvoyMapping;
 use super::plan::{Amounts, Bucket, Charge, Counting, Plan};
-use super::refunds::Refunds;
+use super::refunds::{self, Refunds};
 use super::reply;
 use crate::app::App;
 use crate::leases::{Adjustments, LeaseId, Reservation};
@@ -25,13 +26,18 @@ pub(super) struct RateLimits {
     app: Arc<App>,
     mapping: EnvoyMapping,
     refunds: Mutex<Refunds>,
+    /// Half of the leases, so that those of HTTP clients find room.
+    places: Arc<Semaphore>,
 }
+
+/// Where a lease is held for refunds.
+type Slot<'a> = (Reservation<'a>, refunds::Place);
 
 /// What came of a charge.
 enum Outcome<'a> {
     Taken {
         lease: Box<Lease>,
-        slot: Option<Reservation<'a>>,
+        slot: Option<Slot<'a>>,
     },
     /// The request only asked.
     Seen(Vec<LimitStatus>),
@@ -42,11 +48,12 @@ enum Outcome<'a> {
 
 impl RateLimits {
     pub(super) fn new(app: Arc<App>, mapping: EnvoyMapping) -> Self {
-        let refunds = Mutex::default();
+        let most = (app.settings.max_leases / 2).clamp(1, Semaphore::MAX_PERMITS);
         Self {
             app,
             mapping,
-            refunds,
+            refunds: Mutex::default(),
+            places: Arc::new(Semaphore::new(most)),
         }
     }
 
@@ -136,7 +143,7 @@ impl RateLimits {
             return Ok(Outcome::Seen(acquire.peek().await?.statuses().to_vec()));
         }
         // Without a slot the hits are counted and cannot be given back.
-        let slot = charge.refundable.and_then(|_| self.app.leases.reserve().ok());
+        let slot = charge.refundable.and_then(|_| self.reserve());
         let start = self.app.clock.elapsed();
         let result = acquire.await;
         let time = self.app.clock.elapsed() - start;
@@ -145,19 +152,31 @@ impl RateLimits {
         Ok(Outcome::Taken { lease, slot })
     }
 
+    /// Keeps a place for a lease that can be given back; nothing if there is none.
+    fn reserve(&self) -> Option<Slot<'_>> {
+        let now = self.app.clock.elapsed();
+        self.refunds().forget(now);
+        let place = self.places.clone().try_acquire_owned().ok()?;
+        Some((self.app.leases.reserve().ok()?, place))
+    }
+
+    fn refunds(&self) -> MutexGuard<'_, Refunds> {
+        self.refunds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Holds what can be given back, and commits the rest.
     async fn keep(&self, charge: Charge, outcome: Outcome<'_>) -> Result<(), Status> {
         let Outcome::Taken { lease, slot } = outcome else {
             return Ok(());
         };
-        let (Some(slot), Some(time)) = (slot, charge.refundable) else {
+        let (Some((slot, place)), Some(time)) = (slot, charge.refundable) else {
             return lease.commit().await.map_err(status);
         };
         let id = LeaseId::random().map_err(|error| Status::internal(error.to_string()))?;
         let now = self.app.clock.elapsed();
         slot.hold(id, *lease, time);
-        let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
-        refunds.add(charge.bucket, id, charge.amounts, now + time, now);
+        let (bucket, amounts) = (charge.bucket, charge.amounts);
+        self.refunds().add(bucket, id, amounts, place, now + time, now);
         Ok(())
     }
 
@@ -165,10 +184,7 @@ impl RateLimits {
     async fn give_back(&self, bucket: &Bucket, amounts: Amounts) {
         let wanted = total(&amounts);
         let now = self.app.clock.elapsed();
-        let portions = {
-            let mut refunds = self.refunds.lock().unwrap_or_else(PoisonError::into_inner);
-            refunds.take(bucket, amounts, now)
-        };
+        let portions = self.refunds().take(bucket, amounts, now);
         let mut given = 0_u64;
         for portion in portions {
             let adjustments: Adjustments = portion

@@ -55,7 +55,10 @@ pub(crate) async fn events(
 fn stream(live: Live) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold(live, |mut live| async move {
         if live.sent > 0 {
-            tokio::time::sleep(REFRESH).await;
+            tokio::select! {
+                () = tokio::time::sleep(REFRESH) => {}
+                () = live.ui.app.stopped() => {}
+            }
         }
         if live.sent >= MAX_EVENTS || live.ui.app.is_stopping() {
             return None;

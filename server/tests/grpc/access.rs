@@ -110,3 +110,85 @@ async fn a_client_that_does_not_begin_to_speak_http_2_is_cut_off_and_others_are_
     // The connection of the client is older than the timeout.
     server.ok(request(1, [calls("ada")])).await;
 }
+
+#[tokio::test]
+async fn a_watch_reports_each_change_of_health_until_the_server_stops() {
+    let connection = Connection::to(EmbeddedStore::memory().unwrap());
+    let limiter = RateLimiter::builder("limiter")
+        .endpoint_url("http://connection.invalid")
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("test", "test", None))
+        .http_client(connection.clone())
+        .principal("tester")
+        .create_table(true)
+        .default_limits(limits())
+        .time_budget(std::time::Duration::from_millis(50));
+    let server = TestServer::on(limiter, Settings::default(), None).await;
+    let mut client = HealthClient::new(channel(server.grpc).await);
+    let watch = |service: &str| HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    let mut unknown = client.watch(watch("other")).await.unwrap().into_inner();
+    let first = unknown.message().await.unwrap().unwrap();
+    assert_eq!(first.status(), ServingStatus::ServiceUnknown);
+    let mut watched = client.watch(watch("")).await.unwrap().into_inner();
+    let mut next = async || watched.message().await.unwrap().map(|response| response.status());
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    connection.always(Fault::ServerError);
+    server.clock.advance(std::time::Duration::from_secs(2));
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    connection.heal();
+    server.clock.advance(std::time::Duration::from_secs(2));
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    server.stopped().await;
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    assert_eq!(next().await, None);
+}
+
+#[tokio::test]
+async fn a_connection_without_requests_is_closed_and_one_with_a_watch_is_not() {
+    let mut settings = Settings::default();
+    settings.header_timeout = std::time::Duration::from_millis(20);
+    settings.idle_timeout = std::time::Duration::from_millis(50);
+    let limiter = RateLimiter::embedded().default_limits(limits());
+    let server = TestServer::on(limiter, settings, None).await;
+    let mut client = HealthClient::new(channel(server.grpc).await);
+    let service = String::new();
+    let mut watched = client
+        .watch(HealthCheckRequest { service })
+        .await
+        .unwrap()
+        .into_inner();
+    assert!(watched.message().await.unwrap().is_some());
+
+    let mut idle = TcpStream::connect(server.grpc).await.unwrap();
+    // The preface, and empty settings.
+    idle.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+        .await
+        .unwrap();
+    let mut received = vec![];
+    // Returns because the server ends it, after it said goodbye.
+    let _ = idle.read_to_end(&mut received).await;
+    assert!(frames(&received).contains(&GOAWAY), "{received:?}");
+    server.stopped().await;
+    let last = watched.message().await.unwrap().unwrap();
+    assert_eq!(
+        last.status(),
+        ServingStatus::NotServing,
+        "the other connection was still open"
+    );
+}
+
+/// The type of the frame that says goodbye.
+const GOAWAY: u8 = 7;
+
+/// The types of HTTP/2 frames.
+fn frames(mut bytes: &[u8]) -> Vec<u8> {
+    let mut types = vec![];
+    while let [high, middle, low, kind, rest @ ..] = bytes {
+        types.push(*kind);
+        let length = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+        bytes = rest.get(length + 5..).unwrap_or_default();
+    }
+    types
+}

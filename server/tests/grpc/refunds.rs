@@ -62,7 +62,7 @@ async fn a_full_lease_table_still_counts_and_stopping_settles_what_is_held() {
     let store = EmbeddedStore::memory().unwrap();
     let builder = RateLimiter::embedded_in(&store).default_limits(limits());
     let mut settings = Settings::default();
-    settings.max_leases = 1;
+    settings.max_leases = 2;
     let server = TestServer::on(builder, settings, None).await;
     let clock = server.clock.clone();
     for _ in 0..3 {
@@ -70,7 +70,11 @@ async fn a_full_lease_table_still_counts_and_stopping_settles_what_is_held() {
     }
     assert_eq!(server.handle.leases(), 1);
     server.ok(request(0, [refund("ada", 300)])).await;
-    assert_eq!(server.left("ada", "tpm").await, 800, "one lease was held");
+    assert_eq!(
+        server.left("ada", "tpm").await,
+        800,
+        "one lease was held: half of two"
+    );
     server.ok(request(0, [tokens("ada", 100)])).await;
     let closed = server.stopped().await;
     assert_eq!((closed.committed, closed.unwritten), (1, 0));
@@ -92,4 +96,27 @@ async fn refunds_beyond_any_number_give_back_what_was_taken() {
     };
     server.ok(request(1, [refund("ada", u64::MAX), calls])).await;
     assert_eq!(server.left("ada", "tpm").await, 1_000);
+}
+
+#[tokio::test]
+async fn leases_of_envoy_leave_half_of_the_room_to_others() {
+    let mut settings = Settings::default();
+    settings.max_leases = 4;
+    let limiter = RateLimiter::embedded().default_limits(limits());
+    let server = TestServer::on(limiter, settings, None).await;
+    for user in ["ada", "bob", "cid", "dan"] {
+        server.ok(request(0, [tokens(user, 100)])).await;
+    }
+    assert_eq!(server.handle.leases(), 2);
+    server
+        .ok(request(0, [refund("ada", 100), refund("cid", 100)]))
+        .await;
+    assert_eq!(server.handle.leases(), 1, "cid had no lease");
+    server.ok(request(0, [tokens("dan", 100)])).await;
+    assert_eq!(server.handle.leases(), 2);
+    // Leases that expire make room, even if nobody gives anything back.
+    server.clock.advance(Duration::from_secs(60));
+    server.handle.expire_leases().await;
+    server.ok(request(0, [tokens("eva", 100)])).await;
+    assert_eq!(server.handle.leases(), 1);
 }

@@ -38,6 +38,20 @@ async fn readiness_follows_the_table_and_health_does_not() {
 }
 
 #[tokio::test]
+async fn checks_at_the_same_time_ask_the_table_once() {
+    let connection = Connection::to(EmbeddedStore::memory().unwrap());
+    let server = server(&connection, OnUnavailable::Block).await;
+    server.get("/readyz").await.expect(200);
+    connection.calls();
+    server.clock.advance(Duration::from_secs(1));
+    let checks = (0..20).map(|_| server.get("/readyz"));
+    for response in futures::future::join_all(checks).await {
+        response.expect(200);
+    }
+    assert_eq!(connection.operations().len(), 1);
+}
+
+#[tokio::test]
 async fn a_blocking_policy_is_an_error_that_names_no_table() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
     let server = server(&connection, OnUnavailable::Block).await;

@@ -1,4 +1,4 @@
-//! The sessions of browsers: pure, bounded, with an idle time.
+//! The sessions of browsers: pure, bounded, with an idle time and an age.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use zae_limiter::audit::Principal;
 pub(crate) const MAX_SESSIONS: usize = 1_000;
 /// A browser that was idle for this long is signed out.
 pub(crate) const IDLE_TIME: Duration = Duration::from_hours(12);
+/// A browser that signed in this long ago has to do it again, however much it was used.
+pub(crate) const MAX_AGE: Duration = Duration::from_hours(24 * 7);
 
 /// Who looks at a page, and what proves that a form came from one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +25,14 @@ pub(crate) struct Visitor {
 #[derive(Debug)]
 struct Session {
     visitor: Visitor,
+    began: Duration,
     used: Duration,
+}
+
+impl Session {
+    fn is_over(&self, now: Duration) -> bool {
+        now >= self.used + IDLE_TIME || now >= self.began + MAX_AGE
+    }
 }
 
 /// The sessions, by the digest of their secret.
@@ -32,20 +41,25 @@ pub(crate) struct Sessions(HashMap<[u8; 32], Session>);
 
 impl Sessions {
     pub(crate) fn insert(&mut self, secret: &str, visitor: Visitor, now: Duration) {
-        self.0.retain(|_, session| now < session.used + IDLE_TIME);
+        self.0.retain(|_, session| !session.is_over(now));
         if self.0.len() >= MAX_SESSIONS {
             let oldest = self.0.iter().min_by_key(|(_, session)| session.used);
             if let Some(digest) = oldest.map(|(digest, _)| *digest) {
                 self.0.remove(&digest);
             }
         }
-        self.0.insert(digest(secret), Session { visitor, used: now });
+        let session = Session {
+            visitor,
+            began: now,
+            used: now,
+        };
+        self.0.insert(digest(secret), session);
     }
 
-    /// The visitor with this secret. The session lasts from now on for another idle time.
+    /// The visitor with this secret. The session lasts from now on for another idle time, but not beyond its age.
     pub(crate) fn find(&mut self, secret: &str, now: Duration) -> Option<Visitor> {
         let session = self.0.get_mut(&digest(secret))?;
-        if now >= session.used + IDLE_TIME {
+        if session.is_over(now) {
             return None;
         }
         session.used = now;
@@ -82,6 +96,17 @@ mod tests {
         assert_eq!(sessions.find("secret", hour * 11), Some(visitor("form")));
         assert_eq!(sessions.find("secret", hour * 22), Some(visitor("form")));
         assert_eq!(sessions.find("secret", hour * 34), None);
+    }
+
+    #[test]
+    fn a_session_ends_at_its_age_however_much_it_is_used() {
+        let mut sessions = Sessions::default();
+        sessions.insert("secret", visitor("form"), Duration::ZERO);
+        let hours = |number| Duration::from_hours(number);
+        for hour in 1..24 * 7 {
+            assert!(sessions.find("secret", hours(hour)).is_some(), "{hour}");
+        }
+        assert_eq!(sessions.find("secret", MAX_AGE), None);
     }
 
     #[test]
