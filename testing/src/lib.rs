@@ -3,6 +3,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | the local cloud and the Python peer, as processes that end with the test | [`MiniStack`], [`peer_output`] |
+//! | a headless browser, where there is one | [`Chromium`] |
 //! | a DynamoDB server in the test process | [`dynamodb_endpoint`] |
 //! | a connection to an embedded store that fails as told, or records the permissions it needs | [`connection`] |
 //! | the stream simulator: shards, event source mappings, faults, and functions that run on them | [`stream`] |
@@ -18,6 +19,7 @@
     clippy::missing_panics_doc
 )]
 
+mod chromium;
 pub mod connection;
 mod ministack;
 mod peer;
@@ -25,6 +27,7 @@ mod server;
 pub mod stream;
 mod tools;
 
+pub use chromium::Chromium;
 pub use ministack::MiniStack;
 pub use peer::{peer_output, peer_python};
 pub use server::{dynamodb_endpoint, serve_dynamodb};

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use zae_limiter::{ConfigChange, ConfigLevel};
+use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, Error, Limit, OnUnavailable};
 
 use super::access::{Visitor, same};
 use super::failure::Failure;
@@ -19,22 +19,18 @@ use super::respond::fail;
 use super::url::Url;
 use super::view::{self, Edit};
 use super::{Ui, access};
+use crate::config_level::level_of;
 
 const TITLE: &str = "Limits";
 
 fn level(params: &Params) -> Result<ConfigLevel, Failure> {
-    Ok(match (params.entity()?, params.resource()?) {
-        (Some(entity), Some(resource)) => ConfigLevel::Entity(entity, resource),
-        (Some(entity), None) => ConfigLevel::EntityDefault(entity),
-        (None, Some(resource)) => ConfigLevel::Resource(resource),
-        (None, None) => ConfigLevel::System,
-    })
+    Ok(level_of(params.entity()?, params.resource()?))
 }
 
 /// What every request here needs: permission, and the level as it is stored.
 async fn stored(ui: &Ui, visitor: &Visitor, params: &Params) -> Result<LevelLimits, Box<Response>> {
     if !ui.options.edit {
-        let text = "Start zae-limiter ui with --edit to change limits.";
+        let text = "Start zae-limiter ui or zae-limiter serve with --edit to change limits.";
         let refused = access::refuse(ui, StatusCode::FORBIDDEN, "This page is read-only", text);
         return Err(Box::new(refused));
     }
@@ -58,7 +54,7 @@ fn check_token(ui: &Ui, visitor: &Visitor, form: &Form) -> Result<(), Box<Respon
 fn changed_meanwhile() -> Failure {
     Failure {
         title: "Somebody else changed these limits",
-        cause: "The level has another version than the one that this form shows.".to_owned(),
+        cause: "What the level stores is no longer what this form was filled from.".to_owned(),
         advice: "Open the form again and look at what is stored now.",
         invalid: false,
     }
@@ -118,7 +114,7 @@ pub(crate) async fn apply(
     }
     let sent = LimitForm::sent(&form);
     let written = if sent.is_current(stored.record.as_ref()) {
-        write(&ui, &visitor, &stored.level, &sent).await
+        write(&ui, &visitor, &stored, &sent).await
     } else {
         Err(changed_meanwhile())
     };
@@ -144,25 +140,41 @@ pub(crate) async fn apply(
     }
 }
 
-/// Writes as the visitor, so that the audit event names them.
-async fn write(ui: &Ui, visitor: &Visitor, level: &ConfigLevel, form: &LimitForm) -> Result<(), Failure> {
+/// Writes as the visitor, so that the audit event names them, and only over what was looked at.
+async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitForm) -> Result<(), Failure> {
     let repository = ui.app.limiter.repository();
     let repository = match &visitor.principal {
         Some(principal) => repository.acting_as(principal.to_string())?,
         None => repository.clone(),
     };
-    let limits = form.limits()?;
-    if limits.is_empty() && form.policy.is_none() {
-        repository.delete_config(level).await?;
-        return Ok(());
+    let (limits, seen) = (form.limits()?, stored.record.as_ref());
+    let written = if limits.is_empty() && form.policy.is_none() {
+        match seen {
+            Some(seen) => repository.delete_config_if_unchanged(seen).await.map(|_| ()),
+            None => Ok(()),
+        }
+    } else {
+        let change = change(limits, form.policy, seen);
+        let level = &stored.level;
+        let written = repository.set_config_if_unchanged(level, seen, change).await;
+        written.map(|_| ())
+    };
+    written.map_err(|error| match error {
+        Error::ConfigChanged { .. } => changed_meanwhile(),
+        other => other.into(),
+    })
+}
+
+fn change(limits: Vec<Limit>, policy: Option<OnUnavailable>, seen: Option<&ConfigRecord>) -> ConfigChange {
+    let mut change = ConfigChange::new();
+    // A level may have a policy alone. Taking its limits away is refused: that is to delete it.
+    if !limits.is_empty() || seen.is_some_and(|seen| !seen.limits.is_empty()) {
+        change = change.limits(limits);
     }
-    let change = ConfigChange::new().limits(limits);
-    let change = match form.policy {
+    match policy {
         Some(policy) => change.on_unavailable(policy),
         None => change.without_on_unavailable(),
-    };
-    repository.set_config(level, change).await?;
-    Ok(())
+    }
 }
 
 fn of<'a>(stored: &'a LevelLimits, visitor: &'a Visitor) -> Edit<'a> {

@@ -22,8 +22,8 @@ pub(crate) struct Row {
 pub(crate) struct LimitForm {
     pub(crate) rows: Vec<Row>,
     pub(crate) policy: Option<OnUnavailable>,
-    /// The version of the level that the form was filled from; empty if it stored nothing.
-    pub(crate) version: String,
+    /// What the level stored when the form was filled; empty if it stored nothing.
+    pub(crate) seen: String,
 }
 
 impl LimitForm {
@@ -33,7 +33,7 @@ impl LimitForm {
         Self {
             rows: limits.map(Row::of).collect(),
             policy: record.and_then(|record| record.on_unavailable),
-            version: version(record),
+            seen: fingerprint(record),
         }
     }
 
@@ -62,7 +62,7 @@ impl LimitForm {
                 Some("block") => Some(OnUnavailable::Block),
                 _ => None,
             },
-            version: form.first("version").unwrap_or_default().to_owned(),
+            seen: form.first("seen").unwrap_or_default().to_owned(),
         }
     }
 
@@ -73,12 +73,22 @@ impl LimitForm {
 
     /// True if the level has not changed since the form was filled.
     pub(crate) fn is_current(&self, record: Option<&ConfigRecord>) -> bool {
-        self.version == version(record)
+        self.seen == fingerprint(record)
     }
 }
 
-fn version(record: Option<&ConfigRecord>) -> String {
-    record.map_or(String::new(), |record| record.config_version.to_string())
+/// What a level stores, in a line. Its version alone does not tell: it starts again when a level is deleted and set anew.
+fn fingerprint(record: Option<&ConfigRecord>) -> String {
+    let Some(record) = record else {
+        return String::new();
+    };
+    let policy = record.on_unavailable.map(OnUnavailable::as_str);
+    let mut parts = vec![
+        format!("version {}", record.config_version),
+        policy.unwrap_or("no policy").to_owned(),
+    ];
+    parts.extend(record.limits.iter().map(ToString::to_string));
+    parts.join(", ")
 }
 
 impl Row {

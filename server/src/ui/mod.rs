@@ -6,6 +6,7 @@
 //! - `load`: reads what views show, within bounds
 //! - `view`: data in, markup out
 //! - `table`, `chart`, `level`: parts of views; a table exports itself as CSV and JSON
+//! - `differences`: what audit events changed, old value and new
 //! - `page`, `assets`: the frame around views, style sheet and script
 //! - `routes`, `changes`, `live`: requests
 
@@ -13,6 +14,7 @@ mod access;
 mod assets;
 mod changes;
 mod chart;
+mod differences;
 mod failure;
 mod form;
 mod level;

@@ -9,7 +9,18 @@ use super::access::LoginToken;
 
 /// A report about the stack, or why there is none.
 type StackReport = Pin<Box<dyn Future<Output = Result<StackHealth, String>> + Send>>;
-type AskStack = dyn Fn() -> StackReport + Send + Sync;
+pub(crate) type AskStack = dyn Fn() -> StackReport + Send + Sync;
+
+/// What the overview can say about the stack.
+#[derive(Clone, Default)]
+pub(crate) enum StackSource {
+    /// Nobody told this server about a stack.
+    #[default]
+    NotChecked,
+    /// The table has no stack.
+    None,
+    Ask(Arc<AskStack>),
+}
 
 /// How the stack is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +60,7 @@ impl StackHealth {
 pub struct UiOptions {
     pub(crate) edit: bool,
     pub(crate) once: Option<LoginToken>,
-    pub(crate) stack: Option<Arc<AskStack>>,
+    pub(crate) stack: StackSource,
 }
 
 impl UiOptions {
@@ -70,7 +81,13 @@ impl UiOptions {
     where
         F: Future<Output = Result<StackHealth, String>> + Send + 'static,
     {
-        self.stack = Some(Arc::new(move || Box::pin(ask())));
+        self.stack = StackSource::Ask(Arc::new(move || Box::pin(ask())));
+        self
+    }
+
+    /// The table has no stack, as one in a file. The overview says so.
+    pub fn without_stack(mut self) -> Self {
+        self.stack = StackSource::None;
         self
     }
 }

@@ -18,6 +18,15 @@ fn field(page: &str, name: &str) -> String {
     page[at..].split('"').next().unwrap().to_owned()
 }
 
+/// The value as a form sends it.
+fn form_urlencoded(value: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    value.bytes().map(escape).collect()
+}
+
 struct Browser<'a> {
     stage: &'a Stage,
     cookie: Option<String>,
@@ -45,9 +54,9 @@ impl Browser<'_> {
     async fn hidden(&self) -> String {
         let page = text(&self.get(&format!("/ui/limits/edit?{LEVEL}")).await.expect(200));
         format!(
-            "form_token={}&version={}",
+            "form_token={}&seen={}",
             field(&page, "form_token"),
-            field(&page, "version")
+            form_urlencoded(&field(&page, "seen"))
         )
     }
 }
@@ -201,7 +210,7 @@ async fn nothing_changes_without_edit_or_with_a_forged_form() {
     };
     let apply = format!("/ui/limits/apply?{LEVEL}");
     let forged = browser
-        .post(&apply, "version=1&name=rpm&capacity=1".to_owned())
+        .post(&apply, "seen=&name=rpm&capacity=1".to_owned())
         .await
         .expect(403);
     assert!(text(&forged).contains("The form is out of date"));
@@ -220,4 +229,57 @@ async fn nothing_changes_without_edit_or_with_a_forged_form() {
         .await
         .unwrap();
     assert_eq!(stored.iter().next().unwrap().capacity().get(), 600);
+}
+
+#[tokio::test]
+async fn of_two_changes_from_the_same_form_one_is_refused() {
+    let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let hidden = browser.hidden().await;
+    let apply = format!("/ui/limits/apply?{LEVEL}");
+    let change = format!("{hidden}&name=rpm&capacity=700&period=60&burst=&refill=&policy=");
+    let deletion = format!("{hidden}&policy=");
+    let (changed, deleted) = tokio::join!(browser.post(&apply, change), browser.post(&apply, deletion));
+    let mut statuses = [changed.status.as_u16(), deleted.status.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [303, 409]);
+    let stored = stage
+        .limiter
+        .repository()
+        .get_resource_defaults("gpt-4")
+        .await
+        .unwrap();
+    assert_eq!(
+        stored.is_empty(),
+        deleted.status.as_u16() == 303,
+        "the other one changed nothing"
+    );
+}
+
+#[tokio::test]
+async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at() {
+    let stage = Stage::empty(UiOptions::default().edit(true), None).await;
+    let repository = stage.limiter.repository();
+    let set =
+        |capacity| repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", capacity).unwrap()]);
+    set(600).await.unwrap();
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let hidden = browser.hidden().await;
+    let level = zae_limiter::ConfigLevel::Resource("gpt-4".parse().unwrap());
+    repository.delete_config(&level).await.unwrap();
+    set(5).await.unwrap();
+    let record = repository.get_config(&level).await.unwrap().unwrap();
+    assert_eq!(record.config_version, 1, "the version is the same again");
+    let body = format!("{hidden}&name=rpm&capacity=700&period=60&burst=&refill=&policy=");
+    let refused = browser
+        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
+        .await
+        .expect(409);
+    assert!(text(&refused).contains("Somebody else changed these limits"));
 }

@@ -100,6 +100,10 @@ pub(crate) async fn fill(limiter: &RateLimiter) {
     let repository = limiter.repository();
     let system = [per_minute("rpm", 60), per_minute("tpm", 6_000)];
     repository.set_system_defaults(system).await.unwrap();
+    repository
+        .set_resource_defaults("gpt-4", [per_minute("rpm", 500), per_minute("tpm", 60_000)])
+        .await
+        .unwrap();
     let model = [
         per_minute("rpm", 600),
         per_minute("tpm", 90_000).with_burst(120_000).unwrap(),

@@ -111,3 +111,35 @@ async fn an_unknown_page_and_an_unknown_export_are_named() {
     let missing = stage.server.get("/ui?export=other.csv").await.expect(404);
     assert!(text(&missing).contains("There is no such export"));
 }
+
+#[tokio::test]
+async fn the_overview_says_how_the_stack_is_doing_or_why_that_is_not_known() {
+    use zae_limiter_server::StackHealth;
+
+    let facts = || vec![("Release".to_owned(), "1.2.3".to_owned())];
+    let failed = UiOptions::default().stack_health(move || async move {
+        Ok(StackHealth::new("UPDATE_ROLLBACK_COMPLETE", false, facts()))
+    });
+    let denied = UiOptions::default().stack_health(|| async { Err("access was denied".to_owned()) });
+    for (options, expected) in [
+        (
+            UiOptions::default(),
+            &["dot none", "Not checked by this server"][..],
+        ),
+        (
+            UiOptions::default().without_stack(),
+            &["dot none", "None: embedded file"],
+        ),
+        (
+            failed,
+            &["dot bad", "UPDATE_ROLLBACK_COMPLETE", "Release", "1.2.3"],
+        ),
+        (denied, &["dot bad", "access was denied"]),
+    ] {
+        let stage = Stage::empty(options, None).await;
+        let page = stage.page("/ui").await;
+        for text in expected {
+            assert!(page.contains(text), "no {text}: {page}");
+        }
+    }
+}

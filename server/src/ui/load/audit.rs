@@ -1,20 +1,47 @@
 //! The audit log.
 
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{Cursor, PageRequest};
+use zae_limiter::{Cursor, PageRequest, Repository};
 
 use super::{Loaded, all, known_resources};
 use crate::ui::Ui;
 use crate::ui::failure::Failure;
 use crate::ui::params::Params;
 
-/// Events, newest first.
+/// The audit log of a subject.
 #[derive(Debug, Clone)]
 pub(crate) struct AuditLog {
     /// None: the system and all known resources together.
     pub(crate) subject: Option<AuditSubject>,
+    pub(crate) trail: Trail,
+}
+
+/// Events, newest first.
+#[derive(Debug, Clone)]
+pub(crate) struct Trail {
+    /// The events to show, then earlier ones that tell what those changed.
     pub(crate) events: Vec<AuditEvent>,
+    /// How many of them are to be shown.
+    pub(crate) shown: usize,
     pub(crate) next: Option<Cursor>,
+}
+
+/// A page of events about a subject, with the page that follows to tell what the last ones changed.
+pub(super) async fn trail(
+    repository: &Repository,
+    subject: &AuditSubject,
+    request: &PageRequest,
+    size: usize,
+) -> Loaded<Trail> {
+    let page = repository.audit_events(subject, request).await?;
+    let mut events = page.items;
+    let shown = events.len();
+    if let Some(cursor) = &page.next {
+        let earlier = PageRequest::of(size).after(cursor.clone());
+        events.extend(repository.audit_events(subject, &earlier).await?.items);
+    }
+    let next = page.next;
+    Ok(Trail { events, shown, next })
 }
 
 /// Events about an entity, a resource, the system, or about the system and all known resources together. Events are
@@ -27,12 +54,9 @@ pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<A
     };
     let subject = subject(params)?;
     if let Some(subject) = subject {
-        let page = repository.audit_events(&subject, &request).await?;
-        return Ok(AuditLog {
-            subject: Some(subject),
-            events: page.items,
-            next: page.next,
-        });
+        let trail = trail(repository, &subject, &request, size).await?;
+        let subject = Some(subject);
+        return Ok(AuditLog { subject, trail });
     }
     let known = known_resources(repository).await?;
     let resources = known.names.into_iter().map(AuditSubject::Resource);
@@ -46,12 +70,13 @@ pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<A
         events.extend(page?.items);
     }
     events.sort_by_key(|event: &AuditEvent| std::cmp::Reverse(event.id));
-    events.truncate(size);
-    Ok(AuditLog {
-        subject: None,
+    let trail = Trail {
+        shown: events.len().min(size),
         events,
         next: None,
-    })
+    };
+    let subject = None;
+    Ok(AuditLog { subject, trail })
 }
 
 fn subject(params: &Params) -> Loaded<Option<AuditSubject>> {

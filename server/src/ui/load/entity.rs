@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use zae_limiter::audit::{AuditEvent, AuditSubject};
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{
     EntityId, EntityRecord, Error, Limit, LimitStatus, MAX_PARENTS, Page, PageRequest, Resolved, Resource,
@@ -11,7 +11,7 @@ use zae_limiter::{
 };
 
 use super::usage::{UsageOfEntity, usage_of_entity, windows_back};
-use super::{Loaded, all, known_resources};
+use super::{Loaded, Trail, all, known_resources, trail};
 use crate::ui::Ui;
 
 /// How many resources of an entity are shown.
@@ -45,7 +45,7 @@ pub(crate) struct EntityPage {
     pub(crate) window: WindowKind,
     pub(crate) usage: Loaded<UsageOfEntity>,
     pub(crate) children: Loaded<Page<EntityRecord>>,
-    pub(crate) audit: Loaded<Page<AuditEvent>>,
+    pub(crate) audit: Loaded<Trail>,
 }
 
 pub(crate) async fn entity_page(
@@ -61,7 +61,7 @@ pub(crate) async fn entity_page(
         repository.get_entity(&id),
         limits(ui, &id),
         repository.children(&id, &some),
-        repository.audit_events(&subject, &some),
+        trail(repository, &subject, &some, SOME),
     );
     let record = record.map_err(Into::into);
     let parents = match &record {
@@ -90,7 +90,7 @@ pub(crate) async fn entity_page(
         window,
         usage,
         children: children.map_err(Into::into),
-        audit: audit.map_err(Into::into),
+        audit,
         id,
     }
 }

@@ -10,12 +10,13 @@ mod resource;
 mod resources;
 mod usage;
 
-pub(crate) use audit::{AuditLog, audit_log};
+use audit::trail;
+pub(crate) use audit::{AuditLog, Trail, audit_log};
 pub(crate) use bucket::{LiveBucket, live_bucket};
 pub(crate) use entities::{EntityList, ListFrom, entity_list};
 pub(crate) use entity::{EntityPage, LimitRow, entity_page};
 pub(crate) use limits::{LevelLimits, LimitsTree, ResourceLevels, level_limits, limits_tree};
-pub(crate) use overview::{Overview, TableHealth, overview};
+pub(crate) use overview::{Overview, StackReport, TableHealth, overview};
 pub(crate) use resource::{ResourcePage, resource_page};
 pub(crate) use resources::{KnownResources, known_resources};
 pub(crate) use usage::{

@@ -1,5 +1,7 @@
 //! The overview: health, the busiest resources, the most refused entities.
 
+use std::time::Duration;
+
 use zae_limiter::usage::{Window, WindowKind};
 use zae_limiter::versions::Compatibility;
 use zae_limiter::{LimiterStats, PageRequest, Resource};
@@ -7,7 +9,20 @@ use zae_limiter::{LimiterStats, PageRequest, Resource};
 use super::usage::{ENTITIES_PER_WINDOW, EntityUsage, UsageOfWindow, WindowTotal};
 use super::{KnownResources, Loaded, all, known_resources, usage_of_window};
 use crate::ui::Ui;
-use crate::ui::options::StackHealth;
+use crate::ui::options::{StackHealth, StackSource};
+
+/// How long the overview waits for a report about the stack.
+const STACK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is known about the stack.
+#[derive(Debug, Clone)]
+pub(crate) enum StackReport {
+    NotChecked,
+    None,
+    Health(StackHealth),
+    /// Why it is not known.
+    Unknown(String),
+}
 
 /// How the table is doing.
 #[derive(Debug, Clone)]
@@ -22,8 +37,7 @@ pub(crate) struct TableHealth {
 pub(crate) struct Overview {
     pub(crate) window: Window,
     pub(crate) table: Loaded<TableHealth>,
-    /// None if there is nobody to ask about the stack.
-    pub(crate) stack: Option<Result<StackHealth, String>>,
+    pub(crate) stack: StackReport,
     pub(crate) process: LimiterStats,
     pub(crate) known: Loaded<KnownResources>,
     /// The busiest first.
@@ -37,8 +51,13 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     let window = kind.window_at(ui.app.clock.now());
     let ask_stack = async {
         match &ui.options.stack {
-            Some(ask) => Some(ask().await),
-            None => None,
+            StackSource::NotChecked => StackReport::NotChecked,
+            StackSource::None => StackReport::None,
+            StackSource::Ask(ask) => match tokio::time::timeout(STACK_TIMEOUT, ask()).await {
+                Ok(Ok(health)) => StackReport::Health(health),
+                Ok(Err(cause)) => StackReport::Unknown(cause),
+                Err(_) => StackReport::Unknown(format!("there was no answer within {STACK_TIMEOUT:?}")),
+            },
         }
     };
     let (table, stack, known) = tokio::join!(repository.version(), ask_stack, known_resources(repository));

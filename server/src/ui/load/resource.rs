@@ -1,11 +1,11 @@
 //! One resource: its defaults, who uses it, and its audit trail.
 
-use zae_limiter::audit::{AuditEvent, AuditSubject};
+use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Page, PageRequest, Resource};
 
 use super::usage::{ENTITIES_PER_WINDOW, UsageOfResource, UsageOfWindow};
-use super::{Loaded, usage_of_resource, usage_of_window, windows_back};
+use super::{Loaded, Trail, trail, usage_of_resource, usage_of_window, windows_back};
 use crate::ui::Ui;
 
 const SOME: usize = 20;
@@ -21,7 +21,7 @@ pub(crate) struct ResourcePage {
     pub(crate) usage: Loaded<UsageOfResource>,
     pub(crate) now: Loaded<UsageOfWindow>,
     pub(crate) with_own_limits: Loaded<Page<EntityId>>,
-    pub(crate) audit: Loaded<Page<AuditEvent>>,
+    pub(crate) audit: Loaded<Trail>,
 }
 
 pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKind) -> ResourcePage {
@@ -37,7 +37,7 @@ pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKin
         usage_of_resource(repository, &resource, windows_back(window, now)),
         usage_of_window(repository, &resource, window.window_at(now), &request),
         repository.list_entities_with_custom_limits(Some(&resource), &some),
-        repository.audit_events(&subject, &some),
+        trail(repository, &subject, &some, SOME),
     );
     let of_now = of_now.map(|mut usage| {
         usage
@@ -53,7 +53,7 @@ pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKin
         usage,
         now: of_now,
         with_own_limits: with_own_limits.map_err(Into::into),
-        audit: audit.map_err(Into::into),
+        audit,
         resource,
     }
 }

@@ -28,6 +28,8 @@ fn field(cell: &Cell) -> String {
         Cell::Text(text) | Cell::Code(text) | Cell::Link(text, _) => quoted(text),
         Cell::Number(number) | Cell::AtLeast(number) => number.to_string(),
         Cell::Time(moment) => moment.to_string(),
+        Cell::Changes(_) => quoted(&cell.changes()),
+        Cell::Event { id, .. } => quoted(id),
     }
 }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Align, Cell, Column, Table};
+use crate::ui::differences::{Difference, Old};
 use crate::ui::text::{grouped, time};
 use crate::ui::url::Url;
 
@@ -21,15 +22,21 @@ impl Table {
         html! {
             // Wide tables scroll on their own; a focused region scrolls with the arrow keys.
             div.table-frame role="region" aria-label=(self.caption) tabindex="0" {
-                table id=(self.id) {
+                // On phones rows are cards, whose cells name their column. The roles keep it a table for screen readers.
+                table.cards id=(self.id) role="table" {
                     caption.sr-only { (self.caption) }
-                    thead { tr { @for column in &self.columns {
-                        th scope="col" class=(class(column)) { (column.title) }
-                    } } }
-                    tbody { @for row in &self.rows { tr {
-                        @for (index, (column, cell)) in self.columns.iter().zip(row).enumerate() {
-                            @if index == 0 { th scope="row" class=(class(column)) { (content(cell)) } }
-                            @else { td class=(class(column)) { (content(cell)) } }
+                    thead role="rowgroup" { tr role="row" {
+                        @for column in self.columns.iter().filter(|column| column.align != Align::ExportOnly) {
+                            th scope="col" role="columnheader" class=(class(column)) { (column.title) }
+                        }
+                    } }
+                    tbody role="rowgroup" { @for row in &self.rows { tr role="row" {
+                        @for (index, (column, cell)) in self.shown(row).enumerate() {
+                            @if index == 0 {
+                                th scope="row" role="rowheader" class=(class(column)) { (content(cell)) }
+                            } @else {
+                                td role="cell" class=(class(column)) data-title=(column.title) { (content(cell)) }
+                            }
                         }
                     } } }
                 }
@@ -54,6 +61,34 @@ fn class(column: &Column) -> &'static str {
         Align::Start => "text",
         Align::End => "number",
         Align::Drawing => "drawing",
+        Align::ExportOnly => "",
+    }
+}
+
+fn changes_list(changes: &[Difference]) -> Markup {
+    html! {
+        @if changes.is_empty() { span.nothing { "no difference" } }
+        @else {
+            ul.changes { @for change in changes { li {
+                span.what { (change.what) } " "
+                @if let Old::Known(old) = &change.old {
+                    del { (old.as_deref().unwrap_or("none")) } span.arrow { " → " }
+                }
+                ins { (change.new.as_deref().unwrap_or("none")) }
+            } } }
+        }
+    }
+}
+
+/// The end of the id, which is whole on hover and when it is opened.
+fn event(id: &str, details: &str) -> Markup {
+    let end = id.len().saturating_sub(6);
+    html! {
+        details.event {
+            summary title=(id) { code { "…" (id.get(end..).unwrap_or(id)) } }
+            code { (id) }
+            @if !details.is_empty() { pre { (details) } }
+        }
     }
 }
 
@@ -68,6 +103,8 @@ fn content(cell: &Cell) -> Markup {
             Cell::AtLeast(number) => { abbr title="At least: not all entities were read" { "≥ " } (grouped(*number)) }
             Cell::Time(moment) => { (time(*moment)) }
             Cell::Level(level) => { (level.to_svg()) }
+            Cell::Changes(changes) => { (changes_list(changes)) }
+            Cell::Event { id, details } => { (event(id, details)) }
         }
     }
 }

@@ -7,6 +7,7 @@ mod json;
 use maud::Markup;
 use zae_limiter::Timestamp;
 
+use super::differences::Difference;
 use super::level::Level;
 use super::url::Url;
 
@@ -19,6 +20,8 @@ pub(crate) enum Align {
     End,
     /// A drawing of numbers that are in other columns. Exports leave it out.
     Drawing,
+    /// Text that other columns show in another form. Only exports have it.
+    ExportOnly,
 }
 
 /// A column.
@@ -44,6 +47,13 @@ pub(crate) enum Cell {
     AtLeast(i64),
     Time(Timestamp),
     Level(Level),
+    /// What an audit event changed.
+    Changes(Vec<Difference>),
+    /// The id of an audit event, whose end tells it from the others, and its details.
+    Event {
+        id: String,
+        details: String,
+    },
 }
 
 /// What to say in place of a table without rows.
@@ -100,6 +110,12 @@ impl Table {
         self
     }
 
+    /// Columns and cells of a row that the page shows.
+    fn shown<'a>(&'a self, row: &'a [Cell]) -> impl Iterator<Item = (&'a Column, &'a Cell)> {
+        let cells = self.columns.iter().zip(row);
+        cells.filter(|(column, _)| column.align != Align::ExportOnly)
+    }
+
     /// Columns and cells of a row that exports have.
     fn exported<'a>(&'a self, row: &'a [Cell]) -> impl Iterator<Item = (&'a Column, &'a Cell)> {
         let cells = self.columns.iter().zip(row);
@@ -127,6 +143,15 @@ impl Cell {
 
     pub(crate) fn number(number: impl TryInto<i64>) -> Self {
         Self::Number(number.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// Changes as text; nothing for other cells.
+    fn changes(&self) -> String {
+        let Self::Changes(changes) = self else {
+            return String::new();
+        };
+        let changes: Vec<_> = changes.iter().map(Difference::text).collect();
+        changes.join("; ")
     }
 
     pub(crate) fn count(number: i64, complete: bool) -> Self {

@@ -36,7 +36,7 @@ pub(crate) fn audit(params: &Params, log: &Loaded<AuditLog>) -> View {
     View::new(Nav::Audit, "Audit log", here.clone())
         .section(Section::new("Whose changes").markup(fields))
         .section(Section::new(title).loaded(log, |section, log| {
-            let next = log.next.as_ref().map(|cursor| here.after(cursor));
-            section.table(events::table("Audit events", &log.events, log.subject.is_none()).next(next))
+            let next = log.trail.next.as_ref().map(|cursor| here.after(cursor));
+            section.table(events::table("Audit events", &log.trail, log.subject.is_none()).next(next))
         }))
 }

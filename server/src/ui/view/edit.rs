@@ -36,10 +36,10 @@ impl Edit<'_> {
             .with_some("resource", resource)
     }
 
-    fn hidden(&self, version: &str) -> Markup {
+    fn hidden(&self, seen: &str) -> Markup {
         html! {
             input type="hidden" name="form_token" value=(self.form_token);
-            input type="hidden" name="version" value=(version);
+            input type="hidden" name="seen" value=(seen);
         }
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
     let content = html! {
         @if let Some(problem) = problem { (problem.to_html()) }
         form.stack method="post" action=(edit.address("/ui/limits/review")) {
-            (edit.hidden(&form.version))
+            (edit.hidden(&form.seen))
             div.table-frame role="region" aria-label="Limits" tabindex="0" { table.inputs {
                 caption.sr-only { "Limits; a row without a name is left out" }
                 thead { tr {
@@ -61,12 +61,14 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
                 tbody { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
             } }
             p.note { "Burst and refill are the capacity unless set. A row without a name is left out." }
-            label for="policy" { "While the table is unavailable" }
-            select #policy name="policy" {
-                option value="" selected[form.policy.is_none()] { "as the next level says" }
-                @for policy in [OnUnavailable::Allow, OnUnavailable::Block] {
-                    @let name = level_name::policy(policy);
-                    option value=(name) selected[form.policy == Some(policy)] { (name) " calls" }
+            div {
+                label for="policy" { "While the table is unavailable" }
+                select #policy name="policy" {
+                    option value="" selected[form.policy.is_none()] { "as the next level says" }
+                    @for policy in [OnUnavailable::Allow, OnUnavailable::Block] {
+                        @let name = level_name::policy(policy);
+                        option value=(name) selected[form.policy == Some(policy)] { (name) " calls" }
+                    }
                 }
             }
             div.actions {
@@ -108,7 +110,7 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
         }
         @if deletes { p.alert role="alert" { "This level will store nothing: the next level decides from then on." } }
         form.stack method="post" action=(edit.address("/ui/limits/apply")) {
-            (edit.hidden(&form.version))
+            (edit.hidden(&form.seen))
             @for row in &form.rows {
                 input type="hidden" name="name" value=(row.name);
                 input type="hidden" name="capacity" value=(row.capacity);

@@ -190,9 +190,9 @@ fn children_table(of: &str, children: &[EntityRecord], empty: Empty) -> Table {
 }
 
 fn audit(data: &EntityPage) -> Section {
-    Section::new("Audit trail").loaded(&data.audit, |section, page| {
+    Section::new("Audit trail").loaded(&data.audit, |section, trail| {
         let log = Url::to("/ui/audit").with("entity", &data.id);
-        let next = page.next.as_ref().map(|cursor| log.after(cursor));
-        section.table(events::table(format!("Changes to {}", data.id), &page.items, false).next(next))
+        let next = trail.next.as_ref().map(|cursor| log.after(cursor));
+        section.table(events::table(format!("Changes to {}", data.id), trail, false).next(next))
     })
 }

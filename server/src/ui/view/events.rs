@@ -5,11 +5,13 @@ use serde_json::{Map, Value};
 use zae_limiter::audit::{AuditEvent, AuditSubject};
 use zae_limiter::{ConfigLevel, to_json};
 
+use crate::ui::differences::{Difference, differences};
+use crate::ui::load::Trail;
 use crate::ui::table::{Align, Cell, Empty, Table};
 use crate::ui::url::Url;
 
 /// A row per event. `with_subject` adds what each is about.
-pub(super) fn table(caption: impl Into<String>, events: &[AuditEvent], with_subject: bool) -> Table {
+pub(super) fn table(caption: impl Into<String>, trail: &Trail, with_subject: bool) -> Table {
     let empty = Empty::new(
         "There are no audit events.",
         html! {
@@ -19,19 +21,31 @@ pub(super) fn table(caption: impl Into<String>, events: &[AuditEvent], with_subj
     );
     let mut table = Table::new("audit", caption, empty)
         .column("timestamp", "Time", Align::Start)
-        .column("action", "Change", Align::Start)
+        .column("action", "Action", Align::Start)
         .column("principal", "By", Align::Start);
-    if with_subject {
+    // What is not about an entity is about the resource that it names.
+    let resource = if with_subject {
         table = table.column("subject", "About", Align::Start);
-    }
+        Align::ExportOnly
+    } else {
+        Align::Start
+    };
+    let changed = differences(&trail.events, trail.shown);
     table
-        .column("resource", "Resource", Align::Start)
-        .column("details", "Details", Align::Start)
+        .column("resource", "Resource", resource)
+        .column("changes", "What changed", Align::Start)
+        .column("details", "Details", Align::ExportOnly)
         .column("event_id", "Event", Align::Start)
-        .rows(events.iter().map(|event| row(event, with_subject)))
+        .rows(
+            trail
+                .events
+                .iter()
+                .zip(changed)
+                .map(|(event, changed)| row(event, changed, with_subject)),
+        )
 }
 
-fn row(event: &AuditEvent, with_subject: bool) -> Vec<Cell> {
+fn row(event: &AuditEvent, changed: Vec<Difference>, with_subject: bool) -> Vec<Cell> {
     let mut row = vec![
         Cell::Time(event.timestamp),
         Cell::text(event.action.to_string()),
@@ -45,6 +59,7 @@ fn row(event: &AuditEvent, with_subject: bool) -> Vec<Cell> {
         Some(ConfigLevel::DEFAULT_RESOURCE) => Cell::text("every resource"),
         Some(resource) => Cell::code(resource),
     });
+    row.push(Cell::Changes(changed));
     let details = event.details.iter();
     let details: Map<String, Value> = details
         .map(|(name, value)| (name.clone(), to_json(value)))
@@ -52,10 +67,21 @@ fn row(event: &AuditEvent, with_subject: bool) -> Vec<Cell> {
     row.push(if details.is_empty() {
         Cell::Empty
     } else {
-        Cell::code(&Value::Object(details))
+        Cell::code(&Value::Object(details.clone()))
     });
-    row.push(Cell::code(&event.id));
+    row.push(Cell::Event {
+        id: event.id.to_string(),
+        details: indented(&details),
+    });
     row
+}
+
+/// The details as JSON, with a line per member; empty if there are none.
+fn indented(details: &Map<String, Value>) -> String {
+    if details.is_empty() {
+        return String::new();
+    }
+    format!("{:#}", Value::Object(details.clone()))
 }
 
 fn subject(subject: &AuditSubject) -> Cell {

@@ -6,7 +6,7 @@ use zae_limiter::BreakerState;
 use super::series;
 use super::window_choice::window_choice;
 use crate::ui::chart::noun;
-use crate::ui::load::{EntityUsage, Overview, TableHealth};
+use crate::ui::load::{EntityUsage, Overview, StackReport, TableHealth};
 use crate::ui::options::StackHealth;
 use crate::ui::page::{Nav, Section, View};
 use crate::ui::table::{Align, Cell, Empty, Table};
@@ -63,26 +63,29 @@ fn table_health(data: &Overview) -> Markup {
 
 fn stack_health(data: &Overview) -> Markup {
     match &data.stack {
-        None => fact(
+        StackReport::NotChecked => fact(
             "Stack",
             "none",
-            "Unknown",
-            &html! {
-                p { "Not checked by this server. Run " code { "zae-limiter status" } "." }
-                p { "A table in a file has no stack, and nothing counts its usage." }
-            },
+            "Not checked by this server",
+            &html! { p { "Run " code { "zae-limiter status" } "." } },
         ),
-        Some(Ok(StackHealth {
+        StackReport::None => fact(
+            "Stack",
+            "none",
+            "None: embedded file",
+            &html! { p { "The table is in a file, and nothing counts its usage." } },
+        ),
+        StackReport::Health(StackHealth {
             status,
             healthy,
             facts,
             ..
-        })) => {
+        }) => {
             let tone = if *healthy { "good" } else { "bad" };
             let facts = html! { dl { @for (name, value) in facts { dt { (name) } dd { (value) } } } };
             fact("Stack", tone, status, &facts)
         }
-        Some(Err(cause)) => fact("Stack", "bad", "Unknown", &html! { p.cause { (cause) } }),
+        StackReport::Unknown(cause) => fact("Stack", "bad", "Unknown", &html! { p.cause { (cause) } }),
     }
 }
 

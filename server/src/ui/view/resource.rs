@@ -160,10 +160,10 @@ fn own_limits(data: &ResourcePage) -> Section {
 }
 
 fn audit(data: &ResourcePage) -> Section {
-    Section::new("Audit trail").loaded(&data.audit, |section, page| {
+    Section::new("Audit trail").loaded(&data.audit, |section, trail| {
         let log = Url::to("/ui/audit").with("resource", &data.resource);
-        let next = page.next.as_ref().map(|cursor| log.after(cursor));
+        let next = trail.next.as_ref().map(|cursor| log.after(cursor));
         let caption = format!("Changes to the defaults of {}", data.resource);
-        section.table(events::table(caption, &page.items, false).next(next))
+        section.table(events::table(caption, trail, false).next(next))
     })
 }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 /// A browser that ends with the test.
-pub(crate) struct Chromium {
+pub struct Chromium {
     child: Child,
     requests: ChildStdin,
     messages: BufReader<ChildStdout>,
@@ -31,7 +31,7 @@ fn binary() -> Option<PathBuf> {
 
 impl Chromium {
     /// None, with a message, where there is no browser.
-    pub(crate) fn start() -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let Some(binary) = binary() else {
             eprintln!("skipped: there is no chromium; install it, or name it in ZAE_TEST_CHROMIUM");
             return None;
@@ -101,7 +101,7 @@ impl Chromium {
     }
 
     /// The result of a command.
-    pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         let id = self.send(method, parameters);
         loop {
             let mut message = self.receive();
@@ -117,13 +117,13 @@ impl Chromium {
     }
 
     /// Opens an address and waits until it is loaded.
-    pub(crate) fn open(&mut self, url: &str) {
+    pub fn open(&mut self, url: &str) {
         self.send("Page.navigate", json!({ "url": url }));
         self.wait_for("Page.loadEventFired");
     }
 
     /// Clicks the first element of the selector whose text contains `text`, and waits for the page that it leads to.
-    pub(crate) fn click(&mut self, selector: &str, text: &str) {
+    pub fn click(&mut self, selector: &str, text: &str) {
         let script = format!(
             "[...document.querySelectorAll({})].find((e) => e.textContent.includes({})).click()",
             json!(selector),
@@ -134,7 +134,7 @@ impl Chromium {
     }
 
     /// The value of an expression, awaited.
-    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+    pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
         let mut result = self.call("Runtime.evaluate", parameters);
         assert!(
@@ -145,7 +145,7 @@ impl Chromium {
     }
 
     /// Presses and releases a key.
-    pub(crate) fn press(&mut self, key: &str, code: u32) {
+    pub fn press(&mut self, key: &str, code: u32) {
         for kind in ["rawKeyDown", "keyUp"] {
             let parameters = json!({
                 "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code,
@@ -154,20 +154,22 @@ impl Chromium {
         }
     }
 
-    pub(crate) fn width(&mut self, width: u32, mobile: bool) {
+    /// Shows pages in a window of this width, or on a phone.
+    pub fn width(&mut self, width: u32, mobile: bool) {
         let parameters = json!({
-            "width": width, "height": 900, "deviceScaleFactor": if mobile { 2 } else { 1 }, "mobile": mobile,
+            "width": width, "height": 500, "deviceScaleFactor": if mobile { 2 } else { 1 }, "mobile": mobile,
         });
         self.call("Emulation.setDeviceMetricsOverride", parameters);
     }
 
-    pub(crate) fn theme(&mut self, theme: &str) {
+    /// Prefers the theme `light` or `dark`.
+    pub fn theme(&mut self, theme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
     /// The whole page as a PNG, in base 64.
-    pub(crate) fn screenshot(&mut self) -> String {
+    pub fn screenshot(&mut self) -> String {
         let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].take();
         let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
         let parameters = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });

@@ -1,0 +1,266 @@
+//! What each audit event changed: the old value next to the new one.
+//!
+//! Events tell how a level or an entity was stored afterwards. The old values are those of the event before.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+use zae_limiter::audit::{AuditAction, AuditEvent};
+use zae_limiter::{Limit, to_json};
+
+/// A value that an event changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// What was changed, such as the name of a limit.
+    pub(crate) what: String,
+    pub(crate) old: Old,
+    /// Nothing if it was taken away.
+    pub(crate) new: Option<String>,
+}
+
+/// A value before an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Old {
+    /// No earlier event tells it.
+    Unknown,
+    Known(Option<String>),
+}
+
+/// Values by name, such as `100/min` by `rpm`.
+type Values = BTreeMap<String, String>;
+
+/// What each of the first `shown` events changed. Events are sorted by time, newest first; those that follow only tell
+/// old values.
+pub(crate) fn differences(events: &[AuditEvent], shown: usize) -> Vec<Vec<Difference>> {
+    let mut stored: HashMap<(String, Option<&str>), Values> = HashMap::new();
+    let mut found: Vec<_> = events
+        .iter()
+        .rev()
+        .map(|event| {
+            let place = (event.subject.to_string(), event.resource.as_deref());
+            let old = stored.remove(&place);
+            let (new, differences) = compare(event, old);
+            if let Some(new) = new {
+                stored.insert(place, new);
+            }
+            differences
+        })
+        .collect();
+    found.reverse();
+    found.truncate(shown);
+    found
+}
+
+/// What is stored after the event, as far as it is known, and what the event changed.
+fn compare(event: &AuditEvent, old: Option<Values>) -> (Option<Values>, Vec<Difference>) {
+    let told = values(event);
+    match event.action {
+        AuditAction::EntityCreated => {
+            let created = told.iter().map(|(what, new)| Difference {
+                what: what.clone(),
+                old: Old::Unknown,
+                new: Some(new.clone()),
+            });
+            let created = created.collect();
+            (Some(told), created)
+        }
+        AuditAction::LimitsSet => {
+            let differences = between(old.as_ref(), &told);
+            (Some(told), differences)
+        }
+        AuditAction::LimitsDeleted | AuditAction::EntityDeleted => {
+            // Without an earlier event, the details may name what went away.
+            let old = old.unwrap_or(told);
+            (Some(Values::new()), between(Some(&old), &Values::new()))
+        }
+        // Only what was changed is told.
+        _ => {
+            let known = old.is_some();
+            let mut stored = old.unwrap_or_default();
+            let changed = told.into_iter().map(|(what, new)| {
+                let before = stored.insert(what.clone(), new.clone());
+                let old = if known { Old::Known(before) } else { Old::Unknown };
+                let new = Some(new);
+                Difference { what, old, new }
+            });
+            let changed = changed.collect();
+            (known.then_some(stored), changed)
+        }
+    }
+}
+
+fn between(old: Option<&Values>, new: &Values) -> Vec<Difference> {
+    let gone = old.into_iter().flat_map(Values::keys);
+    let names: std::collections::BTreeSet<_> = gone.chain(new.keys()).collect();
+    let difference = |what: &String| {
+        let before = old.map_or(Old::Unknown, |old| Old::Known(old.get(what).cloned()));
+        let after = new.get(what).cloned();
+        (before != Old::Known(after.clone())).then(|| Difference {
+            what: what.clone(),
+            old: before,
+            new: after,
+        })
+    };
+    names.into_iter().filter_map(difference).collect()
+}
+
+/// What the details of an event tell, as text. What is null, false or empty is left out, as if it were not set.
+fn values(event: &AuditEvent) -> Values {
+    let mut values = Values::new();
+    for (name, value) in &event.details {
+        match (name.as_str(), to_json(value)) {
+            ("limits", Value::Array(limits)) => {
+                for limit in limits {
+                    let (name, text) = limit_text(&limit);
+                    values.insert(name, text);
+                }
+            }
+            ("metadata", Value::Object(notes)) => {
+                for (note, value) in notes {
+                    values.insert(format!("metadata {note}"), text(&value));
+                }
+            }
+            (_, Value::Null) => {}
+            ("cascade", Value::Bool(false)) if event.action == AuditAction::EntityCreated => {}
+            (_, value) => {
+                values.insert(label(name).to_owned(), text(&value));
+            }
+        }
+    }
+    values
+}
+
+fn label(name: &str) -> &str {
+    match name {
+        "on_unavailable" => "while unavailable",
+        "parent_id" => "parent",
+        other => other,
+    }
+}
+
+/// The name of a limit, and the limit as the command writes it.
+fn limit_text(limit: &Value) -> (String, String) {
+    let parsed = limit.as_object().and_then(parse);
+    match (parsed, limit) {
+        (Some(limit), _) => {
+            let text = limit.to_string();
+            let name = limit.name().to_string();
+            let rate = text.strip_prefix(&format!("{name}:")).unwrap_or(&text);
+            (name, rate.to_owned())
+        }
+        (None, Value::String(name)) => (name.clone(), "set".to_owned()),
+        (None, other) => {
+            let name = other.get("name").and_then(Value::as_str).unwrap_or("limit");
+            (name.to_owned(), other.to_string())
+        }
+    }
+}
+
+fn parse(limit: &Map<String, Value>) -> Option<Limit> {
+    let number = |name: &str| limit.get(name).and_then(Value::as_u64);
+    let limit = Limit::custom(
+        limit.get("name")?.as_str()?,
+        number("capacity")?,
+        number("burst")?,
+        number("refill_amount")?,
+        number("refill_period_seconds")?,
+    );
+    limit.ok()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl Difference {
+    /// In a line, such as `rpm 100/min → 200/min`.
+    pub(crate) fn text(&self) -> String {
+        let none = || "none".to_owned();
+        let new = self.new.clone().unwrap_or_else(none);
+        match &self.old {
+            Old::Unknown => format!("{} {new}", self.what),
+            Old::Known(old) => format!("{} {} → {new}", self.what, old.clone().unwrap_or_else(none)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use zae_limiter::{
+        ConfigChange, ConfigLevel, EntityChange, NewEntity, OnUnavailable, PageRequest, RateLimiter,
+        Repository,
+    };
+
+    use super::*;
+
+    async fn repository() -> Repository {
+        RateLimiter::embedded().build_repository().await.unwrap()
+    }
+
+    /// The changes to a subject in lines, newest first.
+    async fn lines(repository: &Repository, subject: &str, shown: usize) -> Vec<String> {
+        let (subject, page) = (subject.parse().unwrap(), PageRequest::default());
+        let events = repository.audit_events(&subject, &page).await.unwrap().items;
+        let found = differences(&events, shown);
+        let texts = |found: &Vec<Difference>| {
+            let texts: Vec<_> = found.iter().map(Difference::text).collect();
+            texts.join("; ")
+        };
+        found.iter().map(texts).collect()
+    }
+
+    #[tokio::test]
+    async fn limits_are_compared_with_those_of_the_event_before() {
+        let repository = repository().await;
+        let level = ConfigLevel::Entity("ada".parse().unwrap(), "gpt-4".parse().unwrap());
+        let rpm = |capacity| Limit::per_minute("rpm", capacity).unwrap();
+        let tpm = Limit::per_minute("tpm", 1_000).unwrap();
+        let first = ConfigChange::new().limits([rpm(100), tpm.clone()]);
+        repository.set_config(&level, first).await.unwrap();
+        // Another place of the same subject is not compared with.
+        repository.set_limits("ada", "gpt-5", [rpm(7)]).await.unwrap();
+        let second = ConfigChange::new().limits([rpm(200), tpm]);
+        let second = second.on_unavailable(OnUnavailable::Block);
+        repository.set_config(&level, second).await.unwrap();
+        repository.delete_config(&level).await.unwrap();
+        let expected = [
+            "rpm 200/min → none; tpm 1000/min → none; while unavailable block → none",
+            "rpm 100/min → 200/min; while unavailable none → block",
+            "rpm 7/min",
+            "rpm 100/min; tpm 1000/min",
+        ];
+        assert_eq!(lines(&repository, "ada", 9).await, expected);
+        assert_eq!(
+            lines(&repository, "ada", 2).await,
+            expected[..2],
+            "the rest only tells"
+        );
+    }
+
+    #[tokio::test]
+    async fn entities_show_what_was_changed_about_them() {
+        let repository = repository().await;
+        repository.create_entity(NewEntity::new("team")).await.unwrap();
+        let entity = NewEntity::new("ada").name("Ada").metadata([("tier", "gold")]);
+        repository.create_entity(entity).await.unwrap();
+        let change = EntityChange::new().name("Ada L.").parent("team").cascade(true);
+        repository.update_entity("ada", change).await.unwrap();
+        repository.delete_entity("ada").await.unwrap();
+        let lines = lines(&repository, "ada", 9).await;
+        assert_eq!(
+            lines[1..],
+            [
+                "cascade none → yes; name Ada → Ada L.; parent none → team",
+                "metadata tier gold; name Ada"
+            ]
+        );
+        assert!(lines[0].contains("name Ada L. → none"), "{lines:?}");
+    }
+}
