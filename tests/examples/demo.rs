@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use zae_limiter::audit::AuditSubject;
-use zae_limiter::stack::{Code, Event, Stack, StackName, StackOptions};
+use zae_limiter::stack::{Code, Event, Health, Stack, StackName, StackOptions};
 use zae_limiter::usage::{UsageQuery, WindowKind};
 use zae_limiter::{Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup};
-use zae_limiter_server::{LoginToken, Server, UiOptions};
+use zae_limiter_server::{LoginToken, Server, StackHealth, UiOptions};
 use zae_limiter_testing::{MiniStack, dev_functions};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -122,7 +122,7 @@ async fn main() -> Result<(), Failure> {
     print!("{}", stack.plan().await?);
 
     if std::env::var("DEMO_KEEP").is_ok_and(|keep| keep == "1") {
-        return keep(cloud.aws()).await;
+        return keep(cloud.aws(), stack).await;
     }
 
     say("everything is taken down");
@@ -132,15 +132,18 @@ async fn main() -> Result<(), Failure> {
 }
 
 /// Serves the UI on the demo's table until Ctrl-C.
-async fn keep(aws: aws_config::SdkConfig) -> Result<(), Failure> {
+async fn keep(aws: aws_config::SdkConfig, stack: Stack) -> Result<(), Failure> {
     say("everything is kept: look at it, and end with Ctrl-C");
     let limiter = RateLimiter::builder(NAME)
         .sdk_config(aws)
         .principal("demo")
         .await?;
     let token = LoginToken::random()?;
-    let options = UiOptions::default().edit(true).login_once(token.clone());
-    let server = Server::builder(limiter).ui(options);
+    let options = UiOptions::default()
+        .edit(true)
+        .login_once(token.clone())
+        .stack_health(move || health(stack.clone()));
+    let server = Server::builder(limiter).ui(options).ui_only();
     let server = server.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     println!("{}", token.url(&format!("http://{}", server.address())));
     let stop = async {
@@ -151,6 +154,18 @@ async fn keep(aws: aws_config::SdkConfig) -> Result<(), Failure> {
     };
     server.run(stop).await;
     Ok(())
+}
+
+/// The health of the stack, for the overview.
+async fn health(stack: Stack) -> Result<StackHealth, String> {
+    let status = stack.status().await.map_err(|error| error.to_string())?;
+    let status = status.ok_or("there is no stack of this name")?;
+    let facts = vec![("Created".to_owned(), status.created)];
+    Ok(StackHealth::new(
+        status.status,
+        status.health != Health::Failed,
+        facts,
+    ))
 }
 
 async fn configure(limiter: &RateLimiter) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ pub(crate) mod record_reports;
 pub(crate) mod resource;
 pub(crate) mod serve;
 pub(crate) mod stack;
+mod stack_health;
 pub(crate) mod system;
 pub(crate) mod ui;
 pub(crate) mod usage;

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
-use zae_limiter_server::{BearerTokens, EnvoyMapping, Server, Settings, TlsFiles};
+use zae_limiter_server::{BearerTokens, EnvoyMapping, Server, Settings, TlsFiles, UiOptions};
 
 use crate::command_output::{CommandOutput, Text};
+use crate::commands::stack_health;
 use crate::connect;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ const TOKENS_VARIABLE: &str = "ZAE_LIMITER_TOKENS";
 #[command(
     after_help = "Runs until it gets SIGTERM or Ctrl-C. Then it lets requests finish and commits every lease.
 The log is on standard error, as JSON lines with --output json; -v also logs every response.
+Limits, usage and the audit trail are shown at /ui, read-only without --edit.
 
 Examples:
   zae-limiter --embedded f.db serve --listen 127.0.0.1:8080
@@ -59,6 +61,9 @@ pub(crate) struct Arguments {
         requires = "envoy_mapping"
     )]
     grpc_listen: SocketAddr,
+    /// Allow changing limits on the page under /ui, each after a confirmation
+    #[arg(long)]
+    edit: bool,
     /// Check the files of the other options and do not serve
     #[arg(long)]
     check: bool,
@@ -200,9 +205,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let options = UiOptions::default().edit(arguments.edit);
+    let options = stack_health::report(options, context).await?;
     let mut builder = Server::builder(limiter)
         .settings(arguments.settings())
-        .meter(meter);
+        .meter(meter)
+        .ui(options);
     if let Some(tokens) = tokens {
         builder = builder.tokens(tokens);
     }

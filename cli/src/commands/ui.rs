@@ -1,7 +1,6 @@
 //! `ui`: limits, levels, usage and the audit trail in the browser.
 
 mod browser;
-mod stack_health;
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,6 +11,7 @@ use zae_limiter_server::{LoginToken, Server, UiOptions};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::serve::{log, stop_signal};
+use crate::commands::stack_health;
 use crate::connect;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -107,12 +107,10 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
     let token = LoginToken::random()?;
-    let mut options = UiOptions::default()
+    let options = UiOptions::default()
         .edit(arguments.edit)
         .login_once(token.clone());
-    if context.location.embedded.is_none() {
-        options = stack_health::report(options, context).await?;
-    }
+    let options = stack_health::report(options, context).await?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));
     let server = Server::builder(limiter)
         .meter(meter)
@@ -134,9 +132,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         ),
     };
     listening.print(context.terminal.format)?;
-    if arguments.open {
-        browser::open(&listening.url);
-    }
+    // The page that leads there is deleted when the server ends.
+    let _page = if arguments.open {
+        browser::open(&listening.url)
+    } else {
+        None
+    };
     server.run(stop).await;
     Ok(CommandOutput::new(Stopped { event: "stopped" }))
 }

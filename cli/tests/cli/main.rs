@@ -29,6 +29,7 @@ mod stack;
 mod terminal;
 mod tool;
 mod ui;
+mod ui_numbers;
 mod usage;
 mod versions;
 mod workflows;

@@ -142,6 +142,18 @@ fn the_example_of_the_guide_works_on_a_new_file() {
 }
 
 #[test]
+fn limits_change_on_the_page_only_with_edit() {
+    for (arguments, expected) in [(&[][..], 403), (&["--edit"][..], 200)] {
+        let bench = Bench::new();
+        let server = Serving::start(&bench, arguments);
+        let (status, _) = server.send("GET", "/ui", None, &Value::Null);
+        assert_eq!(status, 200);
+        let (status, _) = server.send("GET", "/ui/limits/edit", None, &Value::Null);
+        assert_eq!(status, expected, "{arguments:?}");
+    }
+}
+
+#[test]
 fn sigterm_and_ctrl_c_commit_leases_before_the_process_ends() {
     for signal in ["-TERM", "-INT"] {
         let bench = Bench::new();

@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::tool::Bench;
 
 /// A page that ends with the test.
-struct Looking {
+pub(crate) struct Looking {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    listening: Value,
+    pub(crate) listening: Value,
 }
 
 impl Drop for Looking {
@@ -30,7 +30,7 @@ struct Response {
 }
 
 impl Looking {
-    fn start(bench: &Bench, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+    pub(crate) fn start(bench: &Bench, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("zae-limiter"))
             .env_clear()
             .env("USER", "tester")
@@ -153,7 +153,9 @@ fn the_address_works_once_and_nothing_is_written_without_edit() {
         assert_eq!(page.get(path, "").status, 404, "{path}");
     }
     let cookie = page.sign_in();
-    assert_eq!(page.get("/ui", &cookie).status, 200);
+    let overview = page.get("/ui", &cookie);
+    assert_eq!(overview.status, 200);
+    assert!(overview.body.contains("None: embedded file"), "{}", overview.body);
     assert_eq!(page.get(page.address().1, "").status, 403, "used already");
     assert_eq!(page.get("/ui/limits/edit", &cookie).status, 403);
     let editing = {

@@ -1,4 +1,4 @@
-//! The health of the stack, for the overview.
+//! The health of the stack, for the overview of `serve` and `ui`.
 
 use zae_limiter::stack::{Health, Stack, StackOptions};
 use zae_limiter_server::{StackHealth, UiOptions};
@@ -7,8 +7,11 @@ use crate::commands::stack;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Lets the overview ask for the health of the context's stack.
+/// Lets the overview ask for the health of the context's stack, or say that a table in a file has none.
 pub(super) async fn report(options: UiOptions, context: &Context) -> Result<UiOptions> {
+    if context.location.embedded.is_some() {
+        return Ok(options.without_stack());
+    }
     let stack = stack::stack(context, StackOptions::default()).await?;
     Ok(options.stack_health(move || health(stack.clone())))
 }
