@@ -74,7 +74,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
 }
 
 /// Browsers send this type across origins only if the server allows it, which this one never does. That protects the
-/// writes of a server without tokens from other sites; `auth::require_local_host` protects it from names that resolve to
+/// writes of a server without tokens from other sites; `auth::check_local_host` protects it from names that resolve to
 /// this machine.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let value = headers

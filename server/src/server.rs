@@ -11,7 +11,7 @@ use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
 
 use crate::api;
 use crate::app::App;
-use crate::auth::{BearerTokens, require_local_host};
+use crate::auth::BearerTokens;
 use crate::connections::{Connections, Protocol};
 use crate::envoy::{self, EnvoyMapping};
 use crate::error::Error;
@@ -251,10 +251,7 @@ impl ServerBuilder {
         } else {
             api::router(&app).0
         };
-        let mut router = api.merge(ui::router(&app, self.ui, tls.is_some())?);
-        if app.tokens.is_none() {
-            router = router.layer(middleware::from_fn(require_local_host));
-        }
+        let router = api.merge(ui::router(&app, self.ui, tls.is_some())?);
         let router = router.layer(middleware::from_fn_with_state(app.clone(), api::observe));
         Ok(Server {
             app,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use zae_limiter::{Admission, RateLimitHeaders};
@@ -105,7 +105,7 @@ impl AdmissionKind {
 )]
 pub(crate) async fn acquire(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     headers: HeaderMap,
     JsonBody(request): JsonBody<AcquireRequest>,
 ) -> Result<Response, Problem> {

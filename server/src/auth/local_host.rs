@@ -8,22 +8,20 @@ use std::net::IpAddr;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use crate::problem::{Problem, ProblemKind};
 
 /// What says nothing that a site must not know. Orchestrators ask for it by other names.
 const EXEMPT: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Middleware: passes a request on if it names this machine.
-pub(crate) async fn require_local_host(request: Request, next: Next) -> Result<Response, Problem> {
+/// An error if the request does not name this machine.
+pub(crate) fn check_local_host(request: &Request) -> Result<(), Problem> {
     if !EXEMPT.contains(&request.uri().path()) && !is_local_host(request.headers()) {
         let detail = "a server without tokens is reachable at localhost and at loopback addresses only; \
                       check the field Host";
         return Err(Problem::new(ProblemKind::Forbidden, detail));
     }
-    Ok(next.run(request).await)
+    Ok(())
 }
 
 fn is_local_host(headers: &HeaderMap) -> bool {

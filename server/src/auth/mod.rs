@@ -3,40 +3,35 @@
 mod local_host;
 mod tokens;
 
-use std::sync::Arc;
+use std::convert::Infallible;
 
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, header};
 use zae_limiter::audit::Principal;
 
-use crate::app::App;
 use crate::problem::{Problem, ProblemKind};
 
-pub(crate) use local_host::require_local_host;
+pub(crate) use local_host::check_local_host;
 pub use tokens::{BearerTokens, InvalidTokens, Scope};
 
 /// The name of the token that a request was made with; nothing if the server has no tokens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Caller(pub(crate) Option<Principal>);
 
-/// Middleware: passes a request on if its token has the scope.
-pub(crate) async fn authorize(
-    State((app, scope)): State<(Arc<App>, Scope)>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    let caller = match &app.tokens {
-        Some(tokens) => {
-            let header = request.headers().get(header::AUTHORIZATION);
-            let header = header.and_then(|value| value.to_str().ok());
-            Some(check(tokens, header, scope)?)
-        }
-        None => None,
-    };
-    request.extensions_mut().insert(Caller(caller));
-    Ok(next.run(request).await)
+/// Who makes the request, if its token has the scope.
+pub(crate) fn authorize(tokens: &BearerTokens, headers: &HeaderMap, scope: Scope) -> Result<Caller, Denied> {
+    let header = headers.get(header::AUTHORIZATION);
+    let header = header.and_then(|value| value.to_str().ok());
+    Ok(Caller(Some(check(tokens, header, scope)?)))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.remove().unwrap_or_default())
+    }
 }
 
 /// Why a request is not allowed.

@@ -35,11 +35,8 @@ impl FromRequestParts<Arc<App>> for ActingRepository {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let Ok(Caller(caller)) = Caller::from_request_parts(parts, app).await;
         let repository = app.limiter.repository();
-        let caller = parts
-            .extensions
-            .get::<Caller>()
-            .and_then(|caller| caller.0.as_ref());
         Ok(Self(match caller {
             Some(name) => repository.acting_as(name.to_string())?,
             None => repository.clone(),
