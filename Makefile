@@ -14,6 +14,7 @@ ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
 export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
 export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
+export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 
 # Demo and tests compile in one profile and with one feature set, that of the whole workspace with its tests, so that each
 # dependency is compiled once. Tests are linted by the compiler that builds them: clippy-driver is rustc with more lints.
@@ -30,7 +31,7 @@ help: ## Show this list
 	    /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: machine venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
+setup: machine venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
@@ -42,7 +43,7 @@ demo: machine venv-ministack dev-functions ## The whole system at work: a local 
 BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
 
 .PHONY: test
-test: lint-files venv-ministack venv-peer typescript dev-functions ## Everything that must hold: lint, then all tests and doctests
+test: lint-files venv-ministack venv-peer venv-clients typescript dev-functions ## Everything that must hold: lint, then all tests and doctests
 	@echo "== compiling all targets with clippy's lints, warnings denied"
 	$(LINTING) cargo test --workspace --locked --all-targets --no-run
 	@echo "== running all tests"
@@ -186,6 +187,6 @@ typescript: machine
 	@scripts/install-typescript
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
-.PHONY: venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda
-venv-ministack venv-peer venv-cfn-lint venv-cargo-lambda: venv-%: machine
+.PHONY: venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda
+venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda: venv-%: machine
 	@scripts/venv $*

@@ -13,6 +13,18 @@ fn folder(language: &str) -> PathBuf {
     root.join("../server/clients").join(language)
 }
 
+/// A Python that has httpx.
+fn python() -> PathBuf {
+    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.venv/clients/bin/python");
+    let given = std::env::var_os("ZAE_TEST_CLIENTS_PYTHON").map_or(project, PathBuf::from);
+    assert!(
+        given.exists(),
+        "{} is not there: run make venv-clients",
+        given.display()
+    );
+    given
+}
+
 /// A server with a token for everything.
 fn server(bench: &Bench) -> Serving {
     let tokens = bench.write("tokens.txt", &format!("client acquire,read,admin {TOKEN}\n"));
@@ -36,7 +48,7 @@ fn run(server: &Serving, command: &mut Command) -> String {
 fn the_python_client_and_the_litellm_hook_work() {
     let bench = Bench::new();
     let server = server(&bench);
-    let mut command = Command::new("python3");
+    let mut command = Command::new(python());
     command
         .args(["-B", "-m", "unittest", "-v", "test_clients"])
         .current_dir(folder("python"));

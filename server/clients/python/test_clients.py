@@ -17,6 +17,8 @@ LIMITS = [
 
 class ClientTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
+        # Each test has an event loop of its own.
+        self.addAsyncCleanup(LIMITER.aclose)
         await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
 
     async def test_a_lease_is_adjusted_and_committed(self):
@@ -71,13 +73,17 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn("py/other?x=#y", str(invalid.exception))
 
     async def test_a_wrong_token_is_an_error(self):
+        other = RateLimiter(LIMITER.url, "not-a-token-of-it")
+        self.addAsyncCleanup(other.aclose)
         with self.assertRaises(ServerError) as wrong:
-            await RateLimiter(LIMITER.url, "not-a-token-of-it").available("py", "gpt-4")
+            await other.available("py", "gpt-4")
         self.assertEqual(wrong.exception.status, 401)
 
 
 class HookTest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
+        self.addAsyncCleanup(LIMITER.aclose)
+        self.addAsyncCleanup(hook.limiter.aclose)
         await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
         self.key = SimpleNamespace(key_alias=f"hook-{self._testMethodName[:40]}", user_id=None)
         self.data = {"model": "gpt-4", "max_tokens": 100, "messages": [{"role": "user", "content": "x" * 40}]}

@@ -1,4 +1,4 @@
-"""Client of the zae-limiter server for asyncio. Needs Python 3.11 and nothing else.
+"""Client of the zae-limiter server for asyncio. Needs Python 3.11 and httpx.
 
     limiter = RateLimiter("http://127.0.0.1:8080")
     async with await limiter.acquire("user-1", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
@@ -11,12 +11,11 @@ Leaving the block commits the lease with its adjustments; an exception gives eve
 from __future__ import annotations
 
 import asyncio
-import json
-import urllib.error
-import urllib.parse
-import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
+
+import httpx
 
 
 class ServerError(Exception):
@@ -85,12 +84,20 @@ class Lease:
 
 
 class RateLimiter:
-    """A server, by its URL."""
+    """A server, by its URL. Connections are kept open and belong to the event loop that they were opened in."""
 
     def __init__(self, url: str, token: str | None = None, timeout: float = 10.0) -> None:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
+        self._client: httpx.AsyncClient | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
 
     async def acquire(
         self,
@@ -115,7 +122,7 @@ class RateLimiter:
 
     async def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""
-        entity, resource = (urllib.parse.quote(name, safe="") for name in (entity, resource))
+        entity, resource = (quote(name, safe="") for name in (entity, resource))
         response = await self.request("GET", f"/v1/entities/{entity}/resources/{resource}/available")
         return response["tokens"]
 
@@ -131,19 +138,17 @@ class RateLimiter:
         headers = dict(headers or {})
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
-        return await asyncio.to_thread(self._send, request, self.timeout + more_time)
+        timeout = self.timeout + more_time
+        response = await self._http().request(method, self.url + path, json=body, headers=headers, timeout=timeout)
+        content = response.json() if response.content else {}
+        if response.is_success:
+            return content
+        if response.status_code == 429:
+            raise RateLimitExceeded(response.status_code, content)
+        raise ServerError(response.status_code, content)
 
-    @staticmethod
-    def _send(request: urllib.request.Request, timeout: float) -> dict[str, Any]:
-        try:
-            with urllib.request.urlopen(request, timeout=timeout) as response:
-                return json.loads(response.read() or "{}")
-        except urllib.error.HTTPError as error:
-            problem = json.loads(error.read() or "{}")
-            if error.code == 429:
-                raise RateLimitExceeded(error.code, problem) from None
-            raise ServerError(error.code, problem) from None
+    def _http(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            self._client, self._loop = httpx.AsyncClient(), loop
+        return self._client
