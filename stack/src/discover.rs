@@ -6,6 +6,8 @@ use serde::Serialize;
 use crate::cloud::Cloud;
 use crate::deployed::Described;
 use crate::owner::{Owner, PEER_PREFIX, tagged};
+use crate::patience::{Deadline, patiently};
+use crate::stack::TIMEOUT;
 use crate::status::Health;
 use crate::{Clients, Error, Stack};
 
@@ -48,7 +50,8 @@ impl Stack {
             clients,
             service_role: None,
         };
-        let stacks = cloud.describe_all().await?;
+        let deadline = Deadline::after(TIMEOUT);
+        let stacks = patiently(&deadline, || cloud.describe_all()).await?;
         let ours = stacks
             .iter()
             .filter(|stack| tagged(&stack.tags) || stack.name.starts_with(PEER_PREFIX));

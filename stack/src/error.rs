@@ -412,7 +412,7 @@ pub enum Error {
 
 impl Error {
     /// Whether AWS throttled the call: it succeeds later.
-    pub(crate) fn is_throttling(&self) -> bool {
+    pub(crate) fn throttled(&self) -> bool {
         matches!(self, Self::Call { code, .. } if is_throttling(code))
     }
 }

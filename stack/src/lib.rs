@@ -45,6 +45,7 @@ mod kept;
 mod mode;
 mod outcome;
 mod owner;
+mod patience;
 mod plan;
 mod preflight;
 mod reach;

@@ -24,7 +24,7 @@ impl Stack {
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
     /// for Python counts usage twice.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
-        let (stream, own) = if let Some(deployed) = self.observe().await? {
+        let (stream, own) = if let Some(deployed) = self.observe(&self.deadline()).await? {
             (
                 deployed.stack.outputs.get("StreamArn").cloned(),
                 deployed.template.as_ref().map(function_names).unwrap_or_default(),

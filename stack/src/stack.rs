@@ -17,7 +17,7 @@ use crate::events::{Event, Observer};
 use crate::{Clients, Error, Mode};
 
 /// Default time limit of an operation. Most take a few minutes.
-const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// What the caller allows explicitly.
 #[derive(Debug, Clone)]

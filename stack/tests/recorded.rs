@@ -30,6 +30,8 @@ mod obstacles;
 mod options;
 #[path = "recorded/pages.rs"]
 mod pages;
+#[path = "recorded/patience.rs"]
+mod patience;
 #[path = "recorded/permissions.rs"]
 mod permissions;
 #[path = "recorded/polling.rs"]

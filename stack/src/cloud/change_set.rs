@@ -175,14 +175,15 @@ impl Cloud {
         Ok(())
     }
 
-    /// The denial, if the caller may not execute change sets of this stack. Asks by executing one that does not exist, because
-    /// AWS checks the permission first.
-    pub(crate) async fn execution_denied(&self, stack: &str) -> Option<Failure> {
+    /// Executes a change set that does not exist. AWS checks the permission first, so the failure is a denial if the caller may
+    /// not execute change sets of this stack.
+    pub(crate) async fn try_execution(&self, stack: &str) -> Result<(), Failure> {
         let call = self.clients.cloudformation.execute_change_set();
         let call = call.stack_name(stack).change_set_name(absent_change_set());
-        let error = call.send().await.err()?;
-        let failure = Failure::of("cloudformation:ExecuteChangeSet", stack, &error);
-        failure.denied().then_some(failure)
+        call.send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:ExecuteChangeSet", stack, &error))?;
+        Ok(())
     }
 
     /// Deletes a change set. A failure is only logged: a leftover change set does no harm.

@@ -19,6 +19,7 @@ use crate::cloud::Cloud;
 use crate::cloud::failure::Failure;
 use crate::deployed::Deployed;
 use crate::events::{Event, Observer};
+use crate::patience::Deadline;
 use crate::plan::{Kind, OutputChange, ResourceChange};
 
 /// A problem that would make the change fail.
@@ -79,6 +80,8 @@ impl From<Found> for Checked {
 /// The input of the checks.
 pub(crate) struct Preflight<'a> {
     pub(crate) cloud: &'a Cloud,
+    /// Until when throttled calls are repeated.
+    pub(crate) deadline: &'a Deadline,
     pub(crate) observer: &'a dyn Observer,
     pub(crate) options: &'a StackOptions,
     pub(crate) place: &'a Place,

@@ -4,6 +4,7 @@ use zae_limiter_template::{CodeBucket, LambdaFunction};
 
 use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
+use crate::patience::patiently;
 use crate::plan::{Kind, ResourceChange};
 use crate::readers::function_names;
 
@@ -94,9 +95,7 @@ impl Preflight<'_> {
             return Ok(vec![]);
         };
         let own = function_names(self.template);
-        let foreign: Vec<_> = self
-            .cloud
-            .mappings(stream)
+        let foreign: Vec<_> = patiently(self.deadline, || self.cloud.mappings(stream))
             .await?
             .into_iter()
             .filter(|mapping| !own.contains(mapping.function()))
@@ -122,7 +121,7 @@ impl Preflight<'_> {
                 );
                 Finding::new(format!("export {export}"), problem, "change those stacks first")
             };
-            let importers = self.cloud.importers(export).await;
+            let importers = patiently(self.deadline, || self.cloud.importers(export)).await;
             checked.add(importers.map(|importers| (!importers.is_empty()).then(|| in_use(importers))));
         }
         checked

@@ -6,12 +6,12 @@ use zae_limiter_template::{AUDIT_RETENTION_DAYS, VERSION};
 use super::Attempt;
 use super::draft::{Depth, Draft};
 use super::goal::Goal;
-use super::wait::{Deadline, Pace};
 use crate::cause::Cause;
 use crate::cause::advice::QUEUE_NAME_BLOCKED;
 use crate::deployed::{Deployed, Described};
 use crate::events::Event;
 use crate::outcome::{Change, Outcome};
+use crate::patience::{Deadline, Pace, patiently};
 use crate::plan::{Action, Plan};
 use crate::{Error, Mode, Stack};
 
@@ -96,7 +96,8 @@ impl Stack {
                     run.healed = true;
                     self.rest(&cause).await;
                 }
-                Err(error) if error.is_throttling() && self.in_time(&run.deadline, "").is_ok() => {}
+                // Something else than CloudFormation was throttled halfway: look again.
+                Err(error) if error.throttled() && !run.deadline.is_over() => {}
                 Err(error) => return Err(error),
             }
             run.pause(self).await?;
@@ -111,17 +112,14 @@ impl Stack {
         run: &mut Run,
     ) -> Result<Draft, Error> {
         loop {
-            match self.draft(goal, depth, run).await {
-                Ok(Some(mut draft)) => {
-                    if let Some(found) = draft.plan.found.as_mut().filter(|_| run.awaited) {
-                        found.change = Change::Awaited;
-                    }
-                    return Ok(draft);
+            let draft = patiently(&run.deadline, || self.draft(goal, depth, run)).await?;
+            if let Some(mut draft) = draft {
+                if let Some(found) = draft.plan.found.as_mut().filter(|_| run.awaited) {
+                    found.change = Change::Awaited;
                 }
-                Ok(None) => run.awaited = true,
-                Err(error) if error.is_throttling() && self.in_time(&run.deadline, "").is_ok() => {}
-                Err(error) => return Err(error),
+                return Ok(draft);
             }
+            run.awaited = true;
             run.pause(self).await?;
         }
     }
@@ -152,7 +150,7 @@ impl Stack {
     pub(super) fn run(&self) -> Run {
         Run {
             deadline: self.deadline(),
-            pace: Pace::new(),
+            pace: Pace::polls(),
             awaited: false,
             healed: false,
         }

@@ -9,7 +9,6 @@ use super::converge::Run;
 use super::draft::Draft;
 use super::goal::Goal;
 use super::review::{Reviewed, imports_table};
-use super::wait::Deadline;
 use crate::adopt::misfits;
 use crate::cloud::change_set::{Purpose, overtaken};
 use crate::code::publish;
@@ -17,6 +16,7 @@ use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::outcome::Change;
+use crate::patience::{Deadline, patiently};
 use crate::plan::{Action, Kind, ResourceChange, compare};
 use crate::situation::Situation;
 use crate::{Error, Stack};
@@ -100,7 +100,7 @@ impl Stack {
             self.create_by_change_set(draft, desired, false, &run.deadline)
                 .await?
         } else {
-            self.create_from_nothing(desired).await?
+            self.create_from_nothing(desired, &run.deadline).await?
         };
         let Some(stack) = self.created(started, run).await? else {
             return Ok(Attempt::Overtaken);
@@ -137,7 +137,7 @@ impl Stack {
         if unprotected {
             warnings.extend(self.unprotect_table(&draft.desired).await);
         }
-        warnings.extend(self.table_drift(&stack.id).await);
+        warnings.extend(self.table_drift(&stack.id, &run.deadline).await);
         Ok(Attempt::Done {
             stack: Box::new(stack),
             change: Change::Imported,
@@ -145,9 +145,13 @@ impl Stack {
         })
     }
 
-    async fn create_from_nothing(&self, desired: &Desired) -> Result<Option<String>, Error> {
-        let token = desired.fingerprint.token();
-        match self.cloud.create_stack(self.name.as_str(), desired, &token).await {
+    async fn create_from_nothing(
+        &self,
+        desired: &Desired,
+        deadline: &Deadline,
+    ) -> Result<Option<String>, Error> {
+        let (name, token) = (self.name.as_str(), desired.fingerprint.token());
+        match patiently(deadline, || self.cloud.create_stack(name, desired, &token)).await {
             Ok(id) => {
                 self.tell(&Event::Started { operation: "create" });
                 Ok(Some(id))
@@ -199,7 +203,7 @@ impl Stack {
             });
         }
         let token = desired.fingerprint.token();
-        match self.cloud.execute(name, &change_set.arn, &token).await {
+        match patiently(deadline, || self.cloud.execute(name, &change_set.arn, &token)).await {
             Ok(()) => {
                 self.tell(&Event::Started {
                     operation: if imports { "import" } else { "create" },
@@ -239,7 +243,7 @@ impl Stack {
             return Ok(None);
         };
         match self.finished(&id, None, &run.deadline).await? {
-            Some(stack) if !stack.situation().succeeded() => Err(self.failure(&stack).await),
+            Some(stack) if !stack.situation().succeeded() => Err(self.failure(&stack, &run.deadline).await),
             stack => Ok(stack),
         }
     }

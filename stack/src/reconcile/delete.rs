@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
-use super::wait::{Deadline, Pace};
 use crate::deployed::{Deployed, Described};
 use crate::events::Event;
+use crate::patience::{Deadline, patiently};
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
@@ -58,8 +58,9 @@ impl Stack {
     /// What [`delete`](Stack::delete) would leave behind. If the stack does not exist: the table that the last stack of this
     /// name left. Refused for a stack of another project or tool, as the deletion is.
     pub async fn plan_delete(&self) -> Result<Deleted, Error> {
-        let Some(deployed) = self.observe().await? else {
-            let left = match self.orphan().await {
+        let deadline = self.deadline();
+        let Some(deployed) = self.observe(&deadline).await? else {
+            let left = match self.orphan(&deadline).await {
                 // Without the permission to look for leftovers, none are reported.
                 Err(Error::Denied { .. }) => None,
                 left => left?,
@@ -71,9 +72,10 @@ impl Stack {
         };
         self.check_owner(&deployed)?;
         self.check_manager(&deployed)?;
+        let physical = patiently(&deadline, || self.cloud.physical_ids(&deployed.stack.id)).await?;
         Ok(Deleted {
             existed: true,
-            kept: kept(&deployed, &self.cloud.physical_ids(&deployed.stack.id).await?),
+            kept: kept(&deployed, &physical),
             purged: vec![],
         })
     }
@@ -92,21 +94,14 @@ impl Stack {
     /// objects in the archive are locked. If a purge fails halfway, calling this again deletes the table. The archive bucket
     /// has a generated name; the error states it.
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
-        let (deadline, mut pace) = (self.deadline(), Pace::new());
-        let started = loop {
-            match self.start_deletion(how, &deadline).await {
-                Err(error) if error.is_throttling() && self.in_time(&deadline, "").is_ok() => {
-                    pace.pause().await;
-                }
-                started => break started?,
-            }
-        };
+        let deadline = self.deadline();
+        let started = patiently(&deadline, || self.start_deletion(how, &deadline)).await?;
         let Some(Started { before, doomed, kept }) = started else {
             return self.purge_orphan(how, &deadline).await;
         };
         self.tell(&Event::Started { operation: "delete" });
         if let Some(stack) = self.finished(&before.id, Some(&before), &deadline).await? {
-            return Err(self.failure(&stack).await);
+            return Err(self.failure(&stack, &deadline).await);
         }
         self.purge(&doomed, &self.account_of(&before).await?, &deadline)
             .await?;
@@ -136,7 +131,11 @@ impl Stack {
 
     /// Purges what the last stack of this name left, if that is asked for.
     async fn purge_orphan(&self, how: &Deletion, deadline: &Deadline) -> Result<Deleted, Error> {
-        let left = if how.purge { self.orphan().await? } else { None };
+        let left = if how.purge {
+            self.orphan(deadline).await?
+        } else {
+            None
+        };
         let left: Vec<_> = left.into_iter().collect();
         // Only buckets need the account.
         self.check_purge(&left, "").await?;
@@ -157,7 +156,7 @@ impl Stack {
     /// The stack once no operation is running; `None` if it does not exist.
     async fn idle(&self, deadline: &Deadline) -> Result<Option<Deployed>, Error> {
         loop {
-            let Some(deployed) = self.observe().await? else {
+            let Some(deployed) = self.observe(deadline).await? else {
                 return Ok(None);
             };
             self.check_owner(&deployed)?;

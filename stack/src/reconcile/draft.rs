@@ -44,7 +44,7 @@ impl Stack {
         depth: Depth,
         run: &Run,
     ) -> Result<Option<Draft>, Error> {
-        let deployed = self.observe().await?;
+        let deployed = self.observe(&run.deadline).await?;
         if let Some(deployed) = &deployed {
             self.check_owner(deployed)?;
         }
@@ -66,7 +66,11 @@ impl Stack {
             Situation::Settled | Situation::CleaningUp | Situation::RolledBack => {
                 self.draft_change(deployed, goal, depth, run).await
             }
-            Situation::CreateFailed if self.may_recreate(&deployed.stack, run.healed).await? => {
+            Situation::CreateFailed
+                if self
+                    .may_recreate(&deployed.stack, run.healed, &run.deadline)
+                    .await? =>
+            {
                 let desired = goal.desired(self, None)?;
                 let plan = Plan::new(
                     self.name.as_str(),
@@ -82,7 +86,7 @@ impl Stack {
                     place: None,
                 }))
             }
-            _ => Err(self.failure(&deployed.stack).await),
+            _ => Err(self.failure(&deployed.stack, &run.deadline).await),
         }
     }
 
@@ -113,6 +117,7 @@ impl Stack {
             }
             let preflight = Preflight {
                 cloud: &self.cloud,
+                deadline: &run.deadline,
                 observer: self.observer.as_ref(),
                 options: &self.options,
                 place: &site.place,

@@ -4,7 +4,7 @@ use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus
 use serde::Serialize;
 use zae_limiter_template::model::ids;
 
-use super::wait::Pace;
+use crate::patience::{Deadline, Pace, patiently};
 use crate::{Error, Stack};
 
 /// Whether a stack's resources match its template.
@@ -61,21 +61,20 @@ pub struct Drift {
 impl Stack {
     /// Detects drift and waits for the result.
     pub async fn drift(&self) -> Result<Drift, Error> {
-        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
+        let (deadline, mut pace) = (self.deadline(), Pace::polls());
+        let deployed = self.observe(&deadline).await?.ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
-        let (id, deadline, mut pace) = (&deployed.stack.id, self.deadline(), Pace::new());
-        let detection = self.cloud.detect_drift(id).await?;
+        let id = &deployed.stack.id;
+        let detection = patiently(&deadline, || self.cloud.detect_drift(id)).await?;
         let detected = loop {
-            let status = match self.cloud.detection(&detection).await {
-                Ok(detected) if detected.status != "DETECTION_IN_PROGRESS" => break detected,
-                Ok(detected) => detected.status,
-                Err(failure) if failure.throttled() => "DETECTION_IN_PROGRESS".to_owned(),
-                Err(failure) => return Err(failure.into()),
-            };
-            self.in_time(&deadline, &status)?;
+            let detected = patiently(&deadline, || self.cloud.detection(&detection)).await?;
+            if detected.status != "DETECTION_IN_PROGRESS" {
+                break detected;
+            }
+            self.in_time(&deadline, &detected.status)?;
             pace.pause().await;
         };
-        let resources = self.cloud.resource_drifts(id).await?;
+        let resources = patiently(&deadline, || self.cloud.resource_drifts(id)).await?;
         Ok(judge(
             &detected.status,
             detected.verdict.as_deref(),
@@ -85,8 +84,9 @@ impl Stack {
     }
 
     /// Warnings about an imported table that differs from the template.
-    pub(super) async fn table_drift(&self, stack: &str) -> Vec<String> {
-        match self.cloud.resource_drift(stack, ids::TABLE.as_str()).await {
+    pub(super) async fn table_drift(&self, stack: &str, deadline: &Deadline) -> Vec<String> {
+        let table = ids::TABLE;
+        match patiently(deadline, || self.cloud.resource_drift(stack, table.as_str())).await {
             Ok(Some(drift))
                 if drift.stack_resource_drift_status() == Some(&StackResourceDriftStatus::InSync) =>
             {

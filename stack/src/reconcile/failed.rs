@@ -4,14 +4,16 @@ use crate::advised::{CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP};
 use crate::cause::Cause;
 use crate::deployed::Described;
 use crate::events::ResourceEvent;
+use crate::patience::{Deadline, patiently};
 use crate::situation::Situation;
 use crate::{Error, Stack};
 
 impl Stack {
     /// The error for a stack whose last operation failed: the first cause, and how to go on.
-    pub(super) async fn failure(&self, stack: &Described) -> Error {
+    pub(super) async fn failure(&self, stack: &Described, deadline: &Deadline) -> Error {
         // Without the permission to read events, only the status is known.
-        let operation = self.cloud.newest_operation(&stack.id).await.unwrap_or_default();
+        let operation = patiently(deadline, || self.cloud.newest_operation(&stack.id)).await;
+        let operation = operation.unwrap_or_default();
         let whole = || stack.reason.as_ref().map(|reason| of_stack(stack, reason));
         let cause = Cause::of(&operation).or_else(whole);
         Error::Failed {

@@ -5,27 +5,29 @@ use zae_limiter_template::{StackOptions, Template, VERSION, tags_of_user};
 use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::owner::Owner;
+use crate::patience::{Deadline, patiently};
 use crate::situation::Situation;
 use crate::version::is_newer;
 use crate::{Error, Stack};
 
 impl Stack {
     /// The stack with its template; `None` if it does not exist.
-    pub(crate) async fn observe(&self) -> Result<Option<Deployed>, Error> {
-        let Some(stack) = self.cloud.describe(self.name.as_str()).await? else {
+    pub(crate) async fn observe(&self, deadline: &Deadline) -> Result<Option<Deployed>, Error> {
+        let name = self.name.as_str();
+        let Some(stack) = patiently(deadline, || self.cloud.describe(name)).await? else {
             return Ok(None);
         };
         match stack.situation() {
             Situation::Gone => Ok(None),
             Situation::Review => {
                 let change_sets = if stack.tags.is_empty() {
-                    self.cloud.change_set_names(&stack.id).await?
+                    patiently(deadline, || self.cloud.change_set_names(&stack.id)).await?
                 } else {
                     vec![]
                 };
                 Ok(Some(Deployed::in_review(stack, change_sets)))
             }
-            _ => match self.cloud.template_body(&stack.id).await {
+            _ => match patiently(deadline, || self.cloud.template_body(&stack.id)).await {
                 Ok(body) => Ok(Some(Deployed::new(stack, &body))),
                 // Deleted between the two calls.
                 Err(failure) if failure.no_such_stack() => Ok(None),
@@ -39,7 +41,10 @@ impl Stack {
     /// Options that do not affect the stack, such as the memory of a function that it does not have, are those of the last
     /// deployment that changed something. The location of the functions' archives is not stored.
     pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
-        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
+        let deployed = self
+            .observe(&self.deadline())
+            .await?
+            .ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
         let unknown = |reason: String| Error::OptionsUnknown {
             stack: self.name.to_string(),

@@ -6,6 +6,7 @@ use super::draft::Depth;
 use super::goal::Goal;
 use crate::mode::differences;
 use crate::outcome::{Change, Outcome};
+use crate::patience::patiently;
 use crate::plan::Action;
 use crate::{Error, Stack};
 
@@ -16,9 +17,10 @@ impl Stack {
             Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => (error, None),
             Err(Error::TableManaged { .. }) => return Ok(self.left_to_terraform()),
             Err(error) if concerns_deployers(&error) => {
-                match self.cloud.execution_denied(self.name.as_str()).await {
-                    Some(denial) => (denial.into(), Some(error)),
-                    None => return Err(error),
+                let (name, deadline) = (self.name.as_str(), self.deadline());
+                match patiently(&deadline, || self.cloud.try_execution(name)).await {
+                    Err(failure) if failure.denied() => (failure.into(), Some(error)),
+                    _ => return Err(error),
                 }
             }
             done => return done,
@@ -82,7 +84,7 @@ impl Stack {
     }
 
     async fn serving_despite(&self, error: Error) -> Result<Outcome, Error> {
-        match self.observe().await? {
+        match self.observe(&self.deadline()).await? {
             Some(deployed) if deployed.stack.situation().serves() => {
                 Ok(self.unchanged(&deployed, vec![error.to_string()]))
             }

@@ -2,11 +2,11 @@
 
 use aws_sdk_dynamodb::types::TableStatus;
 
-use super::wait::{Deadline, Pace};
 use super::{Attempt, draft::Draft};
 use crate::deployed::Described;
 use crate::desired::Desired;
 use crate::events::Event;
+use crate::patience::{Deadline, Pace, patiently};
 use crate::{Error, Stack};
 
 impl Stack {
@@ -22,7 +22,7 @@ impl Stack {
             return Ok(false);
         }
         self.cloud.set_protection(name, true).await?;
-        let mut pace = Pace::new();
+        let mut pace = Pace::polls();
         loop {
             let table = self.cloud.table(name).await?;
             if table.is_none_or(|table| table.table_status != Some(TableStatus::Updating)) {
@@ -54,7 +54,11 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Attempt, Error> {
         let token = draft.desired.fingerprint.token();
-        match self.cloud.update_stack(&created.id, &draft.desired, &token).await {
+        match patiently(deadline, || {
+            self.cloud.update_stack(&created.id, &draft.desired, &token)
+        })
+        .await
+        {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if failure.busy() => return Ok(Attempt::Overtaken),
             Err(failure) => return Err(failure.into()),

@@ -4,19 +4,21 @@ use aws_sdk_dynamodb::types::TableStatus;
 use zae_limiter_template::model::ids;
 
 use super::delete::Kept;
-use super::wait::Deadline;
 use crate::adopt::looks_like_ours;
 use crate::events::Event;
+use crate::patience::{Deadline, patiently};
 use crate::{Error, Stack};
 
 impl Stack {
     /// The table that a deleted stack of this name left: it has this project's layout and belongs to no stack.
-    pub(super) async fn orphan(&self) -> Result<Option<Kept>, Error> {
+    pub(super) async fn orphan(&self, deadline: &Deadline) -> Result<Option<Kept>, Error> {
         let name = self.name.as_str();
-        let table = self.cloud.table(name).await?.filter(looks_like_ours);
+        let table = patiently(deadline, || self.cloud.table(name))
+            .await?
+            .filter(looks_like_ours);
         // A table that is already being deleted needs no purge.
         let table = table.filter(|table| table.table_status() != Some(&TableStatus::Deleting));
-        if table.is_none() || self.cloud.owner_of(name).await?.is_some() {
+        if table.is_none() || patiently(deadline, || self.cloud.owner_of(name)).await?.is_some() {
             return Ok(None);
         }
         Ok(Some(Kept {

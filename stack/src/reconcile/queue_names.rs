@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::wait::Deadline;
 use crate::cause::advice::QUEUE_NAME_BLOCKED;
 use crate::desired::Desired;
 use crate::events::Event;
+use crate::patience::{Deadline, patiently};
 use crate::{Error, Stack};
 
 impl Stack {
@@ -24,7 +24,7 @@ impl Stack {
         if !desired.template.resources().any(|(_, resource)| queue(resource)) {
             return Ok(());
         }
-        let deleted = match self.cloud.last_deletion(self.name.as_str()).await {
+        let deleted = match patiently(deadline, || self.cloud.last_deletion(self.name.as_str())).await {
             Ok(deleted) => deleted,
             Err(failure) => {
                 self.tell(&Event::NotChecked {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
-use super::wait::Deadline;
 use crate::cloud::change_set::{ChangeSet, Purpose};
 use crate::desired::Desired;
+use crate::patience::{Deadline, patiently};
 use crate::plan::{Kind, ResourceChange, exact};
 use crate::{Error, Stack};
 
@@ -34,7 +34,7 @@ impl Stack {
         desired: &Desired,
         deadline: &Deadline,
     ) -> Result<Reviewed, Error> {
-        let arn = match self.cloud.create_change_set(stack, purpose, desired).await {
+        let arn = match patiently(deadline, || self.cloud.create_change_set(stack, purpose, desired)).await {
             Ok(arn) => arn,
             Err(failure) if failure.busy() || failure.created_meanwhile() => {
                 return Ok(Reviewed::Busy);
@@ -54,7 +54,7 @@ impl Stack {
             return Ok(Reviewed::Changes { change_set, changes });
         }
         let reason = if change_set.failed_validation() {
-            self.validation_reason(stack, &change_set).await
+            self.validation_reason(stack, &change_set, deadline).await
         } else {
             change_set.reason.clone()
         };
@@ -67,8 +67,12 @@ impl Stack {
     }
 
     /// The real reason of a failed early validation, from the change set's events.
-    async fn validation_reason(&self, stack: &str, change_set: &ChangeSet) -> String {
-        match self.cloud.validation_failures(stack, &change_set.arn).await {
+    async fn validation_reason(&self, stack: &str, change_set: &ChangeSet, deadline: &Deadline) -> String {
+        match patiently(deadline, || {
+            self.cloud.validation_failures(stack, &change_set.arn)
+        })
+        .await
+        {
             Ok(found) if !found.is_empty() => found.join("; "),
             Ok(_) => change_set.reason.clone(),
             Err(failure) => format!(

@@ -1,5 +1,6 @@
 //! Continuing a rollback that failed.
 
+use crate::patience::patiently;
 use crate::situation::Situation;
 use crate::{Error, Stack, Status};
 
@@ -7,13 +8,16 @@ impl Stack {
     /// Continues a rollback that failed, skipping resources by logical id, and waits for its end. Rolls back a stack in
     /// `UPDATE_FAILED`. Refused if another tool deploys the stack, unless [`adopt`](Stack::adopt) is set.
     pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
-        let deployed = self.observe().await?.ok_or_else(|| self.missing())?;
+        let deadline = self.deadline();
+        let deployed = self.observe(&deadline).await?.ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;
         self.check_manager(&deployed)?;
         let before = &deployed.stack;
         match before.situation() {
-            Situation::RollbackFailed => self.cloud.continue_rollback(&before.id, skip).await?,
-            Situation::UpdateFailed => self.cloud.roll_back(&before.id).await?,
+            Situation::RollbackFailed => {
+                patiently(&deadline, || self.cloud.continue_rollback(&before.id, skip)).await?;
+            }
+            Situation::UpdateFailed => patiently(&deadline, || self.cloud.roll_back(&before.id)).await?,
             _ => {
                 return Err(Error::NoRollback {
                     stack: self.name.to_string(),
@@ -21,11 +25,11 @@ impl Stack {
                 });
             }
         }
-        match self.finished(&before.id, Some(before), &self.deadline()).await? {
+        match self.finished(&before.id, Some(before), &deadline).await? {
             Some(stack) if stack.situation() == Situation::RolledBack => {
                 self.status().await?.ok_or_else(|| self.missing())
             }
-            Some(stack) => Err(self.failure(&stack).await),
+            Some(stack) => Err(self.failure(&stack, &deadline).await),
             None => Err(self.missing()),
         }
     }

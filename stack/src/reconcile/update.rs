@@ -7,7 +7,6 @@ use super::converge::Run;
 use super::draft::{Depth, Draft};
 use super::goal::Goal;
 use super::review::Reviewed;
-use super::wait::{Deadline, Pace};
 use crate::cause::Cause;
 use crate::cloud::change_set::{Purpose, gone, overtaken};
 use crate::cloud::failure::Failure;
@@ -18,6 +17,7 @@ use crate::events::Event;
 use crate::guard::{self, Refusal};
 use crate::mode::other_options;
 use crate::outcome::Change;
+use crate::patience::{Deadline, patiently};
 use crate::plan::{Basis, Plan, ResourceChange, exact};
 use crate::preflight::Preflight;
 use crate::situation::Situation;
@@ -49,7 +49,7 @@ impl Stack {
         let retries = self.permissions.retry || run.healed;
         if deployed.stack.situation() == Situation::RolledBack
             && !retries
-            && let Some(cause) = self.tried_before(&deployed.stack, desired).await?
+            && let Some(cause) = self.tried_before(&deployed.stack, desired, &run.deadline).await?
         {
             if depth == Depth::Execute {
                 return Err(Error::RolledBackBefore {
@@ -63,6 +63,7 @@ impl Stack {
         let place = self.place_of(deployed).await?;
         let preflight = Preflight {
             cloud: &self.cloud,
+            deadline: &run.deadline,
             observer: self.observer.as_ref(),
             options: &self.options,
             place: &place,
@@ -103,7 +104,7 @@ impl Stack {
                 };
                 self.review(id, purpose, before, desired, &run.deadline).await?
             }
-            Some(arn) => match self.cloud.change_set(id, arn).await {
+            Some(arn) => match patiently(&run.deadline, || self.cloud.change_set(id, arn)).await {
                 Ok(change_set) => Reviewed::Changes {
                     changes: exact::resources(&change_set.changes, before, &desired.template),
                     change_set,
@@ -152,8 +153,9 @@ impl Stack {
         &self,
         stack: &Described,
         desired: &Desired,
+        deadline: &Deadline,
     ) -> Result<Option<Option<Cause>>, Error> {
-        let operation = self.cloud.newest_operation(&stack.id).await?;
+        let operation = patiently(deadline, || self.cloud.newest_operation(&stack.id)).await?;
         let token = operation.last().and_then(|event| event.token.as_deref());
         let same = token.is_some_and(|token| desired.fingerprint.made(token));
         Ok(same.then(|| Cause::of(&operation)))
@@ -199,22 +201,12 @@ impl Stack {
         self.updated(&deployed.stack, &run.deadline).await
     }
 
-    /// Starts an update. Throttling is not an error while there is time left.
     async fn start_update(&self, id: &str, draft: &Draft, deadline: &Deadline) -> Result<(), Failure> {
         let token = draft.desired.fingerprint.token();
-        let mut pace = Pace::new();
-        loop {
-            let started = match &draft.plan.change_set {
-                Some(change_set) => self.cloud.execute(id, change_set, &token).await,
-                // Change sets do not see every change, such as one of outputs alone.
-                None => self.cloud.update_stack(id, &draft.desired, &token).await,
-            };
-            match started {
-                Err(failure) if failure.throttled() && self.in_time(deadline, "").is_ok() => {
-                    pace.pause().await;
-                }
-                started => return started,
-            }
+        match &draft.plan.change_set {
+            Some(change_set) => patiently(deadline, || self.cloud.execute(id, change_set, &token)).await,
+            // Change sets do not see every change, such as one of outputs alone.
+            None => patiently(deadline, || self.cloud.update_stack(id, &draft.desired, &token)).await,
         }
     }
 
@@ -224,7 +216,7 @@ impl Stack {
             return Ok(Attempt::Overtaken);
         };
         if !stack.situation().succeeded() {
-            return Err(self.failure(&stack).await);
+            return Err(self.failure(&stack, deadline).await);
         }
         Ok(Attempt::Done {
             stack: Box::new(stack),

@@ -4,77 +4,25 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{TableDescription, TableStatus};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::cloud::change_set::{ChangeSet, gone};
 use crate::deployed::Described;
 use crate::events::Event;
+use crate::patience::{Deadline, Pace, patiently};
 use crate::situation::Situation;
 use crate::{Error, Stack};
-
-/// Shortest and longest time between two polls of our own operation.
-const PACE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
-
-/// The same while waiting for the operation of another process. Many processes may wait at once.
-const ATTACHED_PACE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
 
 /// An operation that was started shows in the stack's status within this time.
 const LATENESS: Duration = Duration::from_secs(30);
 
-/// When to stop waiting.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Deadline {
-    ends: Instant,
-    allowed: Duration,
-}
-
-/// Growing pauses between polls, with jitter so that many processes do not poll in step.
-#[derive(Debug)]
-pub(super) struct Pace {
-    next: Duration,
-    longest: Duration,
-}
-
-impl Pace {
-    pub(super) fn new() -> Self {
-        Self::between(PACE)
-    }
-
-    fn between((next, longest): (Duration, Duration)) -> Self {
-        Self { next, longest }
-    }
-
-    pub(super) async fn pause(&mut self) {
-        sleep(self.next.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
-        self.next = self.next.mul_f64(1.5).min(self.longest);
-    }
-}
-
 impl Stack {
-    pub(super) fn deadline(&self) -> Deadline {
-        Deadline {
-            ends: Instant::now() + self.timeout,
-            allowed: self.timeout,
-        }
-    }
-
-    pub(super) fn in_time(&self, deadline: &Deadline, status: &str) -> Result<(), Error> {
-        if Instant::now() < deadline.ends {
-            return Ok(());
-        }
-        Err(Error::TimedOut {
-            stack: self.name.to_string(),
-            status: status.to_owned(),
-            after: deadline.allowed,
-        })
-    }
-
     /// Reports an operation that another process has started, and waits for its end.
     pub(super) async fn attach(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
         self.tell(&Event::Awaiting {
             status: stack.status.clone(),
         });
-        let (mut pace, mut watch) = (Pace::between(ATTACHED_PACE), Watch::default());
+        let (mut pace, mut watch) = (Pace::attached_polls(), Watch::default());
         loop {
             pace.pause().await;
             let Some(stack) = self.poll(&stack.id, deadline).await? else {
@@ -88,18 +36,8 @@ impl Stack {
         }
     }
 
-    /// The stack. Throttling is not an error while there is time left.
     async fn poll(&self, id: &str, deadline: &Deadline) -> Result<Option<Described>, Error> {
-        let mut pace = Pace::between(ATTACHED_PACE);
-        loop {
-            match self.cloud.describe(id).await {
-                Err(failure) if failure.throttled() => {
-                    self.in_time(deadline, "unknown status (throttled)")?;
-                }
-                described => return Ok(described?),
-            }
-            pace.pause().await;
-        }
+        Ok(patiently(deadline, || self.cloud.describe(id)).await?)
     }
 
     /// Waits for the end of an operation that was just started on a stack that was like `before`. An update ends when it takes
@@ -110,7 +48,7 @@ impl Stack {
         before: Option<&Described>,
         deadline: &Deadline,
     ) -> Result<Option<Described>, Error> {
-        let (mut pace, mut watch) = (Pace::new(), Watch::default());
+        let (mut pace, mut watch) = (Pace::polls(), Watch::default());
         let shown_by = Instant::now() + LATENESS;
         loop {
             let Some(stack) = self.poll(id, deadline).await? else {
@@ -140,9 +78,9 @@ impl Stack {
         name: &str,
         deadline: &Deadline,
     ) -> Result<Option<TableDescription>, Error> {
-        let mut pace = Pace::new();
+        let mut pace = Pace::polls();
         loop {
-            let table = self.cloud.table(name).await?;
+            let table = patiently(deadline, || self.cloud.table(name)).await?;
             let going = |table: &TableDescription| table.table_status() == Some(&TableStatus::Deleting);
             if !table.as_ref().is_some_and(going) {
                 return Ok(table);
@@ -160,20 +98,17 @@ impl Stack {
         arn: &str,
         deadline: &Deadline,
     ) -> Result<Option<ChangeSet>, Error> {
-        let mut pace = Pace::new();
+        let mut pace = Pace::polls();
         loop {
-            let change_set = match self.cloud.change_set(stack, arn).await {
-                Ok(change_set) => Some(change_set),
+            let change_set = match patiently(deadline, || self.cloud.change_set(stack, arn)).await {
+                Ok(change_set) => change_set,
                 Err(failure) if gone(&failure) => return Ok(None),
-                Err(failure) if failure.throttled() => None,
                 Err(failure) => return Err(failure.into()),
             };
-            let status = match change_set {
-                Some(change_set) if !change_set.pending() => return Ok(Some(change_set)),
-                Some(change_set) => change_set.status,
-                None => "unknown status (throttled)".to_owned(),
-            };
-            self.in_time(deadline, &status)?;
+            if !change_set.pending() {
+                return Ok(Some(change_set));
+            }
+            self.in_time(deadline, &change_set.status)?;
             pace.pause().await;
         }
     }

@@ -51,7 +51,7 @@ async fn a_protected_table_is_created_unprotected_so_that_the_creation_can_roll_
 }
 
 /// An import whose calls that matter are noted in order.
-fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
+pub(crate) fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
     let imported = change("RateLimitsTable", ChangeAction::Import, None, None);
     let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
     let mut tape = around_a_table(statuses, imported, None);
@@ -126,6 +126,28 @@ fn deleted(name: &'static str, seconds_ago: u64) -> Rule {
         })
 }
 
+/// Options with the aggregator, and what else an import of its stack hears.
+pub(crate) fn aggregating_import(tape: &mut Tape) -> StackOptions {
+    tape.logs.push(
+        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+            .then_output(|| DescribeLogGroupsOutput::builder().build()),
+    );
+    tape.lambda.push(
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+            .then_output(|| ListEventSourceMappingsOutput::builder().build()),
+    );
+    tape.s3.push(
+        mock!(aws_sdk_s3::Client::head_object)
+            .then_output(|| aws_sdk_s3::operation::head_object::HeadObjectOutput::builder().build()),
+    );
+    let options = bare().to_builder().enable_aggregator(true).enable_alarms(false);
+    options
+        .code_bucket("ours")
+        .aggregator_code_key("a.zip")
+        .build()
+        .unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_import_waits_until_sqs_frees_the_names_of_deleted_queues() {
     let denied =
@@ -139,24 +161,7 @@ async fn an_import_waits_until_sqs_frees_the_names_of_deleted_queues() {
     for (last, waits) in cases {
         let mut tape = import(&Arc::default(), true);
         tape.cloudformation.push(last);
-        tape.logs.push(
-            mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-                .then_output(|| DescribeLogGroupsOutput::builder().build()),
-        );
-        tape.lambda.push(
-            mock!(aws_sdk_lambda::Client::list_event_source_mappings)
-                .then_output(|| ListEventSourceMappingsOutput::builder().build()),
-        );
-        let options = bare().to_builder().enable_aggregator(true).enable_alarms(false);
-        let options = options
-            .code_bucket("ours")
-            .aggregator_code_key("a.zip")
-            .build()
-            .unwrap();
-        tape.s3.push(
-            mock!(aws_sdk_s3::Client::head_object)
-                .then_output(|| aws_sdk_s3::operation::head_object::HeadObjectOutput::builder().build()),
-        );
+        let options = aggregating_import(&mut tape);
         let diary = Diary::default();
         let (importing, _) = stack(&options, &tape);
         let started = tokio::time::Instant::now();

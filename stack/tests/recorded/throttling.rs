@@ -19,7 +19,7 @@ use super::tape::{Tape, refusal};
 use super::{CHANGE_SET, ID, changed, count, stack};
 
 /// More often than the SDK retries.
-const OFTEN: usize = 20;
+pub(crate) const OFTEN: usize = 20;
 
 /// The update is not shown before it was started.
 const UPDATED: &[&str] = &[

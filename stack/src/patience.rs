@@ -1,0 +1,119 @@
+//! How long to wait for AWS, and how often to ask.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::cloud::failure::Failure;
+use crate::{Error, Stack};
+
+/// Shortest and longest pause between two polls of our own operation.
+const POLLS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+
+/// The same while waiting for the operation of another process. Many processes may wait at once.
+const ATTACHED_POLLS: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(30));
+
+/// The same after a throttled call, which the SDK has already repeated with pauses of its own.
+const THROTTLED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
+
+/// When to stop waiting.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    ends: Instant,
+    pub(crate) allowed: Duration,
+}
+
+impl Deadline {
+    pub(crate) fn after(allowed: Duration) -> Self {
+        Self {
+            ends: Instant::now() + allowed,
+            allowed,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.ends
+    }
+}
+
+/// Growing pauses, with jitter so that many processes do not call in step.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pace {
+    /// For polls of our own operation.
+    pub(crate) fn polls() -> Self {
+        Self::between(POLLS)
+    }
+
+    /// For polls of another process's operation.
+    pub(crate) fn attached_polls() -> Self {
+        Self::between(ATTACHED_POLLS)
+    }
+
+    fn between((next, longest): (Duration, Duration)) -> Self {
+        Self { next, longest }
+    }
+
+    pub(crate) async fn pause(&mut self) {
+        sleep(self.next.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+        self.next = self.next.mul_f64(1.5).min(self.longest);
+    }
+}
+
+/// An error that may be throttling, after which the same call succeeds later.
+pub(crate) trait Throttling {
+    fn is_throttling(&self) -> bool;
+}
+
+impl Throttling for Failure {
+    fn is_throttling(&self) -> bool {
+        self.throttled()
+    }
+}
+
+impl Throttling for Error {
+    fn is_throttling(&self) -> bool {
+        self.throttled()
+    }
+}
+
+/// Repeats a call while AWS throttles it and there is time left. Then throttling is the call's error.
+pub(crate) async fn patiently<T, E, Answer>(
+    deadline: &Deadline,
+    mut call: impl FnMut() -> Answer,
+) -> Result<T, E>
+where
+    E: Throttling,
+    Answer: Future<Output = Result<T, E>>,
+{
+    let mut pace = Pace::between(THROTTLED);
+    loop {
+        match call().await {
+            Err(error) if error.is_throttling() && !deadline.is_over() => pace.pause().await,
+            answer => return answer,
+        }
+    }
+}
+
+impl Stack {
+    /// The end of an operation that starts now.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
+
+    /// An error if the time is over. `status` says what was waited for.
+    pub(crate) fn in_time(&self, deadline: &Deadline, status: &str) -> Result<(), Error> {
+        if !deadline.is_over() {
+            return Ok(());
+        }
+        Err(Error::TimedOut {
+            stack: self.name.to_string(),
+            status: status.to_owned(),
+            after: deadline.allowed,
+        })
+    }
+}
