@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use serde_json::Value;
 use zae_limiter_template::{LambdaFunction, Template};
 
+use crate::patience::patiently;
 use crate::{Error, Stack};
 
 /// A Lambda function that reads the table's stream.
@@ -22,24 +24,27 @@ pub struct StreamReader {
 
 impl Stack {
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
-    /// for Python counts usage twice.
+    /// for Python counts usage twice. Of a table without a stack, only functions of the Terraform module are our own.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
-        let (stream, own) = if let Some(deployed) = self.observe(&self.deadline()).await? {
+        let deadline = self.deadline();
+        let (stream, own) = if let Some(deployed) = self.observe(&deadline).await? {
             (
                 deployed.stack.outputs.get("StreamArn").cloned(),
                 deployed.template.as_ref().map(function_names).unwrap_or_default(),
             )
         } else {
-            let table = self.table_of_terraform().await?.ok_or_else(|| self.missing())?;
+            let table = patiently(&deadline, || self.cloud.table(self.name.as_str())).await?;
+            let table = table.ok_or_else(|| self.missing())?;
             let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
                 [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
             });
-            (table.latest_stream_arn, names.collect())
+            let own = self.managed(&table).await?.then(|| names.collect());
+            (table.latest_stream_arn, own.unwrap_or_default())
         };
         let Some(stream) = stream else {
             return Ok(vec![]);
         };
-        let mappings = self.cloud.mappings(&stream).await?;
+        let mappings = patiently(&deadline, || self.cloud.mappings(&stream)).await?;
         Ok(mappings
             .into_iter()
             .map(|mapping| StreamReader {
@@ -50,6 +55,14 @@ impl Stack {
             })
             .collect())
     }
+}
+
+/// Whether a template has an event source mapping.
+pub(crate) fn reads_stream(template: &Template) -> bool {
+    let mapping = |resource: &Value| {
+        resource.get("Type").and_then(Value::as_str) == Some("AWS::Lambda::EventSourceMapping")
+    };
+    template.resources().any(|(_, resource)| mapping(resource))
 }
 
 /// The names of the functions in a template.

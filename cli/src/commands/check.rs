@@ -12,13 +12,12 @@ use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Also lists the functions that read the table's stream, if the stack can be read.
-Exits with 0 if the command and the table are compatible and no foreign function reads the stream, and with 1 if not.
+#[command(after_help = "Also lists the functions that read the table's stream.
+Exits with 0 if the command and the table are compatible and no foreign function reads the stream. Exits with 1 if not, or if
+the functions cannot be listed.
 
 Example:
-  zae-limiter -n my-app check"
-)]
+  zae-limiter -n my-app check")]
 pub(crate) struct Arguments {}
 
 #[derive(Debug, Serialize)]
@@ -30,8 +29,10 @@ struct CompatibilityReport {
     schema_version: Option<String>,
     client_min_version: Option<String>,
     problem: Option<String>,
-    /// The functions that read the table's stream, if they could be listed.
+    /// The functions that read the table's stream, unless it is embedded and has none.
     stream_readers: Option<Vec<StreamReader>>,
+    /// Why they could not be listed.
+    stream_problem: Option<String>,
 }
 
 impl Text for CompatibilityReport {
@@ -47,11 +48,26 @@ impl Text for CompatibilityReport {
                 format!("{foreign} {function} ({state}, mapping {})", reader.mapping)
             });
         }
+        if let Some(problem) = &self.stream_problem {
+            let unknown = view
+                .paint
+                .bad("the readers of the table's stream cannot be listed:");
+            lines.push(format!("{unknown} {problem}"));
+        }
         lines.join("\n")
     }
 }
 
 impl CompatibilityReport {
+    fn exit(&self) -> Exit {
+        let alone = self.stream_readers.iter().flatten().all(|reader| reader.own);
+        if self.compatible && alone && self.stream_problem.is_none() {
+            Exit::Success
+        } else {
+            Exit::Error
+        }
+    }
+
     fn compatibility(&self, view: &View) -> String {
         let name = &self.name;
         match &self.problem {
@@ -84,22 +100,66 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
             Some("it has no version record; the first change or `zae-limiter migrate` writes one".to_owned()),
         ),
     };
-    let compatible = problem.is_none();
+    let (stream_readers, stream_problem) = match super::stack::stream_readers(context).await {
+        Ok(readers) => (readers, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let report = CompatibilityReport {
         name: repository.name().to_string(),
-        compatible,
+        compatible: problem.is_none(),
         state,
         client_version: CLIENT_VERSION,
         schema_version: record.as_ref().map(|record| record.schema_version.clone()),
         client_min_version: record.map(|record| record.client_min_version),
         problem,
-        stream_readers: super::stack::stream_readers(context).await,
+        stream_readers,
+        stream_problem,
     };
-    let alone = report.stream_readers.iter().flatten().all(|reader| reader.own);
-    let exit = if compatible && alone {
-        Exit::Success
-    } else {
-        Exit::Error
-    };
+    let exit = report.exit();
     Ok(CommandOutput::new(report).with_exit(exit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> CompatibilityReport {
+        CompatibilityReport {
+            name: "limiter".to_owned(),
+            compatible: true,
+            state: "compatible",
+            client_version: CLIENT_VERSION,
+            schema_version: None,
+            client_min_version: None,
+            problem: None,
+            stream_readers: None,
+            stream_problem: None,
+        }
+    }
+
+    fn reader(own: bool) -> StreamReader {
+        StreamReader {
+            mapping: "1".to_owned(),
+            function_arn: "arn:f".to_owned(),
+            state: "Enabled".to_owned(),
+            own,
+        }
+    }
+
+    #[test]
+    fn a_foreign_reader_and_readers_that_cannot_be_listed_fail_the_check() {
+        assert_eq!(report().exit(), Exit::Success, "an embedded table has no stream");
+        let with = |readers| CompatibilityReport {
+            stream_readers: Some(readers),
+            ..report()
+        };
+        assert_eq!(with(vec![]).exit(), Exit::Success);
+        assert_eq!(with(vec![reader(true)]).exit(), Exit::Success);
+        assert_eq!(with(vec![reader(true), reader(false)]).exit(), Exit::Error);
+        let unknown = CompatibilityReport {
+            stream_problem: Some("access denied".to_owned()),
+            ..report()
+        };
+        assert_eq!(unknown.exit(), Exit::Error);
+    }
 }

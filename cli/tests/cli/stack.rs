@@ -26,6 +26,7 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     a_plan_is_stored_and_deployed_as_it_is(&cloud);
     a_change_is_told_in_json_lines(&cloud);
     the_stack_tells_how_it_is(&cloud);
+    a_foreign_reader_of_the_stream_fails_the_check(&cloud);
     data_commands_work_over_a_connection(&cloud);
     an_upgrade_starts_from_what_was_deployed(&cloud);
     it_is_deleted_with_its_data_if_asked(&cloud);
@@ -164,6 +165,66 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
         system["audit_retention_days"], 90,
         "what no resource holds is written into the table"
     );
+}
+
+fn a_foreign_reader_of_the_stream_fails_the_check(cloud: &Cloud) {
+    let check = on(cloud, &["check", "-n", "demo"]).expect_exit(0);
+    assert_eq!(check.stdout, "table demo is compatible\n");
+    let stream = on(cloud, &["status", "-n", "demo", "--output", "json"]).json();
+    let stream = stream["stack"]["outputs"]["StreamArn"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let lambda = aws_sdk_lambda::Client::from_conf(
+        aws_sdk_lambda::Config::builder()
+            .behavior_version(aws_sdk_lambda::config::BehaviorVersion::latest())
+            .region(aws_sdk_lambda::config::Region::from_static("us-east-1"))
+            .credentials_provider(aws_credential_types::Credentials::from_keys("test", "test", None))
+            .endpoint_url(format!("http://127.0.0.1:{}", cloud.port))
+            .build(),
+    );
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mapping = runtime.block_on(async {
+        let archive = [&b"PK\x05\x06"[..], &[0; 18]].concat();
+        let code = aws_sdk_lambda::types::FunctionCode::builder().zip_file(archive.into());
+        let function = lambda.create_function().function_name("peer-aggregator");
+        let function = function
+            .role("arn:aws:iam::000000000000:role/peer")
+            .code(code.build());
+        let function = function
+            .runtime(aws_sdk_lambda::types::Runtime::Providedal2023)
+            .handler("bootstrap");
+        function.send().await.unwrap();
+        let mapping = lambda
+            .create_event_source_mapping()
+            .function_name("peer-aggregator");
+        let mapping = mapping
+            .event_source_arn(&stream)
+            .enabled(false)
+            .starting_position(aws_sdk_lambda::types::EventSourcePosition::Latest);
+        mapping.send().await.unwrap().uuid.unwrap()
+    });
+    let check = on(cloud, &["check", "-n", "demo"]).expect_exit(1);
+    assert!(check.stdout.contains("foreign stream reader: "), "{check:?}");
+    assert!(
+        check.stdout.contains("peer-aggregator") && check.stdout.contains(&mapping),
+        "{check:?}"
+    );
+    let report = on(cloud, &["check", "-n", "demo", "--output", "json"]).json();
+    assert_eq!(
+        (
+            report["compatible"].clone(),
+            report["stream_readers"][0]["own"].clone()
+        ),
+        (json!(true), json!(false))
+    );
+    runtime.block_on(async {
+        let unmapped = lambda.delete_event_source_mapping().uuid(mapping);
+        unmapped.send().await.unwrap();
+        let deleted = lambda.delete_function().function_name("peer-aggregator");
+        deleted.send().await.unwrap();
+    });
+    on(cloud, &["check", "-n", "demo"]).expect_exit(0);
 }
 
 fn data_commands_work_over_a_connection(cloud: &Cloud) {

@@ -1,12 +1,13 @@
 //! Resources that the stack uses but does not create, and users of the stack.
 
+use std::collections::BTreeSet;
+
 use zae_limiter_template::{CodeBucket, LambdaFunction};
 
 use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
 use crate::patience::patiently;
-use crate::plan::{Kind, ResourceChange};
-use crate::readers::function_names;
+use crate::readers::{function_names, reads_stream};
 
 impl Preflight<'_> {
     /// The topic of the alarms.
@@ -80,21 +81,20 @@ impl Preflight<'_> {
         checked
     }
 
-    /// Functions that read the table's stream already, such as an aggregator of zae-limiter for Python.
+    /// Functions of others that read the table's stream, such as an aggregator of zae-limiter for Python. They are refused
+    /// whenever a function of the stack reads it too, whether the change adds that reader or not.
     pub(super) async fn stream_readers(&self) -> Found {
-        // A replaced mapping reads the stream already.
-        let adds = |change: &&ResourceChange| {
-            change.kind == Kind::Add && change.resource_type == "AWS::Lambda::EventSourceMapping"
-        };
-        let new = self.changes.iter().filter(adds).count();
+        let deployed_template = self.deployed.and_then(|deployed| deployed.template.as_ref());
         let taken_in = self.table.and_then(|table| table.latest_stream_arn());
         let deployed = self
             .deployed
             .and_then(|deployed| deployed.stack.outputs.get("StreamArn"));
-        let Some(stream) = taken_in.or(deployed.map(String::as_str)).filter(|_| new > 0) else {
+        let reads = reads_stream(self.template);
+        let Some(stream) = taken_in.or(deployed.map(String::as_str)).filter(|_| reads) else {
             return Ok(vec![]);
         };
-        let own = function_names(self.template);
+        let templates = deployed_template.into_iter().chain([self.template]);
+        let own: BTreeSet<_> = templates.flat_map(function_names).collect();
         let foreign: Vec<_> = patiently(self.deadline, || self.cloud.mappings(stream))
             .await?
             .into_iter()

@@ -17,6 +17,7 @@ use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_types::DateTime;
 use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
+use super::kept::{aggregating, aggregating_body};
 use super::support::{Diary, bare, code};
 use super::tape::{Tape, caller, change_set, history, looks, no_table, refusal, template};
 use super::{ID, NAME, body, count, stack, tags};
@@ -215,11 +216,15 @@ async fn m14_an_export_that_others_import_is_not_taken_away() {
 
 #[tokio::test(start_paused = true)]
 async fn h13_a_foreign_reader_of_the_stream_is_refused_however_many_readers_there_are() {
-    refused_with_readers(&["peer-aggregator"]).await;
-    refused_with_readers(&["peer-aggregator", "audit"]).await;
+    let adds = || (bare(), aggregating());
+    refused_with_readers(adds(), &["peer-aggregator"]).await;
+    refused_with_readers(adds(), &["peer-aggregator", "audit"]).await;
+    // The mapping of the stack stays as it is.
+    let keeps = aggregating().to_builder().lambda_timeout(90).build().unwrap();
+    refused_with_readers((aggregating(), keeps), &["demo-aggregator", "peer-aggregator"]).await;
 }
 
-async fn refused_with_readers(names: &'static [&'static str]) {
+async fn refused_with_readers((before, after): (StackOptions, StackOptions), names: &'static [&'static str]) {
     let theirs = mock!(aws_sdk_lambda::Client::list_event_source_mappings).then_output(|| {
         let reader = |name: &str| {
             let arn = format!("arn:aws:lambda:us-east-1:123456789012:function:{name}");
@@ -232,30 +237,34 @@ async fn refused_with_readers(names: &'static [&'static str]) {
             .set_event_source_mappings(Some(readers))
             .build()
     });
-    let described = || {
+    let all = tags(&before);
+    let described = move || {
         let output = aws_sdk_cloudformation::types::Output::builder()
             .output_key("StreamArn")
             .output_value("arn:stream");
-        let mut stack = super::tape::described("CREATE_COMPLETE", &tags(&bare()));
+        let mut stack = super::tape::described("CREATE_COMPLETE", &all);
         stack.outputs = Some(vec![output.build()]);
         aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput::builder()
             .stacks(stack)
             .build()
     };
     let look = mock!(Cfn::describe_stacks).then_output(described);
-    let mut tape = Tape::of([look, template(&body(&bare()))]).with_free_names();
+    let mut tape = Tape::of([look, template(&aggregating_body(&before))]).with_free_names();
     tape.cloudformation.extend(change_set(vec![]));
     tape.lambda.push(theirs);
     tape.logs.push(
         mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
             .then_output(|| DescribeLogGroupsOutput::builder().build()),
     );
-    let options = bare().to_builder().enable_aggregator(true).build().unwrap();
-    let error = stack(&options, &tape).0.code(code()).ensure().await.unwrap_err();
-    assert!(
-        error.to_string().contains("peer-aggregator") && matches!(error, Error::Preflight { .. }),
-        "{error}"
-    );
+    let (changes, calls) = stack(&after, &tape);
+    let error = changes.code(code()).ensure().await.unwrap_err();
+    let Error::Preflight { findings } = &error else {
+        panic!("{error}")
+    };
+    let foreign = &findings[0].problem;
+    assert!(foreign.contains("peer-aggregator"), "{error}");
+    assert!(!foreign.contains("demo-aggregator"), "{error}");
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,14 +3,16 @@
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
 use aws_sdk_cloudformation::types::Output;
-use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
+use aws_sdk_lambda::operation::list_event_source_mappings::{
+    ListEventSourceMappingsError, ListEventSourceMappingsOutput,
+};
 use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::Error;
 
 use super::kept::{aggregating, aggregating_body};
 use super::support::bare;
-use super::tape::{Tape, described, looks, template};
+use super::tape::{Tape, described, looks, refusal, template};
 use super::{stack, tags};
 
 #[tokio::test(start_paused = true)]
@@ -49,6 +51,13 @@ async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {
         .collect();
     assert_eq!(found, [("1", "Enabled", true), ("2", "Enabled", false)]);
     assert!(readers[1].function_arn.ends_with("peer-aggregator"));
+
+    tape.lambda = vec![
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+            .then_error(|| ListEventSourceMappingsError::generic(refusal("AccessDeniedException", "no"))),
+    ];
+    let error = stack(&aggregating(), &tape).0.stream_readers().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
 
     let absent = Tape::of([looks(&[""], tags(&bare()))]).with_free_site();
     let (absent, _) = stack(&bare(), &absent);

@@ -31,10 +31,13 @@ pub(super) async fn stack(context: &Context, options: StackOptions) -> Result<St
     Ok(Stack::new(context.name()?, options, &aws).code(code))
 }
 
-/// The functions that read the stream of the context's table. Nothing if the stack cannot be read: not every table has one.
-pub(crate) async fn stream_readers(context: &Context) -> Option<Vec<StreamReader>> {
-    let stack = stack(context, StackOptions::default()).await.ok()?;
-    stack.stream_readers().await.ok()
+/// The functions that read the stream of the context's table; `None` for an embedded table, which has no stream.
+pub(crate) async fn stream_readers(context: &Context) -> Result<Option<Vec<StreamReader>>> {
+    if context.location.embedded.is_some() {
+        return Ok(None);
+    }
+    let stack = stack(context, StackOptions::default()).await?;
+    Ok(Some(stack.stream_readers().await?))
 }
 
 /// The same, to plan or deploy it. Warns people about functions whose code stays as it is because no archive was built; for
