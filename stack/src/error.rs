@@ -147,6 +147,15 @@ pub enum Error {
         origin: String,
     },
 
+    /// An archive without a program.
+    #[error(
+        "the archive of the {function} does not begin with its program, a file named bootstrap; build it with `make functions`"
+    )]
+    NoProgram {
+        /// Whose.
+        function: LambdaFunction,
+    },
+
     /// An archive for another processor.
     #[error(
         "the archive of the {function} is built for {found}, and the options have lambda_architecture {wanted}; build it with \

@@ -80,10 +80,11 @@ async fn a_stored_retention_is_left_alone(stage: Stage) {
 #[tokio::test]
 async fn functions_keep_their_code_where_the_system_or_else_the_builder_says_so() {
     let stage = Stage::ministack();
-    // An archive of nothing, with something before it.
+    // A file named bootstrap, in an archive that lists nothing.
+    let header = [&b"PK\x03\x04"[..], &[0; 22], &[9, 0, 0, 0], b"bootstrap"].concat();
     let end = [&b"PK\x05\x06"[..], &[0; 18]].concat();
     let with_code = async |code: &str, auto_update: bool| {
-        let archive = [b"PK\x03\x04", code.as_bytes(), &end].concat();
+        let archive = [&header, code.as_bytes(), &end].concat();
         let setup = StackSetup::new(options()).code(Code::bundled([(LambdaFunction::Aggregator, archive)]));
         let builder = stage.builder().create_table(false);
         builder.stack(setup).auto_update(auto_update).await.unwrap()

@@ -77,12 +77,8 @@ impl Archive {
         Self::new(bytes, &path.display().to_string())
     }
 
-    /// Refuses a program that the function's processor cannot run. A release is checked when it is downloaded.
-    pub(crate) fn check_architecture(
-        &self,
-        function: LambdaFunction,
-        wanted: Architecture,
-    ) -> Result<(), Error> {
+    /// Refuses an archive without a program, and a program that the function's processor cannot run. A release is checked when it is downloaded.
+    pub(crate) fn check_program(&self, function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
         match &self.content {
             Content::Bytes(bytes) => check_program(bytes, function, wanted),
             Content::Download(_) => Ok(()),
@@ -116,17 +112,18 @@ fn hash(bytes: &[u8], origin: &str) -> Result<[u8; 32], Error> {
 
 fn check_program(archive: &[u8], function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
     match elf::runs(archive) {
-        Runs::On(found) if found != wanted => Err(Error::WrongArchitecture {
+        None => Err(Error::NoProgram { function }),
+        Some(Runs::On(found)) if found != wanted => Err(Error::WrongArchitecture {
             function,
             found,
             wanted,
         }),
-        Runs::Nowhere { machine } => Err(Error::UnknownMachine {
+        Some(Runs::Nowhere { machine }) => Err(Error::UnknownMachine {
             function,
             machine,
             wanted,
         }),
-        Runs::On(_) | Runs::Unknown => Ok(()),
+        Some(Runs::On(_) | Runs::Anywhere) => Ok(()),
     }
 }
 

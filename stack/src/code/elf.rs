@@ -1,4 +1,4 @@
-//! The architecture of a function's program, read from its archive.
+//! What can run a function's program, read from its archive.
 
 use std::io::Read;
 
@@ -19,24 +19,27 @@ pub(super) enum Runs {
         /// Such as 0xf3 for RISC-V.
         machine: u16,
     },
-    /// Not known: the archive's first file is not `bootstrap`, or not an ELF program. A script runs anywhere.
-    Unknown,
+    /// Any processor: it is a script.
+    Anywhere,
 }
 
-/// What can run the program `bootstrap` of an archive.
-pub(super) fn runs(archive: &[u8]) -> Runs {
-    let Some(header) = start_of_program(archive).filter(|header| header.starts_with(b"\x7fELF")) else {
-        return Runs::Unknown;
-    };
-    match u16::from_le_bytes([header[18], header[19]]) {
+/// What can run the program `bootstrap` of an archive; `None` if that is not the archive's first file, or is cut off. Archives
+/// of this project have no other file.
+pub(super) fn runs(archive: &[u8]) -> Option<Runs> {
+    let start = start_of_program(archive)?;
+    if !start.starts_with(b"\x7fELF") {
+        return Some(Runs::Anywhere);
+    }
+    let machine = start.get(18..HEADER)?;
+    Some(match u16::from_le_bytes([machine[0], machine[1]]) {
         0x3e => Runs::On(Architecture::X86_64),
         0xb7 => Runs::On(Architecture::Arm64),
         machine => Runs::Nowhere { machine },
-    }
+    })
 }
 
 /// The first bytes of the archive's first file, if it is the program.
-fn start_of_program(archive: &[u8]) -> Option<[u8; HEADER]> {
+fn start_of_program(archive: &[u8]) -> Option<Vec<u8>> {
     let field = |at: usize| -> Option<u16> {
         let bytes = archive.get(at..at + 2)?;
         Some(u16::from_le_bytes([bytes[0], bytes[1]]))
@@ -46,68 +49,53 @@ fn start_of_program(archive: &[u8]) -> Option<[u8; HEADER]> {
         return None;
     }
     let content = archive.get(30 + name + extra..)?;
-    let mut header = [0; HEADER];
+    let mut start = Vec::with_capacity(HEADER);
     match method {
-        0 => header.copy_from_slice(content.get(..HEADER)?),
-        8 => flate2::read::DeflateDecoder::new(content)
-            .read_exact(&mut header)
-            .ok()?,
+        0 => start.extend(content.iter().take(HEADER)),
+        8 => {
+            let mut decoder = flate2::read::DeflateDecoder::new(content).take(HEADER as u64);
+            decoder.read_to_end(&mut start).ok()?;
+        }
         _ => return None,
     }
-    Some(header)
+    (!start.is_empty()).then_some(start)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::io::Write;
-
+    use super::super::sample::{Method, archive, machine, program};
     use super::*;
 
-    fn program(machine: u16) -> Vec<u8> {
-        let mut program = b"\x7fELF\x02\x01\x01".to_vec();
-        program.resize(18, 0);
-        program.extend(machine.to_le_bytes());
-        program.extend([0; 100]);
-        program
-    }
-
-    fn archive(name: &str, method: u16, content: &[u8]) -> Vec<u8> {
-        let mut archive = b"PK\x03\x04\x14\0\0\0".to_vec();
-        archive.extend(method.to_le_bytes());
-        archive.resize(26, 0);
-        archive.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
-        archive.extend(0_u16.to_le_bytes());
-        archive.extend(name.as_bytes());
-        if method == 8 {
-            let mut encoder = flate2::write::DeflateEncoder::new(archive, flate2::Compression::best());
-            encoder.write_all(content).unwrap();
-            return encoder.finish().unwrap();
-        }
-        archive.extend(content);
-        archive
-    }
+    const METHODS: [Method; 2] = [Method::Stored, Method::Deflated];
 
     #[test]
     fn the_machine_of_a_program_is_its_architecture() {
-        for method in [0, 8] {
+        for method in METHODS {
             let of = |machine| runs(&archive("bootstrap", method, &program(machine)));
-            assert_eq!(of(0x3e), Runs::On(Architecture::X86_64));
-            assert_eq!(of(0xb7), Runs::On(Architecture::Arm64));
-            assert_eq!(of(0xf3), Runs::Nowhere { machine: 0xf3 });
+            assert_eq!(of(machine::X86_64), Some(Runs::On(Architecture::X86_64)));
+            assert_eq!(of(machine::ARM64), Some(Runs::On(Architecture::Arm64)));
+            let machine = machine::RISC_V;
+            assert_eq!(of(machine), Some(Runs::Nowhere { machine }));
         }
     }
 
     #[test]
-    fn anything_else_has_no_architecture() {
+    fn a_script_runs_anywhere_however_short_it_is() {
+        for method in METHODS {
+            let script = archive("bootstrap", method, b"#!/bin/sh\n");
+            assert_eq!(runs(&script), Some(Runs::Anywhere));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_program() {
         assert_eq!(
-            runs(&archive("bootstrap", 0, b"#!/bin/sh\nexec true # padding")),
-            Runs::Unknown
+            runs(&archive("other", Method::Stored, &program(machine::X86_64))),
+            None
         );
-        assert_eq!(runs(&archive("other", 0, &program(0x3e))), Runs::Unknown);
-        assert_eq!(runs(b"PK\x03\x04"), Runs::Unknown);
-        let whole = archive("bootstrap", 8, &program(0x3e));
+        assert_eq!(runs(&archive("bootstrap", Method::Stored, b"")), None);
+        assert_eq!(runs(b"PK\x03\x04"), None);
+        let whole = archive("bootstrap", Method::Deflated, &program(machine::X86_64));
         for length in 0..whole.len() {
             runs(&whole[..length]);
         }
