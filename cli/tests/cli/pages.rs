@@ -155,6 +155,7 @@ fn policies_are_written_out_for_an_account_and_a_region() {
         "provisioning",
         "purge",
         "plan",
+        "redrive",
         "ensure",
         "acquire",
         "full",

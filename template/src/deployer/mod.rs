@@ -9,13 +9,16 @@
 //! | [`deployer_policy`] | people and pipelines that deploy, for their own calls |
 //! | [`provisioning_policy`] | CloudFormation: a service role, or the deployer as well |
 //! | [`purge_policy`] | whoever deletes a stack with its data |
+//! | [`redrive_policy`] | whoever counts the aggregator's dead letters |
 //! | [`client_policy`] | users of the table, where the stack has no managed policies |
 
 mod client;
 mod provisioning;
+mod redrive;
 
 pub use client::client_policy;
 pub use provisioning::provisioning_policy;
+pub use redrive::redrive_policy;
 
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 use zae_limiter_schema::{AuditSubject, StackName};

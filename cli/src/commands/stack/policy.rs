@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use zae_limiter::StackName;
 use zae_limiter_template::deployer::{
     Place, client_policy, deployer_policy, ensure_policy, plan_policy, provisioning_policy, purge_policy,
+    redrive_policy,
 };
 use zae_limiter_template::{PolicyKind, RoleArn, StackOptions, export};
 
@@ -51,6 +52,8 @@ enum Which {
     Purge,
     /// `plan --offline` in a pipeline: read only
     Plan,
+    /// Count the dead letters of the aggregator: `usage redrive`
+    Redrive,
     /// Observe the stack from an application
     Ensure,
     /// Acquire, adjust and release
@@ -109,6 +112,7 @@ fn document(arguments: &Arguments, name: &StackName, place: &Place, options: &St
         }
         Which::Provisioning => json!(provisioning_policy(name, place, options)),
         Which::Purge => json!(purge_policy(name, place)),
+        Which::Redrive => json!(redrive_policy(name, place, options)),
         Which::Plan => json!(plan_policy(name, place)),
         Which::Ensure => json!(ensure_policy(name, place)),
         Which::Acquire => client(PolicyKind::Acquire),
@@ -122,6 +126,7 @@ const fn name(which: Which) -> &'static str {
         Which::Deployer => "deployer",
         Which::Provisioning => "provisioning",
         Which::Purge => "purge",
+        Which::Redrive => "redrive",
         Which::Plan => "plan",
         Which::Ensure => "ensure",
         Which::Acquire => "acquire",
