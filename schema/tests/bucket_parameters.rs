@@ -1,11 +1,9 @@
 //! New parameters on an existing bucket.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{config, elapsed, entity, limit, name, put_limit, resource, token_bucket};
+use crate::common::{config, elapsed, entity, limit, name, put_limit, resource, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Field, Image, Incarnation,

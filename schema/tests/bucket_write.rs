@@ -1,11 +1,9 @@
 //! A write is exact for every item for which its conditions hold, whatever image it was planned from.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{batch_for, config, elapsed, entity, name, put_limit, resource, token_bucket};
+use crate::common::{batch_for, config, elapsed, entity, name, put_limit, resource, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Evaluation, Field, Image,

@@ -1,11 +1,9 @@
 //! When a bucket may be forgotten, and which slots.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{entity, name, put_limit, resource};
+use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Condition, Decoded, Demand, Evaluation,
     Expiry, Image, Incarnation, LegacyClient, LimitImage, Params, Scalar, Slot, SlotBefore, SlotIndex,

@@ -1,11 +1,9 @@
 //! The etag of a bucket: other processes, and other versions, must come to the same one.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{config, entity, entity_id, limit};
+use crate::common::{config, entity, entity_id, limit};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{BucketConfig, Etag, Fingerprint, Incarnation, TtlRule};
 use zae_limiter_schema::{EntityId, Limit, LimitSet};

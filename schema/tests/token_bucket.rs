@@ -1,9 +1,7 @@
 //! Properties of the reference arithmetic of one limit.
 #![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{config, elapsed, token_bucket};
+use crate::common::{config, elapsed, token_bucket};
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::RetryAfter;
 

@@ -1,9 +1,7 @@
 //! The race of two writers on one bucket, step by step, with exact numbers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
-use common::{entity, name, put_limit, resource};
+use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image,
     Incarnation, Params, Refused, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,

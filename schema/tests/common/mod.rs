@@ -8,14 +8,18 @@ use proptest::test_runner::FileFailurePersistence;
 use zae_limiter_schema::bucket::{Attr, Attributes, Batch, Demand, Field, Params, Scalar, TokenBucket};
 use zae_limiter_schema::{AttributeValue, EntityId, Item, Limit, LimitName, Resource, Timestamp};
 
-/// So many cases each. A failure is kept in a `.proptest-regressions` file next to the test, to be committed.
+/// `cases` each. A failure is kept in a `.proptest-regressions` file next to the test, to be committed.
+///
+/// `PROPTEST_CASES` lowers the number, for mutation tests: their failures are not kept.
 pub fn config(cases: u32) -> ProptestConfig {
+    let most = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|most| most.parse().ok());
+    let keep = || FileFailurePersistence::WithSource("proptest-regressions");
     ProptestConfig {
-        cases,
+        cases: most.map_or(cases, |most| cases.min(most)),
         max_global_rejects: 100_000,
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource(
-            "proptest-regressions",
-        ))),
+        failure_persistence: most.is_none().then(|| Box::new(keep()) as _),
         ..ProptestConfig::default()
     }
 }

@@ -1,0 +1,12 @@
+//! Everything about buckets in one program, so that one link tests a change: mutation tests make hundreds of them.
+
+mod common;
+
+mod batch;
+mod bucket_parameters;
+mod bucket_write;
+mod expiry;
+mod fingerprint;
+mod token_bucket;
+mod two_writers;
+mod vectors;
