@@ -1,10 +1,11 @@
 //! The long run: client processes on one table while the table's process is stopped, killed and restarted, clients are
-//! killed in the middle of writes and the function that counts usage crashes. At rest every count must agree.
+//! killed in the middle of writes and processes of the function that counts usage in the middle of batches. At rest every count must agree.
 //!
 //! `make soak` runs it for 20 minutes with 2,000 entities; `make test` for a minute with fewer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
+mod function;
 mod ledger;
 mod processes;
 mod run;
@@ -50,6 +51,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["process-table", file, port] => processes::table(Path::new(file), port.parse().unwrap()),
+        ["process-function", endpoint, halt_after] => function::main(endpoint, halt_after.parse().unwrap()),
         ["process-client", endpoint, folder, number, life, entities] => client::main(&client::Place {
             endpoint: endpoint.to_owned(),
             folder: Path::new(folder).to_owned(),

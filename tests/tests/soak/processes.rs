@@ -1,8 +1,8 @@
 //! Processes of the run, which end with it.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The table's process: serves the file and prints its port.
 pub(crate) fn table(file: &Path, port: u16) {
@@ -10,26 +10,35 @@ pub(crate) fn table(file: &Path, port: u16) {
 }
 
 /// A process that is killed when it is dropped.
-pub(crate) struct Process(Child);
+pub(crate) struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
 
 impl Process {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let started = Command::new(std::env::current_exe().unwrap())
             .args(arguments)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn();
-        Self(started.unwrap())
+        let mut child = started.unwrap();
+        Self {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
     }
 
     pub(crate) fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let command = format!("kill -{name} {}", self.0.id());
+        let command = format!("kill -{name} {}", self.child.id());
         assert!(
             Command::new("sh")
                 .args(["-c", &command])
@@ -39,25 +48,29 @@ impl Process {
         );
     }
 
-    pub(crate) fn first_line(&mut self) -> String {
+    pub(crate) fn write_line(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// The next line that it prints.
+    pub(crate) fn read_line(&mut self) -> String {
         let mut line = String::new();
-        let output = self.0.stdout.as_mut().unwrap();
-        BufReader::new(output).read_line(&mut line).unwrap();
+        self.output.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
     /// What it printed, when it has ended well.
     pub(crate) fn output(mut self) -> String {
-        let output = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
-        assert!(self.0.wait().unwrap().success(), "{output}");
+        let output = std::io::read_to_string(&mut self.output).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{output}");
         output
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -77,7 +90,7 @@ impl Table {
     fn serve(file: &Path, port: u16) -> (Process, u16) {
         let mut process = Process::start(&["process-table", file.to_str().unwrap(), &port.to_string()]);
         let port = process
-            .first_line()
+            .read_line()
             .parse()
             .expect("the table's process prints its port");
         (process, port)

@@ -183,11 +183,12 @@ async fn found(endpoint: &str) -> (Numbers, Numbers) {
 
 async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) {
     let records = usage::records(table.port, stream);
-    let (batches, cut_off) = usage::count(&table.endpoint(), &records).await;
+    let (batches, killed) = usage::count(&table.endpoint(), &records);
     println!(
-        "{} stream records in {batches} batches, {cut_off} invocations cut off and repeated",
+        "{} stream records in {batches} batches, {killed} processes of the function killed in the middle of one",
         records.len()
     );
+    assert!(killed > 0, "no batch is large enough");
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
     let (mut admitted, mut doubt, mut in_doubt, mut consumed_in_all) = (0, 0, 0, 0);

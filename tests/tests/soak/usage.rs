@@ -1,29 +1,14 @@
-//! Usage, counted by the aggregator from the table's stream, while its invocations are cut off and repeated.
-
-use std::time::Duration;
+//! Usage, counted by the aggregator from the table's stream, while its processes are killed and started again.
 
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Credentials;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, DynamoDb};
-use zae_limiter_function::{
-    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
-};
-use zae_limiter_schema::WindowKind;
 
-use crate::client::TABLE;
+use crate::function::Function;
 use crate::wire;
 
 const STREAMS: &str = "DynamoDBStreams_20120810";
-
-struct NoDeadLetters;
-
-impl DeadLetters for NoDeadLetters {
-    async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
-        panic!("no record of this run is a dead letter: {}", letter.reason)
-    }
-}
 
 pub(crate) fn client(endpoint: &str) -> Client {
     let config = aws_sdk_dynamodb::Config::builder()
@@ -65,41 +50,28 @@ pub(crate) fn records(port: u16, stream: &str) -> Vec<Json> {
     records
 }
 
-/// Feeds the records to the aggregator. Every third invocation is cut off somewhere and repeated, every fifth batch is
-/// delivered twice. Returns how many batches there were and how many invocations were cut off.
-pub(crate) async fn count(endpoint: &str, records: &[Json]) -> (usize, usize) {
-    let table = DynamoDb::new(client(endpoint), TABLE);
-    let aggregator = Aggregator::new(table, NoDeadLetters, vec![WindowKind::Hourly], 90);
+/// Feeds the records to the function. Some of its processes, 60 or so, are killed in the middle of a batch, which is then
+/// delivered again, and every fifth batch is delivered twice. Returns how many batches there were and how many processes were
+/// killed.
+pub(crate) fn count(endpoint: &str, records: &[Json]) -> (usize, usize) {
     // The mapping's filter lets nothing but buckets through.
     let buckets = |record: &&Json| {
         let key = record["dynamodb"]["Keys"]["SK"]["S"].as_str();
         key.is_some_and(|key| key.starts_with("#BUCKET#")) && record["eventName"] != "REMOVE"
     };
     let records: Vec<Json> = records.iter().filter(buckets).cloned().collect();
-    let mut cut_off = 0;
     let batches = records.chunks(100);
     let number = batches.len();
+    let crash_each = (number / 60).max(3);
+    let mut function = Function::start(endpoint);
     for (at, records) in batches.enumerate() {
-        let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
-        if at % 3 == 2 {
-            let cut = Duration::from_millis(u64::try_from(at % 40).unwrap());
-            cut_off += usize::from(
-                tokio::time::timeout(cut, invoke(&aggregator, &batch))
-                    .await
-                    .is_err(),
-            );
+        if at % crash_each == crash_each - 1 {
+            function.crash(records, 1 + at % 7);
         }
-        invoke(&aggregator, &batch).await;
+        function.count(records);
         if at % 5 == 4 {
-            invoke(&aggregator, &batch).await;
+            function.count(records);
         }
     }
-    (number, cut_off)
-}
-
-async fn invoke(aggregator: &Aggregator<DynamoDb, NoDeadLetters>, batch: &Batch) {
-    let mut report = Report::new(Level::Info, &[]);
-    let invocation = Invocation::within(Duration::from_mins(2));
-    let answer = aggregator.handle(batch, &invocation, &mut report).await.unwrap();
-    assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+    (number, function.killed)
 }
