@@ -31,4 +31,4 @@ pub use chromium::Chromium;
 pub use ministack::MiniStack;
 pub use peer::{peer_output, peer_python};
 pub use server::{dynamodb_endpoint, serve_dynamodb};
-pub use tools::{dev_functions, workspace};
+pub use tools::{clients_python, dev_functions, workspace};

@@ -16,6 +16,11 @@ pub(crate) fn installed(variable: &str, default: &str) -> PathBuf {
     path
 }
 
+/// The Python with the packages of the server's example clients.
+pub fn clients_python() -> PathBuf {
+    installed("ZAE_TEST_CLIENTS_PYTHON", ".venv/clients/bin/python")
+}
+
 /// The directory with the functions' archives of the dev build, which `make demo` and `make test` pack.
 pub fn dev_functions() -> PathBuf {
     let path = workspace().join("target/dev-functions");

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use zae_limiter_testing::clients_python;
+
 use crate::serve::Serving;
 use crate::tool::Bench;
 
@@ -11,18 +13,6 @@ const TOKEN: &str = "0123456789abcdef";
 fn folder(language: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     root.join("../server/clients").join(language)
-}
-
-/// A Python that has httpx.
-fn python() -> PathBuf {
-    let project = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../.venv/clients/bin/python");
-    let given = std::env::var_os("ZAE_TEST_CLIENTS_PYTHON").map_or(project, PathBuf::from);
-    assert!(
-        given.exists(),
-        "{} is not there: run make venv-clients",
-        given.display()
-    );
-    given
 }
 
 /// A server with a token for everything.
@@ -48,7 +38,7 @@ fn run(server: &Serving, command: &mut Command) -> String {
 fn the_python_client_and_the_litellm_hook_work() {
     let bench = Bench::new();
     let server = server(&bench);
-    let mut command = Command::new(python());
+    let mut command = Command::new(clients_python());
     command
         .args(["-B", "-m", "unittest", "-v", "test_clients"])
         .current_dir(folder("python"));

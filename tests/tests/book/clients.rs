@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::json;
+use zae_limiter_testing::clients_python;
 
 use crate::markdown::Block;
 use crate::server::Serving;
@@ -35,7 +36,7 @@ fn the_python_program_runs() {
                code = compile(sys.argv[1], 'block', 'exec', ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)\n\
                result = eval(code, {'__name__': 'block'})\n\
                asyncio.run(result)\n";
-    let output = Command::new("python3")
+    let output = Command::new(clients_python())
         .args(["-B", "-c", run, &program("python", &server)])
         .current_dir(pages::root().join("server/clients/python"))
         .output()
