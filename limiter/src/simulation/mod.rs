@@ -58,6 +58,10 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// A full limit of a shared bucket is set exactly, as if nobody else wrote it.
     NoMargin,
+    /// A full limit is left below its burst by the margin though nobody else writes the bucket.
+    MarginWithoutOthers,
+    /// A call fails after eight refused writes, however much time it has left.
+    EightTries,
     /// An old image of a shared bucket counts as current.
     NoGuess,
     /// A refill is written from an old image of a shared bucket, though the last such write was refused.

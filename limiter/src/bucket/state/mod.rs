@@ -170,6 +170,9 @@ pub(crate) struct BucketState {
     guess: RefillGuess,
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
+    /// For the rule that is broken by [`EightTries`](crate::simulation::Mutation::EightTries).
+    #[cfg(test)]
+    refused_in_a_row: u32,
 }
 
 impl BucketState {
@@ -195,6 +198,8 @@ impl BucketState {
             guess: RefillGuess::default(),
             #[cfg(test)]
             mutation: None,
+            #[cfg(test)]
+            refused_in_a_row: 0,
         }
     }
 

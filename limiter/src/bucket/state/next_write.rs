@@ -164,7 +164,8 @@ impl BucketState {
         let refused = self
             .refused_at
             .is_some_and(|at| moment.elapsed.saturating_sub(at) <= SHARED_FOR);
-        if !others && !refused {
+        let alone = !others && !refused && !breaks!(self.mutation, MarginWithoutOthers);
+        if alone {
             Sharing::Alone
         } else if age > STALE_AFTER && !breaks!(self.mutation, NoGuess) {
             Sharing::SharedAndStale

@@ -20,6 +20,8 @@ impl BucketState {
             return Vec::new();
         };
         self.see(decoded, moment);
+        #[cfg(test)]
+        self.count_tries(false);
         if self.guess.under_way {
             self.guess.wrong_at = None;
         }
@@ -33,6 +35,8 @@ impl BucketState {
         };
         self.see(decoded.unwrap_or(Decoded::Stub), moment);
         self.refused_at = Some(moment.elapsed);
+        #[cfg(test)]
+        self.count_tries(true);
         if self.guess.under_way {
             self.guess.wrong_at = Some(moment.elapsed);
         }
@@ -155,6 +159,17 @@ impl BucketState {
             .into_iter()
             .map(|request| Completion::Answer(request, Outcome::Refused(Vec::new())))
             .collect()
+    }
+
+    /// Counts refused writes in a row, for a rule that is broken on purpose: calls give up after eight of them.
+    #[cfg(test)]
+    fn count_tries(&mut self, refused: bool) {
+        self.refused_in_a_row = if refused { self.refused_in_a_row + 1 } else { 0 };
+    }
+
+    #[cfg(test)]
+    fn is_tired(&self) -> bool {
+        breaks!(self.mutation, EightTries) && self.refused_in_a_row >= 8
     }
 
     /// Acquires that wait get the error: the bucket or its configuration cannot be read. Changes stay.
@@ -372,7 +387,10 @@ impl BucketState {
         let mut completions = Vec::new();
         for mut request in current.requests.into_iter().rev() {
             request.looked();
-            if request.is_acquire() && elapsed.saturating_sub(request.since) >= self.patience {
+            let late = elapsed.saturating_sub(request.since) >= self.patience;
+            #[cfg(test)]
+            let late = late || self.is_tired();
+            if request.is_acquire() && late {
                 let error = Error::Contended { what: self.what() };
                 completions.push(fail(request, error));
             } else {

@@ -1,5 +1,9 @@
 //! The slot that this client writes, and what an image says about its writes without an answer.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketWrite, ClientTag, Image, Slot, SlotBefore, SlotIndex, WriteKind};
@@ -53,7 +57,7 @@ impl BucketState {
             Ownership::Owned(index, last) if !crowded => slot(index, SlotBefore::Own(last)),
             Ownership::Claiming(index) if !image.slots.contains_key(&index) => slot(index, SlotBefore::Empty),
             _ => {
-                let (index, before) = choose(image, moment.random);
+                let (index, before) = choose(&image.slots, moment.random);
                 if before == SlotBefore::Empty {
                     self.ownership = Ownership::Claiming(index);
                 } else if all_in_use(image, moment) {
@@ -168,23 +172,19 @@ fn all_in_use(image: &Image, moment: Moment) -> bool {
 }
 
 /// An empty slot, or one of those that were not written for longest.
-fn choose(image: &Image, random: u128) -> (SlotIndex, SlotBefore) {
+fn choose(slots: &BTreeMap<SlotIndex, i128>, random: u128) -> (SlotIndex, SlotBefore) {
     let draw = |among: &[SlotIndex]| {
         let place = random % u128::try_from(among.len()).unwrap_or(1).max(1);
         let place = usize::try_from(place).unwrap_or(0);
         among.get(place).copied().unwrap_or(SlotIndex::FIRST)
     };
     let empty: Vec<_> = SlotIndex::all()
-        .filter(|index| !image.slots.contains_key(index))
+        .filter(|index| !slots.contains_key(index))
         .collect();
     if !empty.is_empty() {
         return (draw(&empty), SlotBefore::Empty);
     }
-    let mut oldest: Vec<_> = image
-        .slots
-        .iter()
-        .map(|(index, number)| (*number, *index))
-        .collect();
+    let mut oldest: Vec<_> = slots.iter().map(|(index, number)| (*number, *index)).collect();
     oldest.sort_unstable();
     let oldest: Vec<_> = oldest
         .into_iter()
