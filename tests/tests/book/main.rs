@@ -21,6 +21,7 @@ mod logs;
 mod pages;
 mod parity;
 mod readme;
+mod rules;
 mod rust_blocks;
 mod schema_page;
 mod server;
