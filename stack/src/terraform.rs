@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::TableDescription;
 use zae_limiter_template::MANAGED_BY_TERRAFORM;
 
 use crate::outcome::Outcome;
+use crate::owner::MANAGED_BY;
 use crate::{Error, Stack};
 
 impl Stack {
@@ -25,7 +26,7 @@ impl Stack {
 
     /// Whether a table has the tag of the Terraform module.
     pub(crate) async fn managed(&self, table: &TableDescription) -> Result<bool, Error> {
-        let manager = self.cloud.manager_of(table).await?;
+        let manager = self.cloud.tag_of(table, MANAGED_BY).await?;
         Ok(manager.as_deref() == Some(MANAGED_BY_TERRAFORM))
     }
 

@@ -278,6 +278,8 @@ async fn whoever_deploys_may_write_the_records_of_a_deployment() {
     let of_the_table = [
         "dynamodb:DescribeTable",
         "dynamodb:ListTagsOfResource",
+        "dynamodb:TagResource",
+        "dynamodb:UntagResource",
         "dynamodb:UpdateTable",
     ];
     let others: Vec<String> = policy

@@ -1,10 +1,9 @@
 //! The table.
 
-use aws_sdk_dynamodb::types::TableDescription;
+use aws_sdk_dynamodb::types::{TableDescription, Tag};
 
 use super::Cloud;
 use super::failure::Failure;
-use crate::owner::MANAGED_BY;
 
 impl Cloud {
     /// Turns deletion protection on or off.
@@ -14,6 +13,26 @@ impl Cloud {
             .send()
             .await
             .map_err(|error| Failure::of("dynamodb:UpdateTable", name, &error))?;
+        Ok(())
+    }
+
+    pub(crate) async fn tag_table(&self, arn: &str, key: &str, value: &str) -> Result<(), Failure> {
+        // Both parts are set.
+        let tag = Tag::builder().key(key).value(value).build().ok();
+        let call = self.clients.dynamodb.tag_resource().resource_arn(arn);
+        call.set_tags(tag.map(|tag| vec![tag]))
+            .send()
+            .await
+            .map_err(|error| Failure::of("dynamodb:TagResource", arn, &error))?;
+        Ok(())
+    }
+
+    pub(crate) async fn untag_table(&self, arn: &str, key: &str) -> Result<(), Failure> {
+        let call = self.clients.dynamodb.untag_resource().resource_arn(arn);
+        call.tag_keys(key)
+            .send()
+            .await
+            .map_err(|error| Failure::of("dynamodb:UntagResource", arn, &error))?;
         Ok(())
     }
 
@@ -35,8 +54,12 @@ impl Cloud {
         }
     }
 
-    /// The value of the table's tag `ManagedBy`; `None` without the tag, or without the permission to read it.
-    pub(crate) async fn manager_of(&self, table: &TableDescription) -> Result<Option<String>, Failure> {
+    /// The value of a tag of the table; `None` without the tag, or without the permission to read it.
+    pub(crate) async fn tag_of(
+        &self,
+        table: &TableDescription,
+        key: &str,
+    ) -> Result<Option<String>, Failure> {
         let Some(arn) = table.table_arn() else {
             return Ok(None);
         };
@@ -51,7 +74,7 @@ impl Cloud {
                     return if failure.denied() { Ok(None) } else { Err(failure) };
                 }
             };
-            if let Some(tag) = page.tags().iter().find(|tag| tag.key() == MANAGED_BY) {
+            if let Some(tag) = page.tags().iter().find(|tag| tag.key() == key) {
                 return Ok(Some(tag.value().to_owned()));
             }
             next = page.next_token;

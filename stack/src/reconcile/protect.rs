@@ -3,23 +3,37 @@
 use aws_sdk_dynamodb::types::TableStatus;
 
 use super::{Attempt, draft::Draft};
+use crate::cloud::failure::Failure;
 use crate::deployed::Described;
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::patience::{Deadline, Pace, patiently};
 use crate::{Error, Stack};
 
+/// The tag of a table whose deletion protection is on for an import only. It stays if the import fails, so that the next one
+/// takes both away.
+const IMPORT_PROTECTION: &str = "zae-limiter:import-protection";
+
 impl Stack {
-    /// Turns deletion protection on, so that no rollback of the import can delete the table. Returns whether it was off.
+    /// Turns deletion protection on, so that no rollback of the import can delete the table. Returns whether it was off before
+    /// this import, or before an earlier one that failed.
     pub(super) async fn protect_table(&self, deadline: &Deadline) -> Result<bool, Error> {
         let name = self.name.as_str();
-        let protected = self
-            .cloud
-            .table(name)
-            .await?
-            .is_none_or(|table| table.deletion_protection_enabled == Some(true));
-        if protected {
+        let Some(table) = self.cloud.table(name).await? else {
             return Ok(false);
+        };
+        if table.deletion_protection_enabled == Some(true) {
+            return Ok(self.cloud.tag_of(&table, IMPORT_PROTECTION).await?.is_some());
+        }
+        if let Some(arn) = table.table_arn() {
+            match self.cloud.tag_table(arn, IMPORT_PROTECTION, "on").await {
+                // Only an import that fails needs the tag.
+                Err(failure) if failure.denied() => self.tell(&Event::NotChecked {
+                    what: "earlier deletion protection of the table".to_owned(),
+                    reason: failure.message().to_owned(),
+                }),
+                tagged => tagged?,
+            }
         }
         self.cloud.set_protection(name, true).await?;
         let mut pace = Pace::polls();
@@ -35,15 +49,35 @@ impl Stack {
 
     /// Turns deletion protection off again, if the template does not ask for it. Returns a warning if that fails.
     pub(super) async fn unprotect_table(&self, desired: &Desired) -> Option<String> {
-        if desired.protects_table() {
-            return None;
-        }
         let name = self.name.as_str();
-        let failure = self.cloud.set_protection(name, false).await.err()?;
+        if !desired.protects_table()
+            && let Err(failure) = self.cloud.set_protection(name, false).await
+        {
+            return Some(format!(
+                "deletion protection of table {name}, turned on for the import, could not be turned off: {}",
+                failure.message()
+            ));
+        }
+        let failure = self.forget_protection().await.err()?;
         Some(format!(
-            "deletion protection of table {name}, turned on for the import, could not be turned off: {}",
+            "tag {IMPORT_PROTECTION} of table {name} could not be removed: {}; remove it, or the next import of the table turns \
+             deletion protection off",
             failure.message()
         ))
+    }
+
+    async fn forget_protection(&self) -> Result<(), Failure> {
+        let table = self.cloud.table(self.name.as_str()).await?;
+        let Some(table) = table.filter(|table| table.table_arn().is_some()) else {
+            return Ok(());
+        };
+        match (
+            self.cloud.tag_of(&table, IMPORT_PROTECTION).await?,
+            table.table_arn(),
+        ) {
+            (Some(_), Some(arn)) => self.cloud.untag_table(arn, IMPORT_PROTECTION).await,
+            _ => Ok(()),
+        }
     }
 
     /// Turns deletion protection on in a stack that was created without it, so that its creation could roll back.

@@ -1,5 +1,6 @@
 //! Deletion protection of the table, and the names of deleted queues, while a stack is created.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -14,11 +15,15 @@ use aws_sdk_cloudformation::types::{ChangeAction, StackStatus, StackSummary};
 use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceOutput;
+use aws_sdk_dynamodb::operation::tag_resource::TagResourceOutput;
+use aws_sdk_dynamodb::operation::untag_resource::UntagResourceOutput;
 use aws_sdk_dynamodb::operation::update_table::UpdateTableOutput;
+use aws_sdk_dynamodb::types::Tag;
 use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
 use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_types::DateTime;
-use zae_limiter_stack::{Change, Event, StackOptions};
+use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
 use super::change_sets::change;
 use super::imports::{around_a_table, table};
@@ -50,22 +55,52 @@ async fn a_protected_table_is_created_unprotected_so_that_the_creation_can_roll_
     );
 }
 
-/// An import whose calls that matter are noted in order.
+const TABLE_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
+const TAG: &str = "zae-limiter:import-protection";
+
+/// An import whose calls that matter are noted in order. The table keeps its protection and its tag.
 pub(crate) fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
+    import_of(log, protected, false)
+}
+
+fn import_of(log: &Arc<Mutex<Vec<String>>>, protected: bool, tagged: bool) -> Tape {
     let imported = change("RateLimitsTable", ChangeAction::Import, None, None);
     let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
     let mut tape = around_a_table(statuses, imported, None);
     let (seen, executed) = (Arc::clone(log), Arc::clone(log));
+    let (tags, untags) = (Arc::clone(log), Arc::clone(log));
+    let tag = Arc::new(AtomicBool::new(tagged));
+    let (set, unset) = (Arc::clone(&tag), Arc::clone(&tag));
     tape.dynamodb = vec![
         mock!(DynamoDb::describe_table).then_output(move || {
             let mut table = table();
             table.deletion_protection_enabled = Some(protected);
+            table.table_arn = Some(TABLE_ARN.to_owned());
             DescribeTableOutput::builder().table(table).build()
         }),
         mock!(DynamoDb::update_table).then_compute_output(move |input| {
             let on = input.deletion_protection_enabled().unwrap();
             seen.lock().unwrap().push(format!("protection {on}"));
             UpdateTableOutput::builder().build()
+        }),
+        mock!(DynamoDb::list_tags_of_resource).then_compute_output(move |_| {
+            let found = tag.load(Ordering::SeqCst);
+            let found = found.then(|| Tag::builder().key(TAG).value("on").build().unwrap());
+            ListTagsOfResourceOutput::builder()
+                .set_tags(Some(found.into_iter().collect()))
+                .build()
+        }),
+        mock!(DynamoDb::tag_resource).then_compute_output(move |input| {
+            assert_eq!(input.tags()[0].key(), TAG);
+            set.store(true, Ordering::SeqCst);
+            tags.lock().unwrap().push("tag".to_owned());
+            TagResourceOutput::builder().build()
+        }),
+        mock!(DynamoDb::untag_resource).then_compute_output(move |input| {
+            assert_eq!(input.tag_keys(), [TAG]);
+            unset.store(false, Ordering::SeqCst);
+            untags.lock().unwrap().push("untag".to_owned());
+            UntagResourceOutput::builder().build()
         }),
     ];
     tape.cloudformation.insert(
@@ -85,8 +120,12 @@ pub(crate) fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
 #[tokio::test(start_paused = true)]
 async fn a_table_is_protected_before_its_import_and_unprotected_after_only_if_asked() {
     let cases: [(StackOptions, bool, &[&str]); 3] = [
-        (bare(), false, &["protection true", "import", "protection false"]),
-        (changed(), false, &["protection true", "import"]),
+        (
+            bare(),
+            false,
+            &["tag", "protection true", "import", "protection false", "untag"],
+        ),
+        (changed(), false, &["tag", "protection true", "import", "untag"]),
         (bare(), true, &["import"]),
     ];
     for (options, protected, expected) in cases {
@@ -106,7 +145,36 @@ async fn an_import_that_cannot_start_leaves_the_protection_as_it_was() {
     tape.cloudformation
         .push(mock!(Cfn::list_change_sets).then_output(|| ListChangeSetsOutput::builder().build()));
     stack(&bare(), &tape).0.ensure().await.unwrap_err();
-    assert_eq!(*log.lock().unwrap(), ["protection true", "protection false"]);
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["tag", "protection true", "protection false", "untag"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_protection_of_an_import_that_was_rolled_back_is_taken_off_by_the_next() {
+    let log = Arc::default();
+    let mut tape = import(&log, false);
+    let rolled_back: &[_] = &["", "", "CREATE_IN_PROGRESS", "ROLLBACK_COMPLETE"];
+    tape.cloudformation.insert(0, looks(rolled_back, tags(&bare())));
+    let error = stack(&bare(), &tape).0.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Failed { .. }), "{error}");
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["tag", "protection true", "import"],
+        "the table stays protected while its stack may still be deleted"
+    );
+
+    let cases: [(StackOptions, &[&str]); 2] = [
+        (bare(), &["import", "protection false", "untag"]),
+        (changed(), &["import", "untag"]),
+    ];
+    for (options, expected) in cases {
+        let log = Arc::default();
+        let (next, _) = stack(&options, &import_of(&log, true, true));
+        assert_eq!(next.ensure().await.unwrap().change, Change::Imported);
+        assert_eq!(*log.lock().unwrap(), expected);
+    }
 }
 
 fn deleted(name: &'static str, seconds_ago: u64) -> Rule {

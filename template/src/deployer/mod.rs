@@ -203,7 +203,13 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
             "LeftTable",
             actions(
                 "dynamodb",
-                &["DescribeTable", "ListTagsOfResource", "UpdateTable"],
+                &[
+                    "DescribeTable",
+                    "ListTagsOfResource",
+                    "TagResource",
+                    "UntagResource",
+                    "UpdateTable",
+                ],
             ),
             vec![table(name, place)],
         ),
