@@ -38,6 +38,7 @@ impl Stack {
             };
             let found = match resource.get("Type").and_then(Value::as_str) {
                 Some("AWS::IAM::ManagedPolicy") => self.attachments(physical_id, &own).await,
+                Some("AWS::IAM::Role") => self.foreign_policies(physical_id, resource, &own).await,
                 Some("AWS::S3::Bucket") => self.objects(physical_id).await,
                 _ => continue,
             };
@@ -63,6 +64,25 @@ impl Stack {
         Ok((!others.is_empty()).then(|| {
             let others = others.join(", ");
             format!("policy {policy} is attached to {others}; detach it first")
+        }))
+    }
+
+    /// Managed policies that the stack did not attach to its role. CloudFormation does not detach them.
+    async fn foreign_policies(
+        &self,
+        role: &str,
+        resource: &Value,
+        own: &BTreeSet<&str>,
+    ) -> Result<Option<String>, Failure> {
+        let declared = resource
+            .pointer("/Properties/ManagedPolicyArns")
+            .and_then(Value::as_array);
+        let declared: BTreeSet<&str> = declared.into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut attached = self.cloud.policies_of(role).await?;
+        attached.retain(|arn| !own.contains(arn.as_str()) && !declared.contains(arn.as_str()));
+        Ok((!attached.is_empty()).then(|| {
+            let attached = attached.join(", ");
+            format!("role {role} has {attached} attached; detach that first")
         }))
     }
 

@@ -6,10 +6,11 @@ use aws_sdk_cloudformation::operation::describe_stack_resources::{
 };
 use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
 use aws_sdk_cloudformation::types::StackResource;
+use aws_sdk_iam::operation::list_attached_role_policies::ListAttachedRolePoliciesOutput;
 use aws_sdk_iam::operation::list_entities_for_policy::{
     ListEntitiesForPolicyError, ListEntitiesForPolicyOutput,
 };
-use aws_sdk_iam::types::{PolicyRole, PolicyUser};
+use aws_sdk_iam::types::{AttachedPolicy, PolicyRole, PolicyUser};
 use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
 use aws_sdk_s3::types::ObjectVersion;
 use aws_smithy_mocks::{Rule, mock};
@@ -33,7 +34,7 @@ fn resources() -> Rule {
         DescribeStackResourcesOutput::builder()
             .stack_resources(resource("AcquireOnlyPolicy", POLICY))
             .stack_resources(resource("AppRole", "demo-app"))
-            .stack_resources(resource("Exports", "demo-exports"))
+            .stack_resources(resource("Exports", "demo-auditarchivebucket-exports"))
             .build()
     })
 }
@@ -92,7 +93,7 @@ async fn policies_of_applications_and_full_buckets_are_named_before_anything_is_
         "the stack's own role goes with it: {error}"
     );
     assert!(
-        obstacles[1].contains("bucket demo-exports is not empty"),
+        obstacles[1].contains("bucket demo-auditarchivebucket-exports is not empty"),
         "{error}"
     );
     assert_eq!(count(&calls, "DeleteStack"), 0);
@@ -104,6 +105,46 @@ async fn policies_of_applications_and_full_buckets_are_named_before_anything_is_
     let retain = ["AcquireOnlyPolicy", "Exports"].map(str::to_owned).into();
     let how = Deletion { retain, purge: false };
     assert!(retained.delete_with(&how).await.unwrap().existed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_of_others_on_the_roles_of_the_stack_are_named() {
+    const BOSS: &str = "arn:aws:iam::aws:policy/AdministratorAccess";
+    const FOREIGN: [&str; 2] = [POLICY, BOSS];
+    let roles = bare().to_builder().create_iam_roles(true).build().unwrap();
+    let attached = |arns: &'static [&'static str]| {
+        mock!(aws_sdk_iam::Client::list_attached_role_policies)
+            .match_requests(|input| input.role_name() == Some("demo-app"))
+            .then_output(|| {
+                let policies = arns
+                    .iter()
+                    .map(|arn| AttachedPolicy::builder().policy_arn(*arn).build());
+                ListAttachedRolePoliciesOutput::builder()
+                    .set_attached_policies(Some(policies.collect()))
+                    .build()
+            })
+    };
+    for (arns, expected) in [(&FOREIGN[..], Some(BOSS)), (&FOREIGN[..1], None)] {
+        let mut tape = tape(super::obstacles::attached(None, &["demo-app"]), 0);
+        tape.cloudformation.insert(0, template(&body(&roles)));
+        tape.iam.push(attached(arns));
+        let (deletes, calls) = stack(&roles, &tape);
+        match (deletes.delete().await, expected) {
+            (Ok(deleted), None) => assert!(deleted.existed),
+            (Err(Error::NotDeletable { obstacles }), Some(foreign)) => {
+                let [obstacle] = obstacles.as_slice() else {
+                    panic!("{obstacles:?}")
+                };
+                assert!(
+                    obstacle.contains("role demo-app has") && obstacle.contains(foreign),
+                    "{obstacle}"
+                );
+                assert!(!obstacle.contains(POLICY), "its own goes with it: {obstacle}");
+                assert_eq!(count(&calls, "DeleteStack"), 0);
+            }
+            (other, _) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

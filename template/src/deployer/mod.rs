@@ -191,7 +191,15 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
     [
         Statement::allow(
             "GivenIam",
-            actions("iam", &["GetPolicy", "GetRole", "ListEntitiesForPolicy"]),
+            actions(
+                "iam",
+                &[
+                    "GetPolicy",
+                    "GetRole",
+                    "ListAttachedRolePolicies",
+                    "ListEntitiesForPolicy",
+                ],
+            ),
             iam,
         ),
         Statement::allow(
