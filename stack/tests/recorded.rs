@@ -60,6 +60,7 @@ mod throttling;
 use std::collections::BTreeMap;
 
 use support::calls::Calls;
+use support::permits::Caller;
 use tape::Tape;
 use zae_limiter_stack::{Stack, StackOptions};
 use zae_limiter_template::FunctionCode;
@@ -89,9 +90,13 @@ fn changed() -> StackOptions {
         .unwrap()
 }
 
-/// A stack that hears the tape, and the calls that it makes.
+/// A stack that hears the tape, and the calls that it makes, which a deployer's policies must permit.
 fn stack(options: &StackOptions, tape: &Tape) -> (Stack, Calls) {
-    let calls = Calls::default();
+    stack_of(Caller::deployer(NAME, options), options, tape)
+}
+
+fn stack_of(caller: Caller, options: &StackOptions, tape: &Tape) -> (Stack, Calls) {
+    let calls = Calls::of(caller);
     let clients = calls.counted(&tape.clients());
     (
         Stack::with_clients(support::name(NAME), options.clone(), clients),

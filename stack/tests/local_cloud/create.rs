@@ -1,6 +1,7 @@
 use zae_limiter_stack::{Change, Code, Error, Event, Stack, StackOptions};
 
 use super::support::calls::Calls;
+use super::support::permits::Caller;
 use super::support::{Diary, bare, code_of, ministack, name};
 use super::{has_item, put_item, stack};
 
@@ -37,7 +38,7 @@ async fn h9_creating_makes_everything_and_looking_again_takes_two_calls() {
         "{events:?}"
     );
 
-    let calls = Calls::default();
+    let calls = Calls::of(Caller::deployer("create-all", &options));
     let clients = calls.counted(&ministack::clients());
     let again = Stack::with_clients(name("create-all"), options, clients)
         .code(code())
@@ -55,7 +56,7 @@ async fn an_app_without_archives_leaves_the_code_as_it_is_and_changes_the_rest()
     stack("no-archives", &options).ensure().await.unwrap();
     let before = super::template("no-archives").await;
 
-    let calls = Calls::default();
+    let calls = Calls::of(Caller::planner("no-archives"));
     let clients = calls.counted(&ministack::clients());
     let app = Stack::with_clients(name("no-archives"), options.clone(), clients);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);

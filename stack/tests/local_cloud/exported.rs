@@ -5,6 +5,7 @@ use zae_limiter_stack::{Change, Error, Stack, StackOptions};
 use zae_limiter_template::{export, stack_tags};
 
 use super::support::calls::Calls;
+use super::support::permits::Caller;
 use super::support::{self, archive, ministack};
 use super::{has_item, put_item};
 
@@ -61,7 +62,7 @@ async fn settled(name: &str) -> bool {
 async fn a_stack_of_the_exported_template_is_as_it_should_be() {
     let options = StackOptions::default();
     deploy("exported", &options, true).await;
-    let calls = Calls::default();
+    let calls = Calls::of(Caller::planner("exported"));
     let clients = calls.counted(&ministack::clients());
     let app = Stack::with_clients(support::name("exported"), options.clone(), clients);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);

@@ -19,9 +19,10 @@ use aws_smithy_runtime_api::http::{Response, StatusCode};
 use aws_smithy_types::body::SdkBody;
 use zae_limiter_stack::{Change, Code, Error, LambdaFunction, StackOptions};
 
+use super::support::permits::Caller;
 use super::support::{archive, bare, code};
 use super::tape::{Tape, history, looks, refusal};
-use super::{ID, NAME, count, stack, tags};
+use super::{ID, NAME, count, stack, stack_of, tags};
 
 const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
 const OWNER: Option<&str> = Some("123456789012");
@@ -361,7 +362,7 @@ async fn a_plan_is_applied_with_the_bucket_it_was_planned_with() {
         .insert(0, looks(&["", "", "CREATE_COMPLETE"], tags(&bare())));
     let (planner, _) = stack(&planned, &tape);
     let plan = planner.code(code()).plan().await.unwrap();
-    let (applier, _) = stack(&options(), &tape);
+    let (applier, _) = stack_of(Caller::deployer(NAME, &planned), &options(), &tape);
     let outcome = applier.code(code()).apply(&plan).await.unwrap();
     assert_eq!(outcome.change, Change::Created);
 }

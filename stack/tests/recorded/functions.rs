@@ -21,7 +21,8 @@ use zae_limiter_template::MANAGED_BY_TERRAFORM;
 
 use super::kept::{aggregating, aggregating_body};
 use super::support::bare;
-use super::support::permits::{permission, readable};
+use super::support::permits::readable;
+use super::support::requests::permission;
 use super::tape::{Tape, described, looks, refusal, template};
 use super::{stack, tags};
 
@@ -116,6 +117,72 @@ async fn mapping_lag_and_dead_letters_of_a_function_are_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn both_functions_are_read_each_with_its_mapping_its_lag_and_its_queue() {
+    let all = tags(&aggregating());
+    let looked = mock!(Cfn::describe_stacks).then_output(move || {
+        let output = |key: &str, value: &str| Output::builder().output_key(key).output_value(value).build();
+        let mut stack = described("UPDATE_COMPLETE", &all);
+        stack.outputs = Some(vec![
+            output("AggregatorFunctionName", "demo-aggregator"),
+            output("AggregatorDLQUrl", QUEUE),
+            output("ArchiverFunctionName", "demo-archiver"),
+            output("ArchiverDLQUrl", &QUEUE.replace("aggregator", "archiver")),
+        ]);
+        DescribeStacksOutput::builder().stacks(stack).build()
+    });
+    let mut tape = Tape::of([looked, template(&aggregating_body(&aggregating()))]);
+    let archiver = |name: Option<&str>| name.is_some_and(|name| name.contains("archiver"));
+    tape.lambda.push(
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings).then_compute_output(move |input| {
+            let state = if archiver(input.function_name()) {
+                "Disabled"
+            } else {
+                "Enabled"
+            };
+            let mapping = EventSourceMappingConfiguration::builder().state(state);
+            ListEventSourceMappingsOutput::builder()
+                .event_source_mappings(mapping.build())
+                .build()
+        }),
+    );
+    tape.cloudwatch.push(
+        mock!(aws_sdk_cloudwatch::Client::get_metric_statistics).then_compute_output(move |input| {
+            let age = if archiver(input.dimensions()[0].value()) {
+                90_000.0
+            } else {
+                10.0
+            };
+            GetMetricStatisticsOutput::builder()
+                .datapoints(Datapoint::builder().maximum(age).build())
+                .build()
+        }),
+    );
+    tape.sqs.push(
+        mock!(aws_sdk_sqs::Client::get_queue_attributes).then_compute_output(move |input| {
+            let letters = if archiver(input.queue_url()) { "2" } else { "0" };
+            GetQueueAttributesOutput::builder()
+                .attributes(QueueAttributeName::ApproximateNumberOfMessages, letters)
+                .build()
+        }),
+    );
+    let (found, _) = functions(&tape).await;
+    let shown: Vec<_> = found
+        .iter()
+        .map(|function| {
+            let (mapping, lag) = (function.mapping.as_deref(), function.lag_ms);
+            (function.name.as_str(), mapping, lag, function.dead_letters)
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("demo-aggregator", Some("Enabled"), Some(10), Some(0)),
+            ("demo-archiver", Some("Disabled"), Some(90_000), Some(2)),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_not_be_read_is_a_problem_of_its_function_and_the_rest_is_shown() {
     let mut tape = deployed();
     tape.lambda.push(mapping("Enabled", "OK"));
@@ -167,7 +234,7 @@ async fn functions_of_terraform_are_found_by_their_names_and_the_stream() {
     tape.dynamodb
         .push(mock!(aws_sdk_dynamodb::Client::describe_table).then_output(|| {
             let table = TableDescription::builder()
-                .table_arn("arn:table")
+                .table_arn("arn:aws:dynamodb:us-east-1:123456789012:table/demo")
                 .latest_stream_arn("arn:stream");
             DescribeTableOutput::builder().table(table.build()).build()
         }));

@@ -23,7 +23,7 @@ use super::support::{self, bare};
 use super::tape::{Tape, deletion, history, looks, refusal, template};
 use super::{NAME, count, stack, tags};
 
-const ARCHIVE: &str = "demo-archive-1";
+const ARCHIVE: &str = "demo-auditarchivebucket-1";
 
 fn purge() -> Deletion {
     Deletion {

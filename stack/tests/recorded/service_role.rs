@@ -14,10 +14,9 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Stack, StackOptions};
 
 use super::support::bare;
+use super::support::permits::SERVICE_ROLE as ROLE;
 use super::tape::{Tape, change_set, discarded, history, looks, template};
 use super::{CHANGE_SET, ID, NAME, body, changed, stack, tags};
-
-const ROLE: &str = "arn:aws:iam::123456789012:role/deployer";
 
 const UPDATED: &[&str] = &["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
 

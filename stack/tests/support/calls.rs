@@ -3,22 +3,35 @@
 use std::sync::{Arc, Mutex};
 
 use aws_smithy_runtime_api::box_error::BoxError;
-use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    BeforeSerializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
+};
 use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint};
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 use zae_limiter_stack::Clients;
 
-use super::permits::{PERMITTED, permission};
+use super::permits::Caller;
+use super::requests::Request;
 
 /// The names of the operations that were sent, retries included.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Calls(Arc<Mutex<Vec<String>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Calls {
+    caller: Caller,
+    names: Arc<Mutex<Vec<String>>>,
+}
 
 impl Calls {
+    pub(crate) fn of(caller: Caller) -> Self {
+        Self {
+            caller,
+            names: Arc::default(),
+        }
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.names.lock().unwrap().clone()
     }
 
     /// Clients like these whose calls are counted.
@@ -55,6 +68,21 @@ impl Intercept for Calls {
         "Calls"
     }
 
+    fn read_before_serialization(
+        &self,
+        context: &BeforeSerializationInterceptorContextRef<'_>,
+        _: &RuntimeComponents,
+        cfg: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let metadata = cfg.load::<Metadata>().expect("every operation has a name");
+        self.caller.must_be_allowed(&Request {
+            service: metadata.service().to_owned(),
+            operation: metadata.name().to_owned(),
+            input: format!("{:?}", context.input()),
+        });
+        Ok(())
+    }
+
     fn read_before_transmit(
         &self,
         _: &BeforeTransmitInterceptorContextRef<'_>,
@@ -62,10 +90,7 @@ impl Intercept for Calls {
         cfg: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let metadata = cfg.load::<Metadata>().expect("every operation has a name");
-        let needed = permission(metadata.service(), metadata.name());
-        let permitted = needed.as_ref().is_none_or(|needed| PERMITTED.contains(needed));
-        assert!(permitted, "the deployer's policies lack {needed:?}");
-        self.0.lock().unwrap().push(metadata.name().to_owned());
+        self.names.lock().unwrap().push(metadata.name().to_owned());
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod archive;
 pub(crate) mod calls;
 pub(crate) mod ministack;
 pub(crate) mod permits;
+pub(crate) mod requests;
 
 use std::sync::{Arc, Mutex};
 

@@ -171,6 +171,8 @@ fn stack_actions() -> Vec<Action> {
 fn discover_actions() -> Vec<Action> {
     let looks = [
         "DescribeStackDriftDetectionStatus",
+        // Which stack has a table.
+        "DescribeStackResources",
         "DescribeStacks",
         "ListImports",
         "ListStacks",
