@@ -254,12 +254,14 @@ pub fn purge_policy(name: &StackName, place: &Place) -> PolicyDocument {
             "Archive",
             actions("s3", &on_bucket),
             vec![place.global_arn("s3", &archive)],
-        ),
+        )
+        .when(provisioning::own_buckets(place)),
         Statement::allow(
             "Objects",
             actions("s3", &on_objects),
             vec![place.global_arn("s3", &format!("{archive}/*"))],
-        ),
+        )
+        .when(provisioning::own_buckets(place)),
     ])
 }
 

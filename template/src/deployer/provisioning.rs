@@ -49,7 +49,8 @@ pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptio
             "Archive",
             archive_actions(),
             vec![place.global_arn("s3", &generated_bucket(name, &ids::ARCHIVE_BUCKET))],
-        ),
+        )
+        .when(own_buckets(place)),
     ]);
     if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
@@ -164,6 +165,12 @@ fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
     let inner = format!("{name}-*");
     let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
     format!("{kind}/{all}")
+}
+
+/// Only buckets of the account: a pattern for generated names may match those of others. A bucket that is being created belongs
+/// to nobody yet.
+pub(super) fn own_buckets(place: &Place) -> Condition {
+    Condition::default().equals_if_exists("aws:ResourceAccount", place.account.as_str())
 }
 
 /// CloudFormation names a bucket `{stack}-{logical id}-{random}` in lower case, and shortens a long stack name.

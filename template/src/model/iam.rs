@@ -93,6 +93,12 @@ impl Condition {
         self.and("StringEquals", key, vec![value.into()])
     }
 
+    /// The key has this value, or the request has no such key.
+    #[must_use]
+    pub fn equals_if_exists(self, key: &'static str, value: impl Into<Text>) -> Self {
+        self.and("StringEqualsIfExists", key, vec![value.into()])
+    }
+
     /// The key is an ARN that matches this pattern.
     #[must_use]
     pub fn arn_like(self, key: &'static str, pattern: impl Into<Text>) -> Self {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use serde_json::{Value, json};
-use zae_limiter_template::deployer::{Place, deployer_policy, provisioning_policy};
+use zae_limiter_template::deployer::{Place, deployer_policy, provisioning_policy, purge_policy};
 use zae_limiter_template::{RoleArn, StackName, StackOptions, StackOptionsBuilder, Template, render};
 
 use permits::permits;
@@ -171,6 +171,51 @@ fn nothing_of_others_is_within_reach() {
             );
         }
     }
+}
+
+#[test]
+fn a_long_name_reaches_no_archive_of_another_account_and_none_that_begins_differently() {
+    let options = StackOptions::default();
+    let allows = |name: &str, bucket: &str, account: &str| {
+        let name = StackName::parse(name).unwrap();
+        let keys = json!({ "aws:ResourceAccount": account });
+        let bucket = format!("arn:aws:s3:::{bucket}");
+        [
+            (
+                json!(provisioning_policy(&name, &place(), &options)),
+                "s3:DeleteBucket",
+                bucket.clone(),
+            ),
+            (
+                json!(purge_policy(&name, &place())),
+                "s3:DeleteBucket",
+                bucket.clone(),
+            ),
+            (
+                json!(purge_policy(&name, &place())),
+                "s3:DeleteObjectVersion",
+                format!("{bucket}/audit/1"),
+            ),
+        ]
+        .map(|(policy, action, resource)| permits(&[policy], action, &resource, &keys))
+    };
+    let long = "Checkout-production-limiter-eu";
+    // CloudFormation may keep all of the name, or less.
+    for kept in ["checkout-production-limiter-eu", "checkout-production-"] {
+        let bucket = format!("{kept}-auditarchivebucket-1a2b3c4d5e6f");
+        assert_eq!(allows(long, &bucket, ACCOUNT), [true; 3], "{bucket}");
+        assert_eq!(allows(long, &bucket, "999999999999"), [false; 3], "{bucket}");
+    }
+    for other in [
+        "checkout-staging-limit-auditarchivebucket-1a2b",
+        "checkout-production-limiter-eu-uploads-1a2b",
+    ] {
+        assert_eq!(allows(long, other, ACCOUNT), [false; 3], "{other}");
+    }
+    assert_eq!(
+        allows("limiter", "limiter2-auditarchivebucket-1a2b", ACCOUNT),
+        [false; 3]
+    );
 }
 
 #[test]

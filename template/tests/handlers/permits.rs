@@ -20,6 +20,7 @@ pub(crate) fn permits(policies: &[Value], action: &str, resource: &str, keys: &V
                 let given = keys.get(key).and_then(Value::as_str);
                 match (operator.as_str(), expected.as_str()) {
                     ("StringEquals", Some(expected)) => given == Some(expected),
+                    ("StringEqualsIfExists", Some(expected)) => given.is_none_or(|given| given == expected),
                     ("ArnLike", Some(expected)) => given.is_some_and(|given| like(expected, given)),
                     ("ForAllValues:StringLike", _) => given.is_none(),
                     other => panic!("{other:?} is not known here"),

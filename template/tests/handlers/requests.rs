@@ -214,7 +214,9 @@ pub(crate) fn request(
             ),
             json!({}),
         ),
-        ("AWS::S3::Bucket" | "AWS::S3::BucketPolicy", _) => (bucket(), json!({})),
+        ("AWS::S3::Bucket" | "AWS::S3::BucketPolicy", _) => {
+            (bucket(), json!({ "aws:ResourceAccount": ACCOUNT }))
+        }
         other => panic!("{other:?} has no ARN here"),
     }
 }
