@@ -63,6 +63,7 @@ lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts
 lint-files: machine venv-cfn-lint
 	cargo fmt --all --check
 	@scripts/lint-workflows
+	@scripts/check-terraform --offline
 	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
 	$(if $(wildcard template/rendered),scripts/lint-templates)
 
