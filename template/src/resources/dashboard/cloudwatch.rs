@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::panels::{Panel, Series};
+use super::panels::{Panel, Series, Unit};
 use crate::model::{Pseudo, Text};
 
 /// Widgets per row. A dashboard is 24 units wide.
@@ -40,11 +40,7 @@ fn widget(place: usize, panel: &Panel, references: &mut Vec<Text>) -> Value {
         metrics.push(json!([{ "expression": search.expression(&value), "id": "e1" }]));
     }
     if let Some(total) = &panel.total {
-        let terms = total.factors.iter().enumerate();
-        let terms: Vec<_> = terms
-            .map(|(number, factor)| format!("FILL(m{number},0)*{factor:.9}"))
-            .collect();
-        metrics.push(json!([{ "expression": terms.join("+"), "label": total.label, "yAxis": "right" }]));
+        metrics.push(json!([{ "expression": total.expression(), "label": total.label, "yAxis": "right" }]));
     }
     let statistics = panel.series.iter().map(|series| series.statistic);
     let searched = panel.search.iter().map(|search| search.statistic);
@@ -64,7 +60,7 @@ fn widget(place: usize, panel: &Panel, references: &mut Vec<Text>) -> Value {
         metrics.push(metric.into());
         above = path;
     }
-    json!({
+    let mut widget = json!({
         "type": "metric",
         "x": place % COLUMNS * WIDTH,
         "y": place / COLUMNS * HEIGHT,
@@ -76,7 +72,12 @@ fn widget(place: usize, panel: &Panel, references: &mut Vec<Text>) -> Value {
             "stat": common,
             "metrics": metrics,
         },
-    })
+    });
+    // Counts have no label, and the right axis has that of its series: the template has a limit.
+    if panel.unit == Unit::Milliseconds {
+        widget["properties"]["yAxis"] = json!({ "left": { "label": "ms" } });
+    }
+    widget
 }
 
 /// Namespace, name and dimensions of a metric.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::panels::{self, Names, Panel, ReaderNames, Series};
+use super::panels::{self, Names, Panel, ReaderNames, Series, Unit};
 use crate::resources::LambdaFunction;
 
 /// Panels per row. A dashboard is 24 units wide.
@@ -49,18 +49,11 @@ fn panel((place, panel): (usize, &Panel)) -> Value {
         .map(|(number, series)| target(series, number))
         .collect();
     if let Some(total) = &panel.total {
-        for target in &mut targets {
-            target["hide"] = json!(true);
-        }
-        let terms = total.factors.iter().enumerate();
-        let terms: Vec<_> = terms
-            .map(|(number, factor)| format!("FILL(m{number},0)*{factor:.9}"))
-            .collect();
         targets.push(json!({
             "refId": "Total",
             "id": "total",
             "label": total.label,
-            "expression": terms.join("+"),
+            "expression": total.expression(),
             "queryMode": "Metrics",
             "metricQueryType": 0,
             "metricEditorMode": 1,
@@ -85,8 +78,28 @@ fn panel((place, panel): (usize, &Panel)) -> Value {
         "title": panel.title,
         "datasource": { "type": "cloudwatch", "uid": "${datasource}" },
         "gridPos": { "x": place % COLUMNS * WIDTH, "y": place / COLUMNS * HEIGHT, "w": WIDTH, "h": HEIGHT },
+        "fieldConfig": fields(panel),
         "targets": targets,
     })
+}
+
+/// The units of the axes. What the series are combined to has the right one.
+fn fields(panel: &Panel) -> Value {
+    let unit = match panel.unit {
+        Unit::Count => "short",
+        Unit::Milliseconds => "ms",
+    };
+    let right = panel.total.iter().map(|total| {
+        json!({
+            "matcher": { "id": "byName", "options": total.label },
+            "properties": [
+                { "id": "unit", "value": "currencyUSD" },
+                { "id": "custom.axisPlacement", "value": "right" },
+            ],
+        })
+    });
+    let defaults = json!({ "unit": unit, "min": 0 });
+    json!({ "defaults": defaults, "overrides": right.collect::<Vec<_>>() })
 }
 
 fn target(series: &Series, number: usize) -> Value {

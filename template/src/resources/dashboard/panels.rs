@@ -22,11 +22,21 @@ pub(super) struct ReaderNames {
 /// A chart.
 pub(super) struct Panel {
     pub(super) title: String,
+    /// What the series count, on the left axis.
+    pub(super) unit: Unit,
     pub(super) series: Vec<Series>,
     /// What the series are combined to, on an axis of its own.
     pub(super) total: Option<Total>,
     /// Instead of series that are known beforehand.
     pub(super) search: Option<Search>,
+}
+
+/// The unit of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A number per point of the chart.
+    Count,
+    Milliseconds,
 }
 
 /// One metric with one more dimension, each value of which is a series.
@@ -70,6 +80,24 @@ pub(super) struct Total {
     pub(super) factors: Vec<f64>,
 }
 
+impl Total {
+    /// The sum in CloudWatch's metric math. The series are `m0`, `m1` and so on.
+    pub(super) fn expression(&self) -> String {
+        let mut sums: Vec<(String, Vec<String>)> = Vec::new();
+        for (number, factor) in self.factors.iter().enumerate() {
+            let (factor, term) = (format!("{factor:.9}"), format!("FILL(m{number},0)"));
+            match sums.last_mut().filter(|(last, _)| *last == factor) {
+                Some((_, terms)) => terms.push(term),
+                None => sums.push((factor, vec![term])),
+            }
+        }
+        let sums = sums
+            .iter()
+            .map(|(factor, terms)| format!("({})*{factor}", terms.join("+")));
+        sums.collect::<Vec<_>>().join("+")
+    }
+}
+
 /// On-demand prices in us-east-1, in US dollars per request unit.
 const READ_PRICE: f64 = 0.125e-6;
 const WRITE_PRICE: f64 = 0.625e-6;
@@ -99,9 +127,17 @@ fn usage(names: &ReaderNames) -> Panel {
 fn panel(title: impl Into<String>, series: Vec<Series>) -> Panel {
     Panel {
         title: title.into(),
+        unit: Unit::Count,
         series,
         total: None,
         search: None,
+    }
+}
+
+impl Panel {
+    fn in_milliseconds(self) -> Self {
+        let unit = Unit::Milliseconds;
+        Self { unit, ..self }
     }
 }
 
@@ -131,6 +167,7 @@ fn consumed(names: &Names) -> Panel {
         .chain(writes.iter().map(|_| WRITE_PRICE));
     Panel {
         title: "Consumed capacity, and its estimated cost (on-demand, us-east-1)".to_owned(),
+        unit: Unit::Count,
         total: Some(Total {
             label: "US dollars",
             factors: factors.collect(),
@@ -161,7 +198,7 @@ fn latency(names: &Names) -> Panel {
                 ],
             })
         });
-    panel("Latency of the table, in milliseconds", series.collect())
+    panel("Latency of the table", series.collect()).in_milliseconds()
 }
 
 fn of_reader(names: &ReaderNames) -> [Panel; 4] {
@@ -217,9 +254,10 @@ fn of_reader(names: &ReaderNames) -> [Panel; 4] {
     };
     [
         panel(
-            format!("Lag of the {which}, in milliseconds"),
+            format!("Lag of the {which}"),
             vec![lambda("IteratorAge", "Maximum", "iterator age")],
-        ),
+        )
+        .in_milliseconds(),
         panel(
             format!("Invocations of the {which}"),
             vec![
