@@ -96,8 +96,8 @@ pub(super) fn directory() -> Rule<String, String> {
         longest: None,
     };
     Rule::new(accepts, |value: &String| {
-        if value.is_empty() {
-            Err("must be the path of a directory".to_owned())
+        if value.is_empty() || value.contains('\n') {
+            Err("must be the path of a directory, in one line".to_owned())
         } else {
             Ok(value.clone())
         }

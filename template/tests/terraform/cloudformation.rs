@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::evaluate::Instances;
 use crate::fields::Fields;
 use crate::parts::add_part;
+use crate::schema::Schema;
 
 /// A resource as CloudFormation would have it.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +17,15 @@ pub(crate) struct Resource {
     pub(crate) kind: &'static str,
     pub(crate) properties: Value,
     pub(crate) retained: bool,
+    /// Whether the AWS provider has tags for it.
+    pub(crate) has_tags: bool,
     pub(crate) tags: Option<BTreeMap<String, String>>,
 }
 
 /// The stack that the module makes, by logical id.
 pub(crate) fn stack(resources: &Instances, ids: &BTreeMap<String, String>) -> BTreeMap<String, Resource> {
     let mut stack: BTreeMap<String, Resource> = BTreeMap::new();
+    let schema = Schema::read();
     // Resources of their own first, then the parts that the AWS provider has apart from them.
     for whole in [true, false] {
         for ((kind, name), value) in resources {
@@ -43,6 +47,7 @@ pub(crate) fn stack(resources: &Instances, ids: &BTreeMap<String, String>) -> BT
                     kind: cloudformation,
                     properties,
                     retained,
+                    has_tags: schema.has_tags(kind),
                     tags,
                 };
                 assert!(
@@ -62,7 +67,12 @@ pub(crate) fn stack(resources: &Instances, ids: &BTreeMap<String, String>) -> BT
 }
 
 /// What Terraform needs and CloudFormation does otherwise.
-const OUR_OWN: [&str; 3] = ["aws_dynamodb_table_item", "aws_s3_object", "terraform_data"];
+const OUR_OWN: [&str; 4] = [
+    "aws_dynamodb_table_item",
+    "aws_lambda_invocation",
+    "aws_s3_object",
+    "terraform_data",
+];
 
 fn kind_of(kind: &str) -> Option<&'static str> {
     Some(match kind {
@@ -74,6 +84,7 @@ fn kind_of(kind: &str) -> Option<&'static str> {
         "aws_iam_role" => "AWS::IAM::Role",
         "aws_lambda_event_source_mapping" => "AWS::Lambda::EventSourceMapping",
         "aws_lambda_function" => "AWS::Lambda::Function",
+        "aws_lambda_function_event_invoke_config" => "AWS::Lambda::EventInvokeConfig",
         "aws_s3_bucket" => "AWS::S3::Bucket",
         "aws_s3_bucket_policy" => "AWS::S3::BucketPolicy",
         "aws_sqs_queue" => "AWS::SQS::Queue",
@@ -119,6 +130,12 @@ fn properties(kind: &str, mut fields: Fields) -> Value {
         }
         "aws_lambda_event_source_mapping" => mapping(fields),
         "aws_lambda_function" => function(fields),
+        "aws_lambda_function_event_invoke_config" => fields.renamed(&[
+            ("function_name", "FunctionName"),
+            ("qualifier", "Qualifier"),
+            ("maximum_event_age_in_seconds", "MaximumEventAgeInSeconds"),
+            ("maximum_retry_attempts", "MaximumRetryAttempts"),
+        ]),
         "aws_s3_bucket" => {
             let prefix = fields.take("bucket_prefix").unwrap();
             assert!(prefix.as_str().unwrap().len() <= 37, "{prefix}");

@@ -146,12 +146,11 @@ pub(crate) fn normal(value: &Value) -> Value {
     }
 }
 
+/// The resources of a template, with these tags on everything that has tags.
 pub(crate) fn expected(
-    name: &StackName,
-    options: &StackOptions,
     template: &Template,
-    evaluated: &Evaluated,
-    schema: &Schema,
+    tags: &BTreeMap<String, String>,
+    made: &BTreeMap<String, Resource>,
 ) -> BTreeMap<String, Resource> {
     let log_groups: BTreeSet<_> = template
         .resources()
@@ -160,15 +159,9 @@ pub(crate) fn expected(
         .collect();
     let retained: BTreeSet<_> = template.retained().collect();
     let mut expected = BTreeMap::new();
-    let ids = ids();
-    let made = cloudformation::stack(&evaluated.resources, &ids);
     for (id, resource) in template.resources() {
         let mut properties = resolved(&resource["Properties"], &log_groups);
-        let mut tags: BTreeMap<_, _> = stack_tags(name, options)
-            .into_iter()
-            .map(|tag| (tag.key, tag.value))
-            .collect();
-        tags.insert("ManagedBy".to_owned(), MANAGED_BY_TERRAFORM.to_owned());
+        let mut tags = tags.clone();
         if let Some(own) = properties.as_object_mut().unwrap().remove("Tags") {
             for tag in own.as_array().unwrap() {
                 tags.insert(
@@ -181,17 +174,14 @@ pub(crate) fn expected(
             .get(id)
             .unwrap_or_else(|| panic!("the module does not make {id}"));
         assert_eq!(resource["Type"], made.kind, "{id}");
-        let kind = evaluated
-            .resources
-            .keys()
-            .find(|(kind, name)| ids.get(name).is_some_and(|known| known == id) && schema.has_tags(kind));
         expected.insert(
             id.to_owned(),
             Resource {
                 kind: made.kind,
                 properties: normal(&properties),
                 retained: retained.contains(id),
-                tags: kind.map(|_| tags),
+                has_tags: made.has_tags,
+                tags: made.has_tags.then_some(tags),
             },
         );
     }
@@ -209,18 +199,33 @@ pub(crate) fn compare(name: &str, options: StackOptionsBuilder) {
     let name = StackName::parse(name).unwrap();
     let template = render(&name, &options, &FunctionCode::of(&options)).unwrap();
     let evaluated = evaluated(&name, &options);
-    let mut made = cloudformation::stack(&evaluated.resources, &ids());
+    let mut tags: BTreeMap<_, _> = stack_tags(&name, &options)
+        .into_iter()
+        .map(|tag| (tag.key, tag.value))
+        .collect();
+    tags.insert("ManagedBy".to_owned(), MANAGED_BY_TERRAFORM.to_owned());
+    compare_resources(&evaluated, &template, &ids(), &tags);
+    compare_outputs(&evaluated, &template);
+}
+
+/// The resources of a module and those of a template, which have these tags; and the provider's schema.
+pub(crate) fn compare_resources(
+    evaluated: &Evaluated,
+    template: &Template,
+    ids: &BTreeMap<String, String>,
+    tags: &BTreeMap<String, String>,
+) {
+    let mut made = cloudformation::stack(&evaluated.resources, ids);
     for resource in made.values_mut() {
         resource.properties = normal(&resource.properties);
     }
-    let schema = Schema::read();
-    let expected = expected(&name, &options, &template, &evaluated, &schema);
+    let expected = expected(template, tags, &made);
     let ids = |resources: &BTreeMap<String, Resource>| resources.keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(ids(&made), ids(&expected), "the same resources");
     for (id, resource) in &made {
         assert_eq!(*resource, expected[id], "{id}");
     }
-    compare_outputs(&evaluated, &template);
+    let schema = Schema::read();
     for (section, instances) in [
         ("resource_schemas", &evaluated.resources),
         ("data_source_schemas", &evaluated.data),

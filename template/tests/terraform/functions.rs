@@ -13,7 +13,7 @@ type Function = fn(FuncArgs) -> Result<Value, String>;
 /// A context with the functions and nothing else.
 #[allow(clippy::too_many_lines, reason = "a list of small functions")]
 pub(crate) fn context() -> Context<'static> {
-    let all: [(&str, Function); 23] = [
+    let all: [(&str, Function); 24] = [
         ("alltrue", |args| {
             Ok(list(&args, 0)
                 .iter()
@@ -44,6 +44,10 @@ pub(crate) fn context() -> Context<'static> {
         ("join", |args| {
             let words: Vec<_> = list(&args, 1).iter().map(|word| word.as_str().unwrap()).collect();
             Ok(words.join(text(&args, 0)?).into())
+        }),
+        // Only what AWS returns is decoded.
+        ("jsondecode", |args| {
+            Ok(format!("<decoded {}>", text(&args, 0)?).into())
         }),
         ("jsonencode", |args| Ok(to_json(&args[0]).to_string().into())),
         ("length", |args| match &args[0] {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod archives;
+mod candidates;
 mod cloudformation;
 mod compare;
 mod documents;
@@ -13,5 +14,6 @@ mod functions;
 mod options;
 mod parts;
 mod schema;
+mod variables;
 #[path = "../variants/mod.rs"]
 mod variants;

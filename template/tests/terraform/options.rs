@@ -1,43 +1,10 @@
-//! Options as variables.
+//! Options that are set to some values, alone and together.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::{Value, json};
-use zae_limiter_template::{Accepts, StackName, StackOptions};
+use serde_json::json;
+use zae_limiter_template::{StackName, StackOptions};
 
 use crate::compare::{module, variables, with_code};
-use crate::evaluate::attribute;
 use crate::variants;
-
-#[test]
-fn every_option_is_a_variable_with_its_default() {
-    let module = module();
-    let declared: BTreeMap<_, _> = module
-        .blocks("variable")
-        .map(|block| (block.labels()[0].as_str().to_owned(), block))
-        .collect();
-    let own = ["name", "release", "write_version_record"];
-    let options: BTreeSet<_> = StackOptions::fields()
-        .iter()
-        .map(|field| field.name)
-        .chain(own)
-        .collect();
-    assert_eq!(
-        declared.keys().map(String::as_str).collect::<BTreeSet<_>>(),
-        options
-    );
-    for field in StackOptions::fields() {
-        let default = attribute(declared[field.name].body(), "default")
-            .unwrap()
-            .to_string();
-        let default: String = default.split_whitespace().collect();
-        let expected = match &field.default {
-            Value::String(_) if field.accepts == Accepts::Windows => "[\"hourly\",\"daily\"]".to_owned(),
-            other => other.to_string(),
-        };
-        assert_eq!(default, expected, "{}", field.name);
-    }
-}
 
 /// Our own rules and those of the module, on the same values.
 #[test]

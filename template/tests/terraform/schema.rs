@@ -1,12 +1,16 @@
 //! The AWS provider's schema, from `tests/provider-schema.json`; `scripts/provider-schema` writes it.
 
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 pub(crate) struct Schema(Value);
 
 impl Schema {
-    pub(crate) fn read() -> Self {
-        Self(serde_json::from_str(include_str!("../provider-schema.json")).unwrap())
+    /// The schema, parsed once.
+    pub(crate) fn read() -> &'static Self {
+        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+        SCHEMA.get_or_init(|| Self(serde_json::from_str(include_str!("../provider-schema.json")).unwrap()))
     }
 
     /// What is wrong with a resource or data source, evaluated.
