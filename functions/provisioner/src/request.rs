@@ -47,18 +47,19 @@ impl Request {
     ///
     /// let event = serde_json::json!({
     ///     "tf": {"action": "create"},
+    ///     "Owner": "terraform:limiter",
     ///     "ResourceProperties": {"Limits": "system: {limits: {rpm: 100}}"},
     /// });
     /// let request = Request::parse(&event).unwrap();
     /// assert_eq!(request.request_type, RequestType::Create);
-    /// // Two direct invocations for one table have different owners if each sends an `Owner`.
-    /// assert_eq!(request.owner, "terraform");
+    /// assert_eq!(request.owner, "terraform:limiter");
     /// ```
     pub fn parse(event: &Value) -> Result<Self, InvalidRequest> {
-        let owner = owner(event)?;
+        let request_type = request_type(event)?;
+        let owner = owner(event, request_type)?;
         let known = event["PhysicalResourceId"].as_str();
         Ok(Self {
-            request_type: request_type(event)?,
+            request_type,
             properties: event["ResourceProperties"].clone(),
             physical_id: known.map_or_else(|| owner.clone(), str::to_owned),
             owner,
@@ -99,20 +100,22 @@ fn request_type(event: &Value) -> Result<RequestType, InvalidRequest> {
     }
 }
 
-/// The owner of direct invocations that name none.
-const DIRECT: &str = "terraform";
+/// The owner of a direct invocation that names none.
+const DIRECT: &str = "direct";
 
-fn owner(event: &Value) -> Result<String, InvalidRequest> {
+/// Whoever changes limits names itself: two direct invocations without names would delete each other's limits.
+fn owner(event: &Value, request_type: RequestType) -> Result<String, InvalidRequest> {
     if let Some(resource) = resource(event) {
         return Ok(resource);
     }
     match &event["Owner"] {
-        Value::Null => Ok(DIRECT.to_owned()),
+        // A plan writes nothing.
+        Value::Null if request_type == RequestType::Plan => Ok(DIRECT.to_owned()),
         Value::String(owner) if !owner.is_empty() => Ok(owner.clone()),
         other => Err(InvalidRequest {
             field: "Owner",
             value: other.to_string(),
-            rule: "must be a text that is not empty",
+            rule: "must be a text that is not empty, such as the name of the configuration that declares the limits",
         }),
     }
 }
@@ -176,14 +179,19 @@ mod tests {
     fn direct_invocations_name_their_owner() {
         let event = json!({"RequestType": "Create", "Owner": "terraform:limiter"});
         assert_eq!(Request::parse(&event).unwrap().owner, "terraform:limiter");
-        let event = json!({"RequestType": "Create"});
-        assert_eq!(Request::parse(&event).unwrap().owner, "terraform");
         let mut event = cloudformation("Create");
         event["Owner"] = json!("ignored");
         assert_eq!(Request::parse(&event).unwrap().owner, "app:Limits");
-        for owner in [json!(""), json!(7)] {
-            let error = Request::parse(&json!({"RequestType": "Create", "Owner": owner})).unwrap_err();
-            assert!(error.to_string().starts_with("Owner "), "{error}");
+        for request_type in ["Create", "Update", "Delete"] {
+            for owner in [json!(null), json!(""), json!(7)] {
+                let event = json!({"RequestType": request_type, "Owner": owner});
+                let error = Request::parse(&event).unwrap_err().to_string();
+                assert!(
+                    error.starts_with(&format!("Owner {owner} is invalid: must be")),
+                    "{error}"
+                );
+            }
         }
+        assert!(Request::parse(&json!({"RequestType": "Plan", "Owner": 7})).is_err());
     }
 }

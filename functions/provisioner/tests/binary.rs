@@ -263,14 +263,20 @@ async fn terraform_plans_applies_and_destroys_with_plain_answers() {
     let planned = answer(invoke(json!({"RequestType": "Plan"})).await);
     assert_eq!(planned["Created"], 2);
     assert!(levels(&repository).await.is_empty());
-    let created = answer(invoke(json!({"tf": {"action": "create"}})).await);
+    let action = |action: &str, owner: &str| json!({"tf": {"action": action}, "Owner": owner});
+    let created = answer(invoke(action("create", "terraform:1")).await);
     assert_eq!(created, planned);
     assert_eq!(levels(&repository).await.len(), 2);
-    let again = answer(invoke(json!({"tf": {"action": "update"}})).await);
+    let again = answer(invoke(action("update", "terraform:1")).await);
     assert_eq!(again["Unchanged"], 2);
-    let foreign = answer(invoke(json!({"tf": {"action": "delete"}, "Owner": "terraform:other"})).await);
+    let foreign = answer(invoke(action("delete", "terraform:2")).await);
     assert_eq!(foreign["Deleted"], 0);
-    let destroyed = answer(invoke(json!({"tf": {"action": "delete"}})).await);
+    // Whoever names no owner changes nothing.
+    for unnamed in ["create", "update", "delete"] {
+        assert!(invoke(json!({"tf": {"action": unnamed}})).await.is_err());
+    }
+    assert_eq!(levels(&repository).await.len(), 2);
+    let destroyed = answer(invoke(action("delete", "terraform:1")).await);
     assert_eq!(destroyed["Deleted"], 2);
     let wrong = json!({"RequestType": "Plan", "ResourceProperties": {"Limits": "system: {}"}});
     let failed = invoke(wrong).await;

@@ -22,7 +22,7 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
     for (id, function) in of_type(template, "AWS::Lambda::Function") {
         let properties = &function["Properties"];
         let architectures = list(&properties["Architectures"]);
-        let known = matches!(architectures, [one] if *one == "x86_64" || *one == "arm64");
+        let known = matches!(architectures, [one] if is_architecture(template, one));
         let native = properties["Runtime"] == "provided.al2023" && known;
         let problem = "must run on provided.al2023, on x86_64 or arm64";
         findings.require(native, Rule::FunctionRuntime, id, problem);
@@ -44,6 +44,16 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
         let destination = &mapping["Properties"]["DestinationConfig"]["OnFailure"]["Destination"];
         let problem = "must say where failures go (DestinationConfig.OnFailure)";
         findings.require(!destination.is_null(), Rule::MappingFailures, id, problem);
+    }
+}
+
+/// A processor that Lambda has, or a parameter that accepts nothing else.
+fn is_architecture(template: &Template, value: &Value) -> bool {
+    let is_known = |word: &Value| *word == "x86_64" || *word == "arm64";
+    let parameter = target(value).map(|name| &template.to_value()["Parameters"][name]["AllowedValues"]);
+    match parameter.map(list) {
+        Some(words) => !words.is_empty() && words.iter().all(is_known),
+        None => is_known(value),
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Function {
     /// The runtime: `provided.al2023` runs native code.
     pub runtime: &'static str,
     /// The processor.
-    pub architectures: Vec<&'static str>,
+    pub architectures: Vec<Text>,
     /// The handler.
     pub handler: &'static str,
     /// Where the archive is.

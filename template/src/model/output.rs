@@ -12,6 +12,12 @@ pub struct Parameter {
     pub r#type: &'static str,
     /// What it is for.
     pub description: String,
+    /// The value of a stack that gives none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<&'static str>,
+    /// The only values that are accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_values: Option<&'static [&'static str]>,
     /// A regular expression that values must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_pattern: Option<&'static str>,

@@ -179,6 +179,8 @@ pub(super) fn bucket_parameter() -> Parameter {
     Parameter {
         r#type: "String",
         description: "Bucket with the functions' archives, in the region of the stack".to_owned(),
+        default: None,
+        allowed_values: None,
         allowed_pattern: Some("^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
         constraint_description: Some("must be the name of a bucket"),
     }
@@ -188,6 +190,8 @@ fn key_parameter(function: LambdaFunction) -> Parameter {
     Parameter {
         r#type: "String",
         description: format!("Key of the {function}'s archive in the bucket; a new key for new code"),
+        default: None,
+        allowed_values: None,
         allowed_pattern: Some("^.{1,1024}$"),
         constraint_description: Some("must be the key of an object"),
     }

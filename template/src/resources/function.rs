@@ -166,7 +166,7 @@ pub(super) fn add(
             function_name: cx.function_name(profile.which),
             description: profile.description,
             runtime: "provided.al2023",
-            architectures: vec![cx.options.lambda_architecture().as_str()],
+            architectures: vec![cx.options.lambda_architecture().as_str().into()],
             handler: "bootstrap",
             code,
             role: role_arn.clone(),

@@ -18,12 +18,16 @@ use crate::model::lambda::{
 use crate::model::logs::LogGroup;
 use crate::model::sqs::{Queue, QueueEncryption, QueuePolicy};
 use crate::model::{Export, Handle, LogicalId, Model, Output, Parameter, Pseudo, Text, arn};
+use crate::options::Architecture;
 use crate::resources::tags;
 
 /// The name of the table, a parameter.
 const TABLE_NAME: LogicalId = LogicalId::fixed("TableName");
 /// The key of the archive, a parameter.
 const CODE_KEY: LogicalId = LogicalId::fixed("ProvisionerCodeKey");
+/// The processor of the function, a parameter.
+const ARCHITECTURE: LogicalId = LogicalId::fixed("Architecture");
+const ARCHITECTURES: [&str; 2] = [Architecture::X86_64.as_str(), Architecture::Arm64.as_str()];
 const FUNCTION: LogicalId = LogicalId::fixed("ProvisionerFunction");
 const INVOCATIONS: LogicalId = LogicalId::fixed("ProvisionerInvocations");
 const LOG_GROUP: LogicalId = LogicalId::fixed("ProvisionerLogGroup");
@@ -53,6 +57,7 @@ pub(crate) fn model() -> Result<Model, Error> {
     let table = model.add_parameter(TABLE_NAME, table_parameter())?;
     let bucket = model.add_parameter(ids::CODE_BUCKET, code::bucket_parameter())?;
     let key = model.add_parameter(CODE_KEY, key_parameter())?;
+    let architecture = model.add_parameter(ARCHITECTURE, architecture_parameter())?;
     let name = table.clone().then("-provisioner");
     let queue = add_queue(&mut model, &name)?;
     let log_group = model.add(
@@ -86,7 +91,7 @@ pub(crate) fn model() -> Result<Model, Error> {
             function_name: name,
             description: "Applies limits files",
             runtime: "provided.al2023",
-            architectures: vec!["x86_64"],
+            architectures: vec![architecture],
             handler: "bootstrap",
             code: Code::Object { bucket, key },
             role: role.arn(),
@@ -188,8 +193,21 @@ fn table_parameter() -> Parameter {
         r#type: "String",
         description: "Name of the limiter's table".to_owned(),
         // The role's name has a suffix and at most 64 characters.
+        default: None,
+        allowed_values: None,
         allowed_pattern: Some("^[a-zA-Z][a-zA-Z0-9-]{2,54}$"),
         constraint_description: Some("must be the name of a stack or a Terraform module of the limiter"),
+    }
+}
+
+fn architecture_parameter() -> Parameter {
+    Parameter {
+        r#type: "String",
+        description: "Processor that the archive was built for".to_owned(),
+        default: Some(Architecture::X86_64.as_str()),
+        allowed_values: Some(&ARCHITECTURES),
+        allowed_pattern: None,
+        constraint_description: None,
     }
 }
 
@@ -197,6 +215,8 @@ fn key_parameter() -> Parameter {
     Parameter {
         r#type: "String",
         description: "Key of the provisioner's archive in the bucket; a new key for new code".to_owned(),
+        default: None,
+        allowed_values: None,
         allowed_pattern: Some("^.{1,1024}$"),
         constraint_description: Some("must be the key of an object"),
     }

@@ -11,6 +11,7 @@ mod equal;
 mod evaluate;
 mod fields;
 mod functions;
+mod limits;
 mod options;
 mod parts;
 mod schema;

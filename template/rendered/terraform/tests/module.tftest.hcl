@@ -103,6 +103,69 @@ run "nothing_optional" {
   }
 }
 
+run "from_a_release" {
+  command = plan
+
+  variables {
+    code_bucket         = null
+    aggregator_code_key = null
+    archiver_code_key   = null
+    release = {
+      url = "https://example.com/releases"
+      sha256 = {
+        aggregator = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        archiver   = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+      }
+    }
+  }
+
+  assert {
+    condition     = length(terraform_data.aggregator_archive) == 1 && length(terraform_data.archiver_archive) == 1
+    error_message = "The archives are downloaded."
+  }
+
+  assert {
+    condition     = endswith(aws_lambda_function.aggregator_function[0].filename, "/${var.release.sha256.aggregator}.zip")
+    error_message = "The function has the archive of the release."
+  }
+}
+
+run "a_checksum_of_a_wrong_form" {
+  command         = plan
+  expect_failures = [var.release]
+
+  variables {
+    code_bucket         = null
+    aggregator_code_key = null
+    archiver_code_key   = null
+    release = {
+      url = "https://example.com/releases"
+      sha256 = {
+        aggregator = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+        archiver   = "abc"
+      }
+    }
+  }
+}
+
+run "a_release_without_tls" {
+  command         = plan
+  expect_failures = [var.release]
+
+  variables {
+    code_bucket         = null
+    aggregator_code_key = null
+    archiver_code_key   = null
+    release = {
+      url = "http://example.com/releases"
+      sha256 = {
+        aggregator = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+        archiver   = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+      }
+    }
+  }
+}
+
 run "a_name_of_a_wrong_form" {
   command         = plan
   expect_failures = [var.name]

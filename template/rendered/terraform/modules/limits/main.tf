@@ -12,7 +12,7 @@ resource "aws_sqs_queue" "provisioner_dlq" {
   tags                       = var.tags
 }
 
-resource "aws_sqs_queue_policy" "provisioner_dlq" {
+resource "aws_sqs_queue_policy" "provisioner_dlq_policy" {
   queue_url = aws_sqs_queue.provisioner_dlq.url
   policy = jsonencode({
     Version = "2012-10-17"
@@ -29,13 +29,13 @@ resource "aws_sqs_queue_policy" "provisioner_dlq" {
   })
 }
 
-resource "aws_cloudwatch_log_group" "provisioner" {
+resource "aws_cloudwatch_log_group" "provisioner_log_group" {
   name              = "/aws/lambda/${var.table_name}-provisioner"
   retention_in_days = 30
   tags              = var.tags
 }
 
-resource "aws_iam_role" "provisioner" {
+resource "aws_iam_role" "provisioner_role" {
   name        = "${var.table_name}-prov"
   description = "For the provisioner of the rate limiter"
   assume_role_policy = jsonencode({
@@ -52,9 +52,9 @@ resource "aws_iam_role" "provisioner" {
   tags = var.tags
 }
 
-resource "aws_iam_role_policy" "provisioner" {
+resource "aws_iam_role_policy" "provisioner_role" {
   name = "provisioner"
-  role = aws_iam_role.provisioner.name
+  role = aws_iam_role.provisioner_role.name
   policy = jsonencode({
     Version = "2012-10-17"
     Statement = [
@@ -88,13 +88,13 @@ resource "aws_iam_role_policy" "provisioner" {
         Sid      = "Logs"
         Effect   = "Allow"
         Action   = ["logs:CreateLogStream", "logs:PutLogEvents"]
-        Resource = ["${aws_cloudwatch_log_group.provisioner.arn}:*"]
+        Resource = ["${aws_cloudwatch_log_group.provisioner_log_group.arn}:*"]
       },
     ]
   })
 }
 
-resource "aws_lambda_function" "provisioner" {
+resource "aws_lambda_function" "provisioner_function" {
   function_name    = "${var.table_name}-provisioner"
   description      = "Applies limits files"
   runtime          = "provided.al2023"
@@ -102,11 +102,11 @@ resource "aws_lambda_function" "provisioner" {
   handler          = "bootstrap"
   filename         = var.archive
   source_code_hash = filebase64sha256(var.archive)
-  role             = aws_iam_role.provisioner.arn
+  role             = aws_iam_role.provisioner_role.arn
   memory_size      = 256
   timeout          = 300
-  tags             = var.tags
-  depends_on       = [aws_iam_role_policy.provisioner]
+  tags             = merge(var.tags, { "zae-limiter:lambda-version" = "0.1.0" })
+  depends_on       = [aws_iam_role_policy.provisioner_role]
 
   environment {
     variables = { TABLE_NAME = var.table_name }
@@ -122,21 +122,27 @@ resource "aws_lambda_function" "provisioner" {
 
   logging_config {
     log_format = "Text"
-    log_group  = aws_cloudwatch_log_group.provisioner.name
+    log_group  = aws_cloudwatch_log_group.provisioner_log_group.name
   }
 }
 
 # A retry could apply a file after a newer one.
-resource "aws_lambda_function_event_invoke_config" "provisioner" {
-  function_name                = aws_lambda_function.provisioner.function_name
+resource "aws_lambda_function_event_invoke_config" "provisioner_invocations" {
+  function_name                = aws_lambda_function.provisioner_function.function_name
   qualifier                    = "$LATEST"
   maximum_event_age_in_seconds = 3600
   maximum_retry_attempts       = 0
 }
 
-# Applies the file when it changes, and deletes what it declared on destroy.
+# Its id tells this module from every other that applies limits to the table.
+resource "terraform_data" "owner" {}
+
+# Applies the file when it changes. On destroy, deletes what the file declared, unless another owner has taken it over.
 resource "aws_lambda_invocation" "limits" {
-  function_name   = aws_lambda_function.provisioner.function_name
+  function_name   = aws_lambda_function.provisioner_function.function_name
   lifecycle_scope = "CRUD"
-  input           = jsonencode({ ResourceProperties = { Limits = var.limits } })
+  input = jsonencode({
+    Owner              = "terraform:${terraform_data.owner.id}"
+    ResourceProperties = { Limits = var.limits }
+  })
 }

@@ -1,6 +1,6 @@
 output "function_arn" {
   description = "ARN of the provisioner."
-  value       = aws_lambda_function.provisioner.arn
+  value       = aws_lambda_function.provisioner_function.arn
 }
 
 output "result" {

@@ -18,6 +18,7 @@ pub(in crate::export) fn files(template: &Template) -> Result<Vec<File>, Error> 
     for (path, parts) in files {
         written.push(File::new(path, print::file(&parts)?));
     }
+    written.push(super::tests::of_limits()?);
     Ok(written)
 }
 
@@ -58,7 +59,7 @@ variable "tags" {
 
 const OUTPUTS: &str = r#"output "function_arn" {
   description = "ARN of the provisioner."
-  value = aws_lambda_function.provisioner.arn
+  value = aws_lambda_function.provisioner_function.arn
 }
 
 output "result" {
@@ -82,7 +83,7 @@ fn main(template: &Template) -> Vec<Part> {
                sqs_managed_sse_enabled = {}
                tags = var.tags
              }}
-             resource \"aws_sqs_queue_policy\" \"provisioner_dlq\" {{
+             resource \"aws_sqs_queue_policy\" \"provisioner_dlq_policy\" {{
                queue_url = aws_sqs_queue.provisioner_dlq.url
                policy = jsonencode({})
              }}",
@@ -93,7 +94,7 @@ fn main(template: &Template) -> Vec<Part> {
             property("ProvisionerDLQPolicy", "/PolicyDocument"),
         )),
         Part::new(format!(
-            "resource \"aws_cloudwatch_log_group\" \"provisioner\" {{
+            "resource \"aws_cloudwatch_log_group\" \"provisioner_log_group\" {{
                name = {}
                retention_in_days = {}
                tags = var.tags
@@ -102,15 +103,15 @@ fn main(template: &Template) -> Vec<Part> {
             property("ProvisionerLogGroup", "/RetentionInDays"),
         )),
         Part::new(format!(
-            "resource \"aws_iam_role\" \"provisioner\" {{
+            "resource \"aws_iam_role\" \"provisioner_role\" {{
                name = {}
                description = {}
                assume_role_policy = jsonencode({})
                tags = var.tags
              }}
-             resource \"aws_iam_role_policy\" \"provisioner\" {{
+             resource \"aws_iam_role_policy\" \"provisioner_role\" {{
                name = {}
-               role = aws_iam_role.provisioner.name
+               role = aws_iam_role.provisioner_role.name
                policy = jsonencode({})
              }}",
             property("ProvisionerRole", "/RoleName"),
@@ -123,8 +124,8 @@ fn main(template: &Template) -> Vec<Part> {
         Part::with_comment(
             "A retry could apply a file after a newer one.",
             format!(
-                "resource \"aws_lambda_function_event_invoke_config\" \"provisioner\" {{
-                   function_name = aws_lambda_function.provisioner.function_name
+                "resource \"aws_lambda_function_event_invoke_config\" \"provisioner_invocations\" {{
+                   function_name = aws_lambda_function.provisioner_function.function_name
                    qualifier = {}
                    maximum_event_age_in_seconds = {}
                    maximum_retry_attempts = {}
@@ -135,11 +136,18 @@ fn main(template: &Template) -> Vec<Part> {
             ),
         ),
         Part::with_comment(
-            "Applies the file when it changes, and deletes what it declared on destroy.",
+            "Its id tells this module from every other that applies limits to the table.",
+            "resource \"terraform_data\" \"owner\" {}",
+        ),
+        Part::with_comment(
+            "Applies the file when it changes. On destroy, deletes what the file declared, unless another owner has taken it over.",
             "resource \"aws_lambda_invocation\" \"limits\" {
-               function_name = aws_lambda_function.provisioner.function_name
+               function_name = aws_lambda_function.provisioner_function.function_name
                lifecycle_scope = \"CRUD\"
-               input = jsonencode({ ResourceProperties = { Limits = var.limits } })
+               input = jsonencode({
+                 Owner = \"terraform:${terraform_data.owner.id}\",
+                 ResourceProperties = { Limits = var.limits },
+               })
              }",
         ),
     ]
@@ -148,19 +156,19 @@ fn main(template: &Template) -> Vec<Part> {
 fn function_part(template: &Template) -> Part {
     let function = |pointer: &str| property(template, "ProvisionerFunction", pointer);
     Part::new(format!(
-        "resource \"aws_lambda_function\" \"provisioner\" {{
+        "resource \"aws_lambda_function\" \"provisioner_function\" {{
                function_name = {}
                description = {}
                runtime = {}
-               architectures = [var.architecture]
+               architectures = {}
                handler = {}
                filename = var.archive
                source_code_hash = filebase64sha256(var.archive)
-               role = aws_iam_role.provisioner.arn
+               role = aws_iam_role.provisioner_role.arn
                memory_size = {}
                timeout = {}
-               tags = var.tags
-               depends_on = [aws_iam_role_policy.provisioner]
+               tags = merge(var.tags, {})
+               depends_on = [aws_iam_role_policy.provisioner_role]
                environment {{
                  variables = {}
                }}
@@ -172,18 +180,28 @@ fn function_part(template: &Template) -> Part {
                }}
                logging_config {{
                  log_format = \"Text\"
-                 log_group = aws_cloudwatch_log_group.provisioner.name
+                 log_group = aws_cloudwatch_log_group.provisioner_log_group.name
                }}
              }}",
         function("/FunctionName"),
         function("/Description"),
         function("/Runtime"),
+        function("/Architectures"),
         function("/Handler"),
         function("/MemorySize"),
         function("/Timeout"),
+        tags(template),
         function("/Environment/Variables"),
         function("/TracingConfig/Mode"),
     ))
+}
+
+/// The tags of the function, by key.
+fn tags(template: &Template) -> String {
+    let function = &template.to_value()["Resources"]["ProvisionerFunction"]["Properties"];
+    let tags = function["Tags"].as_array().into_iter().flatten();
+    let tags = tags.map(|tag| format!("{} = {}", tag["Key"], expression(&tag["Value"])));
+    format!("{{ {} }}", tags.collect::<Vec<_>>().join(", "))
 }
 
 /// A property of a resource, in Terraform's language.
@@ -223,12 +241,13 @@ fn expression(value: &Value) -> String {
 fn reference(name: &str) -> String {
     match name {
         "TableName" => "var.table_name",
+        "Architecture" => "var.architecture",
         "AWS::AccountId" => "data.aws_caller_identity.current.account_id",
         "AWS::Partition" => "data.aws_partition.current.partition",
         "AWS::Region" => "data.aws_region.current.id",
         "ProvisionerDLQ.Arn" => "aws_sqs_queue.provisioner_dlq.arn",
         // CloudFormation's ARN of a log group includes its streams.
-        "ProvisionerLogGroup.Arn" => "\"${aws_cloudwatch_log_group.provisioner.arn}:*\"",
+        "ProvisionerLogGroup.Arn" => "\"${aws_cloudwatch_log_group.provisioner_log_group.arn}:*\"",
         unknown => return format!("({unknown} is unknown)"),
     }
     .to_owned()

@@ -5,10 +5,7 @@ use crate::Error;
 use crate::export::File;
 
 pub(super) fn files() -> Result<Vec<File>, Error> {
-    let mut parts = vec![Part::with_comment(
-        "Needs Terraform 1.7 or later and no AWS account: `terraform init && terraform test`.",
-        "mock_provider \"aws\" {}",
-    )];
+    let mut parts = vec![Part::with_comment(NEEDS, "mock_provider \"aws\" {}")];
     parts.push(Part::new(
         "variables {
            name = \"limiter\"
@@ -94,12 +91,91 @@ pub(super) fn files() -> Result<Vec<File>, Error> {
             ),
         ],
     ));
+    parts.push(from_a_release());
     parts.extend(refusals());
     Ok(vec![File::new("tests/module.tftest.hcl", file(&parts)?)])
 }
 
-fn refusals() -> [Part; 4] {
+/// `terraform test` of the module of limits files.
+pub(super) fn of_limits() -> Result<File, Error> {
+    let parts = [
+        Part::with_comment(NEEDS, "mock_provider \"aws\" {}"),
+        Part::with_comment(
+            "Any file will do for an archive.",
+            "variables {
+               table_name = \"limiter\"
+               archive = \"versions.tf\"
+               limits = \"system: {limits: {rpm: 100}}\"
+             }",
+        ),
+        run(
+            "defaults",
+            "",
+            &[
+                (
+                    "aws_lambda_function.provisioner_function.function_name == \"limiter-provisioner\"",
+                    "The function has the name of the table.",
+                ),
+                (
+                    "aws_lambda_invocation.limits.lifecycle_scope == \"CRUD\"",
+                    "A file that is removed is withdrawn.",
+                ),
+            ],
+        ),
+        refused("a_name_of_a_wrong_form", "table_name = \"1\"", "var.table_name"),
+        refused(
+            "an_unknown_processor",
+            "architecture = \"riscv\"",
+            "var.architecture",
+        ),
+    ];
+    Ok(File::new("tests/limits.tftest.hcl", file(&parts)?))
+}
+
+fn from_a_release() -> Part {
+    let sum = |digit: &str| digit.repeat(64);
+    run(
+        "from_a_release",
+        &format!(
+            "{NO_BUCKET}\n{}",
+            release("https://example.com/releases", &sum("a"), &sum("b"))
+        ),
+        &[
+            (
+                "length(terraform_data.aggregator_archive) == 1 && length(terraform_data.archiver_archive) == 1",
+                "The archives are downloaded.",
+            ),
+            (
+                "endswith(aws_lambda_function.aggregator_function[0].filename, \"/${var.release.sha256.aggregator}.zip\")",
+                "The function has the archive of the release.",
+            ),
+        ],
+    )
+}
+
+const NEEDS: &str = "Needs Terraform 1.7 or later and no AWS account: `terraform init && terraform test`.";
+const NO_BUCKET: &str = "code_bucket = null\n aggregator_code_key = null\n archiver_code_key = null";
+
+fn release(url: &str, aggregator: &str, archiver: &str) -> String {
+    format!(
+        "release = {{ url = \"{url}\", sha256 = {{ aggregator = \"{aggregator}\", archiver = \"{archiver}\" }} }}"
+    )
+}
+
+fn refusals() -> [Part; 6] {
+    let sum = "0123456789abcdef".repeat(4);
+    let release_of = |url: &str, archiver: &str| format!("{NO_BUCKET}\n{}", release(url, &sum, archiver));
     [
+        refused(
+            "a_checksum_of_a_wrong_form",
+            &release_of("https://example.com/releases", "abc"),
+            "var.release",
+        ),
+        refused(
+            "a_release_without_tls",
+            &release_of("http://example.com/releases", &sum),
+            "var.release",
+        ),
         refused("a_name_of_a_wrong_form", "name = \"1\"", "var.name"),
         refused("too_little_memory", "lambda_memory = 64", "var.lambda_memory"),
         refused(
@@ -109,7 +185,7 @@ fn refusals() -> [Part; 4] {
         ),
         refused(
             "a_function_without_code",
-            "code_bucket = null\n aggregator_code_key = null\n archiver_code_key = null\n enable_audit_archival = false",
+            &format!("{NO_BUCKET}\n enable_audit_archival = false"),
             "aws_lambda_function.aggregator_function",
         ),
     ]
