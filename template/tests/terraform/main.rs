@@ -13,6 +13,7 @@ mod fields;
 mod functions;
 mod limits;
 mod options;
+mod page;
 mod parts;
 mod schema;
 mod variables;
