@@ -91,6 +91,7 @@ pub mod http;
 mod infrastructure;
 mod json;
 mod limiter;
+mod lru_map;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(not(feature = "metrics"))]

@@ -1,91 +1,128 @@
-//! What is kept for each bucket, the latest used first to stay.
+//! What is kept for each bucket: whole while it is used, folded into a few bytes when others were used since.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use zae_limiter_schema::bucket::BucketKey;
 
+use crate::lru_map::LruMap;
+
 /// How many are kept.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Capacity {
-    /// Idle ones beyond this number are forgotten.
-    pub(crate) idle: usize,
-    /// There are never more than this, idle or not.
+    /// Whole ones beyond this number are folded as far as nobody uses them.
+    pub(crate) whole: usize,
+    /// Whole ones that nobody uses and that cannot be folded are forgotten beyond this number.
+    pub(crate) unfoldable: usize,
+    /// There are never more whole ones than this, used or not.
     pub(crate) max: usize,
+    /// Folded ones beyond this number are forgotten.
+    pub(crate) folded: usize,
 }
 
-/// Things by bucket. Those that were not used for longest are forgotten, as far as they are idle.
+/// What may become of one that nobody holds.
 #[derive(Debug)]
-pub(crate) struct BoundedMap<T> {
-    by_bucket: BTreeMap<BucketKey, Entry<T>>,
+pub(crate) enum Unused<F> {
+    /// It stays: it has something to do.
+    Busy,
+    /// It stays while there is room for it: forgetting it loses something, folding it too.
+    Unfoldable,
+    /// There is nothing to keep.
+    Blank,
+    /// It can be kept like this.
+    Folded(F),
+}
+
+/// Things by bucket. Those that were not used for longest are folded, and forgotten.
+#[derive(Debug)]
+pub(crate) struct BoundedMap<T, F> {
+    whole: LruMap<BucketKey, Arc<T>>,
+    folded: LruMap<BucketKey, F>,
     capacity: Capacity,
-    /// The next time to look for idle ones is when there are this many: a scan is slow.
+    /// The next time to look for unused ones is when there are this many: a scan is slow.
     look_at: usize,
-    uses: u64,
 }
 
-#[derive(Debug)]
-struct Entry<T> {
-    item: Arc<T>,
-    used: u64,
-}
-
-impl<T> BoundedMap<T> {
+impl<T, F> BoundedMap<T, F> {
     pub(crate) fn new(capacity: Capacity) -> Self {
         Self {
-            by_bucket: BTreeMap::new(),
+            whole: LruMap::bounded(capacity.max),
+            folded: LruMap::bounded(capacity.folded),
             capacity,
-            look_at: capacity.idle,
-            uses: 0,
+            look_at: capacity.whole,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.by_bucket.len()
+        self.whole.len() + self.folded.len()
     }
 
+    /// All whole ones; the others have nothing to do.
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        self.by_bucket.values().map(|entry| entry.item.clone()).collect()
+        self.whole.iter().map(|(_, item)| item.clone()).collect()
     }
 
-    /// What is kept for a bucket, which is used now.
+    /// The whole one of a bucket, which is used now.
     pub(crate) fn get(&mut self, key: &BucketKey) -> Option<Arc<T>> {
-        self.uses += 1;
-        let entry = self.by_bucket.get_mut(key)?;
-        entry.used = self.uses;
-        Some(entry.item.clone())
+        self.whole.touch(key).map(|item| item.clone())
     }
 
-    /// Keeps one more, if there is capacity for it; forgets idle ones that nobody else holds.
-    pub(crate) fn add(&mut self, key: BucketKey, item: Arc<T>, is_idle: impl Fn(&T) -> bool) -> bool {
-        if self.len() >= self.look_at || self.len() >= self.capacity.max {
-            self.forget(is_idle);
-            self.look_at = self.capacity.idle.max(self.len() + self.step());
+    /// Adds the one of a bucket that has no whole one, made from the folded one if there is one. Nothing if all that there
+    /// is room for are used.
+    pub(crate) fn add(
+        &mut self,
+        key: &BucketKey,
+        unused: impl Fn(&T) -> Unused<F>,
+        make: impl FnOnce(BucketKey, Option<F>) -> T,
+    ) -> Option<Arc<T>> {
+        if self.whole.len() >= self.look_at || self.whole.len() >= self.capacity.max {
+            self.fold(unused);
+            self.look_at = self.capacity.whole.max(self.whole.len() + self.step());
         }
-        if self.len() >= self.capacity.max {
-            return false;
+        if self.whole.len() >= self.capacity.max {
+            return None;
         }
-        self.uses += 1;
-        let used = self.uses;
-        self.by_bucket.insert(key, Entry { item, used });
-        true
+        // With the key that is kept already, so that no name is in memory twice.
+        let (key, folded) = match self.folded.remove(key) {
+            Some((key, folded)) => (key, Some(folded)),
+            None => (key.clone(), None),
+        };
+        let item = Arc::new(make(key.clone(), folded));
+        self.whole.insert(key, item.clone());
+        Some(item)
     }
 
-    /// A tenth at a time, so that it is rarely done.
+    /// Many at a time, so that it is rarely done.
     fn step(&self) -> usize {
-        (self.capacity.idle / 10).max(1)
+        (self.whole.len().max(self.capacity.whole) / 8).max(1)
     }
 
-    fn forget(&mut self, is_idle: impl Fn(&T) -> bool) {
-        let idle = self
-            .by_bucket
-            .iter()
-            .filter(|(_, entry)| Arc::strong_count(&entry.item) == 1 && is_idle(&entry.item));
-        let mut oldest: Vec<_> = idle.map(|(key, entry)| (entry.used, key.clone())).collect();
-        oldest.sort_unstable_by_key(|(used, _)| *used);
-        let beyond = (self.len() + self.step()).saturating_sub(self.capacity.idle);
-        for (_, key) in oldest.into_iter().take(beyond) {
-            self.by_bucket.remove(&key);
+    /// Folds those that were not used for longest, as far as nobody holds them.
+    fn fold(&mut self, unused: impl Fn(&T) -> Unused<F>) {
+        let beyond = (self.whole.len() + self.step()).saturating_sub(self.capacity.whole);
+        let (mut folded, mut unfoldable) = (Vec::new(), Vec::new());
+        for (key, item) in self.whole.iter() {
+            if folded.len() == beyond {
+                break;
+            }
+            if Arc::strong_count(item) > 1 {
+                continue;
+            }
+            match unused(item) {
+                Unused::Busy => {}
+                Unused::Unfoldable => unfoldable.push(key.clone()),
+                Unused::Blank => folded.push((key.clone(), None)),
+                Unused::Folded(small) => folded.push((key.clone(), Some(small))),
+            }
+        }
+        for (key, small) in folded {
+            self.whole.remove(&key);
+            if let Some(small) = small {
+                self.folded.insert(key, small);
+            }
+        }
+        let beyond = (self.whole.len() + self.step()).saturating_sub(self.capacity.unfoldable);
+        for key in unfoldable.into_iter().take(beyond) {
+            self.whole.remove(&key);
         }
     }
 }

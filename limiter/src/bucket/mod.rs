@@ -35,6 +35,7 @@ mod buckets;
 mod chunk;
 mod chunked;
 mod grant;
+mod idle_bytes;
 mod in_flight;
 mod inline_worker;
 mod known_calls;

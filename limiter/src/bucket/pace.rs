@@ -21,6 +21,11 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// True if the next write follows at once, whenever the last one was.
+    pub(crate) fn is_free(&self) -> bool {
+        self.gap.is_zero()
+    }
+
     /// A write is sent now.
     pub(crate) fn sent(&mut self, now: Duration) {
         self.hurried = self.sent_at.is_none();

@@ -3,6 +3,7 @@
 mod answer;
 mod at_once;
 mod completions;
+mod idle;
 mod steps;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -80,7 +80,7 @@ impl Builder {
             admin_budget: Duration::from_secs(10),
             cache: CacheLimits {
                 ttl: Duration::from_mins(1),
-                entries: 10_000,
+                entries: 200_000,
             },
             clock: Arc::new(SystemClock::new()),
             entropy: Entropy::from_system(),

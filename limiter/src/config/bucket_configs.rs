@@ -1,5 +1,6 @@
 //! Bucket configurations, each built once per resolved configuration: building one hashes its limits.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use zae_limiter_schema::LimitSet;
@@ -7,13 +8,16 @@ use zae_limiter_schema::bucket::{BucketConfig, TtlRule};
 
 use super::resolution::Resolved;
 
+/// Entities share what they have in common, so that calls with several sets of limits take turns.
+const MAX_FOR_CALL: usize = 8;
+
 /// A resolved configuration and the bucket configurations built from it.
 #[derive(Debug)]
 pub(crate) struct BucketConfigs {
     pub(crate) resolved: Arc<Resolved>,
     stored: OnceLock<Arc<BucketConfig>>,
-    /// The one for the limits that were last passed with a call.
-    for_call: Mutex<Option<Arc<BucketConfig>>>,
+    /// Those for the limits that were last passed with calls.
+    for_call: Mutex<VecDeque<Arc<BucketConfig>>>,
 }
 
 impl BucketConfigs {
@@ -21,7 +25,7 @@ impl BucketConfigs {
         Self {
             resolved: Arc::new(resolved),
             stored: OnceLock::new(),
-            for_call: Mutex::new(None),
+            for_call: Mutex::default(),
         }
     }
 
@@ -41,11 +45,12 @@ impl BucketConfigs {
     pub(crate) fn for_call(&self, limits: &LimitSet, ttl: TtlRule) -> Arc<BucketConfig> {
         let mut last = self.for_call.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |built: &&Arc<BucketConfig>| built.limits() == limits && built.ttl() == ttl;
-        if let Some(built) = last.as_ref().filter(same) {
+        if let Some(built) = last.iter().find(same) {
             return built.clone();
         }
         let built = Arc::new(self.build(limits.clone(), ttl));
-        *last = Some(built.clone());
+        last.push_front(built.clone());
+        last.truncate(MAX_FOR_CALL);
         built
     }
 

@@ -95,7 +95,7 @@ impl Resolved {
 }
 
 /// What one level says. A level without a record says nothing.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct LevelConfig {
     pub(crate) limits: LimitSet,
     pub(crate) on_unavailable: Option<OnUnavailable>,
@@ -111,7 +111,7 @@ impl From<ConfigRecord> for LevelConfig {
 }
 
 /// What an entity's record says about its place in the tree.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) parent: Option<EntityId>,
     pub(crate) cascade: bool,
@@ -127,7 +127,7 @@ impl From<EntityRecord> for Place {
 }
 
 /// What belongs to one entity alone.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct OwnConfig {
     /// For one resource.
     pub(crate) entity: LevelConfig,

@@ -25,6 +25,7 @@ mod layer;
 mod leases;
 mod limits_of_a_call;
 mod local;
+mod many_entities;
 mod metrics;
 mod mistakes;
 mod outage;

@@ -1,8 +1,13 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::trivially_copy_pass_by_ref)]
 
 use super::*;
 
-const CAPACITY: Capacity = Capacity { idle: 10, max: 15 };
+const CAPACITY: Capacity = Capacity {
+    whole: 8,
+    unfoldable: 12,
+    max: 16,
+    folded: 20,
+};
 
 fn key(number: usize) -> BucketKey {
     BucketKey {
@@ -11,62 +16,124 @@ fn key(number: usize) -> BucketKey {
     }
 }
 
-fn full(capacity: Capacity) -> BoundedMap<usize> {
-    let mut map = BoundedMap::new(capacity);
-    for number in 0..capacity.idle {
-        assert!(map.add(key(number), Arc::new(number), |_| true));
+/// A map of numbers, each folded into the same number.
+type Map = BoundedMap<usize, usize>;
+
+fn foldable(number: &usize) -> Unused<usize> {
+    Unused::Folded(*number)
+}
+
+/// Uses a bucket: the whole one, or one that is made. True if something was known about it.
+fn used(map: &mut Map, number: usize, unused: impl Fn(&usize) -> Unused<usize>) -> Option<bool> {
+    if map.get(&key(number)).is_some() {
+        return Some(true);
+    }
+    let mut known = false;
+    let made = map.add(&key(number), unused, |_, folded| {
+        known = folded.is_some();
+        number
+    });
+    made.map(|_| known)
+}
+
+fn full() -> Map {
+    let mut map = Map::new(CAPACITY);
+    for number in 0..CAPACITY.whole {
+        assert_eq!(used(&mut map, number, foldable), Some(false));
     }
     map
 }
 
 #[test]
-fn the_one_that_was_not_used_for_longest_is_forgotten() {
-    let mut map = full(CAPACITY);
+fn the_one_that_was_not_used_for_longest_is_folded_and_comes_back() {
+    let mut map = full();
     assert!(map.get(&key(0)).is_some());
-    assert!(map.add(key(10), Arc::new(10), |_| true));
+    assert_eq!(used(&mut map, 8, foldable), Some(false));
     assert!(map.get(&key(1)).is_none(), "the oldest use");
     assert!(map.get(&key(0)).is_some(), "the oldest, but used since");
-    assert_eq!(map.len(), 10);
+    assert_eq!(map.len(), 9, "nothing is forgotten");
+    assert_eq!(used(&mut map, 1, foldable), Some(true));
+    assert_eq!(map.len(), 9);
 }
 
 #[test]
-fn one_that_is_held_or_has_work_to_do_is_never_forgotten() {
-    let mut map = full(CAPACITY);
+fn folded_ones_are_bounded_and_the_oldest_is_forgotten() {
+    let mut map = Map::new(CAPACITY);
+    for number in 0..100 {
+        used(&mut map, number, foldable);
+        assert!(map.len() <= CAPACITY.whole + CAPACITY.folded);
+    }
+    assert_eq!(used(&mut map, 0, foldable), Some(false));
+    assert_eq!(used(&mut map, 99, foldable), Some(true));
+    assert_eq!(used(&mut map, 80, foldable), Some(true));
+}
+
+#[test]
+fn one_that_is_held_or_busy_stays_whole() {
+    let mut map = full();
     let held = map.get(&key(0)).unwrap();
-    for number in 10..14 {
-        assert!(map.add(key(number), Arc::new(number), |number| *number != 1));
+    let unused = |number: &usize| match number {
+        1 => Unused::Busy,
+        number => Unused::Folded(*number),
+    };
+    for number in 8..100 {
+        assert!(used(&mut map, number, unused).is_some());
     }
     for kept in [0, 1] {
         assert!(map.get(&key(kept)).is_some(), "{kept}");
     }
     assert_eq!(*held, 0);
-    assert_eq!(map.len(), 10);
+    assert!(map.all().len() <= CAPACITY.whole);
 }
 
 #[test]
-fn when_none_is_idle_there_is_an_end() {
-    let mut map = full(CAPACITY);
-    for number in 10..15 {
-        assert!(map.add(key(number), Arc::new(number), |_| false));
+fn one_with_nothing_to_keep_is_dropped() {
+    let mut map = full();
+    assert_eq!(used(&mut map, 8, |_| Unused::Blank), Some(false));
+    assert_eq!(map.len(), CAPACITY.whole);
+    assert_eq!(used(&mut map, 0, foldable), Some(false));
+}
+
+#[test]
+fn those_that_cannot_be_folded_stay_until_there_are_too_many() {
+    let mut map = full();
+    for number in 8..CAPACITY.unfoldable {
+        assert!(used(&mut map, number, |_| Unused::Unfoldable).is_some());
     }
-    assert!(!map.add(key(15), Arc::new(15), |_| false));
-    assert_eq!(map.len(), 15);
-    assert!(map.add(key(15), Arc::new(15), |_| true), "until some are");
-    assert_eq!(map.len(), 10);
+    for number in 0..CAPACITY.unfoldable {
+        assert!(map.get(&key(number)).is_some(), "{number}");
+    }
+    for number in CAPACITY.unfoldable..100 {
+        assert!(used(&mut map, number, |_| Unused::Unfoldable).is_some());
+        assert!(map.len() <= CAPACITY.unfoldable + 1);
+    }
+    assert!(map.get(&key(0)).is_none());
 }
 
 #[test]
-fn looking_for_idle_ones_is_rare() {
+fn when_all_are_busy_there_is_an_end() {
+    let mut map = full();
+    for number in 8..16 {
+        assert!(used(&mut map, number, |_| Unused::Busy).is_some());
+    }
+    assert_eq!(used(&mut map, 16, |_| Unused::Busy), None);
+    assert_eq!(map.len(), 16);
+    assert!(used(&mut map, 16, foldable).is_some(), "until some are not");
+}
+
+#[test]
+fn looking_for_unused_ones_is_rare() {
     let capacity = Capacity {
-        idle: 1_000,
+        whole: 1_000,
         max: 5_000,
+        ..CAPACITY
     };
-    let mut map = full(capacity);
+    let mut map = Map::new(capacity);
     let looks = std::cell::Cell::new(0);
-    for number in 1_000..2_000 {
-        map.add(key(number), Arc::new(number), |_| {
+    for number in 0..2_000 {
+        used(&mut map, number, |_| {
             looks.set(looks.get() + 1);
-            false
+            Unused::Busy
         });
     }
     assert!(looks.get() <= 10 * 2_000, "{}", looks.get());

@@ -95,6 +95,11 @@ impl Chunks {
         self.held.is_some()
     }
 
+    /// True if nothing is in hand, under way or still to be counted.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.held.is_none() && !self.requested && self.uncounted == 0
+    }
+
     /// The tokens in hand, of all limits together, in millitokens.
     pub(crate) fn tokens(&self) -> i128 {
         let amounts = self.held.iter().flat_map(|chunk| &chunk.amounts);

@@ -1,6 +1,7 @@
 //! What a queue knows about its bucket, and what it does next. Pure: no I/O, no waiting, no clock.
 
 mod at_once;
+mod idle;
 mod next_write;
 mod outcome;
 mod slots;
@@ -17,6 +18,7 @@ use zae_limiter_schema::bucket::{
     BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation, Slot,
 };
 
+pub(crate) use self::idle::IdleBucket;
 use self::slots::Ownership;
 use super::request::{Deltas, Outcome, Request, RequestKind};
 use crate::Error;

@@ -3,6 +3,7 @@
 #![allow(clippy::panic)]
 
 mod bench;
+mod idle;
 
 use std::time::Duration;
 

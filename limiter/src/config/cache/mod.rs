@@ -1,8 +1,8 @@
 //! Configuration, kept for a while: shared levels by themselves, bounded, with one read in flight per part.
 
-mod bounded;
 mod chain;
 mod flight;
+mod in_common;
 mod last_known;
 mod part;
 mod plan;
@@ -92,7 +92,7 @@ impl Lookup {
 pub(crate) struct CacheLimits {
     /// Zero turns the cache off.
     pub(crate) ttl: Duration,
-    /// Pairs of entity and resource; and as many resources.
+    /// Pairs of entity and resource.
     pub(crate) entries: usize,
 }
 
@@ -346,7 +346,7 @@ impl ConfigCache {
             stale_hits: count(&self.stale_hits),
             entries: state.entries.len() as u64,
             levels: state.shared.len() as u64,
-            evictions: state.entries.evictions() + state.shared.evictions(),
+            evictions: state.evictions,
         }
     }
 }

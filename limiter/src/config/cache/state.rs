@@ -7,8 +7,8 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{ConfigLevel, EntityId, Resource};
 
-use super::bounded::Bounded;
 use super::flight::Flights;
+use super::in_common::InCommon;
 use super::last_known::LastKnown;
 use super::part::PartsRead;
 use super::plan::{Plan, Slot};
@@ -16,12 +16,19 @@ use super::timed::{Age, Timed};
 use crate::Error;
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::resolution::{self, Defaults, LevelConfig, OwnConfig, Resolved, SharedConfig};
+use crate::lru_map::LruMap;
+
+/// At most this many resources are kept, however many entries there may be.
+const MAX_RESOURCES: usize = 10_000;
 
 /// Everything the cache knows.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) entries: Bounded<BucketKey, Entry>,
-    pub(super) shared: Bounded<ConfigLevel, Timed<Arc<LevelConfig>>>,
+    pub(super) entries: LruMap<BucketKey, Entry>,
+    pub(super) shared: LruMap<ConfigLevel, Timed<Arc<LevelConfig>>>,
+    in_common: InCommon,
+    /// Entries and shared levels that made room for others.
+    pub(super) evictions: u64,
     pub(super) flights: Flights,
     pub(super) last_known: LastKnown,
     /// Numbers loads and invalidations in their order.
@@ -36,19 +43,39 @@ pub(super) struct State {
     reload_failing: bool,
 }
 
-/// What belongs to an entity on a resource, and the last result.
+/// What belongs to an entity on a resource, and the last result. Both are shared with all entities that have the same.
 #[derive(Debug)]
 pub(super) struct Entry {
     own: Timed<Arc<OwnConfig>>,
-    result: Option<Outcome>,
+    result: Option<Arc<Outcome>>,
 }
 
-/// What followed from all levels.
+/// What followed from what belongs to an entity and the levels that all share.
 #[derive(Debug)]
-struct Outcome {
+pub(super) struct Outcome {
     configs: Arc<BucketConfigs>,
+    /// A shared level is stale.
     stale: bool,
+    /// How long the shared levels stay as they are.
     validity: Validity,
+}
+
+impl Outcome {
+    fn holds(&self, now: Duration, generation: u64) -> bool {
+        now < self.validity.until && self.validity.generation == generation
+    }
+
+    /// What is built from it goes on being used if the next result is the same.
+    fn outdated(&self) -> Arc<Self> {
+        Arc::new(Self {
+            configs: self.configs.clone(),
+            validity: Validity {
+                until: Duration::ZERO,
+                ..self.validity
+            },
+            stale: self.stale,
+        })
+    }
 }
 
 /// What applies, from memory.
@@ -77,8 +104,10 @@ pub(super) struct Load {
 impl State {
     pub(super) fn bounded(entries: usize) -> Self {
         Self {
-            entries: Bounded::new(entries),
-            shared: Bounded::new(entries),
+            entries: LruMap::bounded(entries),
+            shared: LruMap::bounded(entries.min(MAX_RESOURCES)),
+            in_common: InCommon::default(),
+            evictions: 0,
             flights: Flights::default(),
             last_known: LastKnown::default(),
             order: 0,
@@ -116,54 +145,59 @@ impl State {
 
     /// What applies, if every level is known and need not be reloaded.
     pub(super) fn lookup(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
-        self.entries.mark_used(key);
-        self.current(key, now, defaults)
-    }
-
-    fn current(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
         let generation = self.generation();
-        let entry = self.entries.get_mut(key)?;
-        if let Some(result) = &entry.result
-            && now < result.validity.until
-            && result.validity.generation == generation
-        {
-            return Some(Known {
-                configs: result.configs.clone(),
-                stale: result.stale,
-                validity: result.validity,
-            });
-        }
-        let system = self.shared.get(&ConfigLevel::System)?;
-        let resource = self.shared.get(&ConfigLevel::Resource(key.resource.clone()))?;
-        let ages = [system.age(now), resource.age(now), entry.own.age(now)];
-        if ages.contains(&Age::Expired) {
+        let entry = self.entries.touch(key)?;
+        let (own_age, own_until) = (entry.own.age(now), entry.own.unchanged_until());
+        if own_age == Age::Expired {
             return None;
         }
-        let shared = SharedConfig {
-            resource: resource.value.clone(),
-            system: system.value.clone(),
+        let known = |outcome: &Outcome| Known {
+            configs: outcome.configs.clone(),
+            stale: outcome.stale || own_age == Age::Stale,
+            validity: Validity {
+                until: outcome.validity.until.min(own_until),
+                ..outcome.validity
+            },
         };
-        let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
-        let ends = [system.unchanged_until(), resource.unchanged_until()];
-        let validity = Validity {
-            until: ends.into_iter().fold(entry.own.unchanged_until(), Duration::min),
-            generation,
+        if let Some(result) = &entry.result
+            && result.holds(now, generation)
+        {
+            return Some(known(result));
+        }
+        let in_common = self.in_common.outcome(&key.resource, &entry.own.value);
+        let outcome = if let Some(outcome) = in_common.filter(|outcome| outcome.holds(now, generation)) {
+            outcome.clone()
+        } else {
+            let system = self.shared.get(&ConfigLevel::System)?;
+            let resource = self.shared.get(&ConfigLevel::Resource(key.resource.clone()))?;
+            let ages = [system.age(now), resource.age(now)];
+            if ages.contains(&Age::Expired) {
+                return None;
+            }
+            let shared = SharedConfig {
+                resource: resource.value.clone(),
+                system: system.value.clone(),
+            };
+            let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
+            // What is built from an unchanged result goes on being used.
+            let last = [in_common.cloned(), entry.result.take()];
+            let mut last = last.into_iter().flatten().map(|outcome| outcome.configs.clone());
+            let unchanged = last.find(|configs| *configs.resolved == resolved);
+            let outcome = Arc::new(Outcome {
+                configs: unchanged.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved))),
+                stale: ages.contains(&Age::Stale),
+                validity: Validity {
+                    until: system.unchanged_until().min(resource.unchanged_until()),
+                    generation,
+                },
+            });
+            self.in_common
+                .keep_outcome(&key.resource, &entry.own.value, &outcome);
+            outcome
         };
-        // What is built from an unchanged result goes on being used.
-        let unchanged = entry.result.take().map(|result| result.configs);
-        let unchanged = unchanged.filter(|configs| *configs.resolved == resolved);
-        let configs = unchanged.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved)));
-        let stale = ages.contains(&Age::Stale);
-        entry.result = Some(Outcome {
-            configs: configs.clone(),
-            stale,
-            validity,
-        });
-        Some(Known {
-            configs,
-            stale,
-            validity,
-        })
+        let known = known(&outcome);
+        entry.result = Some(outcome);
+        Some(known)
     }
 
     /// The configurations built from this result, if it is what memory says; otherwise new ones.
@@ -174,7 +208,7 @@ impl State {
         now: Duration,
         defaults: &Defaults,
     ) -> Arc<BucketConfigs> {
-        let known = self.current(key, now, defaults).map(|known| known.configs);
+        let known = self.lookup(key, now, defaults).map(|known| known.configs);
         let same = known.filter(|configs| *configs.resolved == resolved);
         same.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved)))
     }
@@ -182,8 +216,6 @@ impl State {
     /// What must be read for these entities.
     pub(super) fn plan(&mut self, keys: Vec<BucketKey>, resource: &Resource, now: Duration) -> Plan {
         let level = ConfigLevel::Resource(resource.clone());
-        self.shared.mark_used(&ConfigLevel::System);
-        self.shared.mark_used(&level);
         let own = keys.into_iter().map(|key| {
             let slot = Slot::of(self.entries.get_mut(&key).map(|entry| &mut entry.own), now);
             (key, slot)
@@ -191,8 +223,8 @@ impl State {
         Plan {
             own: own.collect(),
             resource_name: resource.clone(),
-            system: Slot::of(self.shared.get_mut(&ConfigLevel::System), now),
-            resource: Slot::of(self.shared.get_mut(&level), now),
+            system: Slot::of(self.shared.touch(&ConfigLevel::System), now),
+            resource: Slot::of(self.shared.touch(&level), now),
         }
     }
 
@@ -229,26 +261,27 @@ impl State {
         if present.is_none_or(|present| present.value != *config) {
             self.next_generation();
         }
-        self.shared
-            .insert(level.clone(), Timed::until(expires, config.clone(), kept));
+        let kept = Timed::until(expires, config.clone(), kept);
+        let evicted = self.shared.insert(level.clone(), kept);
+        self.evictions += u64::from(evicted.is_some());
     }
 
     fn keep_own(&mut self, key: &BucketKey, config: &Arc<OwnConfig>, load: Load, expires: Duration) {
         let kept = self.next();
-        let own = Timed::until(expires, config.clone(), kept);
+        let own = Timed::until(expires, self.in_common.own(config), kept);
         match self.entries.get_mut(key) {
             Some(entry) if load.is_older_than(&entry.own) => {}
             Some(entry) => {
-                let changes = entry.own.value != *config;
+                if entry.own.value != own.value {
+                    entry.result = entry.result.as_deref().map(Outcome::outdated);
+                    self.generation.fetch_add(1, Ordering::AcqRel);
+                }
                 entry.own = own;
-                if let Some(result) = &mut entry.result {
-                    result.validity.until = Duration::ZERO;
-                }
-                if changes {
-                    self.next_generation();
-                }
             }
-            None => self.entries.insert(key.clone(), Entry { own, result: None }),
+            None => {
+                let evicted = self.entries.insert(key.clone(), Entry { own, result: None });
+                self.evictions += u64::from(evicted.is_some());
+            }
         }
     }
 
@@ -290,8 +323,8 @@ impl State {
         self.invalidated = self.next();
         self.next_generation();
         self.flights.clear();
-        self.entries.remove(own);
-        self.shared.remove(shared);
+        self.entries.remove_where(own);
+        self.shared.remove_where(shared);
     }
 }
 

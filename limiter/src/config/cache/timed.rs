@@ -1,5 +1,6 @@
 //! A value that is kept for a while, and longer if it cannot be read again.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// After a reload that failed, the expired value is used this long before the next attempt.
@@ -16,15 +17,20 @@ pub(super) enum Age {
     Expired,
 }
 
-/// A value, and until when it is good.
+/// A value, and until when it is good. There are hundreds of thousands of them, so moments of the clock's time scale are
+/// numbers of nanoseconds: eight bytes for 584 years.
 #[derive(Debug)]
 pub(super) struct Timed<T> {
     pub(super) value: T,
     /// Its place in the order of loads and invalidations.
     pub(super) kept: u64,
-    expires: Duration,
+    expires: u64,
     /// Set once a reload has failed.
-    retry_at: Option<Duration>,
+    retry_at: Option<NonZeroU64>,
+}
+
+fn nanos(moment: Duration) -> u64 {
+    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<T> Timed<T> {
@@ -32,15 +38,16 @@ impl<T> Timed<T> {
         Self {
             value,
             kept,
-            expires,
+            expires: nanos(expires),
             retry_at: None,
         }
     }
 
     pub(super) fn age(&self, now: Duration) -> Age {
+        let now = nanos(now);
         if now < self.expires {
             Age::Fresh
-        } else if self.retry_at.is_some_and(|retry_at| now < retry_at) {
+        } else if self.retry_at.is_some_and(|retry_at| now < retry_at.get()) {
             Age::Stale
         } else {
             Age::Expired
@@ -49,13 +56,13 @@ impl<T> Timed<T> {
 
     /// Until when its age stays what it is.
     pub(super) fn unchanged_until(&self) -> Duration {
-        self.retry_at.unwrap_or(self.expires)
+        Duration::from_nanos(self.retry_at.map_or(self.expires, NonZeroU64::get))
     }
 
     /// A reload has failed.
     pub(super) fn reload_failed(&mut self, now: Duration) {
         if self.age(now) == Age::Expired {
-            self.retry_at = Some(now + RELOAD_PAUSE);
+            self.retry_at = NonZeroU64::new(nanos(now + RELOAD_PAUSE));
         }
     }
 
