@@ -52,13 +52,15 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
         @if let Some(problem) = problem { (problem.to_html()) }
         form.stack method="post" action=(edit.address("/ui/limits/review")) {
             (edit.hidden(&form.seen))
-            div.table-frame role="region" aria-label="Limits" tabindex="0" { table.inputs {
+            div.table-frame role="region" aria-label="Limits" tabindex="0" { table.inputs.cards role="table" {
                 caption.sr-only { "Limits; a row without a name is left out" }
-                thead { tr {
-                    th scope="col" { "Name" } th.number scope="col" { "Capacity" } th.number scope="col" { "Every (s)" }
-                    th.number scope="col" { "Burst" } th.number scope="col" { "Refill" }
+                thead role="rowgroup" { tr role="row" {
+                    th scope="col" role="columnheader" { "Name" }
+                    @for title in ["Capacity", "Every (s)", "Burst", "Refill"] {
+                        th.number scope="col" role="columnheader" { (title) }
+                    }
                 } }
-                tbody { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
+                tbody role="rowgroup" { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
             } }
             p.note { "Burst and refill are the capacity unless set. A row without a name is left out." }
             div {
@@ -83,13 +85,22 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
 
 fn input_row(number: usize, row: &Row) -> Markup {
     let label = |what: &str| format!("{what} of limit {number}");
+    let numbers = [
+        ("capacity", "Capacity", "Capacity", &row.capacity),
+        ("period", "Every (s)", "Period in seconds", &row.period),
+        ("burst", "Burst", "Burst", &row.burst),
+        ("refill", "Refill", "Refill", &row.refill),
+    ];
     html! {
-        tr {
-            td { input name="name" value=(row.name) aria-label=(label("Name")) autocomplete="off" spellcheck="false"; }
-            td.number { input name="capacity" value=(row.capacity) aria-label=(label("Capacity")) inputmode="numeric"; }
-            td.number { input name="period" value=(row.period) aria-label=(label("Period in seconds")) inputmode="numeric"; }
-            td.number { input name="burst" value=(row.burst) aria-label=(label("Burst")) inputmode="numeric"; }
-            td.number { input name="refill" value=(row.refill) aria-label=(label("Refill")) inputmode="numeric"; }
+        tr role="row" {
+            td role="cell" data-title="Name" {
+                input name="name" value=(row.name) aria-label=(label("Name")) autocomplete="off" spellcheck="false";
+            }
+            @for (name, title, what, value) in numbers {
+                td.number role="cell" data-title=(title) {
+                    input name=(name) value=(value) aria-label=(label(what)) inputmode="numeric";
+                }
+            }
         }
     }
 }
