@@ -5,6 +5,7 @@ mod common;
 mod batch;
 mod bucket_parameters;
 mod bucket_write;
+mod damage;
 mod expiry;
 mod fingerprint;
 mod token_bucket;

@@ -124,15 +124,10 @@ proptest! {
 }
 
 #[test]
-fn a_limit_without_a_period_is_made_anew() {
+fn what_an_adjustment_of_the_peer_leaves_of_a_limit_is_made_anew() {
     let rpm = Limit::per_minute("rpm", 10).unwrap();
     let mut item = bucket(&[], Some("a.gen001"));
-    for (field, value) in [
-        (Field::Tokens, 0),
-        (Field::Consumed, 3_000),
-        (Field::Amount, 0),
-        (Field::Period, 0),
-    ] {
+    for (field, value) in [(Field::Tokens, 0), (Field::Consumed, 3_000)] {
         item.insert(Attr::Limit(name("rpm"), field), Scalar::Number(value));
     }
     assert!(image(&item).broken.contains(rpm.name()));

@@ -73,11 +73,11 @@ async fn refunds_on_a_stub_create_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_without_sense_is_written_anew() {
+async fn a_limit_without_parameters_is_written_anew() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:60", "tpm:1000"]).await;
-    // The peer's slow path makes a limit with no rate at all.
-    let zero = [("b_tpm_tk", 0), ("b_tpm_ra", 0), ("b_tpm_rp", 0), ("b_tpm_tc", 0)];
+    // The slow path of the peer adds to a limit that it has just heard of: no parameters.
+    let zero = [("b_tpm_tk", 0), ("b_tpm_tc", 0)];
     put_bucket(&stage, 10_000, 0, &zero).await;
     take(&limiter, "user-1", "tpm", 1000).await.unwrap();
     exceeded(take(&limiter, "user-1", "tpm", 1).await.unwrap_err());

@@ -87,6 +87,14 @@ impl BucketConfig {
             // A limit that these config do not know may only be a leftover of a configuration that knew it; which of
             // the two it is, the fingerprint tells.
             && (image.limits.len() == self.limits.len()
-                || image.etag.as_ref().is_some_and(|etag| *etag == self.etag(etag.incarnation())))
+                || self.is_on(image))
+    }
+
+    /// True if the bucket's etag says that it was last given these limits, parent and cascade flag.
+    pub(super) fn is_on(&self, image: &Image) -> bool {
+        image
+            .etag
+            .as_ref()
+            .is_some_and(|etag| *etag == self.etag(etag.incarnation()))
     }
 }

@@ -11,8 +11,8 @@ use crate::{EntityId, LimitName, Timestamp};
 pub enum Decoded {
     /// A bucket.
     Bucket(Image),
-    /// Not a bucket yet: there is no moment of refill. The Python peer leaves such an item when it adjusts a bucket
-    /// that has expired.
+    /// Not a bucket: nothing but levels and counts. The Python peer leaves such an item when it adjusts a bucket that has
+    /// expired.
     Stub,
 }
 
@@ -23,9 +23,16 @@ const MAX_COUNTER: i128 = 1_000_000_000_000_000_000_000_000_000_000_000_000;
 
 impl Attributes {
     /// The bucket that these attributes are.
+    ///
+    /// A bucket that has lost an attribute is an error, because it would start full. Attributes may be missing only in
+    /// the ways in which the Python peer leaves them out.
     pub fn decode(&self) -> Result<Decoded, Malformed> {
         let Some(refilled_at) = self.optional_number(&Attr::RefilledAt, 0..=MAX_REFILLED_AT)? else {
-            return Ok(Decoded::Stub);
+            return if self.iter().all(|(attr, _)| may_be_on_a_stub(attr)) {
+                Ok(Decoded::Stub)
+            } else {
+                Err(missing(&Attr::RefilledAt))
+            };
         };
         let mut image = Image {
             refilled_at: Timestamp::from_millis(narrow(refilled_at)),
@@ -45,42 +52,41 @@ impl Attributes {
             cascade: matches!(self.get(&Attr::Cascade), Some(Scalar::Flag(true))),
             parent: self.parent()?,
         };
+        let mut with_level = None;
         for (attr, value) in self.iter() {
             match (attr, value) {
+                // The peer writes neither slots nor counts of acquires.
+                (Attr::Slot(_) | Attr::LegacySlot(_) | Attr::Events, _) if image.etag.is_none() => {
+                    return Err(missing(&Attr::Etag));
+                }
                 (Attr::Slot(index), Scalar::Number(number)) => drop(image.slots.insert(*index, *number)),
                 (Attr::LegacySlot(client), Scalar::Number(number)) => {
                     image.legacy_slots.insert(*client, *number);
                 }
-                (Attr::Limit(name, Field::Tokens), _) => match self.limit(name)? {
-                    Some(limit) => drop(image.limits.insert(name.clone(), limit)),
-                    None => drop(image.broken.insert(name.clone())),
-                },
+                // The level comes first among the attributes of a limit.
+                (Attr::Limit(name, Field::Tokens), _) => {
+                    with_level = Some(name);
+                    match self.limit(name)? {
+                        Some(limit) => drop(image.limits.insert(name.clone(), limit)),
+                        None => drop(image.broken.insert(name.clone())),
+                    }
+                }
+                (Attr::Limit(name, _), _) if with_level != Some(name) => self.check_without_level(name)?,
                 _ => {}
             }
         }
         Ok(Decoded::Bucket(image))
     }
 
-    /// A limit, or nothing where a parameter is missing or has no sense (the peer makes such limits).
+    /// A limit with a level, or nothing where it has no parameters: an adjustment of the peer leaves that of a limit that
+    /// has left the bucket.
     fn limit(&self, name: &LimitName) -> Result<Option<LimitImage>, Malformed> {
         let attr = |field| Attr::Limit(name.clone(), field);
-        let param = |field| self.optional_number(&attr(field), 0..=Params::MAX_AMOUNT);
         let tokens = self.optional_number(
             &attr(Field::Tokens),
             -TokenBucket::MAX_TOKENS..=TokenBucket::MAX_TOKENS,
         )?;
-        let params = match (
-            param(Field::Capacity)?,
-            param(Field::Burst)?,
-            param(Field::Amount)?,
-            self.optional_number(&attr(Field::Period), 0..=Params::MAX_PERIOD)?,
-        ) {
-            (Some(capacity), Some(burst), Some(amount), Some(period)) => {
-                Params::new(capacity, burst, amount, period)
-            }
-            _ => None,
-        };
-        let (Some(tokens), Some(params)) = (tokens, params) else {
+        let (Some(tokens), Some(params)) = (tokens, self.params(name)?) else {
             return Ok(None);
         };
         let remainder = self
@@ -97,6 +103,42 @@ impl Attributes {
             },
             consumed,
         }))
+    }
+
+    /// The peer gives a bucket the parameters of a new limit without its level and count. A limit with a count had a level;
+    /// a remainder proves nothing, since the peer leaves it when it removes a limit.
+    fn check_without_level(&self, name: &LimitName) -> Result<(), Malformed> {
+        let attr = |field| Attr::Limit(name.clone(), field);
+        if self.params(name)?.is_some() && self.get(&attr(Field::Consumed)).is_some() {
+            return Err(missing(&attr(Field::Tokens)));
+        }
+        Ok(())
+    }
+
+    /// The parameters of a limit: all or none.
+    fn params(&self, name: &LimitName) -> Result<Option<Params>, Malformed> {
+        let number = |field, most| {
+            let attr = Attr::Limit(name.clone(), field);
+            self.optional_number(&attr, 1..=most)
+        };
+        let amount = |field| number(field, Params::MAX_AMOUNT);
+        let params = (
+            amount(Field::Capacity)?,
+            amount(Field::Burst)?,
+            amount(Field::Amount)?,
+            number(Field::Period, Params::MAX_PERIOD)?,
+        );
+        let lost = match params {
+            (None, None, None, None) => return Ok(None),
+            (Some(capacity), Some(burst), Some(amount), Some(period)) => {
+                return Ok(Params::new(capacity, burst, amount, period));
+            }
+            (None, ..) => Field::Capacity,
+            (_, None, ..) => Field::Burst,
+            (_, _, None, _) => Field::Amount,
+            (.., None) => Field::Period,
+        };
+        Err(missing(&Attr::Limit(name.clone(), lost)))
     }
 
     fn parent(&self) -> Result<Option<EntityId>, Malformed> {
@@ -128,6 +170,18 @@ impl Attributes {
             Some(_) => Err(malformed(attr, "must be a string".to_owned())),
         }
     }
+}
+
+/// What the adjustments of the peer, and counts of refusals, leave where a bucket has expired.
+fn may_be_on_a_stub(attr: &Attr) -> bool {
+    matches!(
+        attr,
+        Attr::Limit(_, Field::Tokens | Field::Consumed) | Attr::Refusals | Attr::Other(_)
+    )
+}
+
+fn missing(attr: &Attr) -> Malformed {
+    malformed(attr, "is missing".to_owned())
 }
 
 fn malformed(attr: &Attr, reason: String) -> Malformed {

@@ -12,6 +12,9 @@ pub enum Presence {
     Fresh,
     /// In the config; on the item there is a remnant that cannot be computed with.
     Broken,
+    /// In the config; the etag says that the item has it, but its level or its parameters are gone. It counts as empty
+    /// at the last refill.
+    Lost,
     /// On the item only: it leaves once it is full.
     Leaving,
 }
@@ -21,7 +24,7 @@ pub enum Presence {
 pub struct LimitState {
     /// Between item and config.
     pub presence: Presence,
-    /// The limit as on the item; full where it is not there.
+    /// The limit as on the item; full where it is not there, empty where it is lost.
     pub token_bucket: TokenBucket,
     /// The parameters after the write.
     pub after: Params,
@@ -46,7 +49,7 @@ impl LimitState {
     /// The level now, with credits and adjusts booked and debits not.
     pub fn level(&self, demand: Demand) -> i128 {
         let filled = match self.presence {
-            Presence::Kept | Presence::Leaving => {
+            Presence::Kept | Presence::Leaving | Presence::Lost => {
                 self.token_bucket.tokens + self.pending.whole + demand.credit
             }
             Presence::Fresh | Presence::Broken => self.burst,
@@ -57,7 +60,8 @@ impl LimitState {
     /// The limit after the write, with its last refill now.
     pub fn after_write(&self, demand: Demand) -> TokenBucket {
         let full = self.level(Demand { adjust: 0, ..demand }) >= self.burst;
-        let remainder = if full || !self.token_bucket.params.same_rate(&self.after) {
+        let lost = self.presence == Presence::Lost;
+        let remainder = if full || lost || !self.token_bucket.params.same_rate(&self.after) {
             0
         } else {
             self.pending.remainder
@@ -158,6 +162,13 @@ impl<'a> Evaluation<'a> {
             let after = Params::from(limit);
             let limit_state = match image.limits.get(limit.name()) {
                 Some(on_item) => LimitState::new(Presence::Kept, on_item.token_bucket, after, elapsed),
+                None if config.is_on(image) => {
+                    let empty = TokenBucket {
+                        tokens: 0,
+                        ..TokenBucket::full(after)
+                    };
+                    LimitState::new(Presence::Lost, empty, after, elapsed)
+                }
                 None if image.broken.contains(limit.name()) => fresh(after, Presence::Broken),
                 None => fresh(after, Presence::Fresh),
             };

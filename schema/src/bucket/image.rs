@@ -23,7 +23,7 @@ pub struct Image {
     pub etag: Option<Etag>,
     /// The limits that can be computed with.
     pub limits: BTreeMap<LimitName, LimitImage>,
-    /// Limits of which attributes are there, but not all that are needed, or not with a sense.
+    /// Limits that have a level but no parameters.
     pub broken: BTreeSet<LimitName>,
     /// The numbers in the slots that are in use.
     pub slots: BTreeMap<SlotIndex, i128>,

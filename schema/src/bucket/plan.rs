@@ -200,6 +200,10 @@ impl Evaluation<'_> {
                 set: burst - debit - adjust,
                 replaces_broken: limit_state.presence == Presence::Broken,
             },
+            Presence::Lost => RowForm::Fresh {
+                set: limit_state.level(demand) - debit,
+                replaces_broken: true,
+            },
             Presence::Kept | Presence::Leaving
                 if token_bucket.tokens + pending.ceiling + credit <= *burst =>
             {

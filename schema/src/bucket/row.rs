@@ -35,7 +35,7 @@ pub enum RowForm {
         /// The remainder afterwards.
         remainder: Remainder,
     },
-    /// The limit is new on the item and starts full.
+    /// The limit is new on the item and starts full, or it is lost and starts with what has come back since.
     Fresh {
         /// The level afterwards.
         set: i128,

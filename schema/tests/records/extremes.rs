@@ -22,21 +22,25 @@ fn value(field: Field) -> BoxedStrategy<i128> {
     match field {
         Field::Tokens => either_way(TokenBucket::MAX_TOKENS).boxed(),
         Field::Consumed => either_way(10i128.pow(36)).boxed(),
-        Field::Period => up_to(Params::MAX_PERIOD).boxed(),
-        _ => up_to(Params::MAX_AMOUNT).boxed(),
+        Field::Remainder => up_to(Params::MAX_AMOUNT).boxed(),
+        Field::Period => up_to(Params::MAX_PERIOD).prop_map(|value| value.max(1)).boxed(),
+        _ => up_to(Params::MAX_AMOUNT).prop_map(|value| value.max(1)).boxed(),
     }
 }
 
-/// All or some of a limit's attributes.
+/// All of a limit's attributes, or those that the Python peer leaves of one or writes of a new one.
 fn fields() -> impl Strategy<Value = Vec<(Field, i128)>> {
     let all: Vec<_> = Field::ALL
         .into_iter()
         .map(|field| (Just(field), value(field)))
         .collect();
-    (all, 0..16usize).prop_map(|(mut all, missing)| {
-        if missing < all.len() {
-            all.remove(missing);
-        }
+    (all, 0..16usize).prop_map(|(mut all, form)| {
+        all.retain(|(field, _)| match (form, field) {
+            (0, Field::Consumed) | (1, Field::Remainder) => false,
+            (2, field) => matches!(field, Field::Tokens | Field::Consumed),
+            (3, field) => !matches!(field, Field::Tokens | Field::Consumed | Field::Remainder),
+            _ => true,
+        });
         all
     })
 }
@@ -61,10 +65,10 @@ fn bucket() -> impl Strategy<Value = Attributes> {
                     bucket.insert(Attr::Limit(name(limit), field), Scalar::Number(value));
                 }
             }
-            for (index, number) in slots {
-                bucket.insert(Attr::Slot(SlotIndex::new(index)), Scalar::Number(number));
-            }
             if let Some(etag) = etag {
+                for (index, number) in slots {
+                    bucket.insert(Attr::Slot(SlotIndex::new(index)), Scalar::Number(number));
+                }
                 bucket.insert(Attr::Etag, Scalar::Text(etag.as_str().into()));
             }
             if let Some(seconds) = expires_at {

@@ -199,22 +199,26 @@ fn buckets() {
 }
 
 #[test]
-fn a_limit_of_a_bucket_that_lacks_a_parameter_is_broken_and_the_rest_is_usable() {
+fn a_limit_of_a_bucket_that_lacks_a_parameter_or_has_one_of_zero_is_blamed() {
     for attribute in ["b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp"] {
         let mut item = examples::bucket_settled();
         item.inner_mut().remove(attribute);
-        let image = decoded(&Attributes::from_item(&item));
-        assert!(
-            image.broken.contains("tpm") && image.limits.contains_key("rpm"),
-            "{attribute}"
-        );
+        let blamed = |item: &Item| Attributes::from_item(item).decode().unwrap_err();
+        assert_eq!(blamed(&item).attribute, attribute);
+        assert_eq!(blamed(&item).reason, "is missing");
         item.inner_mut().insert(attribute.to_owned(), number(0));
-        let image = decoded(&Attributes::from_item(&item));
-        assert!(
-            image.broken.contains("tpm") && image.limits.contains_key("rpm"),
-            "{attribute}"
-        );
+        assert_eq!(blamed(&item).attribute, attribute);
     }
+}
+
+#[test]
+fn a_limit_of_a_bucket_without_any_parameter_is_broken_and_the_rest_is_usable() {
+    let mut item = examples::bucket_settled();
+    for attribute in ["b_tpm_cp", "b_tpm_bx", "b_tpm_ra", "b_tpm_rp"] {
+        item.inner_mut().remove(attribute);
+    }
+    let image = decoded(&Attributes::from_item(&item));
+    assert!(image.broken.contains("tpm") && image.limits.contains_key("rpm"));
 }
 
 #[test]

@@ -52,7 +52,6 @@ pub(crate) struct Mutator<'a> {
 
 impl<'a> Mutator<'a> {
     pub(crate) fn new(seed: u64, corpus: &'a [Vec<u8>]) -> Self {
-        assert!(!corpus.is_empty(), "a target without examples");
         Self { state: seed, corpus }
     }
 
@@ -67,6 +66,7 @@ impl<'a> Mutator<'a> {
 
     /// An example with one to four changes.
     pub(crate) fn next(&mut self) -> Vec<u8> {
+        assert!(!self.corpus.is_empty(), "a target without examples");
         let from = self.below(self.corpus.len());
         let mut input = self.corpus[from].clone();
         for _ in 0..=self.below(4) {

@@ -92,12 +92,7 @@ fn random_writes_do_the_same_on_the_engine_and_in_the_interpreter() {
         let on_item = draw.terms(limits.clone());
         let item = (!draw.one_in(6)).then(|| draw.item(&on_item));
         let stub = draw.one_in(8);
-        let item = item.map(|mut item| {
-            if stub {
-                item.remove(&Attr::RefilledAt);
-            }
-            item
-        });
+        let item = item.map(|item| if stub { draw::stub(&item) } else { item });
         let terms = if draw.one_in(3) {
             let limits = draw.limits();
             draw.terms(limits)

@@ -10,6 +10,17 @@ use super::{NOW, key};
 
 const NAMES: [&str; 3] = ["rpm", "tpm", "per-day.v2"];
 
+/// What an adjustment of the peer leaves where a bucket has expired.
+pub(super) fn stub(item: &Attributes) -> Attributes {
+    let mut stub = Attributes::default();
+    for (attr, value) in item.iter() {
+        if matches!(attr, Attr::Limit(_, Field::Tokens | Field::Consumed)) {
+            stub.insert(attr.clone(), value.clone());
+        }
+    }
+    stub
+}
+
 /// Random items and writes, the same for a seed.
 pub(super) struct Draw(pub(super) fastrand::Rng);
 
@@ -51,7 +62,8 @@ impl Draw {
             Attr::RefilledAt,
             number(i128::from(NOW) - self.number(0..=90_000)),
         );
-        match self.0.u32(0..8) {
+        let etag = self.0.u32(0..8);
+        match etag {
             0 => {}
             1 => item.insert(Attr::Etag, Scalar::Text("ffffffffff1.AAAAAA".into())),
             _ => item.insert(Attr::Etag, Scalar::Text(terms.etag("BBBBBB").as_str().into())),
@@ -66,7 +78,7 @@ impl Draw {
             ("o_old0", 90_000),
             ("o_new0", 10_000),
         ] {
-            if self.one_in(2) {
+            if etag != 0 && self.one_in(2) {
                 item.insert(Attr::parse(slot), number(i128::from(NOW) - age));
             }
         }
@@ -76,7 +88,7 @@ impl Draw {
                 number(i128::from(NOW / 1000) + self.number(-100..=100_000)),
             );
         }
-        if self.one_in(2) {
+        if etag != 0 && self.one_in(2) {
             item.insert(Attr::Events, number(self.number(0..=1000)));
         }
         if self.one_in(8) {
@@ -108,11 +120,12 @@ impl Draw {
         if self.0.bool() {
             put(Field::Remainder, i128::from(self.0.u32(0..900)));
         }
-        // Sometimes without sense, as the peer leaves limits.
-        match self.0.u32(0..16) {
-            0 => put(Field::Period, 0),
-            1 => item.remove(&Attr::Limit(limit.name().clone(), Field::Amount)),
-            _ => {}
+        // Sometimes without parameters, as the peer leaves limits.
+        if self.one_in(8) {
+            let params = [Field::Capacity, Field::Burst, Field::Amount, Field::Period];
+            for field in params {
+                item.remove(&Attr::Limit(limit.name().clone(), field));
+            }
         }
     }
 
