@@ -10,7 +10,7 @@ const PARTS: [(&str, &str); 6] = [
     ("leases", "Leases"),
     ("limits", "Limits"),
     ("entities", "Entities"),
-    ("usage", "Usage"),
+    ("usage", "Usage snapshots"),
     ("audit", "Audit trail"),
     ("operation", "Operation"),
 ];
