@@ -221,8 +221,8 @@ fn function_actions() -> Vec<Action> {
             "PutFunctionConcurrency",
             "TagResource",
             "UntagResource",
-            "UpdateFunctionCode",
-            "UpdateFunctionConfiguration",
+            // The code and the configuration. A managed policy has at most 6,144 characters.
+            "UpdateFunctionCo*",
         ],
     )
 }
@@ -251,8 +251,7 @@ fn role_actions() -> Vec<Action> {
             "TagRole",
             "UntagRole",
             "UpdateAssumeRolePolicy",
-            "UpdateRole",
-            "UpdateRoleDescription",
+            "UpdateRole*",
         ],
     )
 }
