@@ -103,8 +103,18 @@ fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300)
 	@scripts/fuzz $(or $(SECONDS),300)
 
 .PHONY: soak
-soak: machine ## 20 minutes of 8 clients while the table and clients are stopped and killed; all counts must agree
+soak: machine ## 20 minutes of 8 clients while table, clients and functions are stopped and killed; all counts must agree
 	ZAE_SOAK=long cargo test --locked -p zae-limiter-tests --test soak -- --nocapture
+
+.PHONY: mutants
+mutants: machine ## Mutate the bucket arithmetic, or the client's state with PART=client, and list what no test notices (SHARD=0/8)
+	@scripts/install-cargo-mutants
+	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
+
+.PHONY: coverage
+coverage: machine ## List the lines of schema, client, functions and stack that no test runs (PACKAGES=)
+	@scripts/install-cargo-llvm-cov
+	@PACKAGES='$(PACKAGES)' scripts/coverage
 
 .PHONY: bench
 bench: machine venv-peer functions ## Measure acquire beside the bare SDK call and the Python package, and the packed functions

@@ -1,0 +1,139 @@
+//! What a decision says about a bucket, with exact numbers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use crate::common::{entity, name, put_limit};
+use zae_limiter_schema::bucket::{
+    Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Image, Params, RetryAfter, Scalar,
+    TokenBucket, TtlRule,
+};
+use zae_limiter_schema::{Limit, LimitSet, Timestamp};
+
+const T0: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn limit(text: &str) -> Limit {
+    text.parse().unwrap()
+}
+
+fn config(limits: &[&str]) -> BucketConfig {
+    let limits = limits.iter().map(|text| limit(text));
+    BucketConfig::new(LimitSet::new(limits).unwrap(), None, false, TtlRule::Never)
+}
+
+/// A bucket with these levels, as the config left it at T0.
+fn image(config: &BucketConfig, levels: &[(&str, i128)]) -> Image {
+    let mut item = Attributes::default();
+    item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0.millis())));
+    item.insert(Attr::Etag, Scalar::Text(config.etag("AAAAAA").as_str().into()));
+    for (text, tokens) in levels {
+        let limit = limit(text);
+        let token_bucket = TokenBucket {
+            tokens: *tokens,
+            ..TokenBucket::full(Params::from(&limit))
+        };
+        put_limit(&mut item, limit.name(), token_bucket, 0);
+    }
+    match item.decode().unwrap() {
+        Decoded::Bucket(image) => image,
+        Decoded::Stub => panic!("a stub"),
+    }
+}
+
+fn after(millis: i64) -> Timestamp {
+    Timestamp::from_millis(T0.millis() + millis)
+}
+
+fn taking(debit: i128) -> Batch {
+    let mut batch = Batch::default();
+    let demand = Demand {
+        debit,
+        ..Demand::default()
+    };
+    batch.add(&name("rpm"), demand);
+    batch
+}
+
+#[test]
+fn the_outlook_is_what_a_batch_leaves_and_when_more_is_there() {
+    let config = config(&["rpm:60"]);
+    let image = image(&config, &[("rpm:60", 10_000)]);
+    let outlook = |millis, debit, amount| {
+        Evaluation::live(&image, &config, after(millis))
+            .outlook(&name("rpm"), &taking(debit), amount)
+            .unwrap()
+    };
+    assert_eq!(outlook(0, 4_000, 6_000), (6_000, RetryAfter::Now));
+    let second = RetryAfter::After(Duration::from_secs(1));
+    assert_eq!(outlook(0, 4_000, 7_000), (6_000, second));
+    assert_eq!(outlook(2_000, 4_000, 9_000), (8_000, second));
+    assert_eq!(outlook(0, 0, 60_001), (10_000, RetryAfter::Never));
+    // Full, and a millitoken short of full.
+    assert_eq!(outlook(50_000, 0, 60_000), (60_000, RetryAfter::Now));
+    assert_eq!(
+        outlook(49_999, 0, 60_000),
+        (59_999, RetryAfter::After(Duration::from_millis(1)))
+    );
+}
+
+/// A third of a millitoken counts until the bucket is full, and not beyond.
+#[test]
+fn the_outlook_keeps_the_remainder_of_a_refill_unless_the_bucket_is_full() {
+    let config = config(&["rpm:1/min"]);
+    let image = image(&config, &[("rpm:1/min", 0)]);
+    let next = |millis, debit| {
+        let evaluation = Evaluation::live(&image, &config, after(millis));
+        evaluation.outlook(&name("rpm"), &taking(debit), 1_000).unwrap().1
+    };
+    // A millitoken a 60 ms: 20 ms of the next one are over.
+    assert_eq!(next(80, 0), RetryAfter::After(Duration::from_millis(59_920)));
+    // Full at 60,000 ms; the time after that is lost.
+    assert_eq!(next(60_050, 1_000), RetryAfter::After(Duration::from_secs(60)));
+}
+
+#[test]
+fn the_margin_is_what_200_ms_bring_back_and_at_most_a_fiftieth_of_the_burst() {
+    let margin = |text| Params::from(&limit(text)).margin();
+    assert_eq!(margin("rpm:60"), 200, "less than 1,200");
+    assert_eq!(margin("rps:100/sec"), 2_000, "less than 20,000");
+    assert_eq!(margin("rps:100/sec:1000"), 20_000, "both alike");
+}
+
+#[test]
+fn a_bucket_matches_only_with_the_same_limits_parent_and_cascade() {
+    let rpm = config(&["rpm:60"]);
+    let both = config(&["rpm:60", "tpm:100"]);
+    let on_item = image(&rpm, &[("rpm:60", 0)]);
+    assert!(rpm.matches(&on_item));
+    assert!(!both.matches(&on_item), "a limit is missing");
+    assert!(!config(&["rpm:61"]).matches(&on_item), "other parameters");
+    let child = BucketConfig::new(rpm.limits().clone(), Some(entity("org")), false, TtlRule::Never);
+    assert!(!child.matches(&on_item), "another parent");
+    let cascading = BucketConfig::new(rpm.limits().clone(), None, true, TtlRule::Never);
+    assert!(!cascading.matches(&on_item), "another cascade flag");
+    let without_etag = Image {
+        etag: None,
+        ..on_item.clone()
+    };
+    assert!(!rpm.matches(&without_etag), "the peer's");
+}
+
+#[test]
+fn a_limit_too_many_matches_only_under_the_configs_own_etag() {
+    let (rpm, both) = (config(&["rpm:60"]), config(&["rpm:60", "tpm:100"]));
+    let levels = [("rpm:60", 0), ("tpm:100", 0)];
+    assert!(rpm.matches(&image(&rpm, &levels)), "tpm is on its way out");
+    assert!(!rpm.matches(&image(&both, &levels)), "tpm is configured");
+    // With as many limits as the config has, another etag is that of an equal configuration.
+    let other = config(&["other:1"]);
+    assert!(rpm.matches(&image(&other, &levels[..1])));
+}
+
+#[test]
+fn a_config_with_another_rule_of_expiry_is_otherwise_the_same() {
+    let (never, week) = (config(&["rpm:60"]), TtlRule::from_multiplier(7));
+    let changed = never.clone().with_ttl(week);
+    assert_eq!(changed.ttl(), week);
+    assert_ne!(week, TtlRule::Never);
+    assert_eq!(changed.with_ttl(TtlRule::Never), never);
+}
