@@ -52,6 +52,9 @@ mod stats;
 mod wait_queue;
 mod worker;
 
+#[cfg(test)]
+mod interleavings;
+
 pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 
 pub(crate) use buckets::Buckets;
