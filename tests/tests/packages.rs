@@ -53,6 +53,22 @@ fn published_crates_have_what_a_registry_shows() {
         for field in ["description", "license", "rust_version"] {
             assert!(!text(package, field).is_empty(), "{name} has no {field}");
         }
+        for (field, most) in [("keywords", 5), ("categories", 5)] {
+            let words = package[field].as_array().unwrap();
+            assert!(
+                (1..=most).contains(&words.len()),
+                "{name} has {} {field}",
+                words.len()
+            );
+        }
+        let docs = &package["metadata"]["docs"]["rs"];
+        // Its archives are not there when docs.rs builds the documentation.
+        let bundles = package["features"].get("bundled-functions").is_some();
+        assert!(docs.is_object(), "{name} has no [package.metadata.docs.rs]");
+        assert!(
+            !bundles || docs.get("all-features").is_none(),
+            "docs.rs cannot build {name} with bundled-functions"
+        );
         let folder = Path::new(text(package, "manifest_path")).parent().unwrap();
         let readme = folder.join(text(package, "readme"));
         assert!(readme.is_file(), "{name} has no README.md");
