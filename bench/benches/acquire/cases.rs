@@ -18,6 +18,7 @@ pub(crate) const PEER: &str = "peer, asyncio";
 pub(crate) const PEER_THREADS: &str = "peer, threads";
 pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
+pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
 /// The number of metered calls. As many unmetered calls warm up first.
 const METERED: u64 = 200;
@@ -246,8 +247,24 @@ const CASES: [Case; 9] = [
     },
 ];
 
+/// How many allocations the error of a refusal consists of: copying it makes them once more.
+fn allocations_in_answer(runtime: &Runtime, endpoint: SocketAddr) -> Option<f64> {
+    let error = runtime.block_on(async {
+        let limiter = clients::limiter(endpoint).await.unwrap();
+        refused(&limiter).await;
+        let call = limiter.acquire("refused", RESOURCE).consume("rpm", 1);
+        call.consume("tpm", 100).await.err()
+    })?;
+    let mut copy = None;
+    let copied = allocation_counter::measure(|| copy = Some(error.clone()));
+    Some(copied.count_total as f64)
+}
+
 /// Everything else, on DynamoDB.
 pub(crate) fn others(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
+    if let Some(allocations) = allocations_in_answer(runtime, endpoint) {
+        results.single.push((IN_ANSWER, allocations));
+    }
     for case in &CASES {
         let limiter = runtime.block_on(async { (case.build)(endpoint).await.unwrap() });
         let operation = case.operation;

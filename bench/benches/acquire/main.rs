@@ -14,11 +14,15 @@ mod callgrind;
 mod cases;
 mod chart;
 mod clients;
+mod commands;
 mod endpoint;
 mod entities;
+mod functions;
 mod http;
+mod http_load;
 mod measure;
 mod peer;
+mod recorded;
 mod report;
 mod results;
 mod targets;
@@ -56,13 +60,13 @@ fn main() {
         record(&runtime, &canned, canned_address, delay);
         cases::warm(&runtime, &mut results, name, canned_address);
         if delay.is_zero() {
-            entities::many(&runtime, &mut results, canned_address);
             callgrind::count(&mut results, dynamodb, canned_address);
         }
     }
-    if let Some(records) = records_per_second() {
-        results.single.push(("aggregator, records per second", records));
-    }
+    entities::many(&runtime, &mut results);
+    commands::starts(&mut results);
+    http_load::measure(&mut results);
+    functions::measure(&mut results);
 
     let targets = targets::all(&results);
     let text = report::text(&results, &targets, &report::last());
@@ -83,12 +87,4 @@ fn record(
         clients::admitted(&limiter, "user-0").await;
     });
     canned.replay_after(delay);
-}
-
-/// The best figure of the aggregator's own benchmark, if `make bench` has run it before.
-fn records_per_second() -> Option<f64> {
-    let printed = std::fs::read_to_string(std::env::var_os("ZAE_BENCH_FUNCTIONS")?).ok()?;
-    let before = printed.lines().filter_map(|line| line.split_once(" records/s"));
-    let number = |(text, _): (&str, &str)| text.rsplit(' ').next()?.replace(',', "").parse::<f64>().ok();
-    before.filter_map(number).reduce(f64::max)
 }

@@ -84,7 +84,7 @@ pub(crate) fn round(number: f64) -> f64 {
     (number * 1_000.0).round() / 1_000.0
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }

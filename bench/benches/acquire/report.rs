@@ -5,12 +5,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::cases::IN_ANSWER;
 use crate::chart;
+use crate::entities::{BYTES, SECOND_CALLS, SECOND_RCU};
+use crate::functions;
 use crate::results::{Results, Row};
 use crate::targets::Target;
 
 /// Two runs on a quiet machine differ by this much though every round of one is the same.
 const LEAST_NOISE: f64 = 0.10;
+
+/// Figures that do not depend on what else the machine does.
+const COUNTS: [&str; 4] = [BYTES, SECOND_CALLS, SECOND_RCU, IN_ANSWER];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance")
@@ -65,7 +71,7 @@ pub(crate) fn text(results: &Results, targets: &[Target], last: &Value) -> Strin
     }
     text.push('\n');
     for (name, value) in &results.single {
-        let _ = writeln!(text, "{name:<50} {value:>14.2}");
+        let _ = writeln!(text, "{name:<50} {value:>14.2}{}", more(name, *value, last));
     }
     text.push('\n');
     for target in targets {
@@ -80,7 +86,25 @@ pub(crate) fn text(results: &Results, targets: &[Target], last: &Value) -> Strin
             target.name, target.goal, target.measured
         );
     }
+    for (title, variable) in [
+        ("The functions, as they are packed", "ZAE_BENCH_FUNCTIONS"),
+        ("The decision, beside governor", "ZAE_BENCH_DECISION"),
+    ] {
+        let printed = functions::printed(variable);
+        if !printed.is_empty() {
+            let _ = write!(text, "\n{title}\n\n{printed}");
+        }
+    }
     text
+}
+
+/// Whether a count that must not grow has grown since the last committed run.
+fn more(name: &str, now: f64, last: &Value) -> String {
+    let before = last["single"][name].as_f64().filter(|_| COUNTS.contains(&name));
+    match before {
+        Some(before) if now > before * 1.05 + 0.5 => format!("  WORSE: was {before:.2}"),
+        _ => String::new(),
+    }
 }
 
 /// What got worse since the last committed run, beyond the noise of both.

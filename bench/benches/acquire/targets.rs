@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::{BARE, CANNED, DYNAMODB, OURS, PEER};
+use crate::cases::{BARE, CANNED, DYNAMODB, IN_ANSWER, OURS, PEER};
+use crate::commands::{ACQUIRE, HELP};
+use crate::entities::{BYTES, MEGABYTES, SECOND_CALLS, SECOND_RCU};
+use crate::functions::{ARCHIVES, RECORDS};
+use crate::http_load::{EMBEDDED, HOT, IN_PROCESS, OVER_HTTP, OWN};
 use crate::measure::Figures;
 use crate::results::Results;
 
@@ -28,6 +32,7 @@ impl Target {
 pub(crate) fn all(results: &Results) -> Vec<Target> {
     let mut targets = compared(results);
     targets.extend(alone(results));
+    targets.extend(programs(results));
     targets
 }
 
@@ -98,6 +103,15 @@ fn alone(results: &Results) -> Vec<Target> {
             2_000_000.0,
         ),
         at_most(
+            "allocations of a refusal beyond those in its answer",
+            "0",
+            of("refusal", |figures| figures.allocations)
+                .zip(results.single(IN_ANSWER))
+                // Counted over a round, whose own few allocations are spread over all calls.
+                .map(|(all, in_answer)| (all - in_answer).max(0.0).round()),
+            0.0,
+        ),
+        at_most(
             "chunk hit, p50 in µs",
             "≤ 0.5",
             of("chunk hit", |figures| Some(figures.p50)),
@@ -112,14 +126,26 @@ fn alone(results: &Results) -> Vec<Target> {
         at_most(
             "bytes per known entity, 20,000 entities",
             "≤ 400",
-            results.single("bytes per entity, 20,000"),
+            results.single(BYTES),
             400.0,
+        ),
+        at_most(
+            "MB kept after 1,000,000 entities",
+            "≤ 80",
+            results.single(MEGABYTES),
+            80.0,
         ),
         at_most(
             "calls per acquire, second pass over 20,000 entities",
             "≤ 1.0",
-            results.single("calls per acquire, second pass"),
+            results.single(SECOND_CALLS),
             1.0,
+        ),
+        at_most(
+            "RCU per acquire, second pass over 20,000 entities",
+            "0",
+            results.single(SECOND_RCU),
+            0.0,
         ),
         at_most(
             "RCU of the first acquire of an entity",
@@ -133,13 +159,34 @@ fn alone(results: &Results) -> Vec<Target> {
             of("cold bucket", |figures| figures.wcu),
             2.0,
         ),
-        at_least(
-            "aggregator, records per second",
-            "≥ 40,000",
-            results.single("aggregator, records per second"),
-            40_000.0,
-        ),
     ]
+}
+
+/// Goals for the programs around the limiter.
+fn programs(results: &Results) -> Vec<Target> {
+    let load = |case, who| results.find(EMBEDDED, case, who).map(|figures| figures.rate);
+    let to_client = load(OWN, OVER_HTTP)
+        .zip(load(OWN, IN_PROCESS))
+        .map(|(server, client)| server / client);
+    let mut targets = vec![
+        at_most(HELP, "≤ 5", results.single(HELP), 5.0),
+        at_most(ACQUIRE, "≤ 15", results.single(ACQUIRE), 15.0),
+        at_least(
+            "server, acquires per second on one bucket",
+            "≥ 20,000",
+            load(HOT, OVER_HTTP),
+            20_000.0,
+        ),
+        at_least(
+            "server, rate on own buckets against its client",
+            "≥ 0.9",
+            to_client,
+            0.9,
+        ),
+        at_least(RECORDS, "≥ 40,000", results.single(RECORDS), 40_000.0),
+    ];
+    targets.extend(ARCHIVES.map(|(_, name)| at_most(name, "≤ 2.5", results.single(name), 2.5)));
+    targets
 }
 
 fn at_least(name: &'static str, goal: &'static str, measured: Option<f64>, bound: f64) -> Target {
