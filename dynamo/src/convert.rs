@@ -52,20 +52,21 @@ fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     })
 }
 
-/// The attributes of a bucket's item that decide about it: no key, no names, no index keys. Straight from the SDK's values,
-/// since every acquire needs it.
+/// The attributes of a bucket's item, its key aside. Straight from the SDK's values, since every acquire needs it.
 pub fn bucket_attributes(item: SdkItem) -> Result<Attributes> {
-    let decides = |name: &str| !matches!(name, "PK" | "SK" | "entity_id" | "resource" | "GSI2PK" | "GSI2SK");
-    let item = item.into_iter().filter(|(name, _)| decides(name));
-    item.map(|(name, value)| {
-        let scalar = match value {
-            SdkValue::S(text) => Scalar::Text(text.into()),
-            SdkValue::Bool(flag) => Scalar::Flag(flag),
-            value => Scalar::from(&from_sdk_value(&name, value)?),
-        };
-        Ok((name, scalar))
-    })
-    .collect()
+    let attributes = item
+        .into_iter()
+        .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));
+    attributes
+        .map(|(name, value)| {
+            let scalar = match value {
+                SdkValue::S(text) => Scalar::Text(text.into()),
+                SdkValue::Bool(flag) => Scalar::Flag(flag),
+                value => Scalar::from(&from_sdk_value(&name, value)?),
+            };
+            Ok((name, scalar))
+        })
+        .collect()
 }
 
 /// An item as the SDK sends it.
@@ -111,8 +112,6 @@ pub(crate) fn into_sdk_key(key: Key) -> SdkItem {
 
 #[cfg(test)]
 mod tests {
-    use zae_limiter_schema::bucket::Attr;
-
     use super::*;
 
     #[test]
@@ -130,8 +129,7 @@ mod tests {
             ("o_0".to_owned(), AttributeValue::N("12.5".to_owned())),
             ("odd".to_owned(), AttributeValue::Null(true)),
         ]));
-        let mut expected = Attributes::from_item(&item);
-        expected.remove(&Attr::Entity);
+        let expected = Attributes::from_item(&item);
         let straight = bucket_attributes(to_sdk_item(item)).ok();
         assert_eq!(straight, Some(expected));
     }

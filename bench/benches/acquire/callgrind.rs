@@ -60,14 +60,15 @@ pub(crate) fn count(results: &mut Results, dynamodb: SocketAddr, canned: SocketA
     }
 }
 
-/// Counts one of them alone, and leaves the profile for `callgrind_annotate` in `target`.
+/// Counts one of them alone, and leaves the profile for `callgrind_annotate` in the folder for temporary files.
 pub(crate) fn profile(argument: &str, dynamodb: SocketAddr, canned: SocketAddr) {
     let Some(counted) = COUNTED.iter().find(|counted| counted.argument == argument) else {
         eprintln!("there is no {argument} to profile");
         return;
     };
     let address = if counted.row.0 == CANNED { canned } else { dynamodb };
-    let file = format!("target/callgrind.{argument}.out");
+    let file = std::env::temp_dir().join(format!("callgrind.{argument}.out"));
+    let file = file.to_string_lossy();
     instructions(address, argument, WARM + counted.operations, &file);
     match per_operation(address, counted) {
         Some(instructions) => println!("{argument}: {instructions:.0} instructions; profile in {file}"),

@@ -16,6 +16,10 @@ use crate::Result;
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct AcquireFuture(State);
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would be what it is there to save"
+)]
 enum State {
     /// Not polled yet.
     New(Acquire),

@@ -24,7 +24,7 @@ async fn call_once(world: &Shared, clock: SimClock, seed: u64) -> crate::Result<
         alive: AtomicBool::new(true),
     });
     let buckets = connect(&port, clock, Settings::default(), seed);
-    let acquire = Acquire::new(buckets, "shared".to_owned(), RESOURCE.to_owned());
+    let acquire = Acquire::new(buckets, "shared", RESOURCE);
     acquire.consume("rpm", 1).await?.commit().await
 }
 

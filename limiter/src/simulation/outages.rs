@@ -69,7 +69,7 @@ impl Process {
     }
 
     pub(super) fn acquire(&self, entity: &str, tokens: u64) -> Acquire {
-        Acquire::new(self.buckets.clone(), entity.to_owned(), RESOURCE.to_owned()).consume("rpm", tokens)
+        Acquire::new(self.buckets.clone(), entity, RESOURCE).consume("rpm", tokens)
     }
 
     pub(super) async fn take(&self, entity: &str, tokens: u64) -> crate::Result<()> {

@@ -291,7 +291,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     let used: Vec<BucketKey> = lock(&run.world).items.keys().cloned().collect();
     for limiter in &limiters {
         for name in used.iter().map(|key| key.entity.as_str()) {
-            let last = Acquire::new(limiter.buckets.clone(), name.to_owned(), RESOURCE.to_owned());
+            let last = Acquire::new(limiter.buckets.clone(), name, RESOURCE);
             if let Ok(lease) = last.consume("rpm", 1).await {
                 drop(lease.rollback().await);
             }

@@ -113,7 +113,7 @@ impl Caller {
         ];
         let from = lock(&self.world).clock.millis();
         self.tally().acquires += 1;
-        let mut acquire = Acquire::new(self.buckets.clone(), entity.to_string(), RESOURCE.to_owned());
+        let mut acquire = Acquire::new(self.buckets.clone(), &entity, RESOURCE);
         for (limit, tokens) in amounts {
             acquire = acquire.consume(limit, tokens);
         }

@@ -153,7 +153,7 @@ impl Process {
 async fn call(buckets: Arc<Buckets>, shared: SharedResults) {
     let started = Instant::now();
     results(&shared).outcome.asked += 1;
-    let acquire = Acquire::new(buckets, ENTITY.to_owned(), RESOURCE.to_owned());
+    let acquire = Acquire::new(buckets, ENTITY, RESOURCE);
     let result = match acquire.consume("rpm", 1).await {
         Ok(lease) => {
             results(&shared).admissions.admit();

@@ -163,7 +163,7 @@ fn tokens_in_hand_are_spent_while_the_table_is_away() {
         assert!(in_hand > 50, "{in_hand}");
         process.port.alive.store(false, Ordering::Relaxed);
         for _ in 0..in_hand / 2 {
-            let acquire = Acquire::new(process.buckets.clone(), ENTITY.to_owned(), RESOURCE.to_owned());
+            let acquire = Acquire::new(process.buckets.clone(), ENTITY, RESOURCE);
             let lease = acquire.consume("rpm", 1).await;
             assert!(lease.is_ok(), "{lease:?}");
             if let Ok(lease) = lease {

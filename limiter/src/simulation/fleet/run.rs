@@ -76,7 +76,7 @@ impl Process {
     }
 
     fn call(&self, tokens: Option<u64>) -> impl Future<Output = ()> + Send + 'static {
-        let mut acquire = Acquire::new(self.buckets.clone(), "shared".to_owned(), RESOURCE.to_owned());
+        let mut acquire = Acquire::new(self.buckets.clone(), "shared", RESOURCE);
         acquire = acquire.consume("rpm", 1);
         if let Some(tokens) = tokens {
             acquire = acquire.consume("tpm", tokens);
