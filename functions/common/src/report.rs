@@ -74,7 +74,7 @@ pub struct Report {
 }
 
 /// More lines than this add nothing.
-const MOST_NOTES: usize = 20;
+const MAX_NOTES: usize = 20;
 /// The namespace of the metrics in CloudWatch.
 const NAMESPACE: &str = "ZaeLimiter";
 
@@ -120,7 +120,7 @@ impl Report {
     /// Adds a log line. After 20 lines, further ones are only counted.
     pub fn note(&mut self, level: Level, message: impl Into<String>) {
         if level < self.level {
-        } else if self.notes.len() < MOST_NOTES {
+        } else if self.notes.len() < MAX_NOTES {
             let message = message.into();
             self.notes.push(Note { level, message });
         } else {
@@ -283,7 +283,7 @@ mod tests {
         let mut report = Report::new(Level::Info, &[]);
         (0..1000).for_each(|n| report.note(Level::Error, n.to_string()));
         let lines = report.lines("f", "r", SystemTime::UNIX_EPOCH, Duration::ZERO);
-        assert_eq!(lines.len(), MOST_NOTES + 2);
-        assert!(lines[MOST_NOTES].contains("980 more"));
+        assert_eq!(lines.len(), MAX_NOTES + 2);
+        assert!(lines[MAX_NOTES].contains("980 more"));
     }
 }

@@ -23,7 +23,7 @@ const SECONDS_A_DAY: i64 = 86_400;
 
 /// How far ahead of the clock the id of an event may be for later ids to follow it. Clocks of clients differ by less;
 /// what is beyond is damage and must not stop all further events.
-const MOST_AHEAD_MILLIS: i64 = 24 * 60 * 60 * 1000;
+const MAX_AHEAD_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
 /// What writing events needs to remember.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) type Details = BTreeMap<String, AttributeValue>;
 fn id_after(newest: Option<Ulid>, now: Timestamp, random: u128) -> Ulid {
     let id = Ulid::new(now, random);
     newest
-        .filter(|newest| *newest >= id && newest.moment().millis() - now.millis() <= MOST_AHEAD_MILLIS)
+        .filter(|newest| *newest >= id && newest.moment().millis() - now.millis() <= MAX_AHEAD_MILLIS)
         .and_then(Ulid::successor)
         .unwrap_or(id)
 }

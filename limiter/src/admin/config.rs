@@ -18,7 +18,7 @@ use crate::config::cache::PolicyAfter;
 use crate::{Error, Repository, Result};
 
 /// How often a change is attempted if other writers change the same item.
-pub(super) const MOST_ATTEMPTS: u32 = 10;
+pub(super) const MAX_ATTEMPTS: u32 = 10;
 const VERSION: &str = "config_version";
 
 /// What a level must store for a change to be made.
@@ -115,7 +115,7 @@ impl Repository {
         let this = self.for_one_operation();
         this.ready().await?;
         let table = this.table();
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let item = table.get(&keys::config(level), true).await?;
             let present = match item.as_ref().map(ConfigRecord::from_item).transpose() {
                 // New limits are how a level that cannot be read is repaired.
@@ -184,7 +184,7 @@ impl Repository {
         let this = self.for_one_operation();
         this.ready().await?;
         let table = this.table();
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let item = table.get(&keys::config(level), true).await?;
             let Some(item) = item else {
                 required.check(level, None)?;
@@ -262,7 +262,7 @@ fn still_stored(item: &Item, p: &mut Placeholders) -> String {
     let mut conditions = vec![format!("attribute_exists({})", p.name(attribute::PK))];
     let compared = |name: &str| name == VERSION || ConfigRecord::is_limit_attribute(name);
     let stored: BTreeMap<_, _> = item.iter().filter(|(name, _)| compared(name)).collect();
-    for (name, value) in stored.into_iter().take(MOST_COMPARED) {
+    for (name, value) in stored.into_iter().take(MAX_COMPARED) {
         let name = p.name(name);
         conditions.push(format!("{name} = {}", p.value(value.clone())));
     }
@@ -294,7 +294,7 @@ fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
 }
 
 /// How many stored attributes of limits a write compares. An expression has no room for more.
-const MOST_COMPARED: usize = 4 * MAX_LIMITS;
+const MAX_COMPARED: usize = 4 * MAX_LIMITS;
 
 /// The write that turns what is stored into the record, on the condition that it is still stored so.
 ///
@@ -327,7 +327,7 @@ pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limit
         .iter()
         .filter(|(name, _)| ConfigRecord::is_limit_attribute(name));
     if replaces_limits {
-        for (name, value) in limits.take(MOST_COMPARED) {
+        for (name, value) in limits.take(MAX_COMPARED) {
             update = update.when_still(name, Some((*value).clone()));
         }
     }

@@ -6,7 +6,7 @@ use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord};
 
 use super::audit::Details;
-use super::config::MOST_ATTEMPTS;
+use super::config::MAX_ATTEMPTS;
 use super::entities::children_of;
 use super::registry;
 use crate::{Error, Repository, Result};
@@ -60,7 +60,7 @@ impl Repository {
     /// Each call has its own time budget: an entity may have very many records.
     async fn delete_records(&self, id: &EntityId) -> Result<usize> {
         let mut deleted = 0;
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let records = self.records_of(id).await?;
             if records.is_empty() {
                 return if deleted > 0 {

@@ -5,7 +5,7 @@ use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord, Item};
 
 use super::audit::{self, Details};
-use super::config::MOST_ATTEMPTS;
+use super::config::MAX_ATTEMPTS;
 use super::entity_change::EntityChange;
 use super::new_entity::NewEntity;
 use super::paging::Rows;
@@ -37,7 +37,7 @@ impl Repository {
         this.ready().await?;
         let table = this.table();
         let parents = format!("the parents of {}", record.id);
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let above = this.parents_above(&record.id, record.parent.as_ref(), 0).await?;
             let details = creation_details(&record);
             let event = this
@@ -115,7 +115,7 @@ impl Repository {
         let table = this.table();
         let what = format!("entity {id}");
         let mut first: Option<EntityRecord> = None;
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let stored = table
                 .get(&keys::entity_meta(&id), true)
                 .await?

@@ -7,9 +7,9 @@ use crate::json::from_json;
 use crate::{Error, Result};
 
 /// Notes stand in the entity and again in the event of its change, and an item holds 400 KB.
-const MOST_BYTES: usize = 100 * 1024;
+const MAX_BYTES: usize = 100 * 1024;
 /// DynamoDB allows 32 levels, and an event's details are two levels around the notes.
-const MOST_LEVELS: usize = 30;
+const MAX_LEVELS: usize = 30;
 /// Numbers that DynamoDB can hold, by magnitude.
 const LEAST: f64 = 1e-130;
 const MOST: f64 = 1e126;
@@ -30,13 +30,13 @@ pub(super) fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
 /// Refuses more than an item and its audit event have room for.
 pub(super) fn check_size(metadata: &Metadata) -> Result<()> {
     let bytes: usize = metadata.iter().map(|(key, value)| key.len() + size(value)).sum();
-    if bytes <= MOST_BYTES {
+    if bytes <= MAX_BYTES {
         return Ok(());
     }
     Err(Error::invalid(
         "metadata",
         format!("{bytes} bytes"),
-        format!("it may have at most {MOST_BYTES} bytes in all"),
+        format!("it may have at most {MAX_BYTES} bytes in all"),
     ))
 }
 
@@ -64,11 +64,11 @@ fn check_key(key: &str) -> Result<()> {
 
 /// Refuses what the table cannot hold.
 fn check(key: &str, value: &Value, level: usize) -> Result<()> {
-    if level > MOST_LEVELS {
+    if level > MAX_LEVELS {
         return Err(Error::invalid(
             "metadata",
             key,
-            format!("lists and maps may stand in each other at most {MOST_LEVELS} deep"),
+            format!("lists and maps may stand in each other at most {MAX_LEVELS} deep"),
         ));
     }
     match value {

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use zae_limiter_schema::Principal;
 
 /// How often the caller's ARN is asked for before audit events go without.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The principal of audit events: given by hand, or the ARN of the credentials, looked up once.
@@ -38,7 +38,7 @@ impl PrincipalSource {
         let aws = self.aws.as_ref()?;
         let look_up = || async {
             // Counted here: those who wait for a lookup of somebody else's make none.
-            if self.attempts.fetch_add(1, Ordering::Relaxed) >= MOST_ATTEMPTS {
+            if self.attempts.fetch_add(1, Ordering::Relaxed) >= MAX_ATTEMPTS {
                 return Err(());
             }
             caller_arn(aws).await

@@ -5,7 +5,7 @@ use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord};
 
 use super::audit;
-use super::config::{MOST_ATTEMPTS, write as config_write};
+use super::config::{MAX_ATTEMPTS, write as config_write};
 use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
 use crate::admin::migrations::Look;
 use crate::{Error, Repository, Result};
@@ -56,7 +56,7 @@ impl Repository {
         const SCHEMA: &str = "schema_version";
         let this = self.for_one_operation();
         let table = this.table();
-        for attempt in 1..=MOST_ATTEMPTS {
+        for attempt in 1..=MAX_ATTEMPTS {
             let stored = table.get(&keys::version(), true).await?;
             let record = stored
                 .as_ref()

@@ -21,7 +21,7 @@ use crate::builder::Settings;
 /// Buckets with a call under way when the table goes away.
 const BUCKETS: u64 = 500;
 /// The most requests in any second of an outage.
-const MOST_REQUESTS: u64 = 10;
+const MAX_REQUESTS: u64 = 10;
 
 /// A process with one limit, `rpm`, and the table that it uses.
 pub(super) struct Process {
@@ -149,7 +149,7 @@ fn an_outage_is_quiet_and_a_shutdown_prompt() {
             Weather::BrownOut => BUCKETS,
             _ => 30,
         };
-        assert!(most <= MOST_REQUESTS && total <= most_in_a_minute, "{weather:?}");
+        assert!(most <= MAX_REQUESTS && total <= most_in_a_minute, "{weather:?}");
         assert!(
             shutdown <= Settings::default().time_budget,
             "{weather:?}: {shutdown:?}"
@@ -162,7 +162,7 @@ fn an_outage_is_louder_without_the_pauses_of_probes_or_the_pace_of_retries() {
     let (_, total, _) = outage(Weather::Silent, Some(Mutation::ProbesWithoutPause));
     assert!(total > 30, "{total}");
     let (most, _, _) = outage(Weather::BrownOut, Some(Mutation::RetriesWithoutPace));
-    assert!(most > MOST_REQUESTS, "{most}");
+    assert!(most > MAX_REQUESTS, "{most}");
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn calls_in_an_outage_send_little_also_where_some_requests_get_through() {
             calls_in_an_outage(weather, Some(mutation)),
         );
         eprintln!("6,000 calls in a minute, {weather:?}: {quiet} requests, {loud} with {mutation:?}");
-        assert!(quiet <= 60 * MOST_REQUESTS, "{weather:?}: {quiet}");
-        assert!(loud > 60 * MOST_REQUESTS, "{mutation:?}: {loud}");
+        assert!(quiet <= 60 * MAX_REQUESTS, "{weather:?}: {quiet}");
+        assert!(loud > 60 * MAX_REQUESTS, "{mutation:?}: {loud}");
     }
 }
 

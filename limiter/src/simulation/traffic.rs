@@ -21,10 +21,10 @@ use crate::status::LimitStatus;
 
 pub(super) const RESOURCE: &str = "model";
 /// The most tokens that a call asks for.
-const MOST_RPM: u64 = 2;
-const MOST_TPM: u64 = 8;
+const MAX_RPM: u64 = 2;
+const MAX_TPM: u64 = 8;
 /// The longest that a call waits for tokens, in milliseconds.
-const MOST_PATIENCE: u64 = 1_500;
+const MAX_PATIENCE: u64 = 1_500;
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
@@ -108,8 +108,8 @@ impl Caller {
     async fn call(&mut self) {
         let entity = self.entities[self.random.usize(..self.entities.len())].clone();
         let amounts = [
-            ("rpm", self.random.u64(1..=MOST_RPM)),
-            ("tpm", self.random.u64(1..=MOST_TPM)),
+            ("rpm", self.random.u64(1..=MAX_RPM)),
+            ("tpm", self.random.u64(1..=MAX_TPM)),
         ];
         let from = lock(&self.world).clock.millis();
         self.tally().acquires += 1;
@@ -123,7 +123,7 @@ impl Caller {
         }
         let patience = self
             .happens(self.scenario.patient)
-            .then(|| self.random.u64(0..=MOST_PATIENCE));
+            .then(|| self.random.u64(0..=MAX_PATIENCE));
         if let Some(patience) = patience {
             acquire = acquire.wait_up_to(Duration::from_millis(patience));
         }

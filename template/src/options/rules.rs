@@ -127,10 +127,10 @@ pub(super) fn user_tags() -> Rule<BTreeMap<String, String>, BTreeMap<String, Str
 
 fn check_tags(tags: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let character = |c: char| c.is_alphanumeric() || c == ' ' || "_.:/=+-@".contains(c);
-    if tags.len() > tags::MOST_USER_TAGS {
+    if tags.len() > tags::MAX_USER_TAGS {
         return Err(format!(
             "must be at most {}: AWS allows 50 on a resource and the stack sets the rest",
-            tags::MOST_USER_TAGS
+            tags::MAX_USER_TAGS
         ));
     }
     for (key, value) in tags {

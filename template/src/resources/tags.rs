@@ -15,7 +15,7 @@ const LAMBDA_VERSION: &str = "zae-limiter:lambda-version";
 const APPLICATION: &str = "Application";
 
 /// AWS allows 50 tags on a resource; the stack sets six and the table one.
-pub(crate) const MOST_USER_TAGS: usize = 50 - 6 - 1;
+pub(crate) const MAX_USER_TAGS: usize = 50 - 6 - 1;
 
 /// Whether the stack sets a tag of this key itself.
 pub(crate) fn is_ours(key: &str) -> bool {

@@ -42,11 +42,11 @@ pub struct Measured {
 
 impl Measured {
     /// What every invocation must stay below, in bytes.
-    pub const MOST_MEMORY: u64 = 64_000_000;
+    pub const MAX_MEMORY: u64 = 64_000_000;
 
     /// Delivers the batches one by one to a process that has started, each of which must succeed whole.
     ///
-    /// Panics if one does not, and if the process needs [`MOST_MEMORY`](Self::MOST_MEMORY).
+    /// Panics if one does not, and if the process needs [`MAX_MEMORY`](Self::MAX_MEMORY).
     pub async fn of(lambda: &Lambda<'_>, cloud: &Cloud, records: u32, batches: &[String]) -> Self {
         let whole = r#"{"batchItemFailures":[]}"#;
         lambda.invoke(r#"{"Records":[]}"#).await.unwrap();
@@ -68,10 +68,10 @@ impl Measured {
             "this system tells how much memory a process has"
         );
         assert!(
-            measured.peak_memory < Self::MOST_MEMORY,
+            measured.peak_memory < Self::MAX_MEMORY,
             "the function had {} bytes resident, and may have no more than {}",
             measured.peak_memory,
-            Self::MOST_MEMORY
+            Self::MAX_MEMORY
         );
         measured
     }

@@ -24,6 +24,6 @@ fn an_id_from_the_far_future_does_not_stop_further_events() {
     let now = Timestamp::from_millis(1_000);
     let damaged = Ulid::parse("7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
     assert_eq!(id_after(damaged, now, 3), Ulid::new(now, 3));
-    let ahead = Ulid::new(Timestamp::from_millis(1_000 + MOST_AHEAD_MILLIS), 0);
+    let ahead = Ulid::new(Timestamp::from_millis(1_000 + MAX_AHEAD_MILLIS), 0);
     assert_eq!(Some(id_after(Some(ahead), now, 3)), ahead.successor());
 }

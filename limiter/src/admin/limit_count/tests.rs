@@ -10,8 +10,8 @@ use super::*;
 use zae_limiter_dynamo::Update;
 
 /// DynamoDB's bounds of an expression: its length, and its operators and functions.
-const MOST_BYTES: usize = 4096;
-const MOST_OPERATORS: usize = 300;
+const MAX_BYTES: usize = 4096;
+const MAX_OPERATORS: usize = 300;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -44,12 +44,12 @@ fn operators(expression: &str) -> usize {
 
 fn assert_fits(what: &str, expression: &str) {
     assert!(
-        expression.len() <= MOST_BYTES,
+        expression.len() <= MAX_BYTES,
         "{what}: {} bytes",
         expression.len()
     );
     assert!(
-        operators(expression) <= MOST_OPERATORS,
+        operators(expression) <= MAX_OPERATORS,
         "{what}: {} operators",
         operators(expression)
     );
@@ -149,7 +149,7 @@ fn forty_limits_would_not_fit_under_other_names() {
     let seen = image(&item);
     let change = Evaluation::parameters(&seen, &after, NOW.plus_millis(1));
     let change = write(&change, &batch(after.limits(), demand), SlotBefore::Any).unwrap();
-    assert!(Update::from(&change).into_parts().update.len() > MOST_BYTES);
+    assert!(Update::from(&change).into_parts().update.len() > MAX_BYTES);
 }
 
 #[test]

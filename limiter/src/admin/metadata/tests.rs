@@ -20,8 +20,8 @@ fn what_the_table_can_hold_is_a_note() {
         json!(-9.9e125),
         json!(1e-130),
         json!({ "a": [null, true, "text"] }),
-        json!("x".repeat(MOST_BYTES - 10)),
-        nested(MOST_LEVELS - 1),
+        json!("x".repeat(MAX_BYTES - 10)),
+        nested(MAX_LEVELS - 1),
     ] {
         assert_eq!(refused(value.clone()), None, "{value:.60}");
     }
@@ -33,9 +33,9 @@ fn what_the_table_cannot_hold_is_refused_with_the_rule() {
         (json!(1e126), "magnitude"),
         (json!([{ "a": -1e300 }]), "magnitude"),
         (json!(1e-131), "magnitude"),
-        (json!("x".repeat(MOST_BYTES)), "bytes in all"),
+        (json!("x".repeat(MAX_BYTES)), "bytes in all"),
         (json!({ "": 1 }), "must not be empty"),
-        (nested(MOST_LEVELS), "deep"),
+        (nested(MAX_LEVELS), "deep"),
     ] {
         let told = refused(value);
         assert!(

@@ -122,7 +122,7 @@ const VERSION: Version = Version {
 };
 
 /// How many pages of a table without a version record are looked through for old items.
-const MOST_PAGES: usize = 20;
+const MAX_PAGES: usize = 20;
 
 /// What a look at a table without a version record has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Repository {
                 if start.is_none() {
                     break;
                 }
-                if page == MOST_PAGES {
+                if page == MAX_PAGES {
                     return Ok(Look::Unsure);
                 }
             }

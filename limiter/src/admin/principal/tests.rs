@@ -85,5 +85,5 @@ async fn a_lookup_that_fails_is_repeated_and_one_that_always_fails_is_given_up()
     assert_eq!(lookups, 3);
     let (told, lookups) = ask(u32::MAX, 20).await;
     assert_eq!(told.iter().flatten().count(), 0);
-    assert_eq!(lookups, MOST_ATTEMPTS);
+    assert_eq!(lookups, MAX_ATTEMPTS);
 }

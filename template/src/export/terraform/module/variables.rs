@@ -243,7 +243,7 @@ fn validations(field: &Field) -> Vec<Validation> {
 }
 
 fn tags() -> Vec<(String, String)> {
-    let most = crate::resources::tags::MOST_USER_TAGS;
+    let most = crate::resources::tags::MAX_USER_TAGS;
     let all = |condition: &str| format!("alltrue([for key, value in var.tags : {condition}])");
     let characters = r"^[\\p{L}\\p{N} _.:/=+@-]*$";
     vec![
