@@ -44,6 +44,8 @@ fn on_recorded(runtime: &Runtime, meter: CapacityMeter) -> RateLimiter {
     let builder = clients::limiter(SocketAddr::from(([127, 0, 0, 1], 1)))
         .http_client(recorded.clone())
         .create_table(true)
+        // Two passes end before what the first one has read expires, however slow the machine is.
+        .config_cache_ttl(Duration::from_secs(3_600))
         .meter(meter);
     runtime.block_on(async {
         let limiter = builder.await.unwrap();
