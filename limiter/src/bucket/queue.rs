@@ -246,7 +246,9 @@ impl BucketQueue {
             self.detach();
             return None;
         }
-        let caller = (driver == Driver::Caller).then(|| self.shared.caller_runtime()).flatten();
+        let caller = (driver == Driver::Caller)
+            .then(|| self.shared.caller_runtime())
+            .flatten();
         let Some(runtime) = caller else {
             drop(locked);
             self.shared.spawn(worker::run(self.clone()));

@@ -31,13 +31,17 @@ pub(super) struct Process {
 
 impl Process {
     /// With a burst, a refill amount, and a refill period in seconds.
-    pub(super) fn new((burst, amount, seconds): (u64, u64, u64), mutation: Option<Mutation>) -> Self {
+    pub(super) fn new(limit: (u64, u64, u64), mutation: Option<Mutation>) -> Self {
+        Self::seeded(1, limit, mutation)
+    }
+
+    fn seeded(seed: u64, (burst, amount, seconds): (u64, u64, u64), mutation: Option<Mutation>) -> Self {
         let clock = SimClock {
             start: Instant::now(),
             skew: 0,
         };
         let limit = Limit::custom("rpm", burst, burst, amount, seconds).unwrap();
-        let world = World::new(Scenario::calm(1), clock, LimitSet::new([limit]).unwrap());
+        let world = World::new(Scenario::calm(seed), clock, LimitSet::new([limit]).unwrap());
         let world = Arc::new(Mutex::new(world));
         let port = Arc::new(Port {
             world: world.clone(),
@@ -47,7 +51,7 @@ impl Process {
             mutation,
             ..Settings::default()
         };
-        let buckets = connect(&port, clock, settings, 1);
+        let buckets = connect(&port, clock, settings, seed);
         Self { world, buckets }
     }
 
@@ -112,8 +116,8 @@ impl Process {
 }
 
 /// A process whose table goes away while every bucket has a call under way.
-async fn lose_the_table(weather: Weather, mutation: Option<Mutation>) -> Process {
-    let process = Process::new((1_000, 1_000, 60), mutation);
+async fn lose_the_table(seed: u64, weather: Weather, mutation: Option<Mutation>) -> Process {
+    let process = Process::seeded(seed, (1_000, 1_000, 60), mutation);
     let warm = process.ask_everywhere(BUCKETS).await;
     assert!(warm.iter().all(Result::is_ok));
     process.set_weather(weather);
@@ -128,7 +132,7 @@ async fn lose_the_table(weather: Weather, mutation: Option<Mutation>) -> Process
 /// The most requests in one second, those of a minute, and how long the shutdown takes.
 fn outage(weather: Weather, mutation: Option<Mutation>) -> (u64, u64, Duration) {
     block_on(async move {
-        let process = lose_the_table(weather, mutation).await;
+        let process = lose_the_table(1, weather, mutation).await;
         let (most, total) = process.requests_in(60).await;
         let start = Instant::now();
         process.buckets.shut_down().await;
@@ -189,9 +193,9 @@ fn a_shutdown_after_a_brown_out_does_not_wait_for_the_pace_of_retries() {
 }
 
 /// Requests of a minute without the table in which 100 calls a second are made, each on another bucket than the last.
-fn calls_in_an_outage(weather: Weather, mutation: Option<Mutation>) -> u64 {
+fn calls_in_an_outage(seed: u64, weather: Weather, mutation: Option<Mutation>) -> u64 {
     block_on(async move {
-        let process = lose_the_table(weather, mutation).await;
+        let process = lose_the_table(seed, weather, mutation).await;
         let before = process.requests();
         let mut calls = JoinSet::new();
         for number in 0..6_000 {
@@ -210,12 +214,14 @@ fn calls_in_an_outage_send_little_also_where_some_requests_get_through() {
         (Weather::Silent, Mutation::NoBreaker),
         (Weather::BrownOut, Mutation::FirstResponseCloses),
     ] {
-        let (quiet, loud) = (
-            calls_in_an_outage(weather, None),
-            calls_in_an_outage(weather, Some(mutation)),
-        );
-        eprintln!("6,000 calls in a minute, {weather:?}: {quiet} requests, {loud} with {mutation:?}");
-        assert!(quiet <= 60 * MAX_REQUESTS, "{weather:?}: {quiet}");
+        // How often a brown-out lets a probe through is chance: the mean of several is what counts.
+        let quiet: Vec<u64> = (1..=5)
+            .map(|seed| calls_in_an_outage(seed, weather, None))
+            .collect();
+        let loud = calls_in_an_outage(1, weather, Some(mutation));
+        eprintln!("6,000 calls in a minute, {weather:?}: {quiet:?} requests, {loud} with {mutation:?}");
+        let mean = quiet.iter().sum::<u64>() / quiet.len() as u64;
+        assert!(mean <= 60 * MAX_REQUESTS, "{weather:?}: {quiet:?}");
         assert!(loud > 60 * MAX_REQUESTS, "{mutation:?}: {loud}");
     }
 }
@@ -223,7 +229,7 @@ fn calls_in_an_outage_send_little_also_where_some_requests_get_through() {
 #[test]
 fn while_the_table_is_known_to_be_away_a_decision_needs_no_request_and_no_time() {
     block_on(async {
-        let process = lose_the_table(Weather::Silent, None).await;
+        let process = lose_the_table(1, Weather::Silent, None).await;
         assert_eq!(process.buckets.stats().breaker, BreakerState::Open);
         let (requests, start) = (process.requests(), Instant::now());
         // Measured by the clock of the machine and printed only: what holds everywhere is that nothing is waited for.
