@@ -2,19 +2,21 @@
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::stack::StreamReader;
+use zae_limiter::stack::{Error as StackError, StreamReader};
 use zae_limiter::versions::{CLIENT_VERSION, Compatibility, VersionRecord};
 
 use crate::command_output::{CommandOutput, Text};
+use crate::connect::cannot_be_asked;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::View;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Also lists the functions that read the table's stream.
-Exits with 0 if the command and the table are compatible and no foreign function reads the stream. Exits with 1 if not, or if
-the functions cannot be listed.
+Exits with 0 if the command and the table are compatible and no foreign function reads the stream.
+Exits with 1 if not, or if the functions cannot be listed. If only the permission is missing, or
+CloudFormation or Lambda cannot be reached, that is a warning, and the exit code stays 0.
 
 Example:
   zae-limiter -n my-app check")]
@@ -33,6 +35,9 @@ struct CompatibilityReport {
     stream_readers: Option<Vec<StreamReader>>,
     /// Why they could not be listed.
     stream_problem: Option<String>,
+    /// Whether that is only a warning.
+    #[serde(skip)]
+    stream_optional: bool,
 }
 
 impl Text for CompatibilityReport {
@@ -49,10 +54,12 @@ impl Text for CompatibilityReport {
             });
         }
         if let Some(problem) = &self.stream_problem {
-            let unknown = view
-                .paint
-                .bad("the readers of the table's stream cannot be listed:");
-            lines.push(format!("{unknown} {problem}"));
+            let unknown = "the readers of the table's stream cannot be listed:";
+            lines.push(if self.stream_optional {
+                format!("{} {unknown} {problem}", view.paint.changed("warning:"))
+            } else {
+                format!("{} {problem}", view.paint.bad(unknown))
+            });
         }
         lines.join("\n")
     }
@@ -61,7 +68,8 @@ impl Text for CompatibilityReport {
 impl CompatibilityReport {
     fn exit(&self) -> Exit {
         let alone = self.stream_readers.iter().flatten().all(|reader| reader.own);
-        if self.compatible && alone && self.stream_problem.is_none() {
+        let listed = self.stream_problem.is_none() || self.stream_optional;
+        if self.compatible && alone && listed {
             Exit::Success
         } else {
             Exit::Error
@@ -90,6 +98,14 @@ fn state(compatibility: &Compatibility) -> &'static str {
     }
 }
 
+/// Whether the check can do without the readers: there is no stack, or the services cannot be asked.
+fn is_optional(error: &Error) -> bool {
+    let Error::Stack { source } = error else {
+        return false;
+    };
+    matches!(source, StackError::NoSuchStack { .. }) || cannot_be_asked(source)
+}
+
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let repository = context.repository().await?;
     let record: Option<VersionRecord> = repository.version().await?;
@@ -100,9 +116,9 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
             Some("it has no version record; the first change or `zae-limiter migrate` writes one".to_owned()),
         ),
     };
-    let (stream_readers, stream_problem) = match super::stack::stream_readers(context).await {
+    let (stream_readers, failure) = match super::stack::stream_readers(context).await {
         Ok(readers) => (readers, None),
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => (None, Some(error)),
     };
     let report = CompatibilityReport {
         name: repository.name().to_string(),
@@ -113,7 +129,8 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
         client_min_version: record.map(|record| record.client_min_version),
         problem,
         stream_readers,
-        stream_problem,
+        stream_optional: failure.as_ref().is_some_and(is_optional),
+        stream_problem: failure.map(|failure| failure.to_string()),
     };
     let exit = report.exit();
     Ok(CommandOutput::new(report).with_exit(exit))
@@ -134,6 +151,7 @@ mod tests {
             problem: None,
             stream_readers: None,
             stream_problem: None,
+            stream_optional: false,
         }
     }
 
@@ -147,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_reader_and_readers_that_cannot_be_listed_fail_the_check() {
+    fn a_foreign_reader_and_readers_that_fail_to_be_listed_fail_the_check() {
         assert_eq!(report().exit(), Exit::Success, "an embedded table has no stream");
         let with = |readers| CompatibilityReport {
             stream_readers: Some(readers),
@@ -157,9 +175,40 @@ mod tests {
         assert_eq!(with(vec![reader(true)]).exit(), Exit::Success);
         assert_eq!(with(vec![reader(true), reader(false)]).exit(), Exit::Error);
         let unknown = CompatibilityReport {
-            stream_problem: Some("access denied".to_owned()),
+            stream_problem: Some("it failed".to_owned()),
             ..report()
         };
         assert_eq!(unknown.exit(), Exit::Error);
+        let denied = CompatibilityReport {
+            stream_problem: Some("access denied".to_owned()),
+            stream_optional: true,
+            ..report()
+        };
+        assert_eq!(denied.exit(), Exit::Success, "a warning");
+        let incompatible = CompatibilityReport {
+            compatible: false,
+            ..denied
+        };
+        assert_eq!(incompatible.exit(), Exit::Error);
+    }
+
+    #[test]
+    fn readers_that_nobody_can_be_asked_about_are_optional() {
+        let missing = StackError::NoSuchStack {
+            stack: "demo".to_owned(),
+        };
+        let denied = StackError::Denied {
+            action: "cloudformation:DescribeStacks".to_owned(),
+            resource: "demo".to_owned(),
+            message: "no".to_owned(),
+        };
+        let throttled = StackError::Call {
+            action: "lambda:ListEventSourceMappings",
+            resource: "demo".to_owned(),
+            code: "TooManyRequestsException".to_owned(),
+            message: "Rate exceeded".to_owned(),
+        };
+        assert!(is_optional(&missing.into()) && is_optional(&denied.into()));
+        assert!(!is_optional(&throttled.into()) && !is_optional(&Error::NoRegion));
     }
 }

@@ -99,6 +99,36 @@ pub(crate) fn is_unreachable(error: &StackError) -> bool {
         && !is_without_credentials(error)
 }
 
+/// Whether the service could not be asked: the caller may not, it does not respond, or the endpoint does not have it.
+pub(crate) fn cannot_be_asked(error: &StackError) -> bool {
+    let refused = matches!(error, StackError::Denied { .. });
+    refused || is_without_credentials(error) || is_unreachable(error) || is_unsupported(error)
+}
+
+/// Whether the endpoint does not have the service: a local cloud without it, or one for which the credentials are not valid.
+fn is_unsupported(error: &StackError) -> bool {
+    let StackError::Call { code, message, .. } = error else {
+        return false;
+    };
+    let codes = [
+        // The response is not one of the service.
+        "no response",
+        "InvalidAction",
+        "InvalidClientTokenId",
+        "NotImplemented",
+        "UnknownOperationException",
+        "UnrecognizedClientException",
+        "UnsupportedOperation",
+    ];
+    let signs = [
+        "not implemented",
+        "not yet implemented",
+        "not enabled",
+        "not supported",
+    ];
+    codes.contains(&code.as_str()) || signs.iter().any(|sign| message.contains(sign))
+}
+
 fn lacks_credentials(message: &str) -> bool {
     let signs = [
         "no providers in chain",
@@ -164,5 +194,36 @@ mod tests {
             without_debug_output("AccessDenied: you (all) may not"),
             "AccessDenied: you (all) may not"
         );
+    }
+
+    #[test]
+    fn a_service_that_is_denied_unreachable_or_missing_cannot_be_asked() {
+        let denied = StackError::Denied {
+            action: "lambda:ListEventSourceMappings".to_owned(),
+            resource: "*".to_owned(),
+            message: "no".to_owned(),
+        };
+        assert!(cannot_be_asked(&denied));
+        let call = |code: &str, message: &str| StackError::Call {
+            action: "cloudformation:DescribeStacks",
+            resource: "demo".to_owned(),
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
+        for (code, message) in [
+            ("no response", "dispatch failure: io error: Connection refused"),
+            ("no response", "unhandled error: invalid root"),
+            ("UnknownOperationException", ""),
+            ("InternalFailure", "Service 'lambda' is not enabled."),
+        ] {
+            assert!(cannot_be_asked(&call(code, message)), "{code}: {message}");
+        }
+        for (code, message) in [
+            ("Throttling", "Rate exceeded"),
+            ("ValidationError", "1 validation error detected"),
+            ("InternalFailure", "try again"),
+        ] {
+            assert!(!cannot_be_asked(&call(code, message)), "{code}: {message}");
+        }
     }
 }

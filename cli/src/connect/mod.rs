@@ -3,7 +3,8 @@
 mod explain;
 
 pub(crate) use explain::{
-    explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials, without_debug_output,
+    cannot_be_asked, explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials,
+    without_debug_output,
 };
 
 use std::path::{Path, PathBuf};
