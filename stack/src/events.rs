@@ -51,6 +51,11 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// Cleaning up after a failure failed too, and is left to do by hand.
+    Warning {
+        /// What is left, and why.
+        text: String,
+    },
     /// A retained table or bucket was deleted by a purge.
     Purged {
         /// What it was.
@@ -73,6 +78,7 @@ impl fmt::Display for Event {
                 after_seconds,
             } => write!(f, "retrying in {after_seconds} s: {reason}"),
             Self::NotChecked { what, reason } => write!(f, "not checked: {what} ({reason})"),
+            Self::Warning { text } => write!(f, "warning: {text}"),
             Self::Purged { what } => write!(f, "deleted {what}"),
         }
     }

@@ -127,15 +127,18 @@ impl Stack {
         let started = self
             .create_by_change_set(draft, &draft.desired, true, &run.deadline)
             .await;
-        if started.is_err() && unprotected {
-            self.unprotect_table(&draft.desired).await;
+        if started.is_err()
+            && unprotected
+            && let Some(text) = self.unprotect_table(&draft.desired, &run.deadline).await
+        {
+            self.tell(&Event::Warning { text });
         }
         let Some(stack) = self.created(started?, run).await? else {
             return Ok(Attempt::Overtaken);
         };
         let mut warnings = Vec::new();
         if unprotected {
-            warnings.extend(self.unprotect_table(&draft.desired).await);
+            warnings.extend(self.unprotect_table(&draft.desired, &run.deadline).await);
         }
         warnings.extend(self.table_drift(&stack.id, &run.deadline).await);
         Ok(Attempt::Done {

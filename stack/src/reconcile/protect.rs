@@ -1,6 +1,6 @@
 //! Deletion protection of the table while a stack is created around it, and after.
 
-use aws_sdk_dynamodb::types::TableStatus;
+use aws_sdk_dynamodb::types::{TableDescription, TableStatus};
 
 use super::{Attempt, draft::Draft};
 use crate::cloud::failure::Failure;
@@ -25,17 +25,14 @@ impl Stack {
         if table.deletion_protection_enabled == Some(true) {
             return Ok(self.cloud.tag_of(&table, IMPORT_PROTECTION).await?.is_some());
         }
-        if let Some(arn) = table.table_arn() {
-            match self.cloud.tag_table(arn, IMPORT_PROTECTION, "on").await {
-                // Only an import that fails needs the tag.
-                Err(failure) if failure.denied() => self.tell(&Event::NotChecked {
-                    what: "earlier deletion protection of the table".to_owned(),
-                    reason: failure.message().to_owned(),
-                }),
-                tagged => tagged?,
+        let remembered = self.remember_protection(&table, deadline).await?;
+        if let Err(failure) = patiently(deadline, || self.cloud.set_protection(name, true)).await {
+            if remembered && let Err(kept) = self.forget_protection(deadline).await {
+                let text = tag_stays(name, &kept);
+                self.tell(&Event::Warning { text });
             }
+            return Err(failure.into());
         }
-        self.cloud.set_protection(name, true).await?;
         let mut pace = Pace::polls();
         loop {
             let table = self.cloud.table(name).await?;
@@ -47,35 +44,53 @@ impl Stack {
         }
     }
 
+    /// Sets the tag. Returns whether that succeeded: only an import that fails needs the tag.
+    async fn remember_protection(
+        &self,
+        table: &TableDescription,
+        deadline: &Deadline,
+    ) -> Result<bool, Failure> {
+        let Some(arn) = table.table_arn() else {
+            return Ok(false);
+        };
+        match patiently(deadline, || self.cloud.tag_table(arn, IMPORT_PROTECTION, "on")).await {
+            Ok(()) => Ok(true),
+            Err(failure) if failure.throttled() => Err(failure),
+            Err(failure) => {
+                self.tell(&Event::NotChecked {
+                    what: "earlier deletion protection of the table".to_owned(),
+                    reason: failure.message().to_owned(),
+                });
+                Ok(false)
+            }
+        }
+    }
+
     /// Turns deletion protection off again, if the template does not ask for it. Returns a warning if that fails.
-    pub(super) async fn unprotect_table(&self, desired: &Desired) -> Option<String> {
+    pub(super) async fn unprotect_table(&self, desired: &Desired, deadline: &Deadline) -> Option<String> {
         let name = self.name.as_str();
         if !desired.protects_table()
-            && let Err(failure) = self.cloud.set_protection(name, false).await
+            && let Err(failure) = patiently(deadline, || self.cloud.set_protection(name, false)).await
         {
             return Some(format!(
                 "deletion protection of table {name}, turned on for the import, could not be turned off: {}",
                 failure.message()
             ));
         }
-        let failure = self.forget_protection().await.err()?;
-        Some(format!(
-            "tag {IMPORT_PROTECTION} of table {name} could not be removed: {}; remove it, or the next import of the table turns \
-             deletion protection off",
-            failure.message()
-        ))
+        let failure = self.forget_protection(deadline).await.err()?;
+        Some(tag_stays(name, &failure))
     }
 
-    async fn forget_protection(&self) -> Result<(), Failure> {
-        let table = self.cloud.table(self.name.as_str()).await?;
-        let Some(table) = table.filter(|table| table.table_arn().is_some()) else {
+    /// Removes the tag, if the table has it.
+    async fn forget_protection(&self, deadline: &Deadline) -> Result<(), Failure> {
+        let Some(table) = patiently(deadline, || self.cloud.table(self.name.as_str())).await? else {
             return Ok(());
         };
-        match (
-            self.cloud.tag_of(&table, IMPORT_PROTECTION).await?,
-            table.table_arn(),
-        ) {
-            (Some(_), Some(arn)) => self.cloud.untag_table(arn, IMPORT_PROTECTION).await,
+        let tag = patiently(deadline, || self.cloud.tag_of(&table, IMPORT_PROTECTION)).await?;
+        match (tag, table.table_arn()) {
+            (Some(_), Some(arn)) => {
+                patiently(deadline, || self.cloud.untag_table(arn, IMPORT_PROTECTION)).await
+            }
             _ => Ok(()),
         }
     }
@@ -99,4 +114,12 @@ impl Stack {
         }
         self.updated(created, deadline).await
     }
+}
+
+fn tag_stays(table: &str, failure: &Failure) -> String {
+    format!(
+        "tag {IMPORT_PROTECTION} of table {table} could not be removed: {}; remove it, or the next import of the table turns \
+         deletion protection off",
+        failure.message()
+    )
 }

@@ -16,9 +16,9 @@ use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOut
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
 use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceOutput;
-use aws_sdk_dynamodb::operation::tag_resource::TagResourceOutput;
-use aws_sdk_dynamodb::operation::untag_resource::UntagResourceOutput;
-use aws_sdk_dynamodb::operation::update_table::UpdateTableOutput;
+use aws_sdk_dynamodb::operation::tag_resource::{TagResourceError, TagResourceOutput};
+use aws_sdk_dynamodb::operation::untag_resource::{UntagResourceError, UntagResourceOutput};
+use aws_sdk_dynamodb::operation::update_table::{UpdateTableError, UpdateTableOutput};
 use aws_sdk_dynamodb::types::Tag;
 use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
 use aws_smithy_mocks::{Rule, mock};
@@ -29,6 +29,7 @@ use super::change_sets::change;
 use super::imports::{around_a_table, table};
 use super::support::{Diary, bare};
 use super::tape::{Tape, looks, refusal};
+use super::throttling::OFTEN;
 use super::{ID, NAME, changed, count, stack, tags};
 
 fn protects(body: Option<&str>) -> bool {
@@ -71,6 +72,7 @@ fn import_of(log: &Arc<Mutex<Vec<String>>>, protected: bool, tagged: bool) -> Ta
     let (tags, untags) = (Arc::clone(log), Arc::clone(log));
     let tag = Arc::new(AtomicBool::new(tagged));
     let (set, unset) = (Arc::clone(&tag), Arc::clone(&tag));
+    // The tests below replace them by their place.
     tape.dynamodb = vec![
         mock!(DynamoDb::describe_table).then_output(move || {
             let mut table = table();
@@ -136,19 +138,103 @@ async fn a_table_is_protected_before_its_import_and_unprotected_after_only_if_as
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_import_that_cannot_start_leaves_the_protection_as_it_was() {
-    let log = Arc::default();
-    let mut tape = import(&log, false);
+/// An import whose change set cannot be executed.
+fn import_that_cannot_start(log: &Arc<Mutex<Vec<String>>>) -> Tape {
+    let mut tape = import(log, false);
     tape.cloudformation[0] = mock!(Cfn::execute_change_set)
         .then_error(|| ExecuteChangeSetError::generic(refusal("AccessDenied", "no")));
     tape.cloudformation
         .push(mock!(Cfn::list_change_sets).then_output(|| ListChangeSetsOutput::builder().build()));
+    tape
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_that_cannot_start_leaves_the_protection_as_it_was() {
+    let log = Arc::default();
+    let tape = import_that_cannot_start(&log);
     stack(&bare(), &tape).0.ensure().await.unwrap_err();
     assert_eq!(
         *log.lock().unwrap(),
         ["tag", "protection true", "protection false", "untag"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_import_that_cannot_start_leaves_behind_is_told() {
+    let mut tape = import_that_cannot_start(&Arc::default());
+    tape.dynamodb[4] = mock!(DynamoDb::untag_resource)
+        .then_error(|| UntagResourceError::generic(refusal("AccessDeniedException", "no")));
+    let diary = Diary::default();
+    let (importing, _) = stack(&bare(), &tape);
+    importing.observer(diary.clone()).ensure().await.unwrap_err();
+    let told = diary.events();
+    assert!(
+        told.iter()
+            .any(|event| matches!(event, Event::Warning { text } if text.contains(TAG))),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_cannot_be_tagged_is_imported() {
+    for code in ["AccessDeniedException", "ResourceInUseException"] {
+        let log = Arc::default();
+        let mut tape = import(&log, false);
+        tape.dynamodb[3] =
+            mock!(DynamoDb::tag_resource).then_error(move || TagResourceError::generic(refusal(code, "no")));
+        let diary = Diary::default();
+        let (importing, _) = stack(&bare(), &tape);
+        let outcome = importing.observer(diary.clone()).ensure().await.unwrap();
+        assert_eq!(outcome.change, Change::Imported, "{code}");
+        assert_eq!(
+            *log.lock().unwrap(),
+            ["protection true", "import", "protection false"],
+            "{code}"
+        );
+        let told = diary.events();
+        assert!(
+            told.iter()
+                .any(|event| matches!(event, Event::NotChecked { what, .. } if what.contains("protection"))),
+            "{code}: {told:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_cannot_be_protected_keeps_no_tag() {
+    let log = Arc::default();
+    let mut tape = import(&log, false);
+    tape.dynamodb[1] = mock!(DynamoDb::update_table)
+        .then_error(|| UpdateTableError::generic(refusal("AccessDeniedException", "no")));
+    let error = stack(&bare(), &tape).0.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert_eq!(*log.lock().unwrap(), ["tag", "untag"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn protection_is_taken_off_once_aws_answers() {
+    let log = Arc::default();
+    let mut tape = import(&log, false);
+    tape.dynamodb[1] = mock!(DynamoDb::update_table)
+        .sequence()
+        .output(|| UpdateTableOutput::builder().build())
+        .error(|| UpdateTableError::generic(refusal("ThrottlingException", "Rate exceeded")))
+        .times(OFTEN)
+        .output(|| UpdateTableOutput::builder().build())
+        .repeatedly()
+        .build();
+    let (importing, calls) = stack(&bare(), &tape);
+    let outcome = importing.ensure().await.unwrap();
+    assert_eq!(outcome.change, Change::Imported);
+    assert!(
+        !outcome
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("protection")),
+        "{outcome:?}"
+    );
+    assert_eq!(count(&calls, "UpdateTable"), OFTEN + 2);
+    assert_eq!(*log.lock().unwrap(), ["tag", "import", "untag"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,6 +188,7 @@ fn as_json(event: &Event) -> Value {
             json!({ "event": "trying_again", "after_seconds": after_seconds })
         }
         Event::NotChecked { what, .. } => json!({ "event": "not_checked", "what": what }),
+        Event::Warning { .. } => json!({ "event": "warning" }),
         Event::Purged { what } => json!({ "event": "purged", "what": what }),
         _ => json!({ "event": "other" }),
     };
