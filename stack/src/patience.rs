@@ -32,7 +32,11 @@ impl Deadline {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        Instant::now() >= self.ends
+        self.left().is_zero()
+    }
+
+    fn left(&self) -> Duration {
+        self.ends.saturating_duration_since(Instant::now())
     }
 }
 
@@ -59,7 +63,12 @@ impl Pace {
     }
 
     pub(crate) async fn pause(&mut self) {
-        sleep(self.next.mul_f64(0.8 + 0.4 * fastrand::f64())).await;
+        self.pause_up_to(Duration::MAX).await;
+    }
+
+    async fn pause_up_to(&mut self, most: Duration) {
+        let pause = self.next.mul_f64(0.8 + 0.4 * fastrand::f64());
+        sleep(pause.min(most)).await;
         self.next = self.next.mul_f64(1.5).min(self.longest);
     }
 }
@@ -81,7 +90,8 @@ impl Throttling for Error {
     }
 }
 
-/// Repeats a call while AWS throttles it and there is time left. Then throttling is the call's error.
+/// Repeats a call while AWS throttles it and there is time left, the last time at the deadline. Then throttling is the call's
+/// error.
 pub(crate) async fn patiently<T, E, Answer>(
     deadline: &Deadline,
     mut call: impl FnMut() -> Answer,
@@ -93,7 +103,9 @@ where
     let mut pace = Pace::between(THROTTLED);
     loop {
         match call().await {
-            Err(error) if error.is_throttling() && !deadline.is_over() => pace.pause().await,
+            Err(error) if error.is_throttling() && !deadline.is_over() => {
+                pace.pause_up_to(deadline.left()).await;
+            }
             answer => return answer,
         }
     }
@@ -115,5 +127,21 @@ impl Stack {
             status: status.to_owned(),
             after: deadline.allowed,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_throttled_call_is_made_for_the_last_time_at_the_deadline() {
+        let throttled = || Failure::told("a:B", "c", Some("Throttling"), None);
+        let (started, allowed) = (Instant::now(), Duration::from_secs(60));
+        let deadline = Deadline::after(allowed);
+        let answer: Result<(), _> = patiently(&deadline, || std::future::ready(Err(throttled()))).await;
+        assert!(answer.is_err_and(|failure| failure.throttled()));
+        let late = started.elapsed().saturating_sub(allowed);
+        assert!(deadline.is_over() && late < Duration::from_millis(10), "{late:?}");
     }
 }
