@@ -1,4 +1,4 @@
-//! TypeScript: type-checked by the compiler in strict mode, and run. Needs node, which `scripts/install-typescript` looks for.
+//! TypeScript: type-checked by the compiler in strict mode, and run. Needs node 20, which `scripts/install-typescript` looks for.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,6 +21,13 @@ fn options() -> Value {
     })
 }
 
+/// The major version of node; `None` if it is not installed.
+fn node_major() -> Option<u32> {
+    let output = Command::new("node").arg("--version").output().ok()?;
+    let version = String::from_utf8(output.stdout).ok()?;
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
 /// A project in a directory of its own.
 pub(crate) struct Project {
     directory: TempDir,
@@ -30,8 +37,10 @@ impl Project {
     /// Nothing if the tools are not installed.
     pub(crate) fn new() -> Option<Self> {
         let tools = pages::root().join(".tools/typescript");
-        if !tools.join(".installed").exists() || Command::new("node").arg("--version").output().is_err() {
-            eprintln!("skipped: scripts/install-typescript has not installed TypeScript");
+        if !tools.join(".installed").exists() || node_major().is_none_or(|major| major < 20) {
+            eprintln!(
+                "skipped: scripts/install-typescript has not installed TypeScript, or node 20 is missing"
+            );
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
