@@ -29,6 +29,9 @@ pub(crate) enum Old {
 /// Values by name, such as `100/min` by `rpm`.
 type Values = BTreeMap<String, String>;
 
+/// What the names of values of metadata start with.
+const NOTE: &str = "metadata ";
+
 /// What each of the first `shown` events changed. Events are sorted by time, newest first; those that follow only tell
 /// old values.
 pub(crate) fn differences(events: &[AuditEvent], shown: usize) -> Vec<Vec<Difference>> {
@@ -39,6 +42,14 @@ pub(crate) fn differences(events: &[AuditEvent], shown: usize) -> Vec<Vec<Differ
         .map(|event| {
             let place = (event.subject.to_string(), event.resource.as_deref());
             let old = stored.remove(&place);
+            if event.action == AuditAction::EntityDeleted {
+                // Its limits went with it, whatever their resource.
+                for ((subject, _), values) in &mut stored {
+                    if *subject == place.0 {
+                        values.clear();
+                    }
+                }
+            }
             let (new, differences) = compare(event, old);
             if let Some(new) = new {
                 stored.insert(place, new);
@@ -68,25 +79,54 @@ fn compare(event: &AuditEvent, old: Option<Values>) -> (Option<Values>, Vec<Diff
             let differences = between(old.as_ref(), &told);
             (Some(told), differences)
         }
-        AuditAction::LimitsDeleted | AuditAction::EntityDeleted => {
+        AuditAction::LimitsDeleted => {
             // Without an earlier event, the details may name what went away.
             let old = old.unwrap_or(told);
             (Some(Values::new()), between(Some(&old), &Values::new()))
         }
+        AuditAction::EntityDeleted => {
+            // The details count records and name nothing that went away.
+            let old = old.unwrap_or_default();
+            (Some(Values::new()), between(Some(&old), &Values::new()))
+        }
         // Only what was changed is told.
         _ => {
-            let known = old.is_some();
-            let mut stored = old.unwrap_or_default();
-            let changed = told.into_iter().map(|(what, new)| {
-                let before = stored.insert(what.clone(), new.clone());
-                let old = if known { Old::Known(before) } else { Old::Unknown };
-                let new = Some(new);
-                Difference { what, old, new }
-            });
-            let changed = changed.collect();
-            (known.then_some(stored), changed)
+            let Some(old) = old else {
+                return (None, told_alone(event, &told));
+            };
+            let mut new = old.clone();
+            if event.details.contains_key("metadata") {
+                // All notes are told, also those that stay.
+                new.retain(|what, _| !what.starts_with(NOTE));
+            }
+            for what in taken_away(event) {
+                new.remove(what);
+            }
+            new.extend(told);
+            let differences = between(Some(&old), &new);
+            (Some(new), differences)
         }
     }
+}
+
+/// What a change tells if nothing is known about what was stored before.
+fn told_alone(event: &AuditEvent, told: &Values) -> Vec<Difference> {
+    let gone = taken_away(event).map(|what| Difference {
+        what: what.to_owned(),
+        old: Old::Unknown,
+        new: None,
+    });
+    between(None, told).into_iter().chain(gone).collect()
+}
+
+/// What a change tells as null or empty: it is not set any more.
+fn taken_away(event: &AuditEvent) -> impl Iterator<Item = &str> {
+    let empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
+    let gone = event
+        .details
+        .iter()
+        .filter(move |(_, value)| empty(&to_json(value)));
+    gone.map(|(name, _)| label(name))
 }
 
 fn between(old: Option<&Values>, new: &Values) -> Vec<Difference> {
@@ -117,7 +157,7 @@ fn values(event: &AuditEvent) -> Values {
             }
             ("metadata", Value::Object(notes)) => {
                 for (note, value) in notes {
-                    values.insert(format!("metadata {note}"), text(&value));
+                    values.insert(format!("{NOTE}{note}"), text(&value));
                 }
             }
             (_, Value::Null) => {}
@@ -262,5 +302,85 @@ mod tests {
             ]
         );
         assert!(lines[0].contains("name Ada L. → none"), "{lines:?}");
+    }
+    #[tokio::test]
+    async fn a_parent_that_is_taken_away_is_shown_and_does_not_stay() {
+        let repository = repository().await;
+        for id in ["team", "club"] {
+            repository.create_entity(NewEntity::new(id)).await.unwrap();
+        }
+        let entity = NewEntity::new("ada").name("Ada").parent("team");
+        repository.create_entity(entity).await.unwrap();
+        for change in [
+            EntityChange::new().without_parent(),
+            EntityChange::new().parent("club"),
+        ] {
+            repository.update_entity("ada", change).await.unwrap();
+        }
+        assert_eq!(
+            lines(&repository, "ada", 9).await,
+            [
+                "parent none → club",
+                "parent team → none",
+                "name Ada; parent team"
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_parent_that_is_taken_away_is_shown_without_an_earlier_event() {
+        let repository = repository().await;
+        repository.create_entity(NewEntity::new("team")).await.unwrap();
+        let entity = NewEntity::new("ada").parent("team");
+        repository.create_entity(entity).await.unwrap();
+        let change = EntityChange::new().name("Ada").without_parent();
+        repository.update_entity("ada", change).await.unwrap();
+        let (subject, page) = ("ada".parse().unwrap(), PageRequest::default());
+        let events = repository.audit_events(&subject, &page).await.unwrap().items;
+        let found = differences(&events[..1], 1);
+        let texts: Vec<_> = found[0].iter().map(Difference::text).collect();
+        assert_eq!(texts, ["name Ada", "parent none"]);
+    }
+
+    #[tokio::test]
+    async fn only_notes_that_changed_are_shown_with_those_that_went_away() {
+        let repository = repository().await;
+        let notes = [("tier", "gold"), ("region", "eu"), ("owner", "bob")];
+        let entity = NewEntity::new("ada").name("Ada").metadata(notes);
+        repository.create_entity(entity).await.unwrap();
+        for notes in [vec![("tier", "gold"), ("region", "us")], vec![]] {
+            let change = EntityChange::new().replace_metadata(notes);
+            repository.update_entity("ada", change).await.unwrap();
+        }
+        let lines = lines(&repository, "ada", 9).await;
+        assert_eq!(
+            lines[..2],
+            [
+                "metadata region us → none; metadata tier gold → none",
+                "metadata owner bob → none; metadata region eu → us",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_set_after_a_deletion_is_compared_with_nothing() {
+        let repository = repository().await;
+        let rpm = |capacity| Limit::per_minute("rpm", capacity).unwrap();
+        repository.create_entity(NewEntity::new("ada")).await.unwrap();
+        repository.set_limits("ada", "gpt-4", [rpm(100)]).await.unwrap();
+        repository.delete_entity("ada").await.unwrap();
+        repository.create_entity(NewEntity::new("ada")).await.unwrap();
+        repository.set_limits("ada", "gpt-4", [rpm(200)]).await.unwrap();
+        let lines = lines(&repository, "ada", 9).await;
+        assert_eq!(lines[0], "rpm none → 200/min", "{lines:?}");
+    }
+
+    #[tokio::test]
+    async fn a_deletion_without_an_earlier_event_names_no_old_values() {
+        let repository = repository().await;
+        let rpm = Limit::per_minute("rpm", 100).unwrap();
+        repository.set_limits("ada", "gpt-4", [rpm]).await.unwrap();
+        repository.delete_entity("ada").await.unwrap();
+        assert_eq!(lines(&repository, "ada", 9).await, ["", "rpm 100/min"]);
     }
 }
