@@ -14,6 +14,9 @@ use zae_limiter_testing::connection::{Connection, Fault};
 
 use crate::client::{MAPPING, TestServer, calls, channel, limits, request};
 
+/// More than the table ever takes to answer here. A call that is denied is not repeated, so that it fails at once.
+const TIME_BUDGET: std::time::Duration = std::time::Duration::from_secs(5);
+
 const TOKENS: &str = "envoy acquire acquire-token-1234\nboard read,admin read-token-12345678";
 
 async fn with_token(server: &TestServer, authorization: Option<&str>) -> Result<(), Status> {
@@ -77,15 +80,16 @@ async fn health_follows_the_table_and_calls_report_that_it_is_unavailable() {
         .create_table(true)
         .default_limits(limits())
         .on_unavailable(OnUnavailable::Block)
-        .time_budget(std::time::Duration::from_millis(50));
+        .time_budget(TIME_BUDGET);
     let server = TestServer::on(limiter, Settings::default(), None).await;
     let service = "envoy.service.ratelimit.v3.RateLimitService";
     assert_eq!(health(&server, service).await.unwrap(), ServingStatus::Serving);
     assert_eq!(health(&server, "other").await.unwrap_err().code(), Code::NotFound);
     server.ok(request(1, [calls("ada")])).await;
-    connection.always(Fault::ServerError);
+    connection.always(Fault::Denied);
     server.clock.advance(std::time::Duration::from_secs(2));
     assert_eq!(health(&server, service).await.unwrap(), ServingStatus::NotServing);
+    connection.always(Fault::ServerError);
     let status = server.ask(request(1, [calls("ada")])).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     assert!(
@@ -122,7 +126,7 @@ async fn a_watch_reports_each_change_of_health_until_the_server_stops() {
         .principal("tester")
         .create_table(true)
         .default_limits(limits())
-        .time_budget(std::time::Duration::from_millis(50));
+        .time_budget(TIME_BUDGET);
     let server = TestServer::on(limiter, Settings::default(), None).await;
     let mut client = HealthClient::new(channel(server.grpc).await);
     let watch = |service: &str| HealthCheckRequest {
@@ -134,7 +138,7 @@ async fn a_watch_reports_each_change_of_health_until_the_server_stops() {
     let mut watched = client.watch(watch("")).await.unwrap().into_inner();
     let mut next = async || watched.message().await.unwrap().map(|response| response.status());
     assert_eq!(next().await, Some(ServingStatus::Serving));
-    connection.always(Fault::ServerError);
+    connection.always(Fault::Denied);
     server.clock.advance(std::time::Duration::from_secs(2));
     assert_eq!(next().await, Some(ServingStatus::NotServing));
     connection.heal();

@@ -10,11 +10,16 @@ use zae_limiter_testing::connection::{Connection, Fault};
 use crate::client::{TestServer, limits};
 use crate::combining::on_connection;
 
-async fn server(connection: &Connection, policy: OnUnavailable) -> TestServer {
+/// More than the table ever takes to answer here.
+const PATIENT: Duration = Duration::from_secs(5);
+/// For calls that the table never answers.
+const IMPATIENT: Duration = Duration::from_millis(50);
+
+async fn server(connection: &Connection, policy: OnUnavailable, time_budget: Duration) -> TestServer {
     let limiter = on_connection(connection)
         .default_limits(limits())
         .on_unavailable(policy)
-        .time_budget(Duration::from_millis(50));
+        .time_budget(time_budget);
     TestServer::on(limiter, Settings::default(), None).await
 }
 
@@ -25,9 +30,10 @@ fn body() -> serde_json::Value {
 #[tokio::test]
 async fn readiness_follows_the_table_and_health_does_not() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Block).await;
+    let server = server(&connection, OnUnavailable::Block, PATIENT).await;
     server.get("/readyz").await.expect(200);
-    connection.always(Fault::ServerError);
+    // A call that is denied is not repeated, so that it fails at once.
+    connection.always(Fault::Denied);
     server.get("/readyz").await.expect(200);
     server.clock.advance(Duration::from_secs(1));
     server.get("/readyz").await.problem(503, "unavailable");
@@ -40,7 +46,7 @@ async fn readiness_follows_the_table_and_health_does_not() {
 #[tokio::test]
 async fn checks_at_the_same_time_ask_the_table_once() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Block).await;
+    let server = server(&connection, OnUnavailable::Block, PATIENT).await;
     server.get("/readyz").await.expect(200);
     connection.calls();
     server.clock.advance(Duration::from_secs(1));
@@ -54,7 +60,7 @@ async fn checks_at_the_same_time_ask_the_table_once() {
 #[tokio::test]
 async fn a_blocking_policy_is_an_error_that_names_no_table() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Block).await;
+    let server = server(&connection, OnUnavailable::Block, IMPATIENT).await;
     connection.always(Fault::ServerError);
     let response = server.post("/v1/acquire", body()).await;
     assert_eq!(response.header("retry-after"), Some("1"));
@@ -68,7 +74,7 @@ async fn a_blocking_policy_is_an_error_that_names_no_table() {
 #[tokio::test]
 async fn an_allowing_policy_is_marked_in_the_response() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Allow).await;
+    let server = server(&connection, OnUnavailable::Allow, IMPATIENT).await;
     connection.always(Fault::ServerError);
     let allowed = server.post("/v1/acquire", body()).await.expect(200);
     assert_eq!(allowed.header("ratelimit"), None);
@@ -87,7 +93,7 @@ async fn an_allowing_policy_is_marked_in_the_response() {
 #[tokio::test]
 async fn an_adjustment_that_cannot_be_written_yet_is_accepted_and_written_later() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Block).await;
+    let server = server(&connection, OnUnavailable::Block, PATIENT).await;
     let lease = server.post("/v1/acquire", body()).await.lease();
     connection.always(Fault::ServerError);
     let path = format!("/v1/leases/{lease}/commit");
@@ -110,7 +116,7 @@ async fn an_adjustment_that_cannot_be_written_yet_is_accepted_and_written_later(
 #[tokio::test]
 async fn errors_that_only_the_operator_can_resolve_are_not_explained_to_clients() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let server = server(&connection, OnUnavailable::Allow).await;
+    let server = server(&connection, OnUnavailable::Allow, PATIENT).await;
     connection.always(Fault::Denied);
     let problem = server.post("/v1/acquire", body()).await.problem(500, "internal");
     assert_eq!(problem["detail"], "the cause is in the log of the server");
