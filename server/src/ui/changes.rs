@@ -50,14 +50,35 @@ fn check_token(ui: &Ui, visitor: &Visitor, form: &Form) -> Result<(), Box<Respon
     Err(Box::new(refused))
 }
 
-/// Somebody else changed the level since the form was filled.
-fn changed_meanwhile() -> Failure {
-    Failure {
+/// Somebody else changed the level since the form was filled: the form again, filled from what is stored now.
+async fn changed_meanwhile(ui: &Ui, visitor: &Visitor, params: &Params, sent: &LimitForm) -> Response {
+    let stored = match stored(ui, visitor, params).await {
+        Ok(stored) => stored,
+        Err(response) => return *response,
+    };
+    let form = LimitForm::of(stored.record.as_ref());
+    let wanted = sent.summary();
+    let failure = Failure {
         title: "Somebody else changed these limits",
-        cause: "What the level stores is no longer what this form was filled from.".to_owned(),
-        advice: "Open the form again and look at what is stored now.",
+        cause: format!(
+            "The level stored {}, and now stores {}. Your change to {} was not made.",
+            or_nothing(&sent.seen),
+            or_nothing(&form.seen),
+            or_nothing(&wanted),
+        ),
+        advice: "The form shows what is stored now. Change it again if you still want to.",
         invalid: false,
-    }
+    };
+    let again = page(
+        ui,
+        visitor,
+        &view::edit(&of(&stored, visitor), &form, Some(&failure)),
+    );
+    (StatusCode::CONFLICT, again).into_response()
+}
+
+fn or_nothing(text: &str) -> &str {
+    if text.is_empty() { "nothing" } else { text }
 }
 
 /// `GET /ui/limits/edit`.
@@ -89,6 +110,9 @@ pub(crate) async fn review(
         return *response;
     }
     let (sent, edit) = (LimitForm::sent(&form), of(&stored, &visitor));
+    if !sent.is_current(stored.record.as_ref()) {
+        return changed_meanwhile(&ui, &visitor, &params, &sent).await;
+    }
     match sent.limits() {
         Ok(limits) => page(&ui, &visitor, &view::confirm(&edit, &sent, &limits)),
         Err(failure) => {
@@ -116,10 +140,10 @@ pub(crate) async fn apply(
     let written = if sent.is_current(stored.record.as_ref()) {
         write(&ui, &visitor, &stored, &sent).await
     } else {
-        Err(changed_meanwhile())
+        Ok(false)
     };
     match written {
-        Ok(()) => {
+        Ok(true) => {
             let resource = match &stored.level {
                 ConfigLevel::Entity(_, resource) => Some(resource),
                 _ => None,
@@ -129,6 +153,7 @@ pub(crate) async fn apply(
                 .with("changed", 1);
             Redirect::to(&tree.to_string()).into_response()
         }
+        Ok(false) => changed_meanwhile(&ui, &visitor, &params, &sent).await,
         Err(failure) => {
             let again = page(
                 &ui,
@@ -140,8 +165,9 @@ pub(crate) async fn apply(
     }
 }
 
-/// Writes as the visitor, so that the audit event names them, and only over what was looked at.
-async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitForm) -> Result<(), Failure> {
+/// Writes as the visitor, so that the audit event names them, and only over what was looked at. False if something else
+/// is stored by now.
+async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitForm) -> Result<bool, Failure> {
     let repository = ui.app.limiter.repository();
     let repository = match &visitor.principal {
         Some(principal) => repository.acting_as(principal.to_string())?,
@@ -159,10 +185,11 @@ async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitFor
         let written = repository.set_config_if_unchanged(level, seen, change).await;
         written.map(|_| ())
     };
-    written.map_err(|error| match error {
-        Error::ConfigChanged { .. } => changed_meanwhile(),
-        other => other.into(),
-    })
+    match written {
+        Ok(()) => Ok(true),
+        Err(Error::ConfigChanged { .. }) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
 }
 
 fn change(limits: Vec<Limit>, policy: Option<OnUnavailable>, seen: Option<&ConfigRecord>) -> ConfigChange {

@@ -119,13 +119,14 @@ fn told_alone(event: &AuditEvent, told: &Values) -> Vec<Difference> {
     between(None, told).into_iter().chain(gone).collect()
 }
 
-/// What a change tells as null or empty: it is not set any more.
+/// What a change tells as null, or as metadata without notes: it is not set any more.
 fn taken_away(event: &AuditEvent) -> impl Iterator<Item = &str> {
-    let empty = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
-    let gone = event
-        .details
-        .iter()
-        .filter(move |(_, value)| empty(&to_json(value)));
+    let details = event.details.iter();
+    let gone = details.filter(|(name, value)| match to_json(value) {
+        Value::Null => true,
+        Value::Object(notes) => *name == "metadata" && notes.is_empty(),
+        _ => false,
+    });
     gone.map(|(name, _)| label(name))
 }
 

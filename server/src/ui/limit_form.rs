@@ -71,6 +71,16 @@ impl LimitForm {
         self.rows.iter().map(Row::limit).collect()
     }
 
+    /// What the form asks for, in a line; empty if it is nothing.
+    pub(crate) fn summary(&self) -> String {
+        let policy = self.policy.map(|policy| policy.as_str().to_owned());
+        policy
+            .into_iter()
+            .chain(self.rows.iter().map(Row::summary))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
     /// True if the level has not changed since the form was filled.
     pub(crate) fn is_current(&self, record: Option<&ConfigRecord>) -> bool {
         self.seen == fingerprint(record)
@@ -108,6 +118,14 @@ impl Row {
             burst: unless_capacity(limit.burst().get()),
             refill: unless_capacity(limit.refill_amount().get()),
         }
+    }
+
+    /// The limit as the command writes it, or name and capacity as they were typed if it is invalid.
+    fn summary(&self) -> String {
+        self.limit().map_or_else(
+            |_| format!("{}:{}", self.name, self.capacity),
+            |limit| limit.to_string(),
+        )
     }
 
     fn limit(&self) -> Result<Limit, Failure> {

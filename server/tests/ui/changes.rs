@@ -53,12 +53,17 @@ impl Browser<'_> {
     /// The tokens that a form on this level must send.
     async fn hidden(&self) -> String {
         let page = text(&self.get(&format!("/ui/limits/edit?{LEVEL}")).await.expect(200));
-        format!(
-            "form_token={}&seen={}",
-            field(&page, "form_token"),
-            form_urlencoded(&field(&page, "seen"))
-        )
+        hidden_fields(&page)
     }
+}
+
+/// The hidden fields of the form on a page, as the form sends them.
+fn hidden_fields(page: &str) -> String {
+    format!(
+        "form_token={}&seen={}",
+        field(page, "form_token"),
+        form_urlencoded(&field(page, "seen"))
+    )
 }
 
 #[tokio::test]
@@ -282,4 +287,37 @@ async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at
         .await
         .expect(409);
     assert!(text(&refused).contains("Somebody else changed these limits"));
+}
+
+#[tokio::test]
+async fn a_form_that_is_out_of_date_is_shown_again_with_what_is_stored_now() {
+    let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let repository = stage.limiter.repository();
+    let browser = Browser {
+        stage: &stage,
+        cookie: None,
+    };
+    let row = "&name=rpm&capacity=700&period=60&burst=&refill=&policy=";
+    let body = browser.hidden().await + row;
+    let changed = Limit::per_minute("rpm", 650).unwrap();
+    repository
+        .set_resource_defaults("gpt-4", [changed])
+        .await
+        .unwrap();
+    for path in ["review", "apply"] {
+        let refused = browser
+            .post(&format!("/ui/limits/{path}?{LEVEL}"), body.clone())
+            .await
+            .expect(409);
+        let page = text(&refused);
+        for shown in ["rpm:600/min", "rpm:650/min", "rpm:700/min", "value=\"650\""] {
+            assert!(page.contains(shown), "{shown} is not in {page}");
+        }
+        assert!(!page.contains("value=\"700\""), "{page}");
+        let again = hidden_fields(&page) + row;
+        browser
+            .post(&format!("/ui/limits/review?{LEVEL}"), again)
+            .await
+            .expect(200);
+    }
 }
