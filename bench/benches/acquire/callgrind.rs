@@ -34,12 +34,19 @@ const COUNTED: [Counted; 4] = [
     Counted {
         argument: "chunk",
         row: (DYNAMODB, "chunk hit", OURS),
-        operations: 2_000,
+        // So many that a few writes more or fewer until there is a chunk make no difference.
+        operations: 20_000,
     },
 ];
 
 /// Operations that warm up and are not counted.
 const WARM: u32 = 10;
+
+/// A process that makes so many calls and has no chunk in hand gives up.
+const MAX_UNTIL_CHUNK: u32 = 2_000;
+
+/// Operations that follow the first chunk and are not counted.
+const WARM_CHUNK: u32 = 500;
 
 /// Adds instructions per operation to the rows that have any.
 pub(crate) fn count(results: &mut Results, dynamodb: SocketAddr, canned: SocketAddr) {
@@ -89,6 +96,9 @@ fn instructions(address: SocketAddr, argument: &str, operations: u32, file: &str
         .args(["--child", &address.to_string(), argument, &operations.to_string()])
         .output()
         .ok()?;
+    if !output.status.success() {
+        return None;
+    }
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
     line.trim().parse().ok()
@@ -123,7 +133,15 @@ pub(crate) fn child(arguments: &[String]) {
             "chunk" => {
                 let limiter = patient().token_chunks().await.unwrap();
                 // A steady rate first, so that there is a chunk in hand.
-                while limiter.stats().chunk_grants < 100 {
+                let mut calls = 0;
+                while limiter.stats().chunk_grants == 0 {
+                    if calls == MAX_UNTIL_CHUNK {
+                        std::process::exit(1);
+                    }
+                    calls += 1;
+                    chunked(&limiter).await;
+                }
+                for _ in 0..WARM_CHUNK {
                     chunked(&limiter).await;
                 }
                 for _ in 0..operations {
