@@ -21,7 +21,11 @@ pub(crate) fn printed(variable: &str) -> String {
 /// Adds the best rate of the aggregator and the sizes.
 pub(crate) fn measure(results: &mut Results) {
     let printed = printed("ZAE_BENCH_FUNCTIONS");
-    let before = printed.lines().filter_map(|line| line.split_once(" records/s"));
+    // The name of a function heads its lines.
+    let lines = printed.lines();
+    let lines = lines.skip_while(|line| !line.starts_with("aggregator "));
+    let lines = lines.take_while(|line| !line.starts_with("archiver "));
+    let before = lines.filter_map(|line| line.split_once(" records/s"));
     let number = |(text, _): (&str, &str)| text.rsplit(' ').next()?.replace(',', "").parse::<f64>().ok();
     if let Some(best) = before.filter_map(number).reduce(f64::max) {
         results.single.push((RECORDS, best));
