@@ -150,5 +150,7 @@ class RateLimiter:
     def _http(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            self._client, self._loop = httpx.AsyncClient(), loop
+            # Without a limit, commits do not queue behind acquires that wait for tokens.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+            self._client, self._loop = httpx.AsyncClient(limits=limits), loop
         return self._client
