@@ -3,20 +3,21 @@
 mod local_host;
 mod tokens;
 
-use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, header};
 use zae_limiter::audit::Principal;
 
+use crate::app::App;
 use crate::problem::{Problem, ProblemKind};
 
 pub(crate) use local_host::check_local_host;
 pub use tokens::{BearerTokens, InvalidTokens, Scope};
 
 /// The name of the token that a request was made with; nothing if the server has no tokens.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Option<Principal>);
 
 /// Who makes the request, if its token has the scope.
@@ -26,11 +27,15 @@ pub(crate) fn authorize(tokens: &BearerTokens, headers: &HeaderMap, scope: Scope
     Ok(Caller(Some(check(tokens, header, scope)?)))
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Infallible;
+impl FromRequestParts<Arc<App>> for Caller {
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.remove().unwrap_or_default())
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        match parts.extensions.get::<Self>() {
+            Some(caller) => Ok(caller.clone()),
+            None if app.tokens.is_none() => Ok(Self(None)),
+            None => Err(Problem::internal(&"a route does not check the token")),
+        }
     }
 }
 

@@ -35,7 +35,7 @@ impl FromRequestParts<Arc<App>> for ActingRepository {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let Ok(Caller(caller)) = Caller::from_request_parts(parts, app).await;
+        let Caller(caller) = Caller::from_request_parts(parts, app).await?;
         let repository = app.limiter.repository();
         Ok(Self(match caller {
             Some(name) => repository.acting_as(name.to_string())?,
