@@ -53,6 +53,10 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The value of the tag `ManagedBy` on what the Terraform module makes. A stack leaves such a table alone.
 pub const MANAGED_BY_TERRAFORM: &str = "terraform";
 
+/// The tag of a table whose deletion protection is on for an import only. It stays if the import fails, so that the next one
+/// takes both away.
+pub const IMPORT_PROTECTION_TAG: &str = "zae-limiter:import-protection";
+
 /// Renders the template of a stack.
 pub fn render(name: &StackName, options: &StackOptions, code: &FunctionCode) -> Result<Template, Error> {
     model::Model::of_stack(name, options, code)?.render()

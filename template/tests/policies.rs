@@ -311,6 +311,26 @@ fn a_deployer_passes_roles_to_lambda_only_and_touches_nothing_of_others() {
 }
 
 #[test]
+fn a_deployer_sets_no_tag_of_the_table_but_its_own() {
+    let name = StackName::parse("limiter").unwrap();
+    let deployer = json!(deployer_policy(&name, &place(), &StackOptions::default(), None));
+    let statements = deployer["Statement"].as_array().unwrap();
+    let tagging: Vec<_> = statements
+        .iter()
+        .filter(|statement| {
+            statement["Action"]
+                .to_string()
+                .contains("\"dynamodb:TagResource\"")
+        })
+        .collect();
+    assert_eq!(tagging.len(), 1);
+    assert_eq!(
+        tagging[0]["Condition"]["ForAllValues:StringLike"]["aws:TagKeys"],
+        "zae-limiter:import-protection"
+    );
+}
+
+#[test]
 fn a_deployers_policies_fit_managed_policies() {
     let name = StackName::parse(variants::LONGEST_NAME).unwrap();
     let options = variants::everything().build().unwrap();

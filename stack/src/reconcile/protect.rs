@@ -1,6 +1,7 @@
 //! Deletion protection of the table while a stack is created around it, and after.
 
 use aws_sdk_dynamodb::types::{TableDescription, TableStatus};
+use zae_limiter_template::IMPORT_PROTECTION_TAG;
 
 use super::{Attempt, draft::Draft};
 use crate::cloud::failure::Failure;
@@ -9,10 +10,6 @@ use crate::desired::Desired;
 use crate::events::Event;
 use crate::patience::{Deadline, Pace, patiently};
 use crate::{Error, Stack};
-
-/// The tag of a table whose deletion protection is on for an import only. It stays if the import fails, so that the next one
-/// takes both away.
-const IMPORT_PROTECTION: &str = "zae-limiter:import-protection";
 
 impl Stack {
     /// Turns deletion protection on, so that no rollback of the import can delete the table. Returns whether it was off before
@@ -23,7 +20,7 @@ impl Stack {
             return Ok(false);
         };
         if table.deletion_protection_enabled == Some(true) {
-            return Ok(self.cloud.tag_of(&table, IMPORT_PROTECTION).await?.is_some());
+            return Ok(self.cloud.tag_of(&table, IMPORT_PROTECTION_TAG).await?.is_some());
         }
         let remembered = self.remember_protection(&table, deadline).await?;
         if let Err(failure) = patiently(deadline, || self.cloud.set_protection(name, true)).await {
@@ -53,7 +50,8 @@ impl Stack {
         let Some(arn) = table.table_arn() else {
             return Ok(false);
         };
-        match patiently(deadline, || self.cloud.tag_table(arn, IMPORT_PROTECTION, "on")).await {
+        let tag = || self.cloud.tag_table(arn, IMPORT_PROTECTION_TAG, "on");
+        match patiently(deadline, tag).await {
             Ok(()) => Ok(true),
             Err(failure) if failure.throttled() => Err(failure),
             Err(failure) => {
@@ -86,10 +84,10 @@ impl Stack {
         let Some(table) = patiently(deadline, || self.cloud.table(self.name.as_str())).await? else {
             return Ok(());
         };
-        let tag = patiently(deadline, || self.cloud.tag_of(&table, IMPORT_PROTECTION)).await?;
+        let tag = patiently(deadline, || self.cloud.tag_of(&table, IMPORT_PROTECTION_TAG)).await?;
         match (tag, table.table_arn()) {
             (Some(_), Some(arn)) => {
-                patiently(deadline, || self.cloud.untag_table(arn, IMPORT_PROTECTION)).await
+                patiently(deadline, || self.cloud.untag_table(arn, IMPORT_PROTECTION_TAG)).await
             }
             _ => Ok(()),
         }
@@ -118,7 +116,7 @@ impl Stack {
 
 fn tag_stays(table: &str, failure: &Failure) -> String {
     format!(
-        "tag {IMPORT_PROTECTION} of table {table} could not be removed: {}; remove it, or the next import of the table turns \
+        "tag {IMPORT_PROTECTION_TAG} of table {table} could not be removed: {}; remove it, or the next import of the table turns \
          deletion protection off",
         failure.message()
     )

@@ -23,6 +23,7 @@ pub use redrive::redrive_policy;
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 use zae_limiter_schema::{AuditSubject, StackName};
 
+use crate::IMPORT_PROTECTION_TAG;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
 use crate::model::{Text, ids};
 use crate::options::{RoleArn, StackOptions};
@@ -185,7 +186,7 @@ fn discover_actions() -> Vec<Action> {
 
 /// What a deployment checks before it changes anything: the roles, boundary and topic of the options, and what an older stack
 /// may have left.
-fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
+fn preflight(name: &StackName, place: &Place) -> [Statement; 5] {
     let iam = vec![
         place.account_arn("iam", "role/*"),
         place.account_arn("iam", "policy/*"),
@@ -213,16 +214,16 @@ fn preflight(name: &StackName, place: &Place) -> [Statement; 4] {
             "LeftTable",
             actions(
                 "dynamodb",
-                &[
-                    "DescribeTable",
-                    "ListTagsOfResource",
-                    "TagResource",
-                    "UntagResource",
-                    "UpdateTable",
-                ],
+                &["DescribeTable", "ListTagsOfResource", "UpdateTable"],
             ),
             vec![table(name, place)],
         ),
+        Statement::allow(
+            "LeftTableTag",
+            actions("dynamodb", &["TagResource", "UntagResource"]),
+            vec![table(name, place)],
+        )
+        .when(Condition::default().all_like("aws:TagKeys", &[IMPORT_PROTECTION_TAG])),
         Statement::allow(
             "LeftLogs",
             actions("logs", &["DescribeLogGroups"]),
