@@ -32,7 +32,7 @@ impl Stack {
         }
         let mut pace = Pace::polls();
         loop {
-            let table = self.cloud.table(name).await?;
+            let table = patiently(deadline, || self.cloud.table(name)).await?;
             if table.is_none_or(|table| table.table_status != Some(TableStatus::Updating)) {
                 return Ok(true);
             }
