@@ -32,6 +32,7 @@ mod url;
 mod view;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -39,7 +40,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 pub use access::LoginToken;
 pub use options::{StackHealth, UiOptions};
@@ -48,6 +49,7 @@ use crate::api::limit_requests;
 use crate::app::App;
 use crate::error::Error;
 use access::{Access, Visitor};
+use load::StackReport;
 use page::Frame;
 
 /// How many live views are open at the same time.
@@ -60,6 +62,8 @@ pub(crate) struct Ui {
     options: UiOptions,
     access: Access,
     live_views: Arc<Semaphore>,
+    /// The last report about the stack, and when it was made.
+    stack_report: Mutex<Option<(Duration, StackReport)>>,
 }
 
 impl Ui {
@@ -82,6 +86,7 @@ pub(crate) fn router(app: &Arc<App>, options: UiOptions, tls: bool) -> Result<Ro
         options,
         access,
         live_views: Arc::new(Semaphore::new(MAX_LIVE_VIEWS)),
+        stack_report: Mutex::default(),
     });
     let guarded = Router::new()
         .route("/ui", get(routes::overview))

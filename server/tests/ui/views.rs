@@ -143,3 +143,22 @@ async fn the_overview_says_how_the_stack_is_doing_or_why_that_is_not_known() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_overview_asks_about_the_stack_once_in_ten_seconds() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let options = UiOptions::default().stack_health(move || {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        async move { Err(format!("report {number}")) }
+    });
+    let stage = Stage::empty(options, None).await;
+    let views = futures::future::join_all((0..5).map(|_| stage.page("/ui"))).await;
+    assert!(views.iter().all(|page| page.contains("report 1")), "{views:?}");
+    stage.server.clock.advance(std::time::Duration::from_secs(10));
+    assert!(stage.page("/ui").await.contains("report 2"));
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}

@@ -14,6 +14,9 @@ use crate::ui::options::{StackHealth, StackSource};
 /// How long the overview waits for a report about the stack.
 const STACK_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// For how long a report about the stack is shown, so that views cost at most one report in this time.
+const STACK_TTL: Duration = Duration::from_secs(10);
+
 /// What is known about the stack.
 #[derive(Debug, Clone)]
 pub(crate) enum StackReport {
@@ -49,18 +52,7 @@ pub(crate) struct Overview {
 pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     let repository = ui.app.limiter.repository();
     let window = kind.window_at(ui.app.clock.now());
-    let ask_stack = async {
-        match &ui.options.stack {
-            StackSource::NotChecked => StackReport::NotChecked,
-            StackSource::None => StackReport::None,
-            StackSource::Ask(ask) => match tokio::time::timeout(STACK_TIMEOUT, ask()).await {
-                Ok(Ok(health)) => StackReport::Health(health),
-                Ok(Err(cause)) => StackReport::Unknown(cause),
-                Err(_) => StackReport::Unknown(format!("there was no answer within {STACK_TIMEOUT:?}")),
-            },
-        }
-    };
-    let (table, stack, known) = tokio::join!(repository.version(), ask_stack, known_resources(repository));
+    let (table, stack, known) = tokio::join!(repository.version(), stack(ui), known_resources(repository));
     let table = table.map_err(Into::into).map(|record| TableHealth {
         problem: record
             .as_ref()
@@ -89,6 +81,27 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
         resources,
         refused,
     }
+}
+
+/// The report about the stack. Whoever asks while the stack is being asked waits for that report.
+async fn stack(ui: &Ui) -> StackReport {
+    let ask = match &ui.options.stack {
+        StackSource::NotChecked => return StackReport::NotChecked,
+        StackSource::None => return StackReport::None,
+        StackSource::Ask(ask) => ask,
+    };
+    let mut last = ui.stack_report.lock().await;
+    let now = ui.app.clock.elapsed();
+    if let Some((_, report)) = last.as_ref().filter(|(at, _)| now < *at + STACK_TTL) {
+        return report.clone();
+    }
+    let report = match tokio::time::timeout(STACK_TIMEOUT, ask()).await {
+        Ok(Ok(health)) => StackReport::Health(health),
+        Ok(Err(cause)) => StackReport::Unknown(cause),
+        Err(_) => StackReport::Unknown(format!("there was no answer within {STACK_TIMEOUT:?}")),
+    };
+    *last = Some((ui.app.clock.elapsed(), report.clone()));
+    report
 }
 
 /// The entities with refusals, the most refused first.
