@@ -5,22 +5,38 @@ use std::path::Path;
 
 use crate::pages;
 
-/// The functions of all Rust files of a folder.
-fn functions(folder: &Path, names: &mut BTreeSet<String>) {
+/// The tests of all Rust files of a folder.
+fn tests_in(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            functions(&path, names);
+            tests_in(&path, names);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let found = text.lines().filter_map(|line| {
-                let rest = line.trim_start();
-                let rest = rest.strip_prefix("async ").unwrap_or(rest);
-                rest.strip_prefix("fn ")?.split_once('(')
-            });
-            names.extend(found.map(|(name, _)| name.to_owned()));
+            names.extend(tests_of(&std::fs::read_to_string(&path).unwrap()));
         }
     }
+}
+
+/// The functions below `#[test]` or `#[tokio::test]`, other attributes and comments in between.
+fn tests_of(code: &str) -> Vec<String> {
+    let (mut names, mut marked) = (vec![], false);
+    for line in code.lines().map(str::trim_start) {
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            marked = true;
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+            let name = function.and_then(|function| function.split_once('('));
+            names.extend(name.filter(|_| marked).map(|(name, _)| name.to_owned()));
+            marked = false;
+        }
+    }
+    names
+}
+
+#[test]
+fn only_functions_that_are_marked_as_tests_are_tests() {
+    let code = "#[test]\nfn one() {\n}\n#[tokio::test(start_paused = true)]\n// Slow.\n#[ignore]\nasync fn two() {}\nfn three() {}";
+    assert_eq!(tests_of(code), ["one", "two"]);
 }
 
 /// The variants of `Mutation`.
@@ -40,7 +56,7 @@ fn mutations() -> BTreeSet<String> {
 fn the_page_of_rules_names_tests_that_exist_and_every_mutation() {
     let mut tests = BTreeSet::new();
     for folder in ["limiter/src", "limiter/tests", "dynamo/src"] {
-        functions(&pages::root().join(folder), &mut tests);
+        tests_in(&pages::root().join(folder), &mut tests);
     }
     let page = pages::read("docs/understand/rules.md");
     let mut broken = BTreeSet::new();
