@@ -5,6 +5,8 @@
 mod awaited;
 #[path = "least_privilege/policy.rs"]
 mod policy;
+#[path = "least_privilege/redriving.rs"]
+mod redriving;
 
 use std::time::Duration;
 
