@@ -94,11 +94,16 @@ impl Stream {
         });
     }
 
-    /// Closes a shard that is open and gives it two children, whose numbers are longer than any of its own.
+    /// Closes a shard that is open and gives it two children, whose numbers are longer than any of its own. A shard whose
+    /// numbers cannot become longer stays open.
     pub fn split(&mut self, chance: usize) {
         let open: Vec<_> = (0..self.shards.len())
             .filter(|at| self.shards[*at].children.is_none())
+            .filter(|at| self.shards[*at].next < u128::MAX / 1_000)
             .collect();
+        if open.is_empty() {
+            return;
+        }
         let parent = open[chance % open.len()];
         let (depth, next) = (self.shards[parent].depth + 1, self.shards[parent].next);
         let first = self.shards.len();
