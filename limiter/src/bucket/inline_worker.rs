@@ -42,9 +42,9 @@ impl Work {
     }
 }
 
-/// Shows which worker a caller drives.
+/// Which worker a caller drives: a later one is not its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ticket(u64);
+pub(super) struct WorkerId(u64);
 
 /// The worker that a caller drives, if one does.
 #[derive(Default)]
@@ -62,11 +62,11 @@ enum Place {
     #[default]
     None,
     /// Between two polls of its caller.
-    Parked(Ticket, Work),
+    Parked(WorkerId, Work),
     /// Its caller polls it at this moment.
-    Polled(Ticket),
+    Polled(WorkerId),
     /// The same, and it is to become a task afterwards.
-    Wanted(Ticket),
+    Wanted(WorkerId),
 }
 
 impl InlineWorker {
@@ -75,12 +75,12 @@ impl InlineWorker {
     }
 
     /// Leaves a new worker to its caller. There is one at a time: the one before has nothing left to do.
-    pub(super) fn park(&self, work: Work) -> Ticket {
+    pub(super) fn park(&self, work: Work) -> WorkerId {
         let mut held = self.held();
         held.last += 1;
-        let ticket = Ticket(held.last);
-        held.place = Place::Parked(ticket, work);
-        ticket
+        let worker_id = WorkerId(held.last);
+        held.place = Place::Parked(worker_id, work);
+        worker_id
     }
 
     /// Takes the worker away from whoever drives it. One that is polled at this moment goes to the `spawn` of its caller.
@@ -89,39 +89,39 @@ impl InlineWorker {
         match std::mem::take(&mut held.place) {
             Place::None => None,
             Place::Parked(_, work) => Some(work),
-            Place::Polled(ticket) | Place::Wanted(ticket) => {
-                held.place = Place::Wanted(ticket);
+            Place::Polled(worker_id) | Place::Wanted(worker_id) => {
+                held.place = Place::Wanted(worker_id);
                 None
             }
         }
     }
 
-    /// Polls the worker for its caller. Ready once there is nothing left to drive for this ticket.
+    /// Polls the worker for its caller. Ready once there is nothing left to drive of this worker.
     pub(super) fn poll(
         &self,
-        ticket: Ticket,
+        worker_id: WorkerId,
         context: &mut Context<'_>,
         spawn: impl FnOnce(Work),
     ) -> Poll<()> {
-        let Some(mut work) = self.held().start(ticket) else {
+        let Some(mut work) = self.held().start(worker_id) else {
             return Poll::Ready(());
         };
         let polled = work.future.as_mut().poll(context);
         let mut held = self.held();
-        let is_wanted = held.place.is_wanted(ticket);
+        let is_wanted = held.place.is_wanted(worker_id);
         match polled {
             Poll::Ready(()) => {
-                held.end(ticket);
+                held.end(worker_id);
                 Poll::Ready(())
             }
             Poll::Pending if is_wanted => {
-                held.end(ticket);
+                held.end(worker_id);
                 drop(held);
                 spawn(work);
                 Poll::Ready(())
             }
             Poll::Pending => {
-                held.place = Place::Parked(ticket, work);
+                held.place = Place::Parked(worker_id, work);
                 Poll::Pending
             }
         }
@@ -129,11 +129,11 @@ impl InlineWorker {
 }
 
 impl Held {
-    /// The worker of this ticket, to be polled.
-    fn start(&mut self, ticket: Ticket) -> Option<Work> {
+    /// The work of this worker, to be polled.
+    fn start(&mut self, worker_id: WorkerId) -> Option<Work> {
         match std::mem::take(&mut self.place) {
-            Place::Parked(own, work) if own == ticket => {
-                self.place = Place::Polled(ticket);
+            Place::Parked(own, work) if own == worker_id => {
+                self.place = Place::Polled(worker_id);
                 Some(work)
             }
             other => {
@@ -143,17 +143,17 @@ impl Held {
         }
     }
 
-    /// The caller with this ticket drives nothing any more. The next caller may have parked its own worker meanwhile.
-    fn end(&mut self, ticket: Ticket) {
-        if matches!(self.place, Place::Polled(own) | Place::Wanted(own) if own == ticket) {
+    /// The caller of this worker drives nothing any more. The next caller may have parked its own worker meanwhile.
+    fn end(&mut self, worker_id: WorkerId) {
+        if matches!(self.place, Place::Polled(own) | Place::Wanted(own) if own == worker_id) {
             self.place = Place::None;
         }
     }
 }
 
 impl Place {
-    fn is_wanted(&self, ticket: Ticket) -> bool {
-        matches!(self, Self::Wanted(own) if *own == ticket)
+    fn is_wanted(&self, worker_id: WorkerId) -> bool {
+        matches!(self, Self::Wanted(own) if *own == worker_id)
     }
 }
 
@@ -183,32 +183,32 @@ mod tests {
         work(std::future::pending())
     }
 
-    fn poll(worker: &InlineWorker, ticket: Ticket) -> Poll<()> {
+    fn poll(worker: &InlineWorker, worker_id: WorkerId) -> Poll<()> {
         let mut context = Context::from_waker(Waker::noop());
-        worker.poll(ticket, &mut context, |_| panic!("nobody else wants it"))
+        worker.poll(worker_id, &mut context, |_| panic!("nobody else wants it"))
     }
 
     #[test]
     fn its_caller_drives_it_until_somebody_takes_it() {
         let worker = InlineWorker::default();
-        let ticket = worker.park(pending());
-        assert!(poll(&worker, ticket).is_pending());
+        let worker_id = worker.park(pending());
+        assert!(poll(&worker, worker_id).is_pending());
         assert!(worker.take().is_some());
         assert!(worker.take().is_none());
-        assert!(poll(&worker, ticket).is_ready());
+        assert!(poll(&worker, worker_id).is_ready());
     }
 
     #[test]
     fn one_that_is_taken_while_it_is_polled_becomes_a_task() {
         let worker = std::sync::Arc::new(InlineWorker::default());
         let taken = worker.clone();
-        let ticket = worker.park(work(poll_fn(move |_| {
+        let worker_id = worker.park(work(poll_fn(move |_| {
             assert!(taken.take().is_none(), "it is polled");
             Poll::Pending
         })));
         let mut spawned = false;
         let mut context = Context::from_waker(Waker::noop());
-        let polled = worker.poll(ticket, &mut context, |_| spawned = true);
+        let polled = worker.poll(worker_id, &mut context, |_| spawned = true);
         assert!(polled.is_ready());
         assert!(spawned);
         assert!(worker.take().is_none());
@@ -218,11 +218,11 @@ mod tests {
     fn the_next_caller_may_park_its_worker_while_the_last_poll_returns() {
         let worker = std::sync::Arc::new(InlineWorker::default());
         let parked = worker.clone();
-        let ticket = worker.park(work(poll_fn(move |_| {
+        let worker_id = worker.park(work(poll_fn(move |_| {
             parked.park(pending());
             Poll::Ready(())
         })));
-        assert!(poll(&worker, ticket).is_ready());
+        assert!(poll(&worker, worker_id).is_ready());
         assert!(worker.take().is_some(), "the next worker is still there");
     }
 }

@@ -14,7 +14,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag,
 
 use super::buckets;
 use super::chunk::Chunks;
-use super::inline_worker::{InlineWorker, Ticket, Work};
+use super::inline_worker::{InlineWorker, Work, WorkerId};
 use super::pace::Pace;
 use super::request::{Deltas, Outcome, Reply, RequestKind};
 use super::shared::Shared;
@@ -235,8 +235,8 @@ impl BucketQueue {
         answer
     }
 
-    /// Queues a request. The ticket of the worker, if its caller has to drive it.
-    fn push(self: &Arc<Self>, request: RequestKind, driver: Driver) -> Option<Ticket> {
+    /// Queues a request. Returns the worker that its caller has to drive, if any.
+    fn push(self: &Arc<Self>, request: RequestKind, driver: Driver) -> Option<WorkerId> {
         let elapsed = self.shared.clock.elapsed();
         let mut locked = self.lock();
         locked.state.push(request, elapsed);
@@ -276,8 +276,8 @@ impl BucketQueue {
     }
 
     /// Polls the worker for its caller. Ready once the caller has nothing to drive any more.
-    fn poll_worker(&self, ticket: Ticket, context: &mut Context<'_>) -> Poll<()> {
-        self.inline_worker.poll(ticket, context, Work::into_task)
+    fn poll_worker(&self, worker_id: WorkerId, context: &mut Context<'_>) -> Poll<()> {
+        self.inline_worker.poll(worker_id, context, Work::into_task)
     }
 
     /// Gives up what waits; it is reported.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 use super::super::grant::Grant;
-use super::super::inline_worker::Ticket;
+use super::super::inline_worker::WorkerId;
 use super::super::request::Outcome;
 use super::BucketQueue;
 
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     pub(super) queue: Arc<BucketQueue>,
     pub(super) outcome: oneshot::Receiver<Outcome<Grant>>,
     /// The worker to drive.
-    pub(super) drives: Option<Ticket>,
+    pub(super) drives: Option<WorkerId>,
 }
 
 /// Nobody drives the worker any more: it goes on as a task.
@@ -55,8 +55,8 @@ impl Answer {
     }
 
     fn poll_outcome(&mut self, context: &mut Context<'_>) -> Poll<Option<Outcome<Grant>>> {
-        if let Some(ticket) = self.drives
-            && self.queue.poll_worker(ticket, context).is_ready()
+        if let Some(worker_id) = self.drives
+            && self.queue.poll_worker(worker_id, context).is_ready()
         {
             self.drives = None;
         }
