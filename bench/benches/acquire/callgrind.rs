@@ -34,7 +34,7 @@ const COUNTED: [Counted; 4] = [
     Counted {
         argument: "chunk",
         row: (DYNAMODB, "chunk hit", OURS),
-        // So many that a few writes more or fewer until there is a chunk make no difference.
+        // Enough that a few more or fewer writes before the first chunk make no difference.
         operations: 20_000,
     },
 ];
@@ -42,7 +42,7 @@ const COUNTED: [Counted; 4] = [
 /// Operations that warm up and are not counted.
 const WARM: u32 = 10;
 
-/// A process that makes so many calls and has no chunk in hand gives up.
+/// A process that has no chunk in hand after this number of calls gives up.
 const MAX_UNTIL_CHUNK: u32 = 2_000;
 
 /// Operations that follow the first chunk and are not counted.

@@ -1,4 +1,4 @@
-//! Responses from memory, without a connection: for passes over so many entities that a server would take most of the time.
+//! Responses from memory, without a connection: for passes over 1,000,000 entities, where a server would take most of the time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -120,6 +120,7 @@ fn is_unsupported(error: &StackError) -> bool {
         "UnrecognizedClientException",
         "UnsupportedOperation",
     ];
+    // In the messages of local clouds that lack a service.
     let signs = [
         "not implemented",
         "not yet implemented",
