@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use zae_limiter::{Error, Limit, RateLimiter};
 
-use crate::ledger::{Call, Ledger};
+use crate::ledger::{Call, Ended, Ledger};
 
 /// Calls at the same time.
 const TASKS: usize = 2;
@@ -81,16 +81,21 @@ async fn client(place: &Place) -> serde_json::Value {
     for task in 0..TASKS {
         tasks.spawn(calls(limiter.clone(), place.clone(), task));
     }
+    let mut ledgers = Vec::new();
     let mut calls = 0;
     let mut resident = 0;
     while let Some(ended) = tasks.join_next().await {
-        let (made, half_way) = ended.unwrap();
+        let (made, half_way, ledger) = ended.unwrap();
         calls += made;
+        ledgers.push(ledger);
         resident = resident.max(half_way);
     }
     let resident_at_the_end = resident_kib();
     let closed = limiter.shutdown().await;
     let stats = limiter.stats();
+    if closed.unwritten_total == 0 {
+        ledgers.iter_mut().for_each(Ledger::settled);
+    }
     drop(limiter);
     // Connections and tasks end when they notice that nobody needs them any more.
     let metrics = tokio::runtime::Handle::current().metrics();
@@ -109,7 +114,7 @@ async fn client(place: &Place) -> serde_json::Value {
     })
 }
 
-async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64) {
+async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Ledger) {
     let name = format!("client-{}-{}-{task}.ledger", place.number, place.life);
     let mut ledger = Ledger::create(&place.folder.join(name));
     let stop = place.folder.join("stop");
@@ -131,7 +136,7 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64) {
         };
         ledger.begins(&call);
         let ended = one(&limiter, &call, drawn).await;
-        ledger.ended(ended == Ended::Counted);
+        ledger.ended(ended);
         if ended == Ended::Unavailable {
             doubtful.insert(number);
         }
@@ -153,7 +158,7 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64) {
     for number in doubtful {
         ask_again(&limiter, &mut ledger, number).await;
     }
-    (made, resident)
+    (made, resident, ledger)
 }
 
 async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
@@ -167,22 +172,13 @@ async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
     for _ in 0..600 {
         ledger.begins(&call);
         let ended = one(limiter, &call, 1).await;
-        ledger.ended(ended == Ended::Counted);
-        if ended == Ended::Counted {
+        ledger.ended(ended);
+        if matches!(ended, Ended::Committed | Ended::CommitQueued) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     panic!("{entity} is stuck");
-}
-
-/// What a call came to in the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    Counted,
-    Nothing,
-    /// The table did not respond.
-    Unavailable,
 }
 
 async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
@@ -192,26 +188,24 @@ async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
         .consume("tpm", call.estimate);
     let mut lease = match acquire.await {
         Ok(lease) => lease,
-        Err(Error::RateLimitExceeded(_)) => return Ended::Nothing,
+        Err(Error::RateLimitExceeded(_)) => return Ended::Refused,
         Err(error) if error.is_unavailable() => return Ended::Unavailable,
         Err(error) => panic!("{error}"),
     };
     if drawn.is_multiple_of(9) {
         drop(lease);
-        return Ended::Nothing;
+        return Ended::Dropped;
     }
     let (used, estimate) = (call.used, call.estimate);
     lease.adjust(
         "tpm",
         i64::try_from(used).unwrap() - i64::try_from(estimate).unwrap(),
     );
-    let committed = lease.commit().await;
-    // It goes on in the background, and shutdown waits for it.
-    assert!(
-        committed.as_ref().err().is_none_or(Error::is_unavailable),
-        "{committed:?}"
-    );
-    Ended::Counted
+    match lease.commit().await {
+        Ok(()) => Ended::Committed,
+        Err(error) if error.is_unavailable() => Ended::CommitQueued,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn open_files() -> usize {

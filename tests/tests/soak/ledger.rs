@@ -1,16 +1,65 @@
 //! What clients know about their calls, in files that survive `kill -9`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-/// What a limit of an entity must have consumed, in tokens: exactly `booked`, or what is in doubt more.
+/// What a limit of an entity must have consumed, in tokens: at least `certain`, and at most what is in doubt more.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Booked {
-    pub(crate) booked: i64,
+    pub(crate) certain: i64,
     pub(crate) doubt: i64,
 }
+
+/// What a call came to, as its caller saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Admitted, corrected and written.
+    Committed,
+    /// Admitted and corrected. The table did not respond, and the correction goes on in the background.
+    CommitQueued,
+    /// Admitted, and given back in the background.
+    Dropped,
+    /// Refused by one level; what the other one admitted is given back in the background.
+    Refused,
+    /// The table did not respond: what was written is given back by a later write of the same process.
+    Unavailable,
+}
+
+impl Ended {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Committed, "committed"),
+        (Self::CommitQueued, "commit-queued"),
+        (Self::Dropped, "dropped"),
+        (Self::Refused, "refused"),
+        (Self::Unavailable, "unavailable"),
+    ];
+
+    fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(ended, _)| *ended == self).unwrap().1
+    }
+
+    fn parse(word: &str) -> Self {
+        Self::ALL.iter().find(|(_, known)| *known == word).unwrap().0
+    }
+
+    /// Fewest and most tokens that a limit has consumed once the process has shut down (`settled`), or when it was killed.
+    fn consumed(self, asked: i64, used: i64, settled: bool) -> (i64, i64) {
+        match self {
+            Self::Committed => (used, used),
+            Self::CommitQueued if settled => (used, used),
+            Self::CommitQueued => (asked.min(used), asked.max(used)),
+            Self::Dropped | Self::Refused | Self::Unavailable if settled => (0, 0),
+            // What was taken, or taken from one level and refused by the other, may not be given back yet.
+            Self::Dropped | Self::Refused | Self::Unavailable => (0, asked),
+        }
+    }
+}
+
+/// The last line of a process that shut down with nothing unwritten.
+const SETTLED: &str = "settled";
 
 /// By entity and limit.
 pub(crate) type Books = BTreeMap<(String, &'static str), Booked>;
@@ -45,42 +94,77 @@ impl Ledger {
             .unwrap();
     }
 
-    pub(crate) fn ended(&mut self, counted: bool) {
+    pub(crate) fn ended(&mut self, ended: Ended) {
         self.0
-            .write_all(if counted { b"counted\n" } else { b"nothing\n" })
+            .write_all(format!("{}\n", ended.word()).as_bytes())
             .unwrap();
+    }
+
+    /// The process has shut down: nothing goes on in the background.
+    pub(crate) fn settled(&mut self) {
+        self.0.write_all(format!("{SETTLED}\n").as_bytes()).unwrap();
     }
 }
 
 /// Reads all ledgers of a folder.
 pub(crate) fn books(folder: &Path) -> Books {
     let mut books = Books::new();
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "ledger") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let lines: Vec<&str> = text.lines().collect();
-            for call in lines.chunks(2) {
-                add(&mut books, call);
-            }
+    for text in ledgers(folder) {
+        let (calls, settled) = match text.strip_suffix(&format!("{SETTLED}\n")) {
+            Some(calls) => (calls, true),
+            None => (text.as_str(), false),
+        };
+        let lines: Vec<&str> = calls.lines().collect();
+        for call in lines.chunks(2) {
+            add(&mut books, call, settled);
         }
     }
     books
 }
 
-fn add(books: &mut Books, lines: &[&str]) {
+/// Every line about an entity, for whoever looks for a difference.
+pub(crate) fn lines_about(folder: &Path, entity: &str) -> String {
+    let mut found = String::new();
+    for text in ledgers(folder) {
+        let lines: Vec<&str> = text.lines().collect();
+        for call in lines
+            .chunks(2)
+            .filter(|call| call[0].split(' ').any(|part| part == entity))
+        {
+            let _ = writeln!(found, "{}", call.join(" "));
+        }
+        found.push_str("--\n");
+    }
+    found
+}
+
+fn ledgers(folder: &Path) -> Vec<String> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ledger"));
+    paths.sort();
+    paths
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
+}
+
+fn add(books: &mut Books, lines: &[&str], settled: bool) {
     let parts: Vec<&str> = lines[0].split(' ').collect();
     let number = |at: usize| parts[at].parse::<i64>().unwrap();
     let (estimate, used) = (number(2), number(3));
     for entity in &parts[..2] {
-        for (limit, asked, counted) in [("rpm", 1, 1), ("tpm", estimate, used)] {
-            let entry = books.entry(((*entity).to_owned(), limit)).or_default();
-            match lines.get(1) {
-                Some(&"counted") => entry.booked += counted,
-                Some(_) => {}
+        for (limit, asked, used) in [("rpm", 1, 1), ("tpm", estimate, used)] {
+            let (fewest, most) = match lines.get(1) {
+                Some(word) => Ended::parse(word).consumed(asked, used, settled),
                 // Killed in between: nothing, what was asked, or what was used.
-                None => entry.doubt += asked.max(counted),
-            }
+                None => (0, asked.max(used)),
+            };
+            let entry = books.entry(((*entity).to_owned(), limit)).or_default();
+            entry.certain += fewest;
+            entry.doubt += most - fewest;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The long run: client processes on one table while the table's process is stopped, killed and restarted, clients are
 //! killed in the middle of writes and processes of the function that counts usage in the middle of batches. At rest every count must agree.
 //!
-//! `make soak` runs it for 20 minutes with 2,000 entities; `make test` for a minute with fewer.
+//! `make soak` runs it for 20 minutes with 2,000 entities; `make test` for two minutes with fewer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
@@ -37,10 +37,10 @@ impl Size {
             }
         } else {
             Self {
-                time: Duration::from_secs(40),
+                time: Duration::from_mins(2),
                 clients: 8,
                 entities: 120,
-                rounds: 1,
+                rounds: 2,
             }
         }
     }

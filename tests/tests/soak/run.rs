@@ -192,17 +192,18 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
     let (mut admitted, mut doubt, mut in_doubt, mut consumed_in_all) = (0, 0, 0, 0);
-    for ((entity, limit), Booked { booked, doubt: open }) in &books {
+    for ((entity, limit), Booked { certain, doubt: open }) in &books {
         let attribute = |field: &str| {
             let name = format!("b_{limit}_{field}");
             buckets.get(&(entity.clone(), name)).copied().unwrap_or_default()
         };
         let consumed = attribute("tc");
         assert_eq!(consumed % 1_000, 0, "{entity} {limit}: whole tokens");
-        let (tokens, booked, open) = (consumed / 1_000, i128::from(*booked), i128::from(*open));
+        let (tokens, certain, open) = (consumed / 1_000, i128::from(*certain), i128::from(*open));
         assert!(
-            (booked..=booked + open).contains(&tokens),
-            "{entity} {limit}: {tokens} consumed, {booked} admitted, at most {open} in doubt"
+            (certain..=certain + open).contains(&tokens),
+            "{entity} {limit}: {tokens} consumed, {certain} admitted, at most {open} in doubt\n{}",
+            ledger::lines_about(folder, entity)
         );
         let usage = used
             .get(&(entity.clone(), (*limit).to_owned()))
@@ -221,7 +222,7 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
             consumed + attribute("tk") <= bound,
             "{entity} {limit}: more than burst and refill"
         );
-        admitted += booked;
+        admitted += certain;
         consumed_in_all += tokens;
         doubt += open;
         in_doubt += usize::from(open > 0);
