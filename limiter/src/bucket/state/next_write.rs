@@ -1,4 +1,4 @@
-//! Folding the queue into the next write.
+//! Combining the queue into the next write.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ const SHARED_FOR: Duration = Duration::from_secs(10);
 const STALE_AFTER: Duration = Duration::from_millis(20);
 
 /// At most this many calls go into one write, so that no answer waits for a huge one.
-const MAX_FOLDED: usize = 1_000;
+const MAX_COMBINED: usize = 1_000;
 
-/// What came of folding.
-struct Folded {
+/// Calls combined into one write, and what became of the others.
+struct Combined {
     batch: Batch,
     /// What of it takes place for certain: all but the acquires.
     certain: Batch,
@@ -49,10 +49,10 @@ impl BucketState {
         };
         self.guess.under_way = false;
         let evaluation = Evaluation::create(&config, moment.now);
-        let folded = self.fold(&evaluation, &config, "", |_| true);
-        completions.extend(folded.completions);
+        let combined = self.combine(&evaluation, &config, "", |_| true);
+        completions.extend(combined.completions);
         let step = self
-            .send(&evaluation, &folded.batch, folded.taken, moment)
+            .send(&evaluation, &combined.batch, combined.taken, moment)
             .unwrap_or(Step::Again);
         (step, completions)
     }
@@ -85,18 +85,18 @@ impl BucketState {
         };
         let memory = self.memory;
         let refuses = |request: &Request| may_refuse(request, sighting, moment, memory);
-        let folded = self.fold(&evaluation, &config, image.incarnation(), refuses);
-        let nothing = folded.taken.is_empty();
-        if nothing && folded.doubtful {
-            return (Step::Read, folded.completions);
+        let combined = self.combine(&evaluation, &config, image.incarnation(), refuses);
+        let nothing = combined.taken.is_empty();
+        if nothing && combined.doubtful {
+            return (Step::Read, combined.completions);
         }
         if nothing && !rewrites && self.unresolved.is_empty() {
             self.guess.just_read = false;
-            return (Step::Again, folded.completions);
+            return (Step::Again, combined.completions);
         }
-        let guesses = sharing == Sharing::SharedAndStale && needs_refill(&evaluation, &folded.batch);
+        let guesses = sharing == Sharing::SharedAndStale && needs_refill(&evaluation, &combined.batch);
         if guesses && self.reads_before_refill(moment) {
-            for request in folded.taken.into_iter().rev() {
+            for request in combined.taken.into_iter().rev() {
                 self.queue.push_front(request);
             }
             // No write has been sent that anybody could have waited for.
@@ -104,13 +104,13 @@ impl BucketState {
                 request.passed_over = false;
             }
             self.guess.optional_read = true;
-            return (Step::Read, folded.completions);
+            return (Step::Read, combined.completions);
         }
         self.guess.under_way = guesses;
         // With nothing to carry it still applies new parameters, or fences off writes without an answer.
-        match self.send(&evaluation, &folded.batch, folded.taken, moment) {
-            Some(step) => (step, folded.completions),
-            None => (Step::Read, folded.completions),
+        match self.send(&evaluation, &combined.batch, combined.taken, moment) {
+            Some(step) => (step, combined.completions),
+            None => (Step::Read, combined.completions),
         }
     }
 
@@ -211,14 +211,14 @@ impl BucketState {
     /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
     /// beside earlier calls, which may fail yet, waits for their answer once: under overload there are always earlier
     /// calls. One with another config waits for the next write.
-    fn fold(
+    fn combine(
         &mut self,
         evaluation: &Evaluation<'_>,
         config: &Arc<BucketConfig>,
         incarnation: &str,
         may_refuse: impl Fn(&Request) -> bool,
-    ) -> Folded {
-        let mut folded = Folded {
+    ) -> Combined {
+        let mut combined = Combined {
             batch: Batch::default(),
             certain: Batch::default(),
             taken: Vec::new(),
@@ -230,7 +230,7 @@ impl BucketState {
             .sort_by_key(|request| !request.only_gives_back());
         let mut left = VecDeque::new();
         while let Some(mut request) = self.queue.pop_front() {
-            if folded.taken.len() >= MAX_FOLDED {
+            if combined.taken.len() >= MAX_COMBINED {
                 left.push_back(request);
                 continue;
             }
@@ -247,7 +247,7 @@ impl BucketState {
                     .find(|(limit, _)| evaluation.limit_state(limit).is_none())
                 {
                     let error = crate::error::unknown_limit(limit, config, &self.key);
-                    folded
+                    combined
                         .completions
                         .push(Completion::Answer(request, Outcome::Failed(error)));
                     continue;
@@ -258,37 +258,37 @@ impl BucketState {
                 request.add_to(&mut with, incarnation);
                 with
             };
-            let all = with(&folded.batch);
+            let all = with(&combined.batch);
             if evaluation.fits(&all) {
-                folded.batch = all;
+                combined.batch = all;
                 if !request.is_acquire() {
-                    folded.certain = with(&folded.certain);
+                    combined.certain = with(&combined.certain);
                 }
-                folded.taken.push(request);
+                combined.taken.push(request);
                 continue;
             }
-            let fits_alone = evaluation.fits(&with(&folded.certain));
+            let fits_alone = evaluation.fits(&with(&combined.certain));
             if !request.is_acquire() || (fits_alone && !request.passed_over) {
                 // Booking a change now would take away what an earlier call was just given.
                 request.passed_over = true;
                 left.push_back(request);
             } else if may_refuse(&request) && !request.needs_a_look() {
                 let taken = if fits_alone {
-                    &folded.batch
+                    &combined.batch
                 } else {
-                    &folded.certain
+                    &combined.certain
                 };
                 let statuses = refusal(evaluation, config, taken, &request, &self.key);
-                folded
+                combined
                     .completions
                     .push(Completion::Answer(request, Outcome::Refused(statuses)));
             } else {
-                folded.doubtful = true;
+                combined.doubtful = true;
                 left.push_back(request);
             }
         }
         self.queue = left;
-        folded
+        combined
     }
 
     /// Makes the write and notes what it carries.
