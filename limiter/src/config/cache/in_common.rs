@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zae_limiter_schema::Resource;
 
-use super::state::Outcome;
+use super::state::CachedResolution;
 use crate::config::resolution::OwnConfig;
 use crate::lru_map::LruMap;
 
@@ -18,10 +18,10 @@ const MAX_SHARED: usize = 1_000;
 pub(super) struct InCommon {
     nothing: Arc<OwnConfig>,
     own: LruMap<Arc<OwnConfig>, ()>,
-    outcomes: LruMap<Origin, Arc<Outcome>>,
+    resolutions: LruMap<Origin, Arc<CachedResolution>>,
 }
 
-/// What an outcome follows from, beside the levels that all share.
+/// What a resolution follows from, beside the levels that all share.
 #[derive(Debug, Clone)]
 struct Origin {
     resource: Resource,
@@ -49,7 +49,7 @@ impl Default for InCommon {
         Self {
             nothing: Arc::default(),
             own: LruMap::bounded(MAX_SHARED),
-            outcomes: LruMap::bounded(MAX_SHARED),
+            resolutions: LruMap::bounded(MAX_SHARED),
         }
     }
 }
@@ -68,12 +68,21 @@ impl InCommon {
     }
 
     /// What followed last from a shared configuration.
-    pub(super) fn outcome(&self, resource: &Resource, own: &Arc<OwnConfig>) -> Option<&Arc<Outcome>> {
-        self.outcomes.get(&Origin::of(resource, own))
+    pub(super) fn resolution(
+        &self,
+        resource: &Resource,
+        own: &Arc<OwnConfig>,
+    ) -> Option<&Arc<CachedResolution>> {
+        self.resolutions.get(&Origin::of(resource, own))
     }
 
-    pub(super) fn keep_outcome(&mut self, resource: &Resource, own: &Arc<OwnConfig>, outcome: &Arc<Outcome>) {
-        self.outcomes.insert(Origin::of(resource, own), outcome.clone());
+    pub(super) fn keep_resolution(
+        &mut self,
+        resource: &Resource,
+        own: &Arc<OwnConfig>,
+        cached: &Arc<CachedResolution>,
+    ) {
+        self.resolutions.insert(Origin::of(resource, own), cached.clone());
     }
 }
 

@@ -47,12 +47,12 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Entry {
     own: Timed<Arc<OwnConfig>>,
-    result: Option<Arc<Outcome>>,
+    result: Option<Arc<CachedResolution>>,
 }
 
-/// What followed from what belongs to an entity and the levels that all share.
+/// A configuration that was resolved from what belongs to an entity and the levels that all share.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct CachedResolution {
     configs: Arc<BucketConfigs>,
     /// A shared level is stale.
     stale: bool,
@@ -60,7 +60,7 @@ pub(super) struct Outcome {
     validity: Validity,
 }
 
-impl Outcome {
+impl CachedResolution {
     fn holds(&self, now: Duration, generation: u64) -> bool {
         now < self.validity.until && self.validity.generation == generation
     }
@@ -151,12 +151,12 @@ impl State {
         if own_age == Age::Expired {
             return None;
         }
-        let known = |outcome: &Outcome| Known {
-            configs: outcome.configs.clone(),
-            stale: outcome.stale || own_age == Age::Stale,
+        let known = |cached: &CachedResolution| Known {
+            configs: cached.configs.clone(),
+            stale: cached.stale || own_age == Age::Stale,
             validity: Validity {
-                until: outcome.validity.until.min(own_until),
-                ..outcome.validity
+                until: cached.validity.until.min(own_until),
+                ..cached.validity
             },
         };
         if let Some(result) = &entry.result
@@ -164,9 +164,9 @@ impl State {
         {
             return Some(known(result));
         }
-        let in_common = self.in_common.outcome(&key.resource, &entry.own.value);
-        let outcome = if let Some(outcome) = in_common.filter(|outcome| outcome.holds(now, generation)) {
-            outcome.clone()
+        let in_common = self.in_common.resolution(&key.resource, &entry.own.value);
+        let cached = if let Some(cached) = in_common.filter(|cached| cached.holds(now, generation)) {
+            cached.clone()
         } else {
             let system = self.shared.get(&ConfigLevel::System)?;
             let resource = self.shared.get(&ConfigLevel::Resource(key.resource.clone()))?;
@@ -181,9 +181,9 @@ impl State {
             let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
             // What is built from an unchanged result goes on being used.
             let last = [in_common.cloned(), entry.result.take()];
-            let mut last = last.into_iter().flatten().map(|outcome| outcome.configs.clone());
+            let mut last = last.into_iter().flatten().map(|cached| cached.configs.clone());
             let unchanged = last.find(|configs| *configs.resolved == resolved);
-            let outcome = Arc::new(Outcome {
+            let cached = Arc::new(CachedResolution {
                 configs: unchanged.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved))),
                 stale: ages.contains(&Age::Stale),
                 validity: Validity {
@@ -192,11 +192,11 @@ impl State {
                 },
             });
             self.in_common
-                .keep_outcome(&key.resource, &entry.own.value, &outcome);
-            outcome
+                .keep_resolution(&key.resource, &entry.own.value, &cached);
+            cached
         };
-        let known = known(&outcome);
-        entry.result = Some(outcome);
+        let known = known(&cached);
+        entry.result = Some(cached);
         Some(known)
     }
 
@@ -273,7 +273,7 @@ impl State {
             Some(entry) if load.is_older_than(&entry.own) => {}
             Some(entry) => {
                 if entry.own.value != own.value {
-                    entry.result = entry.result.as_deref().map(Outcome::outdated);
+                    entry.result = entry.result.as_deref().map(CachedResolution::outdated);
                     self.generation.fetch_add(1, Ordering::AcqRel);
                 }
                 entry.own = own;
