@@ -178,7 +178,7 @@ impl Chunks {
         }
         let nothing = Deltas::new();
         let held = self.held.as_ref().map_or(&nothing, |chunk| &chunk.amounts);
-        self.rate.exceeds_twice(held, self.horizon, now)
+        self.rate.is_more_than_twice(held, self.horizon, now)
     }
 
     /// The debit that fills the chunk, as far as the level of each limit allows. It is under way until it

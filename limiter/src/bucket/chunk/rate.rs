@@ -52,9 +52,9 @@ impl Rate {
         })
     }
 
-    /// True if the rate is steady and this is less than half of what comes in this time of any limit. Every call asks, so that
+    /// True if the rate is steady and more than twice as much as is held of any limit comes in this time. Every call asks, so that
     /// it allocates nothing.
-    pub(super) fn exceeds_twice(&mut self, held: &Deltas, time: Duration, now: Duration) -> bool {
+    pub(super) fn is_more_than_twice(&mut self, held: &Deltas, time: Duration, now: Duration) -> bool {
         self.roll(now);
         let short = |(limit, amount): &(LimitName, i128)| 2 * of(held, limit) < scaled(*amount, time);
         self.is_steady() && self.previous.amounts.iter().any(short)
