@@ -2,8 +2,10 @@
 
 mod at_once;
 mod idle;
+mod in_doubt;
 mod next_write;
 mod outcome;
+mod read;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -14,17 +16,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::Timestamp;
-use zae_limiter_schema::bucket::{
-    BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation, Slot,
-};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation};
 
 pub(crate) use self::idle::IdleBucket;
+use self::in_doubt::Unresolved;
 use self::slots::Ownership;
-use super::request::{Deltas, Outcome, Request, RequestKind};
+use super::request::{Outcome, Request, RequestKind};
 use crate::Error;
-
-/// At most this many writes without an answer are remembered, one a second over a quarter of an hour.
-const MAX_UNRESOLVED: usize = 1_000;
 
 /// One reading of everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
@@ -96,24 +94,6 @@ struct SentWrite {
     requests: Vec<Request>,
     /// When a copy of it was last sent that may be under way or applied without an answer, on the clock's time scale.
     lost: Option<Duration>,
-}
-
-/// A write of which a copy may still be applied, and what it carried.
-#[derive(Debug)]
-struct Unresolved {
-    slot: Slot,
-    /// It creates the bucket: it can land where there is none.
-    creates: bool,
-    /// The incarnation of the bucket that has it, if any has.
-    incarnation: Arc<str>,
-    entries: Vec<Entry>,
-}
-
-/// One call that an unresolved write carried.
-#[derive(Debug)]
-struct Entry {
-    request: u64,
-    refund: Deltas,
 }
 
 /// The last consistent read of the configuration.

@@ -4,13 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore, WriteKind};
+use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore};
 
 use super::super::request::{Outcome, Request, RequestKind};
 use super::slots::{Ownership, Trace};
-use super::{
-    BucketState, Completion, Entry, LastSeen, MAX_UNRESOLVED, Moment, SentWrite, Sighting, Unresolved,
-};
+use super::{BucketState, Completion, LastSeen, Moment, SentWrite, Sighting};
 use crate::Error;
 
 impl BucketState {
@@ -217,63 +215,6 @@ impl BucketState {
             .collect()
     }
 
-    /// Stops looking for writes without an answer if there is nothing else to do, until somebody asks for the bucket
-    /// again. They are not forgotten: one of them may be what the bucket shows then.
-    pub(crate) fn rest(&mut self) {
-        self.resting |= self.queue.is_empty();
-    }
-
-    /// Calls that a write without an answer has carried.
-    fn carried(&self) -> HashSet<u64> {
-        let entries = self.unresolved.iter().flat_map(|one| &one.entries);
-        entries.map(|entry| entry.request).collect()
-    }
-
-    /// There is no bucket: of what is under way only a creation can still find its place.
-    pub(super) fn nothing_there(&mut self) {
-        let carried = self.carried();
-        for request in &mut self.queue {
-            request.in_doubt |= carried.contains(&request.id);
-        }
-        self.unresolved.retain(|one| one.creates);
-        self.ownership = Ownership::None;
-    }
-
-    /// The bucket as just read, consistently.
-    pub(crate) fn reread(&mut self, found: &LastSeen, moment: Moment) -> Vec<Completion> {
-        self.looked();
-        self.guess.just_read = true;
-        let first = self.knows_nothing() && self.unresolved.is_empty();
-        self.known = found.clone();
-        match found {
-            LastSeen::Live(_, _) if first => {
-                self.adopt(found);
-                Vec::new()
-            }
-            LastSeen::Live(image, _) => match self.trace(image, None, moment) {
-                Trace::NoneYet => Vec::new(),
-                Trace::Happened(number) => self.happened(number),
-                Trace::Untraceable => self.drop_untraceable(),
-            },
-            LastSeen::Absent(_) | LastSeen::Nothing => {
-                self.nothing_there();
-                Vec::new()
-            }
-        }
-    }
-
-    /// The bucket could not be read. True if the next write can do without: it guesses from the image that is known.
-    pub(crate) fn goes_on_unread(&mut self) -> bool {
-        let goes_on = std::mem::take(&mut self.guess.optional_read);
-        self.guess.just_read |= goes_on;
-        goes_on
-    }
-
-    /// Calls that wait have the bucket before them as it is now.
-    pub(super) fn looked(&mut self) {
-        self.queue.iter_mut().for_each(Request::looked);
-    }
-
     fn see(&mut self, decoded: Decoded, moment: Moment) {
         self.looked();
         let sighting = Sighting {
@@ -300,88 +241,6 @@ impl BucketState {
             .collect()
     }
 
-    /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
-    /// their tokens back.
-    fn happened(&mut self, number: i128) -> Vec<Completion> {
-        self.unresolved_overflowed = false;
-        let image = self.image().cloned();
-        let unresolved = std::mem::take(&mut self.unresolved);
-        let entries = unresolved
-            .into_iter()
-            .filter(|one| one.slot.number == number)
-            .flat_map(|one| one.entries);
-        let mut completions = Vec::new();
-        let mut refunds = Vec::new();
-        for entry in entries {
-            match self.queue.iter().position(|request| request.id == entry.request) {
-                Some(place) => {
-                    completions.extend(
-                        self.queue
-                            .remove(place)
-                            .map(|request| complete(request, image.as_ref())),
-                    );
-                }
-                None if entry.refund.is_empty() => {}
-                None => refunds.push(entry.refund),
-            }
-        }
-        for changes in refunds {
-            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
-            let since = match &self.known {
-                LastSeen::Live(_, sighting) | LastSeen::Absent(sighting) => sighting.at,
-                LastSeen::Nothing => Duration::ZERO,
-            };
-            let refund = RequestKind::Adjust {
-                changes,
-                incarnation,
-                done: None,
-            };
-            self.push_counting(refund, 0, since);
-        }
-        completions
-    }
-
-    fn remember(&mut self, current: &SentWrite) {
-        let entries = current.requests.iter().map(|request| Entry {
-            request: request.id,
-            refund: request.debit(),
-        });
-        self.unresolved.push_back(Unresolved {
-            slot: current.write.slot,
-            creates: current.write.kind == WriteKind::Create,
-            incarnation: current.write.incarnation().into(),
-            entries: entries.collect(),
-        });
-        if !current.requests.is_empty() {
-            self.resting = false;
-        }
-        if self.unresolved.len() > MAX_UNRESOLVED {
-            self.unresolved.pop_front();
-            self.unresolved_overflowed = true;
-        }
-        if matches!(self.known, LastSeen::Absent(_)) || current.write.slot.before == SlotBefore::Any {
-            // The bucket may be there by now, created by that very write; and a write on another client's slot is not
-            // kept out by the next one, so that it is looked for first.
-            self.known = LastSeen::Nothing;
-        }
-    }
-
-    /// It cannot be told whether the unresolved writes happened. Acquires they carried are asked again, which can
-    /// only take too much; changes are not, since giving back twice would give away.
-    fn drop_untraceable(&mut self) -> Vec<Completion> {
-        let carried = self.carried();
-        self.unresolved.clear();
-        if breaks!(self.mutation, DoubtfulChangesAgain) {
-            return Vec::new();
-        }
-        let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
-        let error = Error::OutcomeUnknown { what: self.what() };
-        dropped
-            .into_iter()
-            .map(|request| fail_in_doubt(request, &carried, &error))
-            .collect()
-    }
-
     /// Puts the calls back at the head of the queue, in order.
     fn requeue(&mut self, current: SentWrite, elapsed: Duration) -> Vec<Completion> {
         let mut completions = Vec::new();
@@ -401,12 +260,12 @@ impl BucketState {
     }
 
     /// The bucket, in the words of an error message.
-    fn what(&self) -> String {
+    pub(super) fn what(&self) -> String {
         format!("the bucket of {} on {}", self.key.entity, self.key.resource)
     }
 }
 
-fn complete(request: Request, image: Option<&Arc<Image>>) -> Completion {
+pub(super) fn complete(request: Request, image: Option<&Arc<Image>>) -> Completion {
     match (&request.work, image) {
         (RequestKind::Acquire { .. }, Some(image)) => {
             Completion::Answer(request, Outcome::Granted(image.clone()))
@@ -426,7 +285,7 @@ fn fail(request: Request, error: Error) -> Completion {
     }
 }
 
-fn fail_in_doubt(mut request: Request, carried: &HashSet<u64>, error: &Error) -> Completion {
+pub(super) fn fail_in_doubt(mut request: Request, carried: &HashSet<u64>, error: &Error) -> Completion {
     request.in_doubt |= carried.contains(&request.id);
     fail(request, error.clone())
 }

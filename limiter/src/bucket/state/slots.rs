@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketWrite, ClientTag, Image, Slot, SlotBefore, SlotIndex, WriteKind};
 
-use super::{BucketState, LastSeen, Moment, Unresolved};
+use super::in_doubt::Unresolved;
+use super::{BucketState, LastSeen, Moment};
 
 /// Once there are more clients than slots, we do not expect to find our number again and take any slot, for this long.
 const CROWDED_FOR: Duration = Duration::from_secs(60);
