@@ -1,0 +1,74 @@
+//! Writes that are throttled or fail.
+
+use smallvec::smallvec;
+
+use super::super::Completion;
+use super::bench::rpm;
+use super::created;
+use crate::Error;
+use crate::bucket::request::Outcome;
+
+#[test]
+fn a_throttled_write_goes_into_the_next_one_together_with_later_calls() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.write();
+    let _three = bench.ask(3);
+    let error = Error::invalid("test", "", "throttled");
+    let late = bench.state.throttled(bench.moment().elapsed, &error);
+    assert!(late.is_some_and(|late| late.is_empty()));
+    let write = bench.write();
+    assert_eq!(
+        (write.batch.acquires, write.batch.demand(&rpm()).debit),
+        (2, 5_000)
+    );
+    assert_eq!(bench.answer(&write).len(), 2);
+}
+
+#[test]
+fn a_throttled_write_of_which_a_copy_was_lost_is_sent_again_as_it_is() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.write();
+    bench.state.lost(bench.moment().elapsed);
+    let error = Error::invalid("test", "", "throttled");
+    assert!(bench.state.throttled(bench.moment().elapsed, &error).is_none());
+}
+
+#[test]
+fn calls_that_have_waited_too_long_on_a_throttled_item_are_told() {
+    let mut bench = created();
+    let _two = bench.ask(2);
+    bench.give_back(1);
+    bench.write();
+    bench.elapsed += 900;
+    let error = Error::invalid("test", "", "throttled");
+    let late = bench.state.throttled(bench.moment().elapsed, &error);
+    assert!(late.is_some_and(|late| matches!(late[..], [Completion::Answer(_, Outcome::Failed(_))])));
+    assert!(bench.state.has_changes(), "changes stay");
+}
+
+#[test]
+fn a_failure_that_is_not_transient_keeps_changes_in_the_queue() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    let mut booked = bench.adjust_and_wait(smallvec![(rpm(), -2_000)]);
+    let _call = bench.ask(1);
+    bench.write();
+    let completions = bench.postpone();
+    assert!(
+        matches!(
+            completions[..],
+            [
+                Completion::Answer(_, Outcome::Failed(_)),
+                Completion::Postponed(_, _)
+            ]
+        ),
+        "{completions:?}"
+    );
+    drop(completions);
+    assert!(booked.try_recv().is_err());
+    assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
+    assert_eq!(bench.level(), 6);
+}

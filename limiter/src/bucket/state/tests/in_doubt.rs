@@ -1,0 +1,144 @@
+//! Writes without an answer.
+
+use zae_limiter_schema::bucket::Decoded;
+
+use super::super::{Completion, Step};
+use super::bench::{Bench, rpm};
+use super::created;
+
+#[test]
+fn a_credit_whose_answer_is_lost_late_in_a_long_outage_happens_once() {
+    let mut bench = created();
+    let _seven = bench.ask(7);
+    bench.pass();
+    bench.give_back(7);
+    // More than a minute without any answer: nothing arrives.
+    for _ in 0..70 {
+        bench.write();
+        bench.lose();
+        bench.outlast(1_000);
+    }
+    let before = bench.level();
+    let write = bench.write();
+    assert!(bench.arrive(&write));
+    bench.lose();
+    bench.outlast(1_000);
+    let write = bench.write();
+    assert!(!bench.arrive(&write), "the slot has moved on");
+    let moment = bench.moment();
+    let completions = bench.state.refused(bench.decoded(), moment);
+    assert!(
+        matches!(completions[..], [Completion::Booked(_)]),
+        "{completions:?}"
+    );
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert_eq!(bench.level(), (before + 7).min(10));
+}
+
+#[test]
+fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
+    let mut bench = created();
+    let _call = bench.ask(5);
+    let write = bench.write();
+    assert!(bench.arrive(&write));
+    assert_eq!(bench.lose().len(), 1, "its caller is told");
+    bench.write();
+    bench.lose();
+    bench.outlast(10 * 60_000);
+    assert!(matches!(bench.next().0, Step::Idle), "nobody asks for it");
+    let _next = bench.ask(1);
+    let write = bench.write();
+    assert!(!bench.arrive(&write));
+    let moment = bench.moment();
+    bench.state.refused(bench.decoded(), moment);
+    bench.pass();
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    assert_eq!(
+        image.limits[&rpm()].consumed,
+        2_000,
+        "the first and the last call"
+    );
+}
+
+#[test]
+fn a_write_in_doubt_is_looked_for_once_until_somebody_asks() {
+    let mut bench = created();
+    for _ in 0..3 {
+        let _call = bench.ask(5);
+        bench.write();
+        bench.lose();
+        let look = bench.write();
+        assert!(look.batch.demands.is_empty());
+        bench.lose();
+        for _ in 0..100 {
+            bench.outlast(1_000);
+            assert!(matches!(bench.next().0, Step::Idle));
+        }
+    }
+}
+
+#[test]
+fn a_look_that_is_throttled_is_not_repeated_either() {
+    let mut bench = created();
+    let _call = bench.ask(5);
+    bench.write();
+    bench.lose();
+    bench.write();
+    bench.give_up();
+    assert!(matches!(bench.next().0, Step::Idle));
+}
+
+#[test]
+fn what_is_given_up_while_its_write_is_under_way_is_in_doubt() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.give_back(5);
+    let write = bench.write();
+    let given_up = bench.fail();
+    let [Completion::Unwritten(request, _)] = &given_up[..] else {
+        panic!("{given_up:?}")
+    };
+    assert!(request.in_doubt);
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert!(bench.arrive(&write), "it may happen yet");
+}
+
+#[test]
+fn a_creation_in_doubt_is_found_when_somebody_asks_and_not_before() {
+    let mut bench = Bench::new();
+    bench.read();
+    let _call = bench.ask(4);
+    let creation = bench.write();
+    bench.lose();
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert!(bench.arrive(&creation));
+    let _next = bench.ask(1);
+    assert!(matches!(bench.next().0, Step::Read));
+    bench.read();
+    assert_eq!(bench.pass().len(), 2, "the call, and what nobody has goes back");
+    assert_eq!(bench.level(), 9);
+    assert!(matches!(bench.next().0, Step::Idle));
+}
+
+#[test]
+fn a_look_at_the_configuration_does_not_pass_for_an_answer() {
+    let mut bench = Bench::new();
+    bench.read();
+    let _call = bench.ask(4);
+    let creation = bench.write();
+    assert!(bench.arrive(&creation));
+    bench.lose();
+    let known = bench.known();
+    bench.state.saw(known);
+    assert!(
+        bench.state.knows_nothing(),
+        "the write in doubt is looked for by a read of its own"
+    );
+    let _next = bench.ask(1);
+    bench.read();
+    assert_eq!(bench.pass().len(), 2);
+    assert_eq!(bench.level(), 9);
+}

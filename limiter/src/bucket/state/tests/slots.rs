@@ -1,0 +1,103 @@
+//! A bucket that more clients write than it has slots.
+
+use zae_limiter_schema::bucket::{Decoded, SlotBefore};
+
+use super::super::{Completion, Step};
+use super::bench::Bench;
+use super::created;
+use crate::Error;
+
+/// Others write until our number is in no slot any more.
+fn crowd(bench: &mut Bench) {
+    let ours = |bench: &Bench| match bench.decoded() {
+        Some(Decoded::Bucket(image)) => image
+            .slots
+            .values()
+            .any(|number| bench.state.client.wrote(*number)),
+        _ => false,
+    };
+    let mut tag = 1_000;
+    while ours(bench) {
+        bench.elapsed += 1;
+        bench.elsewhere_by(tag, 0);
+        tag += 1;
+        assert!(tag < 2_000, "never taken over");
+    }
+}
+
+#[test]
+fn a_credit_whose_slot_was_taken_over_is_reported_once_and_never_sent_again() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.give_back(3);
+    let first = bench.write();
+    assert!(bench.arrive(&first));
+    bench.state.lost(bench.moment().elapsed);
+    crowd(&mut bench);
+    let completions = bench.answer(&first);
+    assert!(
+        matches!(&completions[..], [Completion::Unwritten(request, _)] if request.in_doubt),
+        "{completions:?}"
+    );
+    assert!(matches!(bench.next().0, Step::Idle));
+}
+
+#[test]
+fn a_debit_whose_slot_was_taken_over_is_asked_again() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    let first = bench.write();
+    bench.state.lost(bench.moment().elapsed);
+    crowd(&mut bench);
+    assert!(bench.answer(&first).is_empty());
+    let second = bench.write();
+    assert_eq!(second.slot.before, SlotBefore::Any, "all slots are in use");
+    assert_eq!(bench.answer(&second).len(), 1);
+    assert!(!bench.arrive(&first), "the slot it needs is gone");
+    assert_eq!(bench.level(), 4);
+}
+
+#[test]
+fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
+    for landed in [true, false] {
+        let mut bench = created();
+        let _five = bench.ask(5);
+        bench.pass();
+        crowd(&mut bench);
+        bench.give_back(1);
+        let refused = bench.write();
+        assert!(bench.answer(&refused).is_empty(), "our slot is gone");
+        let write = bench.write();
+        assert_eq!(write.slot.before, SlotBefore::Any);
+        if landed {
+            assert!(bench.arrive(&write));
+        }
+        assert!(!bench.state.lost(bench.moment().elapsed), "it is not sent again");
+        bench
+            .state
+            .give_up_current(&Error::invalid("test", "", "no answer"));
+        assert!(matches!(bench.next().0, Step::Read), "it is looked for");
+        let completions = bench.read();
+        match &completions[..] {
+            [Completion::Booked(_)] => assert!(landed),
+            [Completion::Unwritten(request, _)] => assert!(!landed && request.in_doubt),
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(bench.next().0, Step::Idle), "once");
+    }
+}
+
+#[test]
+fn sixteen_clients_have_a_slot_each_and_the_item_has_no_more() {
+    let mut bench = created();
+    for tag in 0..100 {
+        bench.elapsed += 1;
+        bench.elsewhere_by(1_000 + tag, 0);
+        let Some(Decoded::Bucket(image)) = bench.decoded() else {
+            panic!("no bucket")
+        };
+        let expected = usize::try_from(tag + 2).unwrap_or(16).min(16);
+        assert_eq!(image.slots.len(), expected);
+    }
+}
