@@ -4,6 +4,7 @@ use std::future::{Future as _, IntoFuture as _};
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
+use tokio::time::Instant;
 use zae_limiter::{AcquireFuture, RateLimiter};
 
 use crate::leases::with;
@@ -62,4 +63,36 @@ async fn a_write_whose_caller_is_dropped_goes_on_and_is_given_back() {
     limiter.settled().await;
     assert_eq!(stage.wire.operations(), ["UpdateItem"], "the refund");
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("tpm"), 1_000);
+}
+
+#[test]
+fn a_caller_takes_up_the_work_of_a_runtime_that_ended() {
+    let (first, second) = (paused_runtime(), paused_runtime());
+    let (stage, limiter) = first.block_on(async {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:10"]).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        stage.wire.latency(millis(100));
+        let limiter_of_call = limiter.clone();
+        tokio::spawn(async move { take(&limiter_of_call, "user-1", "rpm", 2).await });
+        // Its write is on the way when the runtime stops being polled.
+        tokio::time::sleep(millis(10)).await;
+        (stage, limiter)
+    });
+    second.block_on(async {
+        stage.wire.latency(millis(0));
+        let waiting = {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { take(&limiter, "user-1", "rpm", 3).await })
+        };
+        tokio::time::sleep(millis(10)).await;
+        assert!(!waiting.is_finished(), "the other runtime works on the bucket");
+        first.shutdown_background();
+        let before = Instant::now();
+        waiting.await.unwrap().unwrap();
+        assert!(before.elapsed() <= millis(500), "{:?}", before.elapsed());
+        limiter.settled().await;
+        let consumed = stage.bucket("user-1").await.unwrap().consumed("rpm");
+        assert!([4_000, 6_000].contains(&consumed), "{consumed}");
+    });
 }

@@ -89,14 +89,6 @@ async fn a_lease_that_is_held_takes_no_more_after_a_shutdown_but_can_be_committe
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("tpm"), 150_000);
 }
 
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap()
-}
-
 /// A limiter of another runtime, and two leases of it: one that is dropped there while answers take long, and one that is
 /// still held.
 fn left_behind(runtime: &Runtime) -> (Stage, zae_limiter::RateLimiter, Lease) {
@@ -116,12 +108,12 @@ fn left_behind(runtime: &Runtime) -> (Stage, zae_limiter::RateLimiter, Lease) {
 
 #[test]
 fn what_a_runtime_left_undone_is_done_by_the_shutdown() {
-    let first = runtime();
+    let first = paused_runtime();
     let (stage, limiter, held) = left_behind(&first);
     drop(first);
     // No runtime is there at all.
     drop(held);
-    runtime().block_on(async {
+    paused_runtime().block_on(async {
         let report = limiter.shutdown().await;
         assert_eq!(report.unwritten_total, 0);
         for user in ["user-1", "user-2"] {

@@ -111,7 +111,6 @@ impl Stage {
         Client::from_conf(config.build())
     }
 
-    /// The bucket of an entity as anybody would see it.
     /// Sets attributes of a bucket's item to a number.
     pub(crate) async fn set_numbers(&self, entity: &str, names: &[String], number: i64) {
         let client = self.client();
@@ -127,6 +126,7 @@ impl Stage {
         }
     }
 
+    /// The bucket of an entity as anybody would see it.
     pub(crate) async fn bucket(&self, entity: &str) -> Option<Bucket> {
         let client = self.client();
         let [pk, sk] = bucket_key(entity);
@@ -266,4 +266,20 @@ pub(crate) async fn drain(limiter: &RateLimiter, entity: &str, limit: &str) -> u
         }
         assert!(taken < 10_000, "there is no end");
     }
+}
+
+/// One call on each of this many buckets.
+pub(crate) async fn warm(limiter: &RateLimiter, buckets: usize) {
+    for number in 0..buckets {
+        take(limiter, &format!("user-{number}"), "rpm", 1).await.unwrap();
+    }
+}
+
+/// A runtime of its own, with simulated time.
+pub(crate) fn paused_runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }
