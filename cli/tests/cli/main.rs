@@ -26,6 +26,7 @@ mod scripts;
 mod serve;
 mod smoke;
 mod stack;
+mod table;
 mod terminal;
 mod tool;
 mod ui;

@@ -2,14 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aws_credential_types::Credentials;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value, json};
 use zae_limiter::usage::{Window, WindowKind};
-use zae_limiter::{EmbeddedStore, Limit, Timestamp};
+use zae_limiter::{Limit, Timestamp};
 use zae_limiter_testing::Chromium;
 
+use crate::table::{put, snapshot};
 use crate::tool::Bench;
 use crate::ui::Looking;
 
@@ -31,43 +29,13 @@ fn windows() -> [Window; 3] {
 }
 
 fn count(bench: &Bench) {
-    let file = bench.path("table.db");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async move {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("us-east-1"))
-            .endpoint_url("http://embedded.invalid")
-            .credentials_provider(Credentials::from_keys("none", "none", None))
-            .http_client(EmbeddedStore::file(file).await.unwrap())
-            .build();
-        let client = aws_sdk_dynamodb::Client::from_conf(config);
-        let text = |value: String| AttributeValue::S(value);
-        let number = |value: i64| AttributeValue::N(value.to_string());
-        for window in windows() {
-            for (entity, acquires, tokens, refusals) in COUNTED {
-                let put = client
-                    .put_item()
-                    .table_name("limiter")
-                    .item("PK", text(format!("ENTITY#{entity}")))
-                    .item("SK", text(format!("#USAGE#gpt-4#{}", window.key())))
-                    .item("entity_id", text(entity.to_owned()))
-                    .item("resource", text("gpt-4".to_owned()))
-                    .item("window", text(window.kind().to_string()))
-                    .item("window_start", text(window.start().to_string()))
-                    .item("total_events", number(acquires))
-                    .item("rpd", number(acquires))
-                    .item("tpd", number(tokens))
-                    .item("_rf", text(refusals.to_string()))
-                    .item("GSI2PK", text("RESOURCE#gpt-4".to_owned()))
-                    .item("GSI2SK", text(format!("USAGE#{}#{entity}", window.key())));
-                put.send().await.unwrap();
-            }
-        }
-    });
+    let counted = |window: Window| {
+        COUNTED.map(|(entity, acquires, tokens, refusals)| {
+            let by_limit = [("rpd", acquires), ("tpd", tokens)];
+            snapshot(entity, &window, acquires, &by_limit, refusals)
+        })
+    };
+    put(bench, windows().into_iter().flat_map(counted));
 }
 
 /// A table with limits that gain a token a day, so that numbers do not change while the test runs.

@@ -1,13 +1,12 @@
-use aws_credential_types::Credentials;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
-use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::json;
-use zae_limiter::EmbeddedStore;
+use zae_limiter::Timestamp;
+use zae_limiter::usage::WindowKind;
 
+use crate::table::{put, snapshot};
 use crate::tool::{Bench, result};
 
 /// Hours that an aggregator would have counted: entity, start, calls and tokens.
-const HOURS: [(&str, &str, u32, u32); 3] = [
+const HOURS: [(&str, &str, i64, i64); 3] = [
     ("user-1", "2026-01-31T12:00:00Z", 2, 1500),
     ("user-1", "2026-01-31T13:00:00Z", 4, 2500),
     ("user-2", "2026-01-31T13:00:00Z", 1, 100),
@@ -16,40 +15,11 @@ const HOURS: [(&str, &str, u32, u32); 3] = [
 /// Writes [`HOURS`] into the table as an aggregator does.
 fn counted(bench: &Bench) {
     bench.ok(&["system", "set-defaults", "-l", "rpm:100"]);
-    let file = bench.path("table.db");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async move {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("us-east-1"))
-            .endpoint_url("http://embedded.invalid")
-            .credentials_provider(Credentials::from_keys("none", "none", None))
-            .http_client(EmbeddedStore::file(file).await.unwrap())
-            .build();
-        let client = aws_sdk_dynamodb::Client::from_conf(config);
-        let text = |value: String| AttributeValue::S(value);
-        let number = |value: u32| AttributeValue::N(value.to_string());
-        for (entity, start, calls, tokens) in HOURS {
-            let put = client
-                .put_item()
-                .table_name("limiter")
-                .item("PK", text(format!("ENTITY#{entity}")))
-                .item("SK", text(format!("#USAGE#gpt-4#{start}")))
-                .item("entity_id", text(entity.to_owned()))
-                .item("resource", text("gpt-4".to_owned()))
-                .item("window", text("hourly".to_owned()))
-                .item("window_start", text(start.to_owned()))
-                .item("total_events", number(calls))
-                .item("tpm", number(tokens))
-                .item("_rf", text((calls * 10).to_string()))
-                .item("GSI2PK", text("RESOURCE#gpt-4".to_owned()))
-                .item("GSI2SK", text(format!("USAGE#{start}#{entity}")));
-            put.send().await.unwrap();
-        }
+    let snapshots = HOURS.map(|(entity, start, calls, tokens)| {
+        let hour = WindowKind::Hourly.window_at(Timestamp::parse(start).unwrap());
+        snapshot(entity, &hour, calls, &[("tpm", tokens)], calls * 10)
     });
+    put(bench, snapshots);
 }
 
 #[test]
