@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::{EmbeddedStore, Error, Limit, NewEntity, RateLimiter};
@@ -24,15 +22,9 @@ struct Stage {
 impl Stage {
     async fn used_up(with_parent: bool) -> Self {
         let store = EmbeddedStore::memory().unwrap();
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::v2026_01_12())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("test", "test", None, None, "tests"))
-            .endpoint_url("http://store.invalid")
-            .http_client(SharedHttpClient::new(store.clone()));
         let stage = Self {
+            client: Client::from_conf(store.sdk_config().build()),
             store,
-            client: Client::from_conf(config.build()),
         };
         let limiter = stage.limiter().await;
         let repository = limiter.repository();

@@ -5,9 +5,8 @@ pub(crate) use zae_limiter_testing::connection::{Connection, Fault, FaultRates};
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
+use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tokio::time::Instant;
 use zae_limiter::{
@@ -102,13 +101,7 @@ impl Stage {
 
     /// An SDK client on the same table, for what others do to it.
     pub(crate) fn client(&self) -> Client {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::v2026_01_12())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(credentials())
-            .endpoint_url("http://store.invalid")
-            .http_client(SharedHttpClient::new(self.store.clone()));
-        Client::from_conf(config.build())
+        Client::from_conf(self.store.sdk_config().build())
     }
 
     /// Sets attributes of a bucket's item to a number.

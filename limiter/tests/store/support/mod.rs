@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{Credentials, SharedHttpClient};
+use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::{
     Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Repository, Timestamp,
@@ -136,19 +136,17 @@ impl Stage {
 
     /// An SDK client on the same store, for items that others have written.
     pub(crate) async fn client(&self) -> Client {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::v2026_01_12())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(credentials());
         let config = match &self.place {
-            Place::File(folder) => embedded(
-                config,
-                EmbeddedStore::file(folder.path().join("limiter.db"))
-                    .await
-                    .unwrap(),
-            ),
-            Place::Endpoint(url) => config.endpoint_url(url),
-            Place::Memory(store) | Place::Faulty(store, _) => embedded(config, store.clone()),
+            Place::File(folder) => {
+                let store = EmbeddedStore::file(folder.path().join("limiter.db")).await;
+                store.unwrap().sdk_config()
+            }
+            Place::Endpoint(url) => aws_sdk_dynamodb::Config::builder()
+                .behavior_version(BehaviorVersion::v2026_01_12())
+                .region(Region::new("us-east-1"))
+                .credentials_provider(credentials())
+                .endpoint_url(url),
+            Place::Memory(store) | Place::Faulty(store, _) => store.sdk_config(),
         };
         Client::from_conf(config.build())
     }
@@ -182,15 +180,6 @@ impl Stage {
             .unwrap()
             .item
     }
-}
-
-fn embedded(
-    config: aws_sdk_dynamodb::config::Builder,
-    store: EmbeddedStore,
-) -> aws_sdk_dynamodb::config::Builder {
-    config
-        .endpoint_url("http://embedded.invalid")
-        .http_client(SharedHttpClient::new(store))
 }
 
 fn credentials() -> Credentials {
