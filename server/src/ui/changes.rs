@@ -39,6 +39,18 @@ async fn stored(ui: &Ui, visitor: &Visitor, params: &Params) -> Result<LevelLimi
     level_limits(ui, level).await.map_err(failed)
 }
 
+/// The same for a form that was sent.
+async fn stored_for(
+    ui: &Ui,
+    visitor: &Visitor,
+    params: &Params,
+    form: &Form,
+) -> Result<LevelLimits, Box<Response>> {
+    let stored = stored(ui, visitor, params).await?;
+    check_token(ui, visitor, form)?;
+    Ok(stored)
+}
+
 /// The form was sent by a page of this session.
 fn check_token(ui: &Ui, visitor: &Visitor, form: &Form) -> Result<(), Box<Response>> {
     let sent = form.first("form_token").unwrap_or_default();
@@ -102,13 +114,10 @@ pub(crate) async fn review(
     Query(params): Query<Params>,
     form: Form,
 ) -> Response {
-    let stored = match stored(&ui, &visitor, &params).await {
+    let stored = match stored_for(&ui, &visitor, &params, &form).await {
         Ok(stored) => stored,
         Err(response) => return *response,
     };
-    if let Err(response) = check_token(&ui, &visitor, &form) {
-        return *response;
-    }
     let (sent, edit) = (LimitForm::sent(&form), of(&stored, &visitor));
     if !sent.is_current(stored.record.as_ref()) {
         return changed_meanwhile(&ui, &visitor, &params, &sent).await;
@@ -129,13 +138,10 @@ pub(crate) async fn apply(
     Query(params): Query<Params>,
     form: Form,
 ) -> Response {
-    let stored = match stored(&ui, &visitor, &params).await {
+    let stored = match stored_for(&ui, &visitor, &params, &form).await {
         Ok(stored) => stored,
         Err(response) => return *response,
     };
-    if let Err(response) = check_token(&ui, &visitor, &form) {
-        return *response;
-    }
     let sent = LimitForm::sent(&form);
     let written = if sent.is_current(stored.record.as_ref()) {
         write(&ui, &visitor, &stored, &sent).await

@@ -1,6 +1,5 @@
 //! Tokens, health, and what happens when the table or the server goes away.
 
-use aws_credential_types::Credentials;
 use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -13,6 +12,7 @@ use zae_limiter_server::{Error, Server, Settings};
 use zae_limiter_testing::connection::{Connection, Fault};
 
 use crate::client::{MAPPING, TestServer, calls, channel, limits, request};
+use crate::connection::on_connection;
 
 /// More than the table ever takes to answer here. A call that is denied is not repeated, so that it fails at once.
 const TIME_BUDGET: std::time::Duration = std::time::Duration::from_secs(5);
@@ -71,13 +71,7 @@ async fn without_tokens_the_service_only_listens_on_loopback_addresses() {
 #[tokio::test]
 async fn health_follows_the_table_and_calls_report_that_it_is_unavailable() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let limiter = RateLimiter::builder("limiter")
-        .endpoint_url("http://connection.invalid")
-        .region("us-east-1")
-        .credentials(Credentials::from_keys("test", "test", None))
-        .http_client(connection.clone())
-        .principal("tester")
-        .create_table(true)
+    let limiter = on_connection(&connection)
         .default_limits(limits())
         .on_unavailable(OnUnavailable::Block)
         .time_budget(TIME_BUDGET);
@@ -118,13 +112,7 @@ async fn a_client_that_does_not_begin_to_speak_http_2_is_cut_off_and_others_are_
 #[tokio::test]
 async fn a_watch_reports_each_change_of_health_until_the_server_stops() {
     let connection = Connection::to(EmbeddedStore::memory().unwrap());
-    let limiter = RateLimiter::builder("limiter")
-        .endpoint_url("http://connection.invalid")
-        .region("us-east-1")
-        .credentials(Credentials::from_keys("test", "test", None))
-        .http_client(connection.clone())
-        .principal("tester")
-        .create_table(true)
+    let limiter = on_connection(&connection)
         .default_limits(limits())
         .time_budget(TIME_BUDGET);
     let server = TestServer::on(limiter, Settings::default(), None).await;

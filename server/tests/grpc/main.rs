@@ -3,6 +3,8 @@
 
 mod access;
 mod client;
+#[path = "../http/connection.rs"]
+mod connection;
 mod example;
 mod limits;
 mod refunds;

@@ -1,10 +1,9 @@
 //! Many callers, few writes.
 
-use aws_credential_types::Credentials;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use zae_limiter::{Builder, EmbeddedStore, Limit, RateLimiter};
+use zae_limiter::{EmbeddedStore, Limit};
 use zae_limiter_server::Settings;
 use zae_limiter_testing::connection::Connection;
 
@@ -12,17 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{TestServer, until};
-
-/// A limiter on a connection that tests can disturb.
-pub(crate) fn on_connection(connection: &Connection) -> Builder {
-    RateLimiter::builder("limiter")
-        .endpoint_url("http://connection.invalid")
-        .region("us-east-1")
-        .credentials(Credentials::from_keys("test", "test", None))
-        .http_client(connection.clone())
-        .principal("tester")
-        .create_table(true)
-}
+use crate::connection::on_connection;
 
 #[tokio::test]
 async fn a_thousand_callers_of_one_bucket_share_a_few_writes() {

@@ -6,6 +6,7 @@ mod admin;
 mod auth;
 mod client;
 mod combining;
+mod connection;
 mod idempotency;
 mod input;
 mod leases;

@@ -8,7 +8,7 @@ use zae_limiter_server::Settings;
 use zae_limiter_testing::connection::{Connection, Fault};
 
 use crate::client::{TestServer, limits};
-use crate::combining::on_connection;
+use crate::connection::on_connection;
 
 /// More than the table ever takes to answer here.
 const PATIENT: Duration = Duration::from_secs(5);

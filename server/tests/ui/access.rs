@@ -36,28 +36,13 @@ async fn a_login_address_works_once_and_becomes_a_cookie() {
     assert!(text(&again).contains("has already been used"));
 
     let headers = [("cookie", cookie.as_str())];
-    let page = stage
-        .server
-        .send(Method::GET, "/ui", &headers, "")
-        .await
-        .expect(200);
+    let signed_in = async |method, path| stage.server.send(method, path, &headers, "").await;
+    let page = signed_in(Method::GET, "/ui").await.expect(200);
     assert!(text(&page).contains("Overview"));
-    let reload = stage
-        .server
-        .send(Method::GET, &address, &headers, "")
-        .await
-        .expect(303);
+    let reload = signed_in(Method::GET, &address).await.expect(303);
     assert_eq!(reload.header("location"), Some("/ui"));
-    stage
-        .server
-        .send(Method::POST, "/ui/logout", &headers, "")
-        .await
-        .expect(303);
-    stage
-        .server
-        .send(Method::GET, "/ui", &headers, "")
-        .await
-        .expect(303);
+    signed_in(Method::POST, "/ui/logout").await.expect(303);
+    signed_in(Method::GET, "/ui").await.expect(303);
 }
 
 #[tokio::test]
@@ -87,11 +72,8 @@ async fn a_server_with_tokens_asks_for_one_with_the_scope_admin() {
     assert!(text(&reader).contains("does not have the scope admin"));
     let cookie = cookie(&post(ADMIN).await.expect(303));
     let headers = [("cookie", cookie.as_str())];
-    let page = stage
-        .server
-        .send(Method::GET, "/ui", &headers, "")
-        .await
-        .expect(200);
+    let page = stage.server.send(Method::GET, "/ui", &headers, "").await;
+    let page = page.expect(200);
     assert!(text(&page).contains("Signed in as ops"));
     assert!(text(&page).contains(r#"action="/ui/logout""#));
     assert!(!text(&form).contains("/ui/logout"));
@@ -100,18 +82,10 @@ async fn a_server_with_tokens_asks_for_one_with_the_scope_admin() {
 #[tokio::test]
 async fn names_of_other_sites_for_this_machine_are_refused() {
     let stage = Stage::empty(UiOptions::default(), None).await;
-    let headers = [("host", "evil.example:80")];
-    stage
-        .server
-        .send(Method::GET, "/ui", &headers, "")
-        .await
-        .expect(403);
-    let headers = [("host", "localhost:8080")];
-    let page = stage.server.send(Method::GET, "/ui", &headers, "").await;
-    assert!(
-        !text(&page.expect(200)).contains("/ui/logout"),
-        "nobody signed in"
-    );
+    let as_host = async |host| stage.server.send(Method::GET, "/ui", &[("host", host)], "").await;
+    as_host("evil.example:80").await.expect(403);
+    let page = as_host("localhost:8080").await.expect(200);
+    assert!(!text(&page).contains("/ui/logout"), "nobody signed in");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use zae_limiter::audit::{AuditAction, AuditSubject};
-use zae_limiter::{Limit, PageRequest};
+use zae_limiter::{Limit, LimitSet, PageRequest};
 use zae_limiter_server::UiOptions;
 
 use crate::client::Response;
@@ -32,7 +32,11 @@ struct Browser<'a> {
     cookie: Option<String>,
 }
 
-impl Browser<'_> {
+impl<'a> Browser<'a> {
+    fn on(stage: &'a Stage) -> Self {
+        Self { stage, cookie: None }
+    }
+
     async fn get(&self, path: &str) -> Response {
         self.send(Method::GET, path, &[], String::new()).await
     }
@@ -50,11 +54,27 @@ impl Browser<'_> {
         self.stage.server.send(method, path, &headers, body).await
     }
 
+    /// Sends the form on this level to be reviewed.
+    async fn review(&self, body: String) -> Response {
+        self.post(&format!("/ui/limits/review?{LEVEL}"), body).await
+    }
+
+    /// Sends the form on this level to be applied.
+    async fn apply(&self, body: String) -> Response {
+        self.post(&format!("/ui/limits/apply?{LEVEL}"), body).await
+    }
+
     /// The tokens that a form on this level must send.
     async fn hidden(&self) -> String {
         let page = text(&self.get(&format!("/ui/limits/edit?{LEVEL}")).await.expect(200));
         hidden_fields(&page)
     }
+}
+
+/// The limits that the level stores.
+async fn stored_limits(stage: &Stage) -> LimitSet {
+    let repository = stage.limiter.repository();
+    repository.get_resource_defaults("gpt-4").await.unwrap()
 }
 
 /// The hidden fields of the form on a page, as the form sends them.
@@ -77,10 +97,7 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
         .set_resource_defaults("gpt-4", before)
         .await
         .unwrap();
-    let mut browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let mut browser = Browser::on(&stage);
     let signed_in = browser
         .post("/ui/login", format!("token={TOKEN}"))
         .await
@@ -91,39 +108,21 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
     let hidden = browser.hidden().await;
     let body =
         format!("{hidden}&name=rpm&capacity=700&period=60&burst=900&refill=&name=&capacity=&policy=block");
-    let review = text(
-        &browser
-            .post(&format!("/ui/limits/review?{LEVEL}"), body.clone())
-            .await
-            .expect(200),
-    );
+    let review = text(&browser.review(body.clone()).await.expect(200));
     assert!(
         review.contains("rpm:600/min") && review.contains("rpm:700/min:900"),
         "{review}"
     );
-    let stored = stage
-        .limiter
-        .repository()
-        .get_resource_defaults("gpt-4")
-        .await
-        .unwrap();
+    let stored = stored_limits(&stage).await;
     assert_eq!(
         stored.iter().next().unwrap().capacity().get(),
         600,
         "not before it is confirmed"
     );
 
-    let applied = browser
-        .post(&format!("/ui/limits/apply?{LEVEL}"), body.clone())
-        .await
-        .expect(303);
+    let applied = browser.apply(body.clone()).await.expect(303);
     assert_eq!(applied.header("location"), Some("/ui/limits?changed=1"));
-    let stored = stage
-        .limiter
-        .repository()
-        .get_resource_defaults("gpt-4")
-        .await
-        .unwrap();
+    let stored = stored_limits(&stage).await;
     let limit = stored.iter().next().unwrap();
     assert_eq!((limit.capacity().get(), limit.burst().get()), (700, 900));
     let subject = AuditSubject::Resource("gpt-4".parse().unwrap());
@@ -136,55 +135,27 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
     assert_eq!(events.items[0].action, AuditAction::LimitsSet);
     assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
 
-    let stale = browser
-        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
-        .await
-        .expect(409);
+    let stale = browser.apply(body).await.expect(409);
     assert!(text(&stale).contains("Somebody else changed these limits"));
 }
 
 #[tokio::test]
 async fn removing_every_row_deletes_the_level() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let body = browser.hidden().await + "&policy=";
-    let review = text(
-        &browser
-            .post(&format!("/ui/limits/review?{LEVEL}"), body.clone())
-            .await
-            .expect(200),
-    );
+    let review = text(&browser.review(body.clone()).await.expect(200));
     assert!(review.contains("This level will store nothing"), "{review}");
-    browser
-        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
-        .await
-        .expect(303);
-    assert!(
-        stage
-            .limiter
-            .repository()
-            .get_resource_defaults("gpt-4")
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    browser.apply(body).await.expect(303);
+    assert!(stored_limits(&stage).await.is_empty());
 }
 
 #[tokio::test]
 async fn invalid_limits_are_explained_in_the_form() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let body = browser.hidden().await + "&name=rpm&capacity=lots";
-    let response = browser
-        .post(&format!("/ui/limits/review?{LEVEL}"), body)
-        .await
-        .expect(422);
+    let response = browser.review(body).await.expect(422);
     let page = text(&response);
     assert!(
         page.contains("capacity of rpm &quot;lots&quot; is invalid"),
@@ -196,10 +167,7 @@ async fn invalid_limits_are_explained_in_the_form() {
 #[tokio::test]
 async fn nothing_changes_without_edit_or_with_a_forged_form() {
     let read_only = Stage::filled(UiOptions::default()).await;
-    let browser = Browser {
-        stage: &read_only,
-        cookie: None,
-    };
+    let browser = Browser::on(&read_only);
     for path in ["/ui/limits/review", "/ui/limits/apply"] {
         browser
             .post(path, "name=rpm&capacity=1".to_owned())
@@ -209,10 +177,7 @@ async fn nothing_changes_without_edit_or_with_a_forged_form() {
     browser.get("/ui/limits/edit").await.expect(403);
 
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let apply = format!("/ui/limits/apply?{LEVEL}");
     let forged = browser
         .post(&apply, "seen=&name=rpm&capacity=1".to_owned())
@@ -227,22 +192,14 @@ async fn nothing_changes_without_edit_or_with_a_forged_form() {
         .await
         .expect(403);
     assert!(text(&crossed).contains("Another site sent this request"));
-    let stored = stage
-        .limiter
-        .repository()
-        .get_resource_defaults("gpt-4")
-        .await
-        .unwrap();
+    let stored = stored_limits(&stage).await;
     assert_eq!(stored.iter().next().unwrap().capacity().get(), 600);
 }
 
 #[tokio::test]
 async fn of_two_changes_from_the_same_form_one_is_refused() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let hidden = browser.hidden().await;
     let apply = format!("/ui/limits/apply?{LEVEL}");
     let change = format!("{hidden}&name=rpm&capacity=700&period=60&burst=&refill=&policy=");
@@ -251,12 +208,7 @@ async fn of_two_changes_from_the_same_form_one_is_refused() {
     let mut statuses = [changed.status.as_u16(), deleted.status.as_u16()];
     statuses.sort_unstable();
     assert_eq!(statuses, [303, 409]);
-    let stored = stage
-        .limiter
-        .repository()
-        .get_resource_defaults("gpt-4")
-        .await
-        .unwrap();
+    let stored = stored_limits(&stage).await;
     assert_eq!(
         stored.is_empty(),
         deleted.status.as_u16() == 303,
@@ -271,10 +223,7 @@ async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at
     let set =
         |capacity| repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", capacity).unwrap()]);
     set(600).await.unwrap();
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let hidden = browser.hidden().await;
     let level = zae_limiter::ConfigLevel::Resource("gpt-4".parse().unwrap());
     repository.delete_config(&level).await.unwrap();
@@ -282,10 +231,7 @@ async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at
     let record = repository.get_config(&level).await.unwrap().unwrap();
     assert_eq!(record.config_version, 1, "the version is the same again");
     let body = format!("{hidden}&name=rpm&capacity=700&period=60&burst=&refill=&policy=");
-    let refused = browser
-        .post(&format!("/ui/limits/apply?{LEVEL}"), body)
-        .await
-        .expect(409);
+    let refused = browser.apply(body).await.expect(409);
     assert!(text(&refused).contains("Somebody else changed these limits"));
 }
 
@@ -293,10 +239,7 @@ async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at
 async fn a_form_that_is_out_of_date_is_shown_again_with_what_is_stored_now() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
     let repository = stage.limiter.repository();
-    let browser = Browser {
-        stage: &stage,
-        cookie: None,
-    };
+    let browser = Browser::on(&stage);
     let row = "&name=rpm&capacity=700&period=60&burst=&refill=&policy=";
     let body = browser.hidden().await + row;
     let changed = Limit::per_minute("rpm", 650).unwrap();
@@ -315,9 +258,6 @@ async fn a_form_that_is_out_of_date_is_shown_again_with_what_is_stored_now() {
         }
         assert!(!page.contains("value=\"700\""), "{page}");
         let again = hidden_fields(&page) + row;
-        browser
-            .post(&format!("/ui/limits/review?{LEVEL}"), again)
-            .await
-            .expect(200);
+        browser.review(again).await.expect(200);
     }
 }

@@ -4,6 +4,8 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../http/client.rs"]
 mod client;
+#[path = "../http/connection.rs"]
+mod connection;
 
 mod access;
 mod bounds;

@@ -1,18 +1,14 @@
 //! A filled table, and a server on it.
 
-use std::sync::Arc;
-
-use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::usage::WindowKind;
-use zae_limiter::{
-    Builder, EmbeddedStore, Limit, ManualClock, NewEntity, OnUnavailable, RateLimiter, Timestamp,
-};
+use zae_limiter::{EmbeddedStore, Limit, NewEntity, OnUnavailable, RateLimiter, Timestamp};
 use zae_limiter_dynamo::SdkItem;
 use zae_limiter_server::{BearerTokens, Server, UiOptions};
 use zae_limiter_testing::connection::Connection;
 
 use crate::client::{Response, TestServer, noon};
+use crate::connection::on_connection;
 
 /// A table, its connection and a server on it.
 pub(crate) struct Stage {
@@ -22,25 +18,13 @@ pub(crate) struct Stage {
     pub(crate) store: EmbeddedStore,
 }
 
-/// A limiter on a connection that tests can disturb.
-pub(crate) fn on_connection(connection: &Connection, clock: &Arc<ManualClock>) -> Builder {
-    RateLimiter::builder("limiter")
-        .endpoint_url("http://connection.invalid")
-        .region("us-east-1")
-        .credentials(Credentials::from_keys("test", "test", None))
-        .http_client(connection.clone())
-        .principal("tester")
-        .clock(clock.clone())
-        .create_table(true)
-}
-
 impl Stage {
     /// A server on an empty table.
     pub(crate) async fn empty(options: UiOptions, tokens: Option<BearerTokens>) -> Self {
         let store = EmbeddedStore::memory().unwrap();
         let connection = Connection::to(store.clone());
         let clock = noon();
-        let limiter = on_connection(&connection, &clock).await.unwrap();
+        let limiter = on_connection(&connection).clock(clock.clone()).await.unwrap();
         let mut builder = Server::builder(limiter.clone()).clock(clock.clone()).ui(options);
         if let Some(tokens) = tokens {
             builder = builder.tokens(tokens);

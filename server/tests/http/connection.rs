@@ -1,0 +1,16 @@
+//! A table behind a connection that tests can disturb.
+
+use aws_credential_types::Credentials;
+use zae_limiter::{Builder, RateLimiter};
+use zae_limiter_testing::connection::Connection;
+
+/// A limiter on the connection.
+pub(crate) fn on_connection(connection: &Connection) -> Builder {
+    RateLimiter::builder("limiter")
+        .endpoint_url("http://connection.invalid")
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("test", "test", None))
+        .http_client(connection.clone())
+        .principal("tester")
+        .create_table(true)
+}
