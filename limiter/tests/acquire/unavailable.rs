@@ -8,7 +8,7 @@ use crate::support::*;
 use OnUnavailable::{Allow, Block};
 
 /// Everything that counts as unavailability.
-const OUTAGES: [Fault; 6] = [
+pub(crate) const OUTAGES: [Fault; 6] = [
     Fault::LostRequest,
     Fault::LostAnswer,
     Fault::Silence,
@@ -262,101 +262,6 @@ async fn more_calls_at_a_time_than_a_bucket_can_serve_never_fail_open() {
     assert!(overloaded > 0, "{counted} counted");
     assert_eq!(counted + overloaded, 10_002);
     assert_eq!(limiter.stats().unavailable, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_debit_whose_caller_was_sent_away_is_given_back() {
-    for outage in [Fault::LostAnswer, Fault::SilentAnswer] {
-        let stage = Stage::new();
-        let limiter = stage.limiter(&["rpm:10"]).await;
-        take(&limiter, "user-1", "rpm", 1).await.unwrap();
-        stage.wire.always(outage);
-        let error = take(&limiter, "user-1", "rpm", 3).await.unwrap_err();
-        assert!(error.is_unavailable(), "{error}");
-        assert_eq!(
-            stage.bucket("user-1").await.unwrap().consumed("rpm"),
-            4_000,
-            "it was carried out"
-        );
-        stage.wire.heal();
-        limiter.settled().await;
-        assert_eq!(
-            stage.bucket("user-1").await.unwrap().consumed("rpm"),
-            1_000,
-            "{outage:?}"
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn adjustments_are_written_when_the_table_is_back() {
-    for outage in OUTAGES {
-        let stage = Stage::new();
-        let limiter = stage.limiter(&["tpm:1000"]).await;
-        let mut lease = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
-        stage.wire.always(outage);
-        lease.adjust("tpm", 50);
-        let error = lease.commit().await.unwrap_err();
-        assert!(error.is_unavailable(), "{outage:?}: {error}");
-        advance(secs(5)).await;
-        stage.wire.heal();
-        let report = limiter.shutdown().await;
-        assert_eq!(report.unwritten_total, 0, "{outage:?}");
-        assert_eq!(
-            stage.bucket("user-1").await.unwrap().consumed("tpm"),
-            150_000,
-            "{outage:?}"
-        );
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn adjustments_that_cannot_be_written_are_reported_and_shutdown_ends() {
-    for outage in OUTAGES {
-        let stage = Stage::new();
-        let limiter = stage.limiter(&["tpm:1000"]).await;
-        let mut held = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
-        let dropped = lease(&limiter, "user-1", "tpm", 200).await.unwrap();
-        stage.wire.always(outage);
-        held.adjust("tpm", 50);
-        held.commit().await.unwrap_err();
-        drop(dropped);
-        let before = Instant::now();
-        let report = limiter.shutdown().await;
-        assert!(before.elapsed() < secs(120), "{outage:?}: {:?}", before.elapsed());
-        assert_eq!(report.unwritten_total, 2, "{outage:?}");
-        let mut changes: Vec<_> = report.unwritten.iter().map(|one| one.changes[0].1).collect();
-        changes.sort_unstable();
-        assert_eq!(changes, [-200_000, 50_000], "{outage:?}");
-        assert_eq!(limiter.stats().unwritten, 2);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn adjustments_that_are_denied_are_reported() {
-    let stage = Stage::new();
-    let limiter = stage.limiter(&["tpm:1000"]).await;
-    let mut lease = lease(&limiter, "user-1", "tpm", 100).await.unwrap();
-    stage.wire.always(Fault::Denied);
-    lease.adjust("tpm", 50);
-    assert!(matches!(
-        lease.commit().await.unwrap_err(),
-        Error::PermissionDenied { .. }
-    ));
-    assert_eq!(limiter.shutdown().await.unwritten_total, 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_debit_without_an_answer_is_found_after_a_denial_too() {
-    let stage = Stage::new();
-    let limiter = stage.limiter(&["rpd:10/day"]).await;
-    take(&limiter, "user-1", "rpd", 1).await.unwrap();
-    stage.wire.plan("UpdateItem", [Fault::LostAnswer, Fault::Denied]);
-    take(&limiter, "user-1", "rpd", 3).await.unwrap_err();
-    limiter.settled().await;
-    take(&limiter, "user-1", "rpd", 1).await.unwrap();
-    limiter.settled().await;
-    assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpd"), 2_000);
 }
 
 #[tokio::test(start_paused = true)]
