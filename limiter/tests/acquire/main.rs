@@ -23,6 +23,7 @@ mod expiry;
 mod faults;
 mod foreign_trees;
 mod layer;
+mod layer_costs;
 mod leases;
 mod limits_of_a_call;
 mod local;
