@@ -5,7 +5,7 @@ use std::process::Command;
 
 use zae_limiter_testing::clients_python;
 
-use crate::serve::Serving;
+use crate::serving::Serving;
 use crate::tool::Bench;
 
 const TOKEN: &str = "0123456789abcdef";

@@ -24,6 +24,7 @@ mod local;
 mod pages;
 mod scripts;
 mod serve;
+mod serving;
 mod smoke;
 mod stack;
 mod table;
