@@ -110,14 +110,14 @@ impl From<ConfigRecord> for LevelConfig {
     }
 }
 
-/// What an entity's record says about its place in the tree.
+/// What an entity's record says about its position in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct TreePosition {
     pub(crate) parent: Option<EntityId>,
     pub(crate) cascade: bool,
 }
 
-impl From<EntityRecord> for Place {
+impl From<EntityRecord> for TreePosition {
     fn from(record: EntityRecord) -> Self {
         Self {
             parent: record.parent,
@@ -134,14 +134,14 @@ pub(crate) struct OwnConfig {
     /// For every resource.
     pub(crate) entity_default: LevelConfig,
     /// Nothing if it has no record.
-    pub(crate) place: Option<Place>,
+    pub(crate) position: Option<TreePosition>,
 }
 
 impl OwnConfig {
     /// The parent that acquires count on too.
     pub(crate) fn cascades_to(&self) -> Option<&EntityId> {
-        let place = self.place.as_ref().filter(|place| place.cascade)?;
-        place.parent.as_ref()
+        let position = self.position.as_ref().filter(|position| position.cascade)?;
+        position.parent.as_ref()
     }
 }
 
@@ -178,15 +178,15 @@ pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Default
         .iter()
         .find_map(|(source, level)| Some((*source, level.on_unavailable?)));
     let (on_unavailable_from, on_unavailable) = policy.unwrap_or((Source::Builder, defaults.on_unavailable));
-    let place = own.place.as_ref();
+    let position = own.position.as_ref();
     Resolved {
         limits: limits.map(|(_, limits)| limits.clone()).unwrap_or_default(),
         limits_from: limits.map(|(source, _)| source),
         on_unavailable,
         on_unavailable_from,
-        parent: place.and_then(|place| place.parent.clone()),
-        cascade: place.is_some_and(|place| place.cascade),
-        entity_exists: place.is_some(),
+        parent: position.and_then(|position| position.parent.clone()),
+        cascade: position.is_some_and(|position| position.cascade),
+        entity_exists: position.is_some(),
     }
 }
 

@@ -100,15 +100,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::config::resolution::Place;
+    use crate::config::resolution::TreePosition;
 
     fn child_of(parent: &str) -> Arc<OwnConfig> {
-        let place = Place {
+        let position = TreePosition {
             parent: Some(parent.parse().unwrap()),
             cascade: true,
         };
         Arc::new(OwnConfig {
-            place: Some(place),
+            position: Some(position),
             ..OwnConfig::default()
         })
     }

@@ -108,7 +108,7 @@ fn own(read: &Result<ItemsRead>, key: &BucketKey) -> Result<OwnRead> {
     let config = OwnConfig {
         entity: record(read, &keys::config(&entity))?,
         entity_default: record(read, &keys::config(&entity_default))?,
-        place: item(read, &keys::entity_meta(&key.entity), decode)?.map(Into::into),
+        position: item(read, &keys::entity_meta(&key.entity), decode)?.map(Into::into),
     };
     let bucket = match item(read, &key.key(), |item| Ok(Arc::new(item.clone()))) {
         Ok(Some(item)) => BucketImage::Present(item),

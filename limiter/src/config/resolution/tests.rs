@@ -34,7 +34,7 @@ proptest! {
         builder_limit in prop::option::of(1..1000u64),
     ) {
         let [entity, entity_default, resource, system] = contents.map(level);
-        let own = OwnConfig { entity, entity_default, place: None };
+        let own = OwnConfig { entity, entity_default, position: None };
         let shared = SharedConfig { resource: Arc::new(resource), system: Arc::new(system) };
         let defaults = Defaults {
             limits: builder_limit.map(limits).unwrap_or_default(),
