@@ -52,12 +52,12 @@ pub(super) struct InlineWorker(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
-    place: Place,
+    state: WorkerState,
     last: u64,
 }
 
 #[derive(Default)]
-enum Place {
+enum WorkerState {
     /// There is none: nobody works on the bucket, or a task does.
     #[default]
     None,
@@ -79,18 +79,18 @@ impl InlineWorker {
         let mut held = self.held();
         held.last += 1;
         let worker_id = WorkerId(held.last);
-        held.place = Place::Parked(worker_id, work);
+        held.state = WorkerState::Parked(worker_id, work);
         worker_id
     }
 
     /// Takes the worker away from whoever drives it. One that is polled at this moment goes to the `spawn` of its caller.
     pub(super) fn take(&self) -> Option<Work> {
         let mut held = self.held();
-        match std::mem::take(&mut held.place) {
-            Place::None => None,
-            Place::Parked(_, work) => Some(work),
-            Place::Polled(worker_id) | Place::Wanted(worker_id) => {
-                held.place = Place::Wanted(worker_id);
+        match std::mem::take(&mut held.state) {
+            WorkerState::None => None,
+            WorkerState::Parked(_, work) => Some(work),
+            WorkerState::Polled(worker_id) | WorkerState::Wanted(worker_id) => {
+                held.state = WorkerState::Wanted(worker_id);
                 None
             }
         }
@@ -108,7 +108,7 @@ impl InlineWorker {
         };
         let polled = work.future.as_mut().poll(context);
         let mut held = self.held();
-        let is_wanted = held.place.is_wanted(worker_id);
+        let is_wanted = held.state.is_wanted(worker_id);
         match polled {
             Poll::Ready(()) => {
                 held.end(worker_id);
@@ -121,7 +121,7 @@ impl InlineWorker {
                 Poll::Ready(())
             }
             Poll::Pending => {
-                held.place = Place::Parked(worker_id, work);
+                held.state = WorkerState::Parked(worker_id, work);
                 Poll::Pending
             }
         }
@@ -131,13 +131,13 @@ impl InlineWorker {
 impl Held {
     /// The work of this worker, to be polled.
     fn start(&mut self, worker_id: WorkerId) -> Option<Work> {
-        match std::mem::take(&mut self.place) {
-            Place::Parked(own, work) if own == worker_id => {
-                self.place = Place::Polled(worker_id);
+        match std::mem::take(&mut self.state) {
+            WorkerState::Parked(own, work) if own == worker_id => {
+                self.state = WorkerState::Polled(worker_id);
                 Some(work)
             }
             other => {
-                self.place = other;
+                self.state = other;
                 None
             }
         }
@@ -145,13 +145,13 @@ impl Held {
 
     /// The caller of this worker drives nothing any more. The next caller may have parked its own worker meanwhile.
     fn end(&mut self, worker_id: WorkerId) {
-        if matches!(self.place, Place::Polled(own) | Place::Wanted(own) if own == worker_id) {
-            self.place = Place::None;
+        if matches!(self.state, WorkerState::Polled(own) | WorkerState::Wanted(own) if own == worker_id) {
+            self.state = WorkerState::None;
         }
     }
 }
 
-impl Place {
+impl WorkerState {
     fn is_wanted(&self, worker_id: WorkerId) -> bool {
         matches!(self, Self::Wanted(own) if *own == worker_id)
     }
