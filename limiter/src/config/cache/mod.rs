@@ -27,7 +27,7 @@ use crate::{Clock, Result};
 use flight::{Reading, Wanted};
 use last_known::LastKnown;
 use part::PartsRead;
-use plan::{Plan, Slot};
+use plan::{CachedPart, Plan};
 pub(crate) use state::Validity;
 use state::{Known, State};
 
@@ -217,9 +217,9 @@ impl ConfigCache {
         let key = bucket_key(entity, resource);
         let plan = Plan {
             resource_name: resource.clone(),
-            system: Slot::Missing,
-            resource: Slot::Missing,
-            own: vec![(key.clone(), Slot::Missing)],
+            system: CachedPart::Missing,
+            resource: CachedPart::Missing,
+            own: vec![(key.clone(), CachedPart::Missing)],
         };
         let read = self.read_shared(plan.wanted(), &Reading::Together(key)).await;
         only(self.decide(&plan, &read))

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 
 /// What memory has of one part.
 #[derive(Debug, Clone)]
-pub(super) enum Slot<T> {
+pub(super) enum CachedPart<T> {
     /// It can be used.
     Known { value: T, stale: bool },
     /// It can be used if it cannot be read.
@@ -23,7 +23,7 @@ pub(super) enum Slot<T> {
     Missing,
 }
 
-impl<T: Clone> Slot<T> {
+impl<T: Clone> CachedPart<T> {
     /// What is kept, about to be used or reloaded.
     pub(super) fn of(kept: Option<&mut Timed<T>>, now: std::time::Duration) -> Self {
         let Some(kept) = kept else { return Self::Missing };
@@ -76,9 +76,9 @@ pub(super) fn not_read() -> Error {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) resource_name: Resource,
-    pub(super) system: Slot<Arc<LevelConfig>>,
-    pub(super) resource: Slot<Arc<LevelConfig>>,
-    pub(super) own: Vec<(BucketKey, Slot<Arc<OwnConfig>>)>,
+    pub(super) system: CachedPart<Arc<LevelConfig>>,
+    pub(super) resource: CachedPart<Arc<LevelConfig>>,
+    pub(super) own: Vec<(BucketKey, CachedPart<Arc<OwnConfig>>)>,
 }
 
 /// Everything that decides about one entity.
@@ -100,21 +100,21 @@ impl Plan {
         let own = self
             .own
             .iter()
-            .map(|(key, slot)| slot.wanted(|| Part::Own(key.clone())));
+            .map(|(key, cached)| cached.wanted(|| Part::Own(key.clone())));
         shared.into_iter().chain(own).flatten().collect()
     }
 
     /// What decides about each entity, now that the parts were read.
     pub(super) fn fill(&self, read: &PartsRead) -> Vec<(BucketKey, Result<Decided>)> {
         let shared = self.shared(read);
-        let decided = self.own.iter().map(|(key, slot)| {
+        let decided = self.own.iter().map(|(key, cached)| {
             let (shared, shared_stale) = shared.clone()?;
             let own = read.own.get(key).cloned();
             let bucket = match &own {
                 Some(Ok(OwnRead { bucket, .. })) => bucket.clone(),
                 _ => BucketImage::NotRead,
             };
-            let (own, own_stale) = slot.value(own.map(|own| own.map(|own| own.config)))?;
+            let (own, own_stale) = cached.value(own.map(|own| own.map(|own| own.config)))?;
             Ok(Decided {
                 own,
                 shared,

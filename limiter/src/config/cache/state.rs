@@ -11,7 +11,7 @@ use super::flight::Flights;
 use super::in_common::InCommon;
 use super::last_known::LastKnown;
 use super::part::PartsRead;
-use super::plan::{Plan, Slot};
+use super::plan::{CachedPart, Plan};
 use super::timed::{Age, Timed};
 use crate::Error;
 use crate::config::bucket_configs::BucketConfigs;
@@ -217,14 +217,14 @@ impl State {
     pub(super) fn plan(&mut self, keys: Vec<BucketKey>, resource: &Resource, now: Duration) -> Plan {
         let level = ConfigLevel::Resource(resource.clone());
         let own = keys.into_iter().map(|key| {
-            let slot = Slot::of(self.entries.get_mut(&key).map(|entry| &mut entry.own), now);
-            (key, slot)
+            let cached = CachedPart::of(self.entries.get_mut(&key).map(|entry| &mut entry.own), now);
+            (key, cached)
         });
         Plan {
             own: own.collect(),
             resource_name: resource.clone(),
-            system: Slot::of(self.shared.touch(&ConfigLevel::System), now),
-            resource: Slot::of(self.shared.touch(&level), now),
+            system: CachedPart::of(self.shared.touch(&ConfigLevel::System), now),
+            resource: CachedPart::of(self.shared.touch(&level), now),
         }
     }
 
