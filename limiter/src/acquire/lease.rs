@@ -47,7 +47,7 @@ pub struct Lease {
     buckets: Arc<Buckets>,
     entity: EntityId,
     resource: Resource,
-    held: Vec<Held>,
+    held: Vec<HeldCharge>,
     /// Taken from the process's own part instead.
     own: Option<OutagePortion>,
     /// Taken by this lease on the entity's own bucket, in tokens.
@@ -62,7 +62,7 @@ pub struct Lease {
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldCharge {
     charge: Charge,
     grant: Option<Grant>,
 }
@@ -74,7 +74,7 @@ impl Lease {
         held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
         Self {
-            held: held.map(|(charge, grant)| Held { charge, grant }).collect(),
+            held: held.map(|(charge, grant)| HeldCharge { charge, grant }).collect(),
             ..Self::new(buckets, checked, Admission::Counted)
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 
-use super::{Held, Lease};
+use super::{HeldCharge, Lease};
 use crate::bucket::{Deltas, Grant};
 use crate::{Error, Result};
 
@@ -104,7 +104,7 @@ impl Lease {
     }
 }
 
-impl Held {
+impl HeldCharge {
     /// Keeps what was taken and books the adjustments of limits that this charge has.
     fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Vec<oneshot::Receiver<Result<()>>> {
         let mut changes = in_millitokens(adjusted);

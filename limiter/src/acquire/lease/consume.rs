@@ -8,7 +8,7 @@ use zae_limiter_schema::{LimitName, OnUnavailable, Tokens};
 use super::super::call::Checked;
 use super::super::charge::{self, Charge};
 use super::super::{cascade, outage};
-use super::{Admission, Held, Lease, whole};
+use super::{Admission, HeldCharge, Lease, whole};
 use crate::bucket::{Deltas, Grant};
 use crate::{Error, Result};
 
@@ -109,17 +109,17 @@ impl Lease {
     }
 
     fn hold(&mut self, charge: Charge, grant: Option<Grant>) {
-        let same = |held: &&mut Held| Arc::ptr_eq(&held.charge.queue, &charge.queue);
+        let same = |held: &&mut HeldCharge| Arc::ptr_eq(&held.charge.queue, &charge.queue);
         match (self.held.iter_mut().find(same), grant) {
             (
-                Some(Held {
+                Some(HeldCharge {
                     grant: Some(mine), ..
                 }),
                 Some(grant),
             ) => mine.absorb(grant),
             (Some(held), Some(grant)) => held.grant = Some(grant),
             (Some(_), None) => {}
-            (None, grant) => self.held.push(Held { charge, grant }),
+            (None, grant) => self.held.push(HeldCharge { charge, grant }),
         }
     }
 }

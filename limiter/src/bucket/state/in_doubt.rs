@@ -23,19 +23,19 @@ pub(super) struct Unresolved {
     pub(super) creates: bool,
     /// The incarnation of the bucket that has it, if any has.
     pub(super) incarnation: Arc<str>,
-    entries: Vec<Entry>,
+    calls: Vec<CarriedCall>,
 }
 
 /// One call that an unresolved write carried.
 #[derive(Debug)]
-struct Entry {
+struct CarriedCall {
     request: u64,
     refund: Deltas,
 }
 
 impl BucketState {
     pub(super) fn remember(&mut self, current: &SentWrite) {
-        let entries = current.requests.iter().map(|request| Entry {
+        let calls = current.requests.iter().map(|request| CarriedCall {
             request: request.id,
             refund: request.debit(),
         });
@@ -43,7 +43,7 @@ impl BucketState {
             slot: current.write.slot,
             creates: current.write.kind == WriteKind::Create,
             incarnation: current.write.incarnation().into(),
-            entries: entries.collect(),
+            calls: calls.collect(),
         });
         if !current.requests.is_empty() {
             self.resting = false;
@@ -61,8 +61,8 @@ impl BucketState {
 
     /// Calls that a write without an answer has carried.
     pub(super) fn carried(&self) -> HashSet<u64> {
-        let entries = self.unresolved.iter().flat_map(|one| &one.entries);
-        entries.map(|entry| entry.request).collect()
+        let calls = self.unresolved.iter().flat_map(|one| &one.calls);
+        calls.map(|call| call.request).collect()
     }
 
     /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
@@ -71,14 +71,14 @@ impl BucketState {
         self.unresolved_overflowed = false;
         let image = self.image().cloned();
         let unresolved = std::mem::take(&mut self.unresolved);
-        let entries = unresolved
+        let carried = unresolved
             .into_iter()
             .filter(|one| one.slot.number == number)
-            .flat_map(|one| one.entries);
+            .flat_map(|one| one.calls);
         let mut completions = Vec::new();
         let mut refunds = Vec::new();
-        for entry in entries {
-            match self.queue.iter().position(|request| request.id == entry.request) {
+        for call in carried {
+            match self.queue.iter().position(|request| request.id == call.request) {
                 Some(place) => {
                     completions.extend(
                         self.queue
@@ -86,8 +86,8 @@ impl BucketState {
                             .map(|request| complete(request, image.as_ref())),
                     );
                 }
-                None if entry.refund.is_empty() => {}
-                None => refunds.push(entry.refund),
+                None if call.refund.is_empty() => {}
+                None => refunds.push(call.refund),
             }
         }
         for changes in refunds {
