@@ -133,7 +133,8 @@ fn read_if_ours(item: &Item, entity: &EntityId, now: Timestamp) -> Option<Bucket
     Some(BucketState::new(entity.clone(), resource, &image, now))
 }
 
-fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
+/// The bucket that an item is. None for what the Python peer leaves of one.
+pub(super) fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
     Ok(match Attributes::from_item(item).decode()? {
         Decoded::Bucket(image) => Some(image),
         Decoded::Stub => None,
@@ -183,6 +184,7 @@ impl BucketLimit {
     }
 }
 
-fn clamped(number: i128) -> i64 {
+/// The nearest number that fits.
+pub(super) fn clamped(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }

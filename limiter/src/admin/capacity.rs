@@ -1,10 +1,11 @@
 //! How much of a resource is in use, over all entities.
 
 use zae_limiter_dynamo::{Query, Sort, key_of};
-use zae_limiter_schema::bucket::{Attributes, Decoded, Image};
+use zae_limiter_schema::bucket::Image;
 use zae_limiter_schema::keys::{self, Key, prefix};
-use zae_limiter_schema::{EntityId, EntityRecord, Item, LimitName, Malformed, Resource, whole_tokens};
+use zae_limiter_schema::{EntityId, EntityRecord, LimitName, Malformed, Resource, whole_tokens};
 
+use super::buckets::{clamped, decode};
 use crate::{Repository, Result};
 
 /// One limit of a resource, over all entities that have a bucket for it.
@@ -112,7 +113,7 @@ impl Repository {
                         entity,
                         capacity: u64::try_from(whole_tokens(of_limit.token_bucket.params.capacity()))
                             .unwrap_or(u64::MAX),
-                        available: to_i64(available),
+                        available: clamped(whole_tokens(available)),
                     });
                 }
             }
@@ -167,20 +168,8 @@ impl Repository {
     }
 }
 
-/// Whole tokens, rounded down.
-fn to_i64(millitokens: i128) -> i64 {
-    i64::try_from(whole_tokens(millitokens)).unwrap_or(if millitokens < 0 { i64::MIN } else { i64::MAX })
-}
-
 /// One item that is none of ours does not stop the sum of the others.
 fn pass_over(entity: &EntityId, error: &Malformed) -> bool {
     tracing::warn!(%entity, %error, "a bucket is passed over");
     true
-}
-
-fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
-    Ok(match Attributes::from_item(item).decode()? {
-        Decoded::Bucket(image) => Some(image),
-        Decoded::Stub => None,
-    })
 }
