@@ -12,27 +12,13 @@ async fn chain(stage: &Stage) -> RateLimiter {
         .set_resource_defaults(GPT, limits(&["rpm:10"]))
         .await
         .unwrap();
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("org"))
-        .await
-        .unwrap();
-    let team = NewEntity::new("team").parent("org").cascade(true);
-    limiter.repository().create_entity(team).await.unwrap();
+    create(&limiter, NewEntity::new("org")).await;
+    create(&limiter, child("team", "org")).await;
     for user in ["user-1", "user-2"] {
-        let user = NewEntity::new(user).parent("team").cascade(true);
-        limiter.repository().create_entity(user).await.unwrap();
+        create(&limiter, child(user, "team")).await;
     }
-    limiter
-        .repository()
-        .set_limits("team", GPT, limits(&["rpm:15"]))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .set_limits("org", GPT, limits(&["rpm:100"]))
-        .await
-        .unwrap();
+    set_limits(&limiter, "team", &["rpm:15"]).await;
+    set_limits(&limiter, "org", &["rpm:100"]).await;
     limiter
 }
 
@@ -169,21 +155,15 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
             .set_resource_defaults(GPT, limits(&["calls:1/sec"]))
             .await
             .unwrap();
-        set_up
-            .repository()
-            .create_entity(NewEntity::new("org"))
-            .await
-            .unwrap();
-        let team = NewEntity::new("team").parent("org").cascade(true);
-        set_up.repository().create_entity(team).await.unwrap();
+        create(&set_up, NewEntity::new("org")).await;
+        create(&set_up, child("team", "org")).await;
         let mut calls = Vec::new();
         // The one reaches the team first, the other the organisation.
         for (number, (user, first, second)) in [("user-1", "team", "org"), ("user-2", "org", "team")]
             .into_iter()
             .enumerate()
         {
-            let entity = NewEntity::new(user).parent("team").cascade(true);
-            set_up.repository().create_entity(entity).await.unwrap();
+            create(&set_up, child(user, "team")).await;
             let wire = stage.another_wire();
             let builder = stage.builder_on(&wire).seed(seed * 2 + number as u64);
             let limiter = builder.await.unwrap();
@@ -212,23 +192,10 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
 async fn a_parent_counts_the_limits_that_it_has() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("org"))
-        .await
-        .unwrap();
-    let user = NewEntity::new("user-1").parent("org").cascade(true);
-    limiter.repository().create_entity(user).await.unwrap();
-    limiter
-        .repository()
-        .set_limits("user-1", GPT, limits(&["rpm:10", "tpm:1000"]))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .set_limits("org", GPT, limits(&["tpm:5000"]))
-        .await
-        .unwrap();
+    create(&limiter, NewEntity::new("org")).await;
+    create(&limiter, child("user-1", "org")).await;
+    set_limits(&limiter, "user-1", &["rpm:10", "tpm:1000"]).await;
+    set_limits(&limiter, "org", &["tpm:5000"]).await;
     let call = || {
         limiter
             .acquire("user-1", GPT)
@@ -303,18 +270,9 @@ async fn a_hop_without_cascade_ends_the_chain() {
 async fn a_parent_without_limits_is_named() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("org"))
-        .await
-        .unwrap();
-    let user = NewEntity::new("user-1").parent("org").cascade(true);
-    limiter.repository().create_entity(user).await.unwrap();
-    limiter
-        .repository()
-        .set_limits("user-1", GPT, limits(&["rpm:10"]))
-        .await
-        .unwrap();
+    create(&limiter, NewEntity::new("org")).await;
+    create(&limiter, child("user-1", "org")).await;
+    set_limits(&limiter, "user-1", &["rpm:10"]).await;
     let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
     assert!(
         matches!(&error, Error::NoLimits { entity, .. } if entity.as_str() == "org"),

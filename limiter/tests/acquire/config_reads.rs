@@ -76,11 +76,7 @@ async fn reads_are_consistent_only_after_a_write_of_its_own() {
     let limiter = knows_the_resource(&stage).await;
     take(&limiter, "user-2", "rpd", 1).await.unwrap();
     assert_eq!(reads(&stage), [(4, false)]);
-    limiter
-        .repository()
-        .set_limits("user-2", GPT, limits(&["rpd:5/day"]))
-        .await
-        .unwrap();
+    set_limits(&limiter, "user-2", &["rpd:5/day"]).await;
     stage.wire.calls();
     take(&limiter, "user-2", "rpd", 1).await.unwrap();
     let own = reads(&stage);
@@ -152,19 +148,14 @@ async fn a_cascade_of_four_reads_all_levels_in_one_call_once_they_are_known() {
         .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
         .await
         .unwrap();
-    admin
-        .repository()
-        .create_entity(NewEntity::new("root"))
-        .await
-        .unwrap();
-    for (child, parent) in [
+    create(&admin, NewEntity::new("root")).await;
+    for (entity, parent) in [
         ("org", "root"),
         ("team", "org"),
         ("user-1", "team"),
         ("user-2", "team"),
     ] {
-        let child = NewEntity::new(child).parent(parent).cascade(true);
-        admin.repository().create_entity(child).await.unwrap();
+        create(&admin, child(entity, parent)).await;
     }
     let limiter = stage.limiter(&[]).await;
     take(&limiter, "user-1", "rpd", 1).await.unwrap();

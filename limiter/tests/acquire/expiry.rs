@@ -97,11 +97,7 @@ async fn after_its_last_use_a_bucket_lives_at_least_seven_fill_times() {
 async fn buckets_of_entities_with_limits_of_their_own_do_not_expire() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:60"]).await;
-    limiter
-        .repository()
-        .set_limits("user-1", GPT, limits(&["rpm:30"]))
-        .await
-        .unwrap();
+    set_limits(&limiter, "user-1", &["rpm:30"]).await;
     limiter
         .repository()
         .set_default_limits("user-2", limits(&["rpm:30"]))
@@ -119,11 +115,7 @@ async fn limits_of_its_own_end_the_expiry_of_a_live_bucket_and_their_end_brings_
     let limiter = stage.limiter(&["rpm:60"]).await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
     assert!(stage.life("user-1").await.is_some());
-    limiter
-        .repository()
-        .set_limits("user-1", GPT, limits(&["rpm:30"]))
-        .await
-        .unwrap();
+    set_limits(&limiter, "user-1", &["rpm:30"]).await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
     assert_eq!(stage.life("user-1").await, None);
     let level = zae_limiter::ConfigLevel::Entity("user-1".parse().unwrap(), GPT.parse().unwrap());

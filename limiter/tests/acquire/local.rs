@@ -99,14 +99,9 @@ async fn what_is_given_back_or_corrected_is_so_in_the_own_part() {
 async fn parents_have_parts_too() {
     let stage = Stage::new();
     let limiter = one_of_four(&stage, &DAY).await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("team"))
-        .await
-        .unwrap();
+    create(&limiter, NewEntity::new("team")).await;
     for user in ["user-1", "user-2"] {
-        let user = NewEntity::new(user).parent("team").cascade(true);
-        limiter.repository().create_entity(user).await.unwrap();
+        create(&limiter, child(user, "team")).await;
     }
     for user in ["user-1", "user-2"] {
         take(&limiter, user, "rpd", 1).await.unwrap();

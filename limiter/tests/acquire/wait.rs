@@ -42,19 +42,10 @@ pub(crate) async fn waiting(
 /// An empty team with two members who have plenty themselves.
 pub(crate) async fn team(stage: &Stage) -> RateLimiter {
     let limiter = stage.limiter(&["rps:100/sec"]).await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("team"))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .set_limits("team", GPT, limits(&["rps:10/sec"]))
-        .await
-        .unwrap();
+    create(&limiter, NewEntity::new("team")).await;
+    set_limits(&limiter, "team", &["rps:10/sec"]).await;
     for user in ["user-1", "user-2", "user-3"] {
-        let user = NewEntity::new(user).parent("team").cascade(true);
-        limiter.repository().create_entity(user).await.unwrap();
+        create(&limiter, child(user, "team")).await;
     }
     take(&limiter, "team", "rps", 10).await.unwrap();
     limiter

@@ -149,11 +149,7 @@ async fn those_who_wait_for_the_same_parent_are_served_in_order_of_arrival() {
 async fn one_who_waits_for_its_own_bucket_does_not_hold_up_its_parent_s_others() {
     let stage = Stage::new();
     let limiter = team(&stage).await;
-    limiter
-        .repository()
-        .set_limits("user-1", GPT, limits(&["rps:6/min"]))
-        .await
-        .unwrap();
+    set_limits(&limiter, "user-1", &["rps:6/min"]).await;
     take(&limiter, "user-1", "rps", 6).await.unwrap_err();
     advance(secs(1)).await;
     take(&limiter, "user-1", "rps", 6).await.unwrap();

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tokio::time::Instant;
 use zae_limiter::{
-    Builder, Clock, EmbeddedStore, Error, Lease, Limit, RateLimitExceeded, RateLimiter, Timestamp,
+    Builder, Clock, EmbeddedStore, Error, Lease, Limit, NewEntity, RateLimitExceeded, RateLimiter, Timestamp,
 };
 
 pub(crate) const TABLE: &str = "acquire-test";
@@ -275,4 +275,20 @@ pub(crate) fn paused_runtime() -> tokio::runtime::Runtime {
         .start_paused(true)
         .build()
         .unwrap()
+}
+
+/// An entity whose calls are charged to its parent too.
+pub(crate) fn child(id: &str, parent: &str) -> NewEntity {
+    NewEntity::new(id).parent(parent).cascade(true)
+}
+
+pub(crate) async fn create(limiter: &RateLimiter, entity: NewEntity) {
+    limiter.repository().create_entity(entity).await.unwrap();
+}
+
+/// Stores limits of an entity for [`GPT`].
+pub(crate) async fn set_limits(limiter: &RateLimiter, entity: &str, stored: &[&str]) {
+    let stored = limits(stored);
+    let set = limiter.repository().set_limits(entity, GPT, stored).await;
+    set.unwrap();
 }
