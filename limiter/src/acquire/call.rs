@@ -25,17 +25,15 @@ use crate::{Error, Result};
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
 ///
-/// # tokio_test(async {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> zae_limiter::Result<()> {
 /// let limiter = RateLimiter::embedded()
 ///     .default_limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
 ///     .await?;
 /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).await?;
 /// lease.adjust("tpm", 120); // the answer was longer than estimated
 /// lease.commit().await?;
-/// # Ok(()) });
-/// # fn tokio_test(f: impl Future<Output = Result<(), zae_limiter::Error>>) {
-/// #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f).unwrap();
-/// # }
+/// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing until it is awaited"]
@@ -212,7 +210,8 @@ impl Acquire {
     ///
     /// ```
     /// # use zae_limiter::{Error, Limit, RateLimiter};
-    /// # tokio_test(async {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
     /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("tpm", 10_000)?]).await?;
     /// let words = limiter
     ///     .acquire("user-1", "gpt-4")
@@ -224,10 +223,7 @@ impl Acquire {
     ///     })
     ///     .await?;
     /// # assert_eq!(words, 3);
-    /// # Ok(()) });
-    /// # fn tokio_test(f: impl Future<Output = Result<(), zae_limiter::Error>>) {
-    /// #     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(f).unwrap();
-    /// # }
+    /// # Ok(()) }
     /// ```
     pub async fn run<T, E: From<Error>>(
         self,
