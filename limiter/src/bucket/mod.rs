@@ -9,7 +9,7 @@
 //! image, from which the next write is made. A write without an answer is sent again unchanged: the client's slot on the
 //! item shows whether it happened.
 //!
-//! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`availability`]). Calls
+//! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`table_health`]). Calls
 //! that wait for tokens are in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
 //! taken [ahead](chunk) of the calls.
 
@@ -28,7 +28,6 @@ macro_rules! breaks {
 }
 pub(crate) use breaks;
 
-mod availability;
 mod bounded_map;
 mod breaker;
 mod buckets;
@@ -49,6 +48,7 @@ mod shared;
 mod size_warnings;
 mod state;
 mod stats;
+mod table_health;
 mod wait_queue;
 mod worker;
 
