@@ -39,7 +39,6 @@ mod in_flight;
 mod inline_worker;
 mod known_calls;
 mod outage_share;
-mod pace;
 mod queue;
 mod refusals;
 mod request;
@@ -51,6 +50,7 @@ mod stats;
 mod table_health;
 mod wait_queue;
 mod worker;
+mod write_pace;
 
 #[cfg(test)]
 mod interleavings;

@@ -15,12 +15,12 @@ use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag,
 use super::buckets;
 use super::chunk::Chunks;
 use super::inline_worker::{InlineWorker, Work, WorkerId};
-use super::pace::Pace;
 use super::request::{Deltas, Outcome, Reply, RequestKind};
 use super::shared::Shared;
 use super::state::{BucketState, LastSeen, Sighting};
 use super::wait_queue::{MAX_WAITING, WaitQueue};
 use super::worker;
+use super::write_pace::WritePace;
 use crate::{Error, Result};
 
 pub(crate) use answer::Answer;
@@ -58,7 +58,7 @@ pub(super) struct Locked {
     pub(super) state: BucketState,
     /// Tokens in hand, where they are allowed.
     pub(super) chunks: Option<Chunks>,
-    pub(super) pace: Pace,
+    pub(super) pace: WritePace,
     /// A task or a caller is at work on this queue.
     pub(super) has_worker: bool,
     /// Something was booked since the bucket's life was looked at last.
@@ -85,7 +85,7 @@ impl BucketQueue {
         let locked = Locked {
             state,
             chunks,
-            pace: Pace::default(),
+            pace: WritePace::default(),
             has_worker: false,
             booked: false,
         };

@@ -8,9 +8,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
-use super::pace::Pace;
 use super::queue::BucketQueue;
 use super::state::{BucketState, Completion, Step};
+use super::write_pace::WritePace;
 use crate::config::cache::BucketImage;
 use crate::store::WriteOutcome;
 use crate::{Error, Result};
@@ -194,7 +194,7 @@ impl Worker {
         loop {
             let shared = self.queue.shared().clone();
             let attempted = shared.clock.elapsed();
-            self.queue.with_pace(Pace::sent);
+            self.queue.with_pace(WritePace::sent);
             let sent = tokio::time::timeout(shared.attempt_timeout(), shared.store.write_bucket(write)).await;
             let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
             let outcome = match outcome {
@@ -309,13 +309,13 @@ impl Worker {
 
     fn answered(&mut self) {
         self.outages = 0;
-        self.queue.with_pace(Pace::answered);
+        self.queue.with_pace(WritePace::answered);
     }
 
     /// The item was throttled: from now on each write carries more calls, those of the one that was turned away included,
     /// and tokens in hand cover more traffic. False if the write must be sent again as it is.
     fn combines_more(&mut self, error: &Error) -> bool {
-        self.queue.with_pace(Pace::throttled);
+        self.queue.with_pace(WritePace::throttled);
         self.queue.widen_chunks();
         let now = self.queue.shared().clock.elapsed();
         let Some(late) = self.queue.with_state(|state| state.throttled(now, error)) else {

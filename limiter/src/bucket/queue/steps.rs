@@ -6,9 +6,9 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig};
 
 use super::super::chunk::Chunks;
-use super::super::pace::Pace;
 use super::super::request::{Deltas, RequestKind};
 use super::super::state::{BucketState, Completion, Moment, Step};
+use super::super::write_pace::WritePace;
 use super::{BucketQueue, Locked};
 use crate::Result;
 
@@ -29,7 +29,7 @@ impl BucketQueue {
         (pause, refused)
     }
 
-    pub(crate) fn with_pace(&self, act: impl FnOnce(&mut Pace, Duration)) {
+    pub(crate) fn with_pace(&self, act: impl FnOnce(&mut WritePace, Duration)) {
         let now = self.shared.clock.elapsed();
         act(&mut self.lock().pace, now);
     }

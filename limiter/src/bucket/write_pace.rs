@@ -11,7 +11,7 @@ const HOLD: Duration = Duration::from_secs(10);
 
 /// The gap between writes: none unless the item was throttled. Times are on the clock's time scale.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct WritePace {
     gap: Duration,
     /// Nothing if the next write follows at once.
     sent_at: Option<Duration>,
@@ -20,7 +20,7 @@ pub(crate) struct Pace {
     throttled_at: Duration,
 }
 
-impl Pace {
+impl WritePace {
     /// True if the next write follows at once, whenever the last one was.
     pub(crate) fn is_free(&self) -> bool {
         self.gap.is_zero()
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn writes_follow_each_other_at_once_unless_the_item_is_throttled() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         pace.sent(millis(7));
         pace.answered(millis(8));
         assert_eq!(pace.wait(millis(8)), Duration::ZERO);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_gap_grows_with_each_throttled_write_up_to_a_tenth_of_a_second() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         let mut waits = Vec::new();
         for _ in 0..7 {
             pace.sent(millis(0));
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn after_a_refused_write_one_follows_at_once() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         (0..7).for_each(|_| pace.throttled(millis(0)));
         pace.sent(millis(0));
         pace.sent(millis(100));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_gap_holds_for_a_while_and_then_shrinks_to_nothing() {
-        let mut pace = Pace::default();
+        let mut pace = WritePace::default();
         (0..7).for_each(|_| pace.throttled(millis(0)));
         (0..1_000).for_each(|_| pace.answered(HOLD));
         pace.sent(HOLD);
