@@ -10,6 +10,8 @@ mod artifacts;
 mod change_sets;
 #[path = "recorded/drift.rs"]
 mod drift;
+#[path = "recorded/early_validation.rs"]
+mod early_validation;
 #[path = "recorded/errors.rs"]
 mod errors;
 #[path = "recorded/failed_states.rs"]
@@ -20,6 +22,8 @@ mod functions;
 mod imports;
 #[path = "recorded/kept.rs"]
 mod kept;
+#[path = "recorded/losses.rs"]
+mod losses;
 #[path = "recorded/managers.rs"]
 mod managers;
 #[path = "recorded/modes.rs"]
@@ -42,6 +46,8 @@ mod preflight;
 mod protection;
 #[path = "recorded/purges.rs"]
 mod purges;
+#[path = "recorded/queue_names.rs"]
+mod queue_names;
 #[path = "recorded/readers.rs"]
 mod readers;
 #[path = "recorded/retries.rs"]

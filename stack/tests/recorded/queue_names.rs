@@ -1,0 +1,146 @@
+//! SQS blocks the name of a deleted queue for 60 seconds: a creation that fails for that is tried once more.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
+use aws_sdk_cloudformation::primitives::DateTime;
+use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
+use aws_smithy_mocks::mock;
+use zae_limiter_stack::{Change, Error, Event};
+
+use super::rollbacks::created;
+use super::support::{Diary, bare};
+use super::tape::{Tape, deletion, history, looks, template};
+use super::{ID, NAME, body, count, stack, tags};
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
+    let events = [
+        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
+        (
+            "AggregatorDLQ",
+            "AWS::SQS::Queue",
+            "CREATE_FAILED",
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+        ),
+    ];
+    let heals: &[_] = &[
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "CREATE_COMPLETE",
+    ];
+    let rules = |statuses| {
+        [
+            looks(statuses, tags(&bare())),
+            template(&body(&bare())),
+            created(),
+            deletion(),
+            history(&events, "zl"),
+        ]
+    };
+    let diary = Diary::default();
+    let (once, calls) = stack(&bare(), &Tape::of(rules(heals)).with_free_site());
+    assert_eq!(
+        once.observer(diary.clone()).ensure().await.unwrap().change,
+        Change::Created
+    );
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "DeleteStack")),
+        (2, 1)
+    );
+    let waited = diary.events().iter().any(|event| {
+        matches!(
+            event,
+            Event::TryingAgain {
+                after_seconds: 60,
+                ..
+            }
+        )
+    });
+    assert!(waited);
+
+    let never: &[_] = &[
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "ROLLBACK_COMPLETE",
+    ];
+    let (twice, calls) = stack(&bare(), &Tape::of(rules(never)).with_free_site());
+    let error = twice.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Failed { .. }), "{error}");
+    assert_eq!(count(&calls, "CreateStack"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_plan_too_waits_once_for_a_queue_that_was_deleted_just_now() {
+    let events = [
+        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
+        (
+            "AggregatorDLQ",
+            "AWS::SQS::Queue",
+            "CREATE_FAILED",
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
+        ),
+    ];
+    let heals: &[_] = &[
+        "",
+        "",
+        "ROLLBACK_COMPLETE",
+        "ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+        "CREATE_COMPLETE",
+    ];
+    let rules = [
+        looks(heals, tags(&bare())),
+        template(&body(&bare())),
+        created(),
+        deletion(),
+        history(&events, "zl"),
+    ];
+    let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
+    let plan = stack.plan().await.unwrap();
+    assert_eq!(stack.apply(&plan).await.unwrap().change, Change::Created);
+    assert_eq!(
+        (count(&calls, "CreateStack"), count(&calls, "DeleteStack")),
+        (2, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_failure_that_time_does_not_heal_is_not_cleared_away() {
+    // While we wait for the queue's name, somebody else makes the stack and fails for another reason.
+    let statuses: &[_] = &["", "ROLLBACK_COMPLETE"];
+    let asked = AtomicUsize::new(0);
+    let events = mock!(Cfn::describe_stack_events).then_compute_output(move |_| {
+        // Told to the caller while the creation runs, and asked for once more for the cause.
+        let reason = if asked.fetch_add(1, Ordering::SeqCst) < 2 {
+            "You must wait 60 seconds after deleting a queue before you can create another with the same name."
+        } else {
+            "the quota of queues is used up"
+        };
+        let event = StackEvent::builder().event_id("1").stack_name(NAME).stack_id(ID);
+        let event = event
+            .logical_resource_id("AggregatorDLQ")
+            .resource_type("AWS::SQS::Queue")
+            .resource_status(ResourceStatus::CreateFailed)
+            .resource_status_reason(reason)
+            .timestamp(DateTime::from_secs(0));
+        let events = DescribeStackEventsOutput::builder();
+        events.stack_events(event.build()).build()
+    });
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        created(),
+        deletion(),
+        events,
+    ];
+    let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
+    let error = stack.observer(Diary::default()).ensure().await.unwrap_err();
+    assert!(error.to_string().contains("quota"), "{error}");
+    assert_eq!(count(&calls, "DeleteStack"), 0);
+}
