@@ -6,8 +6,7 @@ use serde::Serialize;
 use crate::cloud::Cloud;
 use crate::deployed::Described;
 use crate::owner::{Owner, PEER_PREFIX, tagged};
-use crate::patience::{Deadline, patiently};
-use crate::stack::TIMEOUT;
+use crate::patience::{Deadline, READING, patiently};
 use crate::status::Health;
 use crate::{Clients, Error, Stack};
 
@@ -50,7 +49,7 @@ impl Stack {
             clients,
             service_role: None,
         };
-        let deadline = Deadline::after(TIMEOUT);
+        let deadline = Deadline::after(READING);
         let stacks = patiently(&deadline, || cloud.describe_all()).await?;
         let ours = stacks
             .iter()

@@ -408,7 +408,7 @@ pub enum Error {
     },
 
     /// The time limit was reached. The operation continues in AWS; a later call attaches to it.
-    #[error("stack {stack:?} is still in {status} after {} seconds; the operation continues, try again later", after.as_secs())]
+    #[error("time ran out after {} seconds: stack {stack:?} is still in {status}; the operation continues, try again later", after.as_secs())]
     TimedOut {
         /// The stack.
         stack: String,
@@ -416,6 +416,15 @@ pub enum Error {
         status: String,
         /// The time limit.
         after: Duration,
+    },
+
+    /// The time limit was reached while AWS throttled a call. An operation that was started continues in AWS.
+    #[error("time ran out after {} seconds because AWS throttles calls: {source}; try again later", after.as_secs())]
+    Throttled {
+        /// The time limit.
+        after: Duration,
+        /// The last answer of AWS.
+        source: Box<Error>,
     },
 }
 

@@ -16,6 +16,9 @@ const ATTACHED_POLLS: (Duration, Duration) = (Duration::from_secs(15), Duration:
 /// The same after a throttled call, which the SDK has already repeated with pauses of its own.
 const THROTTLED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(20));
 
+/// The longest wait of a call that only reads what is there. The SDK's own attempts at one throttled call may take 71 seconds.
+pub(crate) const READING: Duration = Duration::from_secs(2 * 60);
+
 /// When to stop waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
@@ -76,11 +79,18 @@ impl Pace {
 /// An error that may be throttling, after which the same call succeeds later.
 pub(crate) trait Throttling {
     fn is_throttling(&self) -> bool;
+
+    /// The same error, where the time is over in which the call was repeated.
+    fn out_of_time(self, allowed: Duration) -> Self;
 }
 
 impl Throttling for Failure {
     fn is_throttling(&self) -> bool {
         self.throttled()
+    }
+
+    fn out_of_time(self, allowed: Duration) -> Self {
+        self.repeated_for(allowed)
     }
 }
 
@@ -88,10 +98,15 @@ impl Throttling for Error {
     fn is_throttling(&self) -> bool {
         self.throttled()
     }
+
+    fn out_of_time(self, after: Duration) -> Self {
+        let source = Box::new(self);
+        Self::Throttled { after, source }
+    }
 }
 
-/// Repeats a call while AWS throttles it and there is time left, the last time at the deadline. Then throttling is the call's
-/// error.
+/// Repeats a call while AWS throttles it and there is time left, the last time at the deadline. Throttling is an error only
+/// then, and the error says that the time is over.
 pub(crate) async fn patiently<T, E, Answer>(
     deadline: &Deadline,
     mut call: impl FnMut() -> Answer,
@@ -106,6 +121,7 @@ where
             Err(error) if error.is_throttling() && !deadline.is_over() => {
                 pace.pause_up_to(deadline.left()).await;
             }
+            Err(error) if error.is_throttling() => return Err(error.out_of_time(deadline.allowed)),
             answer => return answer,
         }
     }
@@ -115,6 +131,11 @@ impl Stack {
     /// The end of an operation that starts now.
     pub(crate) fn deadline(&self) -> Deadline {
         Deadline::after(self.timeout)
+    }
+
+    /// The end of a call that starts now and only reads.
+    pub(crate) fn reading(&self) -> Deadline {
+        Deadline::after(self.timeout.min(READING))
     }
 
     /// An error if the time is over. `status` says what was waited for.
@@ -132,6 +153,8 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -140,7 +163,11 @@ mod tests {
         let (started, allowed) = (Instant::now(), Duration::from_secs(60));
         let deadline = Deadline::after(allowed);
         let answer: Result<(), _> = patiently(&deadline, || std::future::ready(Err(throttled()))).await;
-        assert!(answer.is_err_and(|failure| failure.throttled()));
+        let error = Error::from(answer.unwrap_err());
+        assert!(
+            matches!(&error, Error::Throttled { after, .. } if *after == allowed),
+            "{error}"
+        );
         let late = started.elapsed().saturating_sub(allowed);
         assert!(deadline.is_over() && late < Duration::from_millis(10), "{late:?}");
     }

@@ -26,7 +26,7 @@ impl Stack {
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
     /// for Python counts usage twice. Of a table without a stack, only functions of the Terraform module are our own.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
-        let deadline = self.deadline();
+        let deadline = self.reading();
         let (stream, own) = if let Some(deployed) = self.observe(&deadline).await? {
             (
                 deployed.stack.outputs.get("StreamArn").cloned(),

@@ -17,7 +17,7 @@ use crate::events::{Event, Observer};
 use crate::{Clients, Error, Mode};
 
 /// Default time limit of an operation. Most take a few minutes.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// What the caller allows explicitly.
 #[derive(Debug, Clone)]
@@ -177,7 +177,7 @@ impl Stack {
     }
 
     /// Sets how long to wait for an operation; the default is 30 minutes. An operation that takes longer continues in AWS, and
-    /// the next call attaches to it.
+    /// the next call attaches to it. Calls that only read, such as [`status`](Stack::status), wait for 2 minutes at most.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

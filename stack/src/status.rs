@@ -62,7 +62,7 @@ pub struct Status {
 impl Stack {
     /// The stack's status, whoever created it; `None` if it does not exist.
     pub async fn status(&self) -> Result<Option<Status>, Error> {
-        let Some(deployed) = self.observe(&self.deadline()).await? else {
+        let Some(deployed) = self.observe(&self.reading()).await? else {
             return Ok(None);
         };
         let template = deployed.template.as_ref();

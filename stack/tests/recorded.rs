@@ -8,6 +8,8 @@ mod support;
 mod artifacts;
 #[path = "recorded/change_sets.rs"]
 mod change_sets;
+#[path = "recorded/deadlines.rs"]
+mod deadlines;
 #[path = "recorded/drift.rs"]
 mod drift;
 #[path = "recorded/early_validation.rs"]

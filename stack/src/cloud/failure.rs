@@ -1,11 +1,14 @@
 //! A failed call to AWS.
 
+use std::time::Duration;
+
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::Error;
+use crate::patience::Throttling;
 
 const DENIED: [&str; 6] = [
     "AccessDenied",
@@ -38,6 +41,8 @@ pub(crate) struct Failure {
     code: Option<String>,
     status: Option<u16>,
     message: String,
+    /// How long the call was repeated because AWS throttled it, if it was repeated to the end.
+    repeated_for: Option<Duration>,
 }
 
 impl Failure {
@@ -57,6 +62,7 @@ impl Failure {
             code: service.and_then(ProvideErrorMetadata::code).map(str::to_owned),
             status: error.raw_response().map(|response| response.status().as_u16()),
             message: said.unwrap_or_else(|| DisplayErrorContext(error).to_string()),
+            repeated_for: None,
         }
     }
 
@@ -74,6 +80,15 @@ impl Failure {
             code: code.map(str::to_owned),
             status: None,
             message,
+            repeated_for: None,
+        }
+    }
+
+    /// The failure of a throttled call that was repeated for as long as there was time.
+    pub(crate) fn repeated_for(self, time: Duration) -> Self {
+        Self {
+            repeated_for: Some(time),
+            ..self
         }
     }
 
@@ -153,11 +168,15 @@ impl From<Failure> for Error {
                 message: failure.message,
             };
         }
-        Self::Call {
+        let call = Self::Call {
             action: failure.action,
             resource: failure.resource,
             code: failure.code.unwrap_or_else(|| "no response".to_owned()),
             message: failure.message,
+        };
+        match failure.repeated_for {
+            Some(time) => call.out_of_time(time),
+            None => call,
         }
     }
 }

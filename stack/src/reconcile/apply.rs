@@ -25,7 +25,8 @@ impl Stack {
         let desired = plan.desired()?;
         let stack = self.as_planned(plan, &desired);
         let loaded = stack.planned_archives(plan).await?;
-        stack.converge(&Goal::plan(plan, desired, loaded)).await
+        let goal = Goal::plan(plan, desired, loaded);
+        stack.converge(&goal, stack.deadline()).await
     }
 
     /// This stack with the options that the plan was made with, as far as its template stores them: they say which bucket

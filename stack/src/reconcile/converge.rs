@@ -11,7 +11,7 @@ use crate::cause::advice::QUEUE_NAME_BLOCKED;
 use crate::deployed::{Deployed, Described};
 use crate::events::Event;
 use crate::outcome::{Change, Outcome};
-use crate::patience::{Deadline, Pace, patiently};
+use crate::patience::{Deadline, Pace, Throttling, patiently};
 use crate::plan::{Action, Plan};
 use crate::{Error, Mode, Stack};
 
@@ -33,11 +33,12 @@ impl Stack {
     /// the change, the others wait for it.
     pub async fn ensure(&self) -> Result<Outcome, Error> {
         let goal = Goal::options(self.code.load(&self.options).await?);
+        let deadline = self.deadline();
         match self.mode {
-            Mode::Apply => self.converge(&goal).await,
-            Mode::Auto => self.converge_or_observe(&goal).await,
-            Mode::Observe => self.compare(&goal).await,
-            Mode::RequireExact => self.require_exact(&goal).await,
+            Mode::Apply => self.converge(&goal, deadline).await,
+            Mode::Auto => self.converge_or_observe(&goal, deadline).await,
+            Mode::Observe => self.compare(&goal, deadline).await,
+            Mode::RequireExact => self.require_exact(&goal, deadline).await,
         }
     }
 
@@ -64,13 +65,14 @@ impl Stack {
 
     async fn planned(&self, depth: Depth) -> Result<Plan, Error> {
         let goal = Goal::options(self.code.load(&self.options).await?);
-        let draft = self.next_draft(&goal, depth, &mut self.run()).await?;
+        let mut run = Run::until(self.deadline());
+        let draft = self.next_draft(&goal, depth, &mut run).await?;
         Ok(draft.plan)
     }
 
     /// Drafts and carries out until the stack matches the goal.
-    pub(super) async fn converge(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
-        let mut run = self.run();
+    pub(super) async fn converge(&self, goal: &Goal<'_>, deadline: Deadline) -> Result<Outcome, Error> {
+        let mut run = Run::until(deadline);
         loop {
             let draft = self.next_draft(goal, Depth::Execute, &mut run).await?;
             if let Some(found) = draft.plan.found {
@@ -97,7 +99,11 @@ impl Stack {
                     self.rest(&cause).await;
                 }
                 // Something else than CloudFormation was throttled halfway: look again.
-                Err(error) if error.throttled() && !run.deadline.is_over() => {}
+                Err(error) if error.throttled() => {
+                    if run.deadline.is_over() {
+                        return Err(error.out_of_time(run.deadline.allowed));
+                    }
+                }
                 Err(error) => return Err(error),
             }
             run.pause(self).await?;
@@ -147,15 +153,6 @@ impl Stack {
         sleep(QUEUE_NAME_BLOCKED).await;
     }
 
-    pub(super) fn run(&self) -> Run {
-        Run {
-            deadline: self.deadline(),
-            pace: Pace::polls(),
-            awaited: false,
-            healed: false,
-        }
-    }
-
     /// The outcome for a stack that was left as it is.
     pub(super) fn unchanged(&self, deployed: &Deployed, warnings: Vec<String>) -> Outcome {
         let template = deployed.template.as_ref();
@@ -184,6 +181,15 @@ impl Stack {
 }
 
 impl Run {
+    pub(super) fn until(deadline: Deadline) -> Self {
+        Self {
+            deadline,
+            pace: Pace::polls(),
+            awaited: false,
+            healed: false,
+        }
+    }
+
     async fn pause(&mut self, stack: &Stack) -> Result<(), Error> {
         stack.in_time(&self.deadline, "change by another process")?;
         self.pace.pause().await;

@@ -58,7 +58,7 @@ impl Stack {
     /// What [`delete`](Stack::delete) would leave behind. If the stack does not exist: the table that the last stack of this
     /// name left. Refused for a stack of another project or tool, as the deletion is.
     pub async fn plan_delete(&self) -> Result<Deleted, Error> {
-        let deadline = self.deadline();
+        let deadline = self.reading();
         let Some(deployed) = self.observe(&deadline).await? else {
             let left = match self.orphan(&deadline).await {
                 // Without the permission to look for leftovers, none are reported.

@@ -42,7 +42,7 @@ impl Stack {
     /// deployment that changed something. The location of the functions' archives is not stored.
     pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
         let deployed = self
-            .observe(&self.deadline())
+            .observe(&self.reading())
             .await?
             .ok_or_else(|| self.missing())?;
         self.check_owner(&deployed)?;

@@ -2,22 +2,27 @@
 
 use zae_limiter_template::VERSION;
 
+use super::converge::Run;
 use super::draft::Depth;
 use super::goal::Goal;
 use crate::mode::differences;
 use crate::outcome::{Change, Outcome};
-use crate::patience::patiently;
+use crate::patience::{Deadline, patiently};
 use crate::plan::Action;
 use crate::{Error, Stack};
 
 impl Stack {
     /// Deploys if this process may, and otherwise observes.
-    pub(super) async fn converge_or_observe(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
-        let (why, stopped_by) = match self.converge(goal).await {
+    pub(super) async fn converge_or_observe(
+        &self,
+        goal: &Goal<'_>,
+        deadline: Deadline,
+    ) -> Result<Outcome, Error> {
+        let (why, stopped_by) = match self.converge(goal, deadline).await {
             Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => (error, None),
             Err(Error::TableManaged { .. }) => return Ok(self.left_to_terraform()),
             Err(error) if concerns_deployers(&error) => {
-                let (name, deadline) = (self.name.as_str(), self.deadline());
+                let name = self.name.as_str();
                 match patiently(&deadline, || self.cloud.try_execution(name)).await {
                     Err(failure) if failure.denied() => (failure.into(), Some(error)),
                     _ => return Err(error),
@@ -25,7 +30,7 @@ impl Stack {
             }
             done => return done,
         };
-        let observed = match (self.compare(goal).await, &stopped_by) {
+        let observed = match (self.compare(goal, deadline).await, &stopped_by) {
             // Without the permission to read the stack, the table may still serve.
             (Err(Error::Denied { .. }), None) => self.unread(),
             (Err(error), _) => return Err(stopped_by.unwrap_or(error)),
@@ -40,8 +45,8 @@ impl Stack {
     }
 
     /// The stack as it is, with each difference as a warning. Waits for a running operation first.
-    pub(super) async fn compare(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
-        let mut run = self.run();
+    pub(super) async fn compare(&self, goal: &Goal<'_>, deadline: Deadline) -> Result<Outcome, Error> {
+        let mut run = Run::until(deadline);
         let draft = match self.next_draft(goal, Depth::Templates, &mut run).await {
             Ok(draft) => draft,
             // An existing stack serves although its last operation failed, or although a declared function is missing or runs
@@ -50,7 +55,7 @@ impl Stack {
                 error @ (Error::Failed { .. }
                 | Error::CodeMissing { deployed: true, .. }
                 | Error::ArchitectureChanged { .. }),
-            ) => return self.serving_despite(error).await,
+            ) => return self.serving_despite(error, deadline).await,
             Err(error) => return Err(error),
         };
         if let Some(found) = draft.plan.found {
@@ -72,8 +77,8 @@ impl Stack {
     }
 
     /// The same, with differences as an error.
-    pub(super) async fn require_exact(&self, goal: &Goal<'_>) -> Result<Outcome, Error> {
-        let outcome = self.compare(goal).await?;
+    pub(super) async fn require_exact(&self, goal: &Goal<'_>, deadline: Deadline) -> Result<Outcome, Error> {
+        let outcome = self.compare(goal, deadline).await?;
         if outcome.warnings.is_empty() {
             return Ok(outcome);
         }
@@ -83,8 +88,8 @@ impl Stack {
         })
     }
 
-    async fn serving_despite(&self, error: Error) -> Result<Outcome, Error> {
-        match self.observe(&self.deadline()).await? {
+    async fn serving_despite(&self, error: Error, deadline: Deadline) -> Result<Outcome, Error> {
+        match self.observe(&deadline).await? {
             Some(deployed) if deployed.stack.situation().serves() => {
                 Ok(self.unchanged(&deployed, vec![error.to_string()]))
             }

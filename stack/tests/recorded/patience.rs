@@ -32,16 +32,19 @@ use super::protection::{aggregating_import, import};
 use super::states::converged;
 use super::support::{Diary, bare};
 use super::tape::{Tape, described, history, looks, refusal, template};
-use super::throttling::OFTEN;
+use super::throttling::{OFTEN, ONE_CALL};
 use super::{ID, NAME, body, count, stack, tags};
 
 /// The answer of an operation that is throttled at first.
 macro_rules! throttled {
     ($operation:ident, $error:ident, $output:expr) => {
+        throttled!($operation, $error, $output, OFTEN)
+    };
+    ($operation:ident, $error:ident, $output:expr, $times:expr) => {
         mock!(Cfn::$operation)
             .sequence()
             .error(|| $error::generic(refusal("Throttling", "Rate exceeded")))
-            .times(OFTEN)
+            .times($times)
             .output($output)
             .repeatedly()
             .build()
@@ -100,7 +103,14 @@ async fn drift_is_detected_once_aws_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn stacks_are_found_and_their_status_is_read_once_aws_answers() {
-    let throttled = || throttled!(describe_stacks, DescribeStacksError, in_status("CREATE_COMPLETE"));
+    let throttled = || {
+        throttled!(
+            describe_stacks,
+            DescribeStacksError,
+            in_status("CREATE_COMPLETE"),
+            ONE_CALL
+        )
+    };
     let found = Stack::discover_with(Tape::of([throttled()]).clients())
         .await
         .unwrap();

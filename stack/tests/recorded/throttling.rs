@@ -21,6 +21,9 @@ use super::{CHANGE_SET, ID, changed, count, stack};
 /// More often than the SDK retries.
 pub(crate) const OFTEN: usize = 20;
 
+/// As often as the SDK tries one call.
+pub(crate) const ONE_CALL: usize = 8;
+
 /// The update is not shown before it was started.
 const UPDATED: &[&str] = &[
     "CREATE_COMPLETE",
@@ -74,6 +77,20 @@ fn tape(throttled: Rule) -> Tape {
 async fn planned() -> Plan {
     let planner = stack(&changed(), &changeable(&["CREATE_COMPLETE"], "x")).0;
     planner.plan().await.unwrap()
+}
+
+/// The error says that the time is over, and has the last answer of AWS as its source.
+pub(crate) fn is_out_of_time(error: &Error, time: Duration) {
+    assert!(
+        matches!(error, Error::Throttled { after, .. } if *after == time),
+        "{error:?}"
+    );
+    assert!(error.to_string().contains("time ran out after"), "{error}");
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Box<Error>>());
+    assert!(
+        matches!(source.map(AsRef::as_ref), Some(Error::Call { code, .. }) if code == "Throttling"),
+        "{source:?}"
+    );
 }
 
 fn discarded(calls: &Calls) -> usize {
@@ -136,10 +153,7 @@ async fn a_plan_that_is_throttled_until_the_time_is_up_can_be_applied_later() {
     let (applies, calls) = stack(&changed(), &tape(throttled_execution(1000)));
     let applies = applies.within(Duration::from_secs(90));
     let error = applies.apply(&plan).await.unwrap_err();
-    assert!(
-        matches!(&error, Error::Call { code, .. } if code == "Throttling"),
-        "{error}"
-    );
+    is_out_of_time(&error, Duration::from_secs(90));
     assert_eq!(discarded(&calls), 0, "the plan keeps its change set");
 
     // Without a plan nobody uses the change set again.
