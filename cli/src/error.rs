@@ -202,7 +202,7 @@ impl Error {
     /// The error kind, for programs.
     pub(crate) fn kind(&self) -> &'static str {
         use zae_limiter::Error as Limiter;
-        use zae_limiter::stack::Error as Stack;
+        use zae_limiter::stack::{CodeError, Error as Stack};
         match self {
             Self::Limiter { source } => match source {
                 Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => "invalid_argument",
@@ -234,7 +234,7 @@ impl Error {
                 | Stack::OptionsUnknown { .. }
                 | Stack::Preflight { .. } => "refused",
                 Stack::PlanObsolete { .. } | Stack::PlanUnreadable { .. } => "plan_obsolete",
-                Stack::CodeMissing { .. } | Stack::ArchiveMissing { .. } => "code_missing",
+                Stack::Code(CodeError::Missing { .. } | CodeError::ArchiveMissing { .. }) => "code_missing",
                 source if crate::connect::is_unreachable(source) => "unavailable",
                 _ => "stack_failed",
             },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use zae_limiter_dynamo::CallError;
 use zae_limiter_schema::{ConfigRecord, StackName, keys};
-use zae_limiter_stack::{self as stack, Change, Code, Event, Mode, Outcome, Stack, StackOptions};
+use zae_limiter_stack::{self as stack, Change, Code, CodeError, Event, Mode, Outcome, Stack, StackOptions};
 
 use crate::admin::Repository;
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
@@ -239,7 +239,7 @@ fn with_records(mut outcome: Outcome, written: Result<()>) -> Result<Outcome> {
 async fn keep_code(stack: Stack) -> std::result::Result<Outcome, stack::Error> {
     // Archives that are none stand above a directory that the options name.
     match stack.clone().code(Code::bundled([])).ensure().await {
-        Err(stack::Error::CodeMissing { deployed: false, .. }) => stack.ensure().await,
+        Err(stack::Error::Code(CodeError::Missing { deployed: false, .. })) => stack.ensure().await,
         outcome => outcome,
     }
 }

@@ -59,7 +59,7 @@ mod version;
 
 pub use cause::Cause;
 pub use clients::Clients;
-pub use code::{Code, Release};
+pub use code::{Code, CodeError, Release};
 pub use discover::Discovered;
 pub use error::Error;
 pub use events::{Event, Observer, ResourceEvent};

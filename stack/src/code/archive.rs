@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 
 use zae_limiter_template::{Architecture, LambdaFunction};
 
+use super::CodeError;
 use super::elf::{self, Runs};
 use super::release::Download;
-use crate::Error;
 
 /// The first bytes of every non-empty zip archive.
 const SIGNATURE: &[u8] = b"PK\x03\x04";
@@ -32,7 +32,7 @@ enum Content {
 
 impl Archive {
     /// `origin` is for messages.
-    pub(crate) fn new(bytes: Vec<u8>, origin: &str) -> Result<Self, Error> {
+    pub(crate) fn new(bytes: Vec<u8>, origin: &str) -> Result<Self, CodeError> {
         Ok(Self {
             hash: hash(&bytes, origin)?,
             content: Content::Bytes(bytes.into()),
@@ -48,7 +48,7 @@ impl Archive {
     }
 
     /// What is in it. Downloads and checks an archive of a release.
-    pub(crate) async fn bytes(&self) -> Result<Arc<[u8]>, Error> {
+    pub(crate) async fn bytes(&self) -> Result<Arc<[u8]>, CodeError> {
         let download = match &self.content {
             Content::Bytes(bytes) => return Ok(bytes.clone()),
             Content::Download(download) => download,
@@ -56,7 +56,7 @@ impl Archive {
         let bytes = download.fetch().await?;
         let found = hash(&bytes, &download.address)?;
         if found != self.hash {
-            return Err(Error::ReleaseDiffers {
+            return Err(CodeError::ReleaseDiffers {
                 address: download.address.clone(),
                 found: crate::fingerprint::hex(&found),
                 expected: self.sha256(),
@@ -66,11 +66,11 @@ impl Archive {
         Ok(bytes.into())
     }
 
-    pub(crate) async fn read(path: PathBuf) -> Result<Self, Error> {
+    pub(crate) async fn read(path: PathBuf) -> Result<Self, CodeError> {
         let reading = path.clone();
         let read = tokio::task::spawn_blocking(move || std::fs::read(reading)).await;
         let bytes = read.map_err(std::io::Error::other).and_then(|read| read);
-        let bytes = bytes.map_err(|source| Error::ArchiveUnreadable {
+        let bytes = bytes.map_err(|source| CodeError::ArchiveUnreadable {
             path: path.clone(),
             source,
         })?;
@@ -78,7 +78,11 @@ impl Archive {
     }
 
     /// Refuses an archive without a program, and a program that the function's processor cannot run. A release is checked when it is downloaded.
-    pub(crate) fn check_program(&self, function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
+    pub(crate) fn check_program(
+        &self,
+        function: LambdaFunction,
+        wanted: Architecture,
+    ) -> Result<(), CodeError> {
         match &self.content {
             Content::Bytes(bytes) => check_program(bytes, function, wanted),
             Content::Download(_) => Ok(()),
@@ -101,24 +105,24 @@ impl Archive {
     }
 }
 
-fn hash(bytes: &[u8], origin: &str) -> Result<[u8; 32], Error> {
+fn hash(bytes: &[u8], origin: &str) -> Result<[u8; 32], CodeError> {
     if !bytes.starts_with(SIGNATURE) {
-        return Err(Error::NotAnArchive {
+        return Err(CodeError::NotAnArchive {
             origin: origin.to_owned(),
         });
     }
     Ok(Sha256::digest(bytes).into())
 }
 
-fn check_program(archive: &[u8], function: LambdaFunction, wanted: Architecture) -> Result<(), Error> {
+fn check_program(archive: &[u8], function: LambdaFunction, wanted: Architecture) -> Result<(), CodeError> {
     match elf::runs(archive) {
-        None => Err(Error::NoProgram { function }),
-        Some(Runs::On(found)) if found != wanted => Err(Error::WrongArchitecture {
+        None => Err(CodeError::NoProgram { function }),
+        Some(Runs::On(found)) if found != wanted => Err(CodeError::WrongArchitecture {
             function,
             found,
             wanted,
         }),
-        Some(Runs::Nowhere { machine }) => Err(Error::UnknownMachine {
+        Some(Runs::Nowhere { machine }) => Err(CodeError::UnknownMachine {
             function,
             machine,
             wanted,

@@ -3,11 +3,13 @@
 mod archive;
 mod compiled_in;
 mod elf;
+mod error;
 mod processor;
 mod publish;
 mod release;
 
 pub(crate) use archive::Archive;
+pub use error::CodeError;
 pub(crate) use publish::publish;
 pub use release::Release;
 
@@ -16,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction, StackOptions};
 
-use crate::Error;
 use crate::deployed::Deployed;
 
 /// Where the functions' archives come from.
@@ -92,12 +93,12 @@ impl Code {
     pub fn release<'a>(
         address: &str,
         sha256: impl IntoIterator<Item = (LambdaFunction, &'a str)>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, CodeError> {
         Release::new(address, sha256).map(Self::Release)
     }
 
     /// Reads the archives of the enabled functions. Those of a release are named, and downloaded when they are needed.
-    pub(crate) async fn load(&self, options: &StackOptions) -> Result<Loaded, Error> {
+    pub(crate) async fn load(&self, options: &StackOptions) -> Result<Loaded, CodeError> {
         let named = FunctionCode::of(options);
         let mut archives = BTreeMap::new();
         for function in options.functions() {
@@ -132,7 +133,10 @@ impl Code {
 }
 
 /// The archive in the `code_directory` of the options, if that is set.
-async fn from_options(function: LambdaFunction, options: &StackOptions) -> Result<Option<Archive>, Error> {
+async fn from_options(
+    function: LambdaFunction,
+    options: &StackOptions,
+) -> Result<Option<Archive>, CodeError> {
     match options.code_directory() {
         Some(directory) => from_directory(Path::new(directory), function, options)
             .await
@@ -142,11 +146,11 @@ async fn from_options(function: LambdaFunction, options: &StackOptions) -> Resul
 }
 
 #[cfg(feature = "bundled-functions")]
-fn from_program(function: LambdaFunction, options: &StackOptions) -> Result<Archive, Error> {
+fn from_program(function: LambdaFunction, options: &StackOptions) -> Result<Archive, CodeError> {
     let wanted = options.lambda_architecture();
     match Code::compiled_in(wanted.as_str(), function.as_str()) {
         Some(bytes) => Archive::new(bytes.to_vec(), &format!("the {function} in this program")),
-        None => Err(Error::NotCompiledIn { function, wanted }),
+        None => Err(CodeError::NotCompiledIn { function, wanted }),
     }
 }
 
@@ -168,10 +172,10 @@ async fn from_directory(
     directory: &Path,
     function: LambdaFunction,
     options: &StackOptions,
-) -> Result<Archive, Error> {
+) -> Result<Archive, CodeError> {
     match archive_path(directory, function, options) {
         Some(path) => Archive::read(path).await,
-        None => Err(Error::ArchiveMissing {
+        None => Err(CodeError::ArchiveMissing {
             function,
             looked_at: candidates(directory, function, options).into(),
         }),
@@ -204,7 +208,7 @@ impl Loaded {
         stack: &str,
         options: &StackOptions,
         deployed: Option<&Deployed>,
-    ) -> Result<FunctionCode, Error> {
+    ) -> Result<FunctionCode, CodeError> {
         let mut code = self.named.clone();
         for function in options.functions() {
             if let Some(named) = code.get(function) {
@@ -220,7 +224,7 @@ impl Loaded {
                 None => processor::kept(stack, function, options, deployed)?,
             };
             let Some(location) = location else {
-                return Err(Error::CodeMissing {
+                return Err(CodeError::Missing {
                     function,
                     stack: stack.to_owned(),
                     deployed: deployed.is_some(),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use zae_limiter_template::{CodeBucket, CodeLocation, LambdaFunction, StackOptions};
 
-use crate::Error;
+use super::CodeError;
 use crate::deployed::Deployed;
 
 /// The code that a function has now. It stays only if it is for the processor that the options name.
@@ -12,7 +12,7 @@ pub(super) fn kept(
     function: LambdaFunction,
     options: &StackOptions,
     deployed: Option<&Deployed>,
-) -> Result<Option<CodeLocation>, Error> {
+) -> Result<Option<CodeLocation>, CodeError> {
     let Some((deployed, code)) = deployed.and_then(|deployed| Some((deployed, deployed.code_of(function)?)))
     else {
         return Ok(None);
@@ -28,7 +28,7 @@ pub(super) fn check_named(
     function: LambdaFunction,
     options: &StackOptions,
     deployed: Option<&Deployed>,
-) -> Result<(), Error> {
+) -> Result<(), CodeError> {
     match deployed.and_then(|deployed| Some((deployed, deployed.code_of(function)?))) {
         Some((deployed, code)) if is_at(&code, named) => check(stack, function, options, deployed),
         _ => Ok(()),
@@ -51,10 +51,10 @@ fn check(
     function: LambdaFunction,
     options: &StackOptions,
     deployed: &Deployed,
-) -> Result<(), Error> {
+) -> Result<(), CodeError> {
     let wanted = options.lambda_architecture();
     match deployed.architecture_of(function) {
-        Some(built_for) if built_for != wanted.as_str() => Err(Error::ArchitectureChanged {
+        Some(built_for) if built_for != wanted.as_str() => Err(CodeError::ArchitectureChanged {
             function,
             stack: stack.to_owned(),
             deployed: built_for.to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use zae_limiter_template::deployer::Place;
 use zae_limiter_template::{CodeBucket, LambdaFunction, StackOptions};
 
-use super::{Archive, Loaded};
+use super::{Archive, CodeError, Loaded};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::cloud::failure::Failure;
@@ -53,19 +53,18 @@ async fn ensure_bucket(
         }
         Ok(()) => Ok(()),
         Err(failure) if failure.absent() && ours => create_bucket(cloud, name, place, observer).await,
-        Err(failure) if failure.absent() => Err(Error::BucketMissing {
+        Err(failure) if failure.absent() => Err(CodeError::BucketMissing {
             bucket: name.to_owned(),
-        }),
+        }
+        .into()),
         Err(failure) if failure.denied() || failure.status() == Some(403) => Err(taken(name, place)),
         Err(failure) => Err(failure.into()),
     }
 }
 
 fn taken(name: &str, place: &Place) -> Error {
-    Error::BucketTaken {
-        bucket: name.to_owned(),
-        account: place.account.clone(),
-    }
+    let (bucket, account) = (name.to_owned(), place.account.clone());
+    CodeError::BucketTaken { bucket, account }.into()
 }
 
 async fn create_bucket(
@@ -110,7 +109,7 @@ async fn upload(
                 Some(known) if known == checksum => return Ok(()),
                 Some(_) => {
                     let bucket = bucket.to_owned();
-                    return Err(Error::ArtifactDiffers { bucket, key });
+                    return Err(CodeError::ArtifactDiffers { bucket, key }.into());
                 }
                 None => true,
             },

@@ -9,8 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::byte_stream::ByteStream;
 use zae_limiter_template::{Architecture, LambdaFunction};
 
-use super::Archive;
-use crate::Error;
+use super::{Archive, CodeError};
 
 /// How long connecting, and each wait for data, may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,7 +33,7 @@ impl Release {
     pub fn new<'a>(
         address: &str,
         sha256: impl IntoIterator<Item = (LambdaFunction, &'a str)>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, CodeError> {
         let has_scheme = address.starts_with("https://") || address.starts_with("http://");
         if !has_scheme || HttpRequest::get(address).is_err() {
             let rule = "must be a URL that starts with https:// or http://";
@@ -47,7 +46,7 @@ impl Release {
         });
         Ok(Self {
             address: address.trim_end_matches('/').to_owned(),
-            sha256: sha256.collect::<Result<_, Error>>()?,
+            sha256: sha256.collect::<Result<_, CodeError>>()?,
         })
     }
 
@@ -56,7 +55,7 @@ impl Release {
         &self,
         function: LambdaFunction,
         architecture: Architecture,
-    ) -> Result<Archive, Error> {
+    ) -> Result<Archive, CodeError> {
         let address = format!("{}/zae-limiter-{function}-{architecture}.zip", self.address);
         let Some(hash) = self.sha256.get(&function) else {
             let rule = format!("must have the checksum of the {function}");
@@ -80,10 +79,10 @@ pub(crate) struct Download {
 }
 
 impl Download {
-    pub(crate) async fn fetch(&self) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn fetch(&self) -> Result<Vec<u8>, CodeError> {
         download(&self.address)
             .await
-            .map_err(|problem| Error::DownloadFailed {
+            .map_err(|problem| CodeError::DownloadFailed {
                 address: self.address.clone(),
                 problem,
             })
@@ -158,8 +157,8 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-fn invalid(field: &'static str, value: &str, rule: &str) -> Error {
-    Error::ReleaseInvalid {
+fn invalid(field: &'static str, value: &str, rule: &str) -> CodeError {
+    CodeError::ReleaseInvalid {
         field,
         value: value.to_owned(),
         rule: rule.to_owned(),

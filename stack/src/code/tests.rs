@@ -18,7 +18,7 @@ fn arm() -> StackOptions {
 }
 
 /// Why an archive of the aggregator is refused.
-async fn refusal(archive: Vec<u8>) -> Error {
+async fn refusal(archive: Vec<u8>) -> CodeError {
     let code = Code::bundled([(LambdaFunction::Aggregator, archive)]);
     code.load(&options()).await.unwrap_err()
 }
@@ -67,7 +67,7 @@ async fn without_archive_and_without_stack_the_error_says_what_to_do() {
 #[tokio::test]
 async fn something_else_than_an_archive_is_refused() {
     let error = refusal(b"#!/bin/sh".to_vec()).await;
-    assert!(matches!(error, Error::NotAnArchive { .. }), "{error}");
+    assert!(matches!(error, CodeError::NotAnArchive { .. }), "{error}");
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn an_archive_that_does_not_begin_with_the_program_is_refused() {
     let cut_off = function(machine::X86_64)[..45].to_vec();
     for archive in [other, nested, cut_off, b"PK\x03\x04".to_vec()] {
         let error = refusal(archive).await;
-        assert!(matches!(error, Error::NoProgram { .. }), "{error}");
+        assert!(matches!(error, CodeError::NoProgram { .. }), "{error}");
         assert!(error.to_string().contains("bootstrap"), "{error}");
     }
 }

@@ -9,7 +9,7 @@ use crate::mode::differences;
 use crate::outcome::{Change, Outcome};
 use crate::patience::{Deadline, patiently};
 use crate::plan::Action;
-use crate::{Error, Stack};
+use crate::{CodeError, Error, Stack};
 
 impl Stack {
     /// Deploys if this process may, and otherwise observes.
@@ -53,8 +53,9 @@ impl Stack {
             // on another processor.
             Err(
                 error @ (Error::Failed { .. }
-                | Error::CodeMissing { deployed: true, .. }
-                | Error::ArchitectureChanged { .. }),
+                | Error::Code(
+                    CodeError::Missing { deployed: true, .. } | CodeError::ArchitectureChanged { .. },
+                )),
             ) => return self.serving_despite(error, deadline).await,
             Err(error) => return Err(error),
         };
@@ -122,8 +123,7 @@ fn concerns_deployers(error: &Error) -> bool {
         error,
         Error::Guarded { .. }
             | Error::Preflight { .. }
-            | Error::CodeMissing { .. }
-            | Error::ArchitectureChanged { .. }
+            | Error::Code(CodeError::Missing { .. } | CodeError::ArchitectureChanged { .. })
             | Error::Failed { .. }
             | Error::RolledBackBefore { .. }
     )

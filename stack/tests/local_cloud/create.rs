@@ -1,4 +1,4 @@
-use zae_limiter_stack::{Change, Code, Error, Event, Stack, StackOptions};
+use zae_limiter_stack::{Change, Code, CodeError, Error, Event, Stack, StackOptions};
 
 use super::support::calls::Calls;
 use super::support::permits::Caller;
@@ -80,7 +80,7 @@ async fn an_app_without_archives_cannot_make_a_stack_with_functions_and_is_told_
         .code(Code::AsDeployed);
     let error = stack.ensure().await.unwrap_err();
     assert!(
-        matches!(error, Error::CodeMissing { deployed: false, .. }),
+        matches!(error, Error::Code(CodeError::Missing { deployed: false, .. })),
         "{error}"
     );
     assert!(stack.status().await.unwrap().is_none());

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
-use zae_limiter_stack::{Change, Code, Error, LambdaFunction, Stack, StackOptions};
+use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, Stack, StackOptions};
 
 use super::support::{archive, ministack, name};
 
@@ -121,7 +121,7 @@ async fn an_archive_that_is_not_the_expected_one_is_not_deployed() {
     };
     let differs = ensure(release(&server, "v1", &wrong)).await;
     assert!(
-        matches!(&differs, Error::ReleaseDiffers { found, .. } if *found == sha256(LambdaFunction::Aggregator)),
+        matches!(&differs, Error::Code(CodeError::ReleaseDiffers { found, .. }) if *found == sha256(LambdaFunction::Aggregator)),
         "{differs}"
     );
     let missing = ensure(release(&server, "v2", &wrong)).await.to_string();

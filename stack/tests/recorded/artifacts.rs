@@ -17,7 +17,7 @@ use aws_sdk_s3::types::BucketVersioningStatus;
 use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_runtime_api::http::{Response, StatusCode};
 use aws_smithy_types::body::SdkBody;
-use zae_limiter_stack::{Change, Code, Error, LambdaFunction, StackOptions};
+use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, StackOptions};
 
 use super::support::permits::Caller;
 use super::support::{archive, bare, code};
@@ -151,7 +151,7 @@ async fn c8_a_bucket_of_another_account_is_refused_before_anything_is_made() {
     );
     let error = squatted.code(code()).ensure().await.unwrap_err();
     assert!(
-        matches!(&error, Error::BucketTaken { bucket, .. } if bucket == BUCKET),
+        matches!(&error, Error::Code(CodeError::BucketTaken { bucket, .. }) if bucket == BUCKET),
         "{error}"
     );
     assert_eq!(count(&calls, "CreateStack"), 0);
@@ -162,7 +162,7 @@ async fn c8_a_bucket_of_another_account_is_refused_before_anything_is_made() {
     let (raced, calls) = stack(&options(), &tape(rules));
     assert!(matches!(
         raced.code(code()).ensure().await,
-        Err(Error::BucketTaken { .. })
+        Err(Error::Code(CodeError::BucketTaken { .. }))
     ));
     assert_eq!((count(&calls, "PutObject"), count(&calls, "CreateStack")), (0, 0));
 }
@@ -180,7 +180,10 @@ async fn an_archive_for_another_processor_is_refused_before_any_upload() {
         &tape([bucket(), vec![no_object(), upload()]].concat()),
     );
     let error = stack.clone().code(wrong()).ensure().await.unwrap_err();
-    assert!(matches!(&error, Error::WrongArchitecture { .. }), "{error}");
+    assert!(
+        matches!(&error, Error::Code(CodeError::WrongArchitecture { .. })),
+        "{error}"
+    );
     assert!(stack.code(wrong()).plan().await.is_err());
     let writing = ["CreateBucket", "PutObject", "CreateStack", "CreateChangeSet"];
     let written: Vec<_> = calls
@@ -202,7 +205,7 @@ async fn c8_an_object_that_is_not_what_its_name_says_is_refused() {
     let (stack, calls) = stack(&options(), &tape(rules));
     assert!(matches!(
         stack.code(code()).ensure().await,
-        Err(Error::ArtifactDiffers { .. })
+        Err(Error::Code(CodeError::ArtifactDiffers { .. }))
     ));
     assert_eq!(count(&calls, "CreateStack"), 0);
 }
@@ -287,7 +290,7 @@ async fn a_named_bucket_is_never_made() {
     );
     let error = stack.code(code()).ensure().await.unwrap_err();
     assert!(
-        matches!(&error, Error::BucketMissing { bucket } if bucket == "our-archives"),
+        matches!(&error, Error::Code(CodeError::BucketMissing { bucket }) if bucket == "our-archives"),
         "{error}"
     );
     assert_eq!(count(&calls, "CreateBucket"), 0);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_smithy_mocks::mock;
 use serde_json::{Value, json};
-use zae_limiter_stack::{Change, Error, LambdaFunction, StackOptions};
+use zae_limiter_stack::{Change, CodeError, Error, LambdaFunction, StackOptions};
 use zae_limiter_template::{CodeLocation, FunctionCode};
 
 use super::states::in_place;
@@ -138,7 +138,10 @@ async fn another_processor_for_the_same_named_object_is_refused() {
 
     let (refused, calls) = stack(&named("ours", "1.zip", "arm64"), &tape());
     let error = refused.ensure().await.unwrap_err();
-    assert!(matches!(error, Error::ArchitectureChanged { .. }), "{error}");
+    assert!(
+        matches!(error, Error::Code(CodeError::ArchitectureChanged { .. })),
+        "{error}"
+    );
     assert!(error.to_string().contains("use another key"), "{error}");
     assert_eq!(calls.names(), ["DescribeStacks", "GetTemplate"]);
 
