@@ -25,6 +25,7 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     what_is_not_there_is_told(&cloud);
     a_plan_is_stored_and_deployed_as_it_is(&cloud);
     a_change_is_told_in_json_lines(&cloud);
+    a_mode_says_what_a_deployment_may_do(&cloud);
     the_stack_tells_how_it_is(&cloud);
     a_foreign_reader_of_the_stream_fails_the_check(&cloud);
     data_commands_work_over_a_connection(&cloud);
@@ -103,6 +104,44 @@ fn a_change_is_told_in_json_lines(cloud: &Cloud) {
     );
     assert_eq!(events.last().unwrap()["event"], "done");
     assert_eq!(events.last().unwrap()["change"], "updated");
+}
+
+/// The stack has 7 days of recovery. Each mode meets a declaration of 8 days, then the same one.
+fn a_mode_says_what_a_deployment_may_do(cloud: &Cloud) {
+    let deploy = |mode: &str, days: &str| {
+        let days = format!("pitr_recovery_days={days}");
+        let more = ["--set", &days, "--mode", mode, "--yes", "--output", "json"];
+        demo(cloud, "deploy", &more)
+    };
+    let second = deploy("auto", "8").expect_exit(1).error();
+    let said = second["message"].as_str().unwrap();
+    assert_eq!(second["error"], "refused");
+    assert!(
+        said.contains("pitr_recovery_days is 7, here 8") && said.contains("other options"),
+        "{said}"
+    );
+    let observed = deploy("observe", "8").expect_exit(0).stdout;
+    assert!(
+        observed.contains(r#""change":"none""#) && observed.contains("is 7, should be 8"),
+        "{observed}"
+    );
+    let exact = deploy("require-exact", "8").expect_exit(1).error();
+    assert!(
+        exact["message"].as_str().unwrap().contains("is 7, should be 8"),
+        "{exact}"
+    );
+    for mode in ["auto", "observe", "require-exact"] {
+        let same = deploy(mode, "7").expect_exit(0).stdout;
+        assert!(same.contains(r#""change":"none""#), "{mode}: {same}");
+    }
+    let plan = demo(
+        cloud,
+        "plan",
+        &["--set", "pitr_recovery_days=7", "--detailed-exitcode"],
+    );
+    assert!(plan.expect_exit(0).stdout.contains("no changes"));
+    let asks = demo(cloud, "deploy", &["--mode", "auto"]).expect_exit(2);
+    assert!(asks.stderr.contains("pass --yes"), "{asks:?}");
 }
 
 /// Neither functions nor fewer days to be set back to come back by themselves.

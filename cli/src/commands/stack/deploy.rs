@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
-use zae_limiter::stack::{Change, Outcome, Plan, Stack, StackOptions};
+use zae_limiter::stack::{Change, Mode, Outcome, Plan, Stack, StackName, StackOptions};
 use zae_limiter::{ConfigChange, ConfigLevel, Repository};
 
 use super::options::Wanted;
@@ -25,7 +25,8 @@ Examples:
   zae-limiter deploy -n my-app --region eu-west-1
   zae-limiter deploy -n my-app options.yaml --yes
   zae-limiter deploy -n my-app --permission-boundary PowerUserAccess --role-name-format 'pb-{}'
-  zae-limiter deploy -n my-app --plan my-app.plan --yes --output json"
+  zae-limiter deploy -n my-app --plan my-app.plan --yes --output json
+  zae-limiter deploy -n my-app options.yaml --mode require-exact"
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Arguments {
@@ -34,6 +35,14 @@ pub(crate) struct Arguments {
     /// Do what this plan of `plan --out` says, and nothing if the stack has changed since
     #[arg(long, value_name = "FILE", conflicts_with = "file", help_heading = "Options")]
     plan: Option<PathBuf>,
+    /// What the command may do
+    #[arg(
+        long,
+        default_value = "apply",
+        conflicts_with_all = ["plan", "continue_rollback"],
+        help_heading = "Options"
+    )]
+    mode: DeployMode,
     /// Do not ask
     #[arg(short, long, help_heading = "Options")]
     yes: bool,
@@ -58,6 +67,30 @@ pub(crate) struct Arguments {
     allowed: Allowed,
 }
 
+/// [`Mode`], for the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DeployMode {
+    /// Make every change
+    Apply,
+    /// As an application does: observe without the permission to deploy, and never change options that another service has deployed
+    Auto,
+    /// Change nothing, and warn of differences
+    Observe,
+    /// Change nothing, and fail if there are differences
+    RequireExact,
+}
+
+impl From<DeployMode> for Mode {
+    fn from(mode: DeployMode) -> Self {
+        match mode {
+            DeployMode::Apply => Self::Apply,
+            DeployMode::Auto => Self::Auto,
+            DeployMode::Observe => Self::Observe,
+            DeployMode::RequireExact => Self::RequireExact,
+        }
+    }
+}
+
 /// A stack that was deployed.
 #[derive(Debug, Serialize)]
 pub(super) struct Deployed {
@@ -69,7 +102,9 @@ pub(super) struct Deployed {
 impl Text for Deployed {
     fn text(&self, view: &View) -> String {
         let did = match self.outcome.change {
+            Change::None if !self.outcome.warnings.is_empty() => "was left as it is: nothing was changed",
             Change::None => "is as it should be: nothing was changed",
+            Change::Awaited if !self.outcome.warnings.is_empty() => "was changed by somebody else",
             Change::Awaited => "is as it should be: somebody else has changed it",
             Change::Created => "was created",
             Change::Imported => "was created around the table that was there",
@@ -109,6 +144,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     };
     let stored = arguments.plan.as_deref().map(read_plan).transpose()?;
     let stack = arguments.allowed.on(stack);
+    if arguments.mode != DeployMode::Apply {
+        return Box::pin(deployment.ensure(stack, arguments.mode.into(), context)).await;
+    }
     if arguments.continue_rollback {
         Box::pin(stack.continue_rollback(&arguments.skip)).await?;
     }
@@ -184,22 +222,35 @@ impl Deployment {
             )),
             kept => kept?,
         }
-        let deployed = Deployed {
-            name: name.to_string(),
-            outcome,
-        };
-        let answer = if progress.is_json() {
-            let mut result = serde_json::to_value(&deployed).unwrap_or_default();
-            result["event"] = "done".into();
-            progress.result(&result);
-            CommandOutput::empty()
-        } else {
-            CommandOutput::new(deployed)
-        };
         Ok(Finished {
-            answer,
+            answer: done(&name, outcome, &progress),
             to_the_end: true,
         })
+    }
+
+    /// Does what an application does in this mode: there is no plan to look at.
+    async fn ensure(self, stack: Stack, mode: Mode, context: &Context) -> Result<CommandOutput> {
+        let may_change = mode == Mode::Auto;
+        if may_change {
+            confirm("Deploy this without looking at a plan?", self.yes)?;
+        }
+        let progress = Progress::new(&context.terminal);
+        let watch = Watch::new(&progress, self.wait);
+        let stack = stack.mode(mode).observer(watch.observer());
+        let mut outcome = match watch.over(Box::pin(stack.ensure())).await? {
+            Watched::Done(outcome) => outcome,
+            Watched::Detached => return Ok(watch.detached(stack.name().as_str(), self.command)),
+        };
+        if may_change && outcome.changed() {
+            match keep_records(context, &outcome).await {
+                // Whoever has deployed it writes them too.
+                Err(error) if outcome.change == Change::Awaited => outcome.warnings.push(format!(
+                    "the table's version record and retention were not written: {error}"
+                )),
+                kept => kept?,
+            }
+        }
+        Ok(done(stack.name(), outcome, &progress))
     }
 
     /// An error unless the plan may be applied.
@@ -210,6 +261,21 @@ impl Deployment {
         }
         confirm("Deploy this?", self.yes)
     }
+}
+
+/// The answer for a stack that is deployed.
+fn done(name: &StackName, outcome: Outcome, progress: &Progress) -> CommandOutput {
+    let deployed = Deployed {
+        name: name.to_string(),
+        outcome,
+    };
+    if !progress.is_json() {
+        return CommandOutput::new(deployed);
+    }
+    let mut result = serde_json::to_value(&deployed).unwrap_or_default();
+    result["event"] = "done".into();
+    progress.result(&result);
+    CommandOutput::empty()
 }
 
 /// Deploys the stack of the context to a local cloud, which runs its functions on this machine, without asking.
