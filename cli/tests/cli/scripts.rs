@@ -121,7 +121,12 @@ impl Tree {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
-        for part in ["scripts", "bin", "sysroot/lib/rustlib/x86_64-unknown-linux-gnu"] {
+        for part in [
+            "scripts",
+            "functions",
+            "bin",
+            "sysroot/lib/rustlib/x86_64-unknown-linux-gnu",
+        ] {
             std::fs::create_dir_all(root.join(part)).unwrap();
         }
         for name in [
@@ -132,16 +137,17 @@ impl Tree {
         ] {
             std::fs::copy(script(name), root.join("scripts").join(name)).unwrap();
         }
-        std::fs::write(root.join("Cargo.toml"), "rust-toolchain = \"1.0.0\"\n").unwrap();
+        let pin = "[toolchain]\nchannel = \"1.0.0\"\n";
+        std::fs::write(root.join("functions/rust-toolchain.toml"), pin).unwrap();
         std::fs::write(root.join("program"), elf(X86_64)).unwrap();
         let rustc = format!(
             "#!/bin/sh\n[ \"$1\" = --print ] && echo '{}/sysroot' || echo 'rustc 1.0.0 (test)'\n",
             root.display()
         );
         program(&root.join("bin/rustc"), &rustc);
-        let cargo = "#!/bin/sh\ntouch cargo-ran\nwhile [ \"$1\" != --lambda-dir ]; do shift; done\n\
+        let cargo = "#!/bin/sh\necho \"$RUSTUP_TOOLCHAIN\" > ../cargo-ran\nwhile [ \"$1\" != --lambda-dir ]; do shift; done\n\
             for name in aggregator archiver provisioner; do mkdir -p \"$2/zae-limiter-$name\"; \
-            cp program \"$2/zae-limiter-$name/bootstrap\"; done\n";
+            cp ../program \"$2/zae-limiter-$name/bootstrap\"; done\n";
         program(&root.join("bin/cargo"), cargo);
         Self(directory)
     }
@@ -154,10 +160,25 @@ impl Tree {
         std::fs::create_dir(self.0.path().join("sysroot/lib/rustlib").join(target)).unwrap();
     }
 
+    /// A rustc of rustup that has no toolchain of the pinned name, but this one, which it uses outside of `functions`.
+    fn add_rustup(&self, default: &str, version: &str) {
+        let sysroot = self.0.path().join("sysroot");
+        let rustc = format!(
+            "#!/bin/sh\nif [ \"$RUSTUP_TOOLCHAIN\" != {default} ] && [ -e rust-toolchain.toml ]; then\n\
+             echo \"error: toolchain '1.0.0' is not installed\" >&2; exit 1; fi\n\
+             [ \"$1\" = --print ] && echo '{}' || echo 'rustc {version} (test)'\n",
+            sysroot.display()
+        );
+        program(&self.0.path().join("bin/rustc"), &rustc);
+        let rustup = format!("#!/bin/sh\n[ -e rust-toolchain.toml ] || echo '{default} (default)'\n");
+        program(&self.0.path().join("bin/rustup"), &rustup);
+    }
+
     fn build(&self, architecture: &str) -> (Option<i32>, String, String) {
         let path = std::env::var("PATH").unwrap_or_default();
         run(Command::new(self.0.path().join("scripts/build-functions"))
             .arg(architecture)
+            .env_remove("RUSTUP_TOOLCHAIN")
             .env("PATH", format!("{}:{path}", self.0.path().join("bin").display())))
     }
 }
@@ -191,4 +212,49 @@ fn functions_are_not_packed_if_they_were_built_for_another_architecture() {
     let (code, _, error) = tree.build("x86_64");
     assert_eq!(code, Some(0), "{error}");
     assert!(tree.has("target/functions/x86_64/aggregator.zip"));
+}
+
+#[test]
+fn functions_are_built_with_the_default_toolchain_where_the_pinned_one_cannot_be_had() {
+    let tree = Tree::new();
+    let built_with = || std::fs::read_to_string(tree.0.path().join("cargo-ran")).unwrap();
+    let (code, _, error) = tree.build("x86_64");
+    assert_eq!((code, built_with().trim()), (Some(0), ""), "{error}");
+    assert!(
+        !error.contains("hashes"),
+        "rustup or not, it is the pinned version: {error}"
+    );
+
+    for (version, warned) in [("1.0.0", false), ("1.1.0", true)] {
+        tree.add_rustup("stable-test", version);
+        let (code, _, error) = tree.build("x86_64");
+        assert_eq!((code, built_with().trim()), (Some(0), "stable-test"), "{error}");
+        let warning =
+            format!("rustc {version} and releases are built with 1.0.0: hashes of archives will differ");
+        assert_eq!(error.contains(&warning), warned, "{error}");
+    }
+}
+
+#[test]
+fn the_toolchain_is_pinned_to_one_version_in_one_place() {
+    let (code, pinned, error) = run(&mut Command::new(script("toolchain")));
+    assert_eq!(code, Some(0), "{error}");
+    let parts: Vec<u32> = pinned
+        .trim()
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
+    assert_eq!(parts.len(), 3, "a version, not a channel that moves: {pinned}");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let file = std::fs::read_to_string(root.join("functions/rust-toolchain.toml")).unwrap();
+    assert!(
+        file.contains(&format!("channel = \"{}\"", pinned.trim())),
+        "{file}"
+    );
+    for elsewhere in ["rust-toolchain.toml", "rust-toolchain"] {
+        assert!(
+            !root.join(elsewhere).exists(),
+            "docs/adr/0095 says why there is no {elsewhere}"
+        );
+    }
 }
