@@ -10,6 +10,8 @@ mod damage;
 mod decisions;
 mod expiry;
 mod fingerprint;
+mod slots;
 mod token_bucket;
+mod touches;
 mod two_writers;
 mod vectors;
