@@ -8,6 +8,7 @@ mod bucket_write;
 mod conditions;
 mod damage;
 mod decisions;
+mod estimates;
 mod expiry;
 mod fingerprint;
 mod slots;

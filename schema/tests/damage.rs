@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::common::{entity, name, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Field, Incarnation,
-    Scalar, Slot, SlotBefore, SlotIndex, TtlRule,
+    Params, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -228,4 +228,38 @@ fn what_the_peer_leaves_of_a_limit_or_adds_of_one_is_no_damage() {
     }
     let counted: Vec<_> = params.into_iter().chain([(Field::Consumed, 3_000)]).collect();
     assert_eq!(admits(&peers(&counted)), Err("b_rpm_tk".to_owned()));
+}
+
+/// Beyond these, arithmetic could overflow.
+#[test]
+fn a_number_out_of_its_range_is_an_error_that_names_it() {
+    let (tokens, counter) = (TokenBucket::MAX_TOKENS, 10i128.pow(36));
+    let (amount, latest) = (Params::MAX_AMOUNT, i128::from(Timestamp::MAX.millis()));
+    let ranges = [
+        (Attr::RefilledAt, 0..=latest),
+        (Attr::ExpiresAt, 0..=latest),
+        (Attr::Events, -counter..=counter),
+        (of_rpm(Field::Tokens), -tokens..=tokens),
+        (of_rpm(Field::Consumed), -counter..=counter),
+        (of_rpm(Field::Remainder), 0..=amount),
+        (of_rpm(Field::Capacity), 1..=amount),
+        (of_rpm(Field::Burst), 1..=amount),
+        (of_rpm(Field::Amount), 1..=amount),
+        (of_rpm(Field::Period), 1..=Params::MAX_PERIOD),
+    ];
+    for (attr, range) in ranges {
+        let with = |number| {
+            let mut item = used_up();
+            item.insert(attr.clone(), Scalar::Number(number));
+            item.decode()
+        };
+        for inside in [*range.start(), *range.end()] {
+            assert!(matches!(with(inside), Ok(Decoded::Bucket(_))), "{attr} {inside}");
+        }
+        for outside in [range.start() - 1, range.end() + 1] {
+            let malformed = with(outside).unwrap_err();
+            assert_eq!(malformed.attribute, attr.to_string());
+            assert_eq!(malformed.reason, format!("is out of range: {outside}"));
+        }
+    }
 }

@@ -124,9 +124,21 @@ fn a_limit_too_many_matches_only_under_the_configs_own_etag() {
     let levels = [("rpm:60", 0), ("tpm:100", 0)];
     assert!(rpm.matches(&image(&rpm, &levels)), "tpm is on its way out");
     assert!(!rpm.matches(&image(&both, &levels)), "tpm is configured");
+    let first = [("apm:5", 0), ("rpm:60", 0)];
+    assert!(
+        rpm.matches(&image(&rpm, &first)),
+        "the first by name is on its way out"
+    );
     // With as many limits as the config has, another etag is that of an equal configuration.
     let other = config(&["other:1"]);
     assert!(rpm.matches(&image(&other, &levels[..1])));
+}
+
+#[test]
+fn a_limit_that_is_missing_never_matches_whatever_the_etag_says() {
+    let both = config(&["rpm:60", "tpm:100"]);
+    assert!(!both.matches(&image(&both, &[("rpm:60", 0)])), "tpm is lost");
+    assert!(!both.matches(&image(&both, &[("tpm:100", 0)])), "rpm is lost");
 }
 
 #[test]

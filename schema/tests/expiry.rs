@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{entity, name, put_limit, resource};
+use crate::common::{entity, put_limit, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Condition, Decoded, Demand, Evaluation,
     Expiry, Image, Incarnation, LegacyClient, LimitImage, Params, Scalar, Slot, SlotBefore, SlotIndex,
@@ -29,10 +29,10 @@ fn write(
     let mut item = Attributes::default();
     item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0)));
     item.insert(Attr::Etag, Scalar::Text(config.etag("gen001").as_str().into()));
-    for (client, age) in [("old1", 61_000), ("new1", 1_000)] {
+    for (client, age) in [("old1", 60_001), ("new1", 60_000)] {
         item.insert(
             Attr::LegacySlot(LegacyClient::parse(client).unwrap()),
-            Scalar::Number(i128::from(T0 - age)),
+            Scalar::Number(i128::from(T0 + elapsed - age)),
         );
     }
     if let Some(seconds) = expires_in {
@@ -191,8 +191,11 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
         image.expires_before_full(Timestamp::from_millis(T0 + elapsed))
     };
     // 900 tokens of debt and 100 to full, at 100 a minute: 600 seconds, whenever one looks.
-    for elapsed in [0, 200_000] {
+    for elapsed in [0, 180_000] {
         assert!(expires_before_full(-900_000, Some(420), elapsed));
+        // The second of the expiry is over before it is full, or just when it is.
+        assert!(expires_before_full(-900_000, Some(598), elapsed));
+        assert!(!expires_before_full(-900_000, Some(599), elapsed));
         assert!(!expires_before_full(-900_000, Some(600), elapsed));
     }
     assert!(!expires_before_full(-900_000, None, 0), "it never expires");
@@ -223,10 +226,9 @@ fn slots_of_an_earlier_release_are_removed_once_they_are_old_and_as_seen() {
         let write = write(&rpm, TtlRule::Never, tokens, None, ONE, elapsed);
         assert_eq!(write.kind, kind);
         let old = LegacyClient::parse("old1").unwrap();
-        let seen = i128::from(T0 - 61_000);
+        let seen = i128::from(T0 + elapsed - 60_001);
         assert_eq!(write.legacy_slots, [(old, seen)]);
         let as_seen = Condition::Is(Attr::LegacySlot(old), Scalar::Number(seen));
         assert!(write.statement().conditions.contains(&as_seen));
     }
-    let _ = name("rpm");
 }

@@ -58,6 +58,7 @@ fn an_etag_is_fingerprint_dot_incarnation() {
     let etag = config.etag(&drawn.to_string());
     assert_eq!(etag.as_str(), "DzXqVK809nF.AAAAAA");
     assert_eq!(etag.incarnation(), "AAAAAA");
+    assert_eq!(etag.to_string(), etag.as_str());
     assert_eq!(Incarnation::from_random(u64::MAX).to_string(), "______");
     assert_eq!(Etag::from_stored("of another version").incarnation(), "");
     assert_eq!(
