@@ -95,8 +95,8 @@ simulate: machine ## The long simulation of acquire, and 100,000 changes through
 	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
 
 .PHONY: interop
-interop: machine venv-peer ## Long mixed traffic with the Python peer, both aggregators on the same records, and its vectors
-	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests --test peer -- --nocapture
+interop: machine venv-peer ## Long mixed traffic with the Python peer, both command lines and aggregators, and its vectors
+	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test peer -- --nocapture
 
 .PHONY: fuzz
 fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300); needs a C++ compiler
