@@ -43,9 +43,9 @@ pub struct Aggregator<T, D> {
 
 impl Aggregator<DynamoDb, Queue> {
     /// The aggregator that the environment describes. Creates the clients, once.
-    pub async fn start(environment: Environment) -> Result<Self, InvalidSetting> {
-        let settings = Settings::read(&environment)?;
-        let config = sdk_config().await;
+    pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {
+        let settings = Settings::read(environment)?;
+        let config = sdk_config(environment);
         let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&config), settings.table);
         let queue = Queue::new(aws_sdk_sqs::Client::new(&config), settings.dead_letters);
         Ok(Self::new(table, queue, settings.windows, settings.retention_days))

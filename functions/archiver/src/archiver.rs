@@ -26,9 +26,9 @@ pub struct Archiver<S, D> {
 
 impl Archiver<S3, Queue> {
     /// The archiver that the environment describes. Creates the clients, once.
-    pub async fn start(environment: Environment) -> Result<Self, InvalidSetting> {
-        let settings = Settings::read(&environment)?;
-        let config = sdk_config().await;
+    pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {
+        let settings = Settings::read(environment)?;
+        let config = sdk_config(environment);
         let s3 = aws_sdk_s3::config::Builder::from(&config)
             .force_path_style(settings.path_style)
             .build();

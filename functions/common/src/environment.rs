@@ -1,12 +1,21 @@
 //! Configuration from environment variables, checked at startup.
 
 use std::collections::HashMap;
-use std::fmt::Display;
+use std::fmt::{self, Display};
+use std::sync::Arc;
 
 /// The environment variables of a function.
-pub struct Environment(Box<Lookup>);
+#[derive(Clone)]
+pub struct Environment(Arc<Lookup>);
 
-type Lookup = dyn Fn(&str) -> Option<String>;
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Without the variables, which hold credentials.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment")
+    }
+}
 
 /// A missing or invalid variable. The function does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,12 +28,12 @@ pub struct InvalidSetting {
 impl Environment {
     /// The variables of this process.
     pub fn of_process() -> Self {
-        Self(Box::new(|name| std::env::var(name).ok()))
+        Self(Arc::new(|name| std::env::var(name).ok()))
     }
 
     /// Variables that were read elsewhere.
     pub fn from_variables(variables: HashMap<String, String>) -> Self {
-        Self(Box::new(move |name| variables.get(name).cloned()))
+        Self(Arc::new(move |name| variables.get(name).cloned()))
     }
 
     /// Variables from a list.

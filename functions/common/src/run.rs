@@ -30,17 +30,14 @@ pub trait Function {
 }
 
 /// Starts a function from the environment of the process and serves Lambda until the process ends.
-pub async fn run<F, S>(start: impl FnOnce(Environment) -> S) -> ExitCode
-where
-    F: Function,
-    S: Future<Output = Result<F, InvalidSetting>>,
-{
+pub async fn run<F: Function>(start: impl FnOnce(&Environment) -> Result<F, InvalidSetting>) -> ExitCode {
+    let environment = Environment::of_process();
     std::panic::set_hook(Box::new(|panic| log_error(panic)));
-    let level = match log_level(&Environment::of_process()) {
+    let level = match log_level(&environment) {
         Ok(level) => level,
         Err(error) => return give_up(&error),
     };
-    match start(Environment::of_process()).await {
+    match start(&environment) {
         Ok(function) => serve(function, level).await,
         Err(error) => give_up(&error),
     }
