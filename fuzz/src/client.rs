@@ -16,8 +16,9 @@ pub(crate) fn stream(data: &[u8]) {
         return;
     };
     for record in batch.records() {
-        if let Ok(record) = record.decode() {
-            drop(Reading::of(&record));
+        drop(record.decode());
+        if let Ok(change) = record.change() {
+            drop(Reading::of(&change));
         }
     }
 }

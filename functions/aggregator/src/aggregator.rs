@@ -99,7 +99,7 @@ impl<T, D> Aggregator<T, D> {
     }
 
     fn read_one(&self, record: Record<'_>) -> Result<Reading, String> {
-        reading(|| Reading::by(self.rules, &record.decode()?).map_err(|malformed| malformed.to_string()))
+        reading(|| Reading::by(self.rules, &record.change()?).map_err(|malformed| malformed.to_string()))
     }
 }
 

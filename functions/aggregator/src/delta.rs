@@ -1,7 +1,6 @@
 //! What a stream record says was consumed.
 
-use aws_lambda_events::dynamodb::EventRecord;
-use serde_dynamo::{AttributeValue, Item};
+use zae_limiter_function::{Image, Images, ItemChange, Value};
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
@@ -62,20 +61,20 @@ impl Reading {
     };
 
     /// Reads a record. Deletions and records of other items have no delta; the mapping's filter leaves them out anyway.
-    pub fn of(record: &EventRecord) -> Result<Self, Malformed> {
-        Self::by(Rules::default(), record)
+    pub fn of(change: &ItemChange<'_>) -> Result<Self, Malformed> {
+        Self::by(Rules::default(), change)
     }
 
-    pub(crate) fn by(rules: Rules, record: &EventRecord) -> Result<Self, Malformed> {
-        let change = &record.change;
-        let sort_key = text(&change.keys, attribute::SK)?;
+    pub(crate) fn by(rules: Rules, change: &ItemChange<'_>) -> Result<Self, Malformed> {
+        let images = &change.images;
+        let sort_key = text(&images.keys, attribute::SK)?;
         let Some(resource) = sort_key.strip_prefix(prefix::BUCKET) else {
             return Ok(Self::NOTHING);
         };
-        if !["INSERT", "MODIFY"].contains(&record.event_name.as_str()) {
+        if !["INSERT", "MODIFY"].contains(&&*change.event_name) {
             return Ok(Self::NOTHING);
         }
-        let partition = text(&change.keys, attribute::PK)?;
+        let partition = text(&images.keys, attribute::PK)?;
         let entity = partition.strip_prefix(prefix::ENTITY).ok_or_else(|| {
             Malformed(format!(
                 "key {partition:?} of a bucket does not start with {}",
@@ -84,18 +83,18 @@ impl Reading {
         })?;
         let entity = EntityId::parse(entity).map_err(|error| Malformed(error.to_string()))?;
         let resource = Resource::from_stored(resource).map_err(|error| Malformed(error.to_string()))?;
-        let at = created(record)?;
-        let stream = record.event_source_arn.as_deref().unwrap_or_default();
-        let number = change.sequence_number.as_deref().unwrap_or_default();
+        let at = created(images)?;
+        let stream = change.stream_arn.as_deref().unwrap_or_default();
+        let number = images.sequence_number.as_deref().unwrap_or_default();
         let position = Position::by(rules, stream, number).map_err(Malformed)?;
         let link = Link {
-            before: Digest::of(&change.old_image),
-            after: Digest::of(&change.new_image),
+            before: Digest::of(&images.old_image),
+            after: Digest::of(&images.new_image),
         };
 
-        let (consumed, reserved) = consumed(&change.old_image, &change.new_image)?;
-        let events = events(&change.old_image, &change.new_image, &consumed)?;
-        let refusals = refusals(&change.old_image, &change.new_image);
+        let (consumed, reserved) = consumed(&images.old_image, &images.new_image)?;
+        let events = events(&images.old_image, &images.new_image, &consumed)?;
+        let refusals = refusals(&images.old_image, &images.new_image);
         let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
             delta: counts.then_some(UsageDelta {
@@ -114,31 +113,27 @@ impl Reading {
     }
 }
 
-fn text<'a>(item: &'a Item, name: &str) -> Result<&'a str, Malformed> {
+fn text<'a>(item: &'a Image<'_>, name: &str) -> Result<&'a str, Malformed> {
     match item.get(name) {
-        Some(AttributeValue::S(text)) => Ok(text),
+        Some(Value::S(text)) => Ok(text),
         Some(_) => Err(Malformed(format!("key attribute {name} is not a string"))),
         None => Err(Malformed(format!("key attribute {name} is missing"))),
     }
 }
 
-fn created(record: &EventRecord) -> Result<Timestamp, Malformed> {
-    let millis = record.change.approximate_creation_date_time.timestamp_millis();
-    // A missing time reads as 1970, before there was any stream.
-    if millis > 0 && millis <= Timestamp::MAX.millis() {
-        Ok(Timestamp::from_millis(millis))
-    } else {
-        Err(Malformed(
-            "ApproximateCreationDateTime is missing or out of range".to_owned(),
-        ))
-    }
+fn created(images: &Images<'_>) -> Result<Timestamp, Malformed> {
+    let millis = images.made_at_millis();
+    let valid = millis.filter(|millis| (1..=Timestamp::MAX.millis()).contains(millis));
+    valid
+        .map(Timestamp::from_millis)
+        .ok_or_else(|| Malformed("ApproximateCreationDateTime is missing or out of range".to_owned()))
 }
 
 /// The increase of each limit's counter in whole tokens, and how many limits were left out because of their names.
 ///
 /// A limit that is not in the old image counts from zero: the bucket or the limit is new. One that is not in the new image
 /// was dropped and returns nothing.
-fn consumed(old: &Item, new: &Item) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
+fn consumed(old: &Image<'_>, new: &Image<'_>) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
     let (mut consumed, mut reserved) = (Vec::new(), 0);
     for (name, value) in new.iter() {
         let Some(limit) = counted_limit(name) else {
@@ -156,15 +151,15 @@ fn consumed(old: &Item, new: &Item) -> Result<(Vec<(LimitName, i128)>, u64), Mal
             consumed.push((limit, millis / 1000));
         }
     }
-    // The image is a hash map, in no particular order.
+    // Attributes sort differently: `b_a.b_tc` comes before `b_a_tc`.
     consumed.sort();
     Ok((consumed, reserved))
 }
 
 /// The number of acquires in a write. Our client counts them in `ev`. The Python peer does not: a write that consumes and
 /// changes no slot of ours is one acquire.
-fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
-    let count = |item: &Item| item.get(EVENTS).map_or(Ok(0), |value| number(EVENTS, value));
+fn events(old: &Image<'_>, new: &Image<'_>, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
+    let count = |item: &Image<'_>| item.get(EVENTS).map_or(Ok(0), |value| number(EVENTS, value));
     let counted = count(new)?.saturating_sub(count(old)?);
     if counted > 0 {
         return Ok(counted);
@@ -178,8 +173,8 @@ fn events(old: &Item, new: &Item, consumed: &[(LimitName, i128)]) -> Result<i128
 
 /// How much the counter of refusals has grown. One that is smaller was set back by somebody else. One that cannot be read
 /// counts as none: what the record consumed matters more.
-fn refusals(old: &Item, new: &Item) -> i128 {
-    let count = |item: &Item| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
+fn refusals(old: &Image<'_>, new: &Image<'_>) -> i128 {
+    let count = |item: &Image<'_>| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
     match (count(old), count(new)) {
         (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
         _ => 0,
@@ -189,15 +184,16 @@ fn refusals(old: &Item, new: &Item) -> i128 {
 /// No bucket holds a larger number, and no sum of a batch overflows below it.
 const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
 
-fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
+fn number(name: &str, value: &Value<'_>) -> Result<i128, Malformed> {
     match value {
-        AttributeValue::N(digits) => digits
+        Value::N(digits) => digits
             .parse()
             .ok()
             .filter(|number| (-LARGEST..=LARGEST).contains(number))
             .ok_or_else(|| {
                 Malformed(format!(
-                    "{name} is {digits:.50}, which is not a usable whole number"
+                    "{name} is {:.50}, which is not a usable whole number",
+                    &**digits
                 ))
             }),
         _ => Err(Malformed(format!("{name} is not a number"))),

@@ -1,6 +1,6 @@
 //! A digest of a bucket, by which two stream records are known to follow each other.
 
-use serde_dynamo::{AttributeValue, Item};
+use zae_limiter_function::{Image, Value};
 
 /// The name of a bucket's counter of acquires.
 pub(crate) const EVENTS: &str = "ev";
@@ -36,15 +36,13 @@ impl Digest {
     }
 
     /// The digest of a bucket's image. A bucket that does not exist has an empty image.
-    pub fn of(image: &Item) -> Self {
-        let mut attributes: Vec<_> = image.iter().collect();
-        attributes.sort_by_key(|(name, _)| *name);
+    pub fn of(image: &Image<'_>) -> Self {
         let mut hash = Fnv::default();
-        for (name, value) in attributes {
+        for (name, value) in image.iter() {
             hash.write(name);
             hash.write(match value {
-                AttributeValue::N(text) | AttributeValue::S(text) => text,
-                AttributeValue::Bool(true) => "true",
+                Value::N(text) | Value::S(text) => text,
+                Value::Bool(true) => "true",
                 _ => "",
             });
         }
@@ -82,17 +80,16 @@ impl Fnv {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    #![allow(clippy::unwrap_used)]
 
     use super::*;
 
     fn digest(attributes: &[(&str, &str)]) -> Digest {
-        let number = |digits: &str| AttributeValue::N(digits.to_owned());
-        let map: HashMap<_, _> = attributes
+        let attributes: Vec<_> = attributes
             .iter()
-            .map(|(name, digits)| ((*name).to_owned(), number(digits)))
+            .map(|(name, digits)| format!(r#""{name}":{{"N":"{digits}"}}"#))
             .collect();
-        Digest::of(&Item::from(map))
+        Digest::of(&serde_json::from_str(&format!("{{{}}}", attributes.join(","))).unwrap())
     }
 
     #[test]

@@ -4,6 +4,8 @@ use aws_lambda_events::dynamodb::EventRecord;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::ItemChange;
+
 /// The event that Lambda hands to a function that reads a DynamoDB stream.
 ///
 /// Records are decoded one at a time. One that cannot be decoded affects no other and becomes a dead letter as it was
@@ -65,6 +67,11 @@ impl<'a> Record<'a> {
         serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
     }
 
+    /// What it says about an item, without a copy of its texts, or why that is not possible.
+    pub fn change(self) -> Result<ItemChange<'a>, String> {
+        serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
+    }
+
     /// Its sequence number, even if the rest cannot be decoded.
     pub fn sequence_number(self) -> Option<String> {
         serde_json::from_str::<Head>(self.raw.get())
@@ -94,8 +101,10 @@ mod tests {
         let records: Vec<_> = batch.records().collect();
         assert_eq!(records.len(), 3);
         assert!(records[0].decode().is_err());
+        assert!(records[0].change().is_err());
         assert_eq!(records[0].sequence_number().as_deref(), Some("7"));
         assert_eq!(records[1].sequence_number(), None);
         assert_eq!(records[2].decode().unwrap().event_name, "INSERT");
+        assert_eq!(&*records[2].change().unwrap().event_name, "INSERT");
     }
 }

@@ -3,6 +3,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | records as Lambda delivers them, each readable on its own | [`Batch`], [`Record`] |
+//! | what a record says about an item, without copies | [`ItemChange`], [`Image`], [`Value`] |
 //! | the time of an invocation, and retries within it | [`Invocation`] |
 //! | what a failed call means for its records | [`CallError`], [`Remedy`] |
 //! | records that cannot be processed | [`DeadLetter`], [`DeadLetters`], [`DeadLetterSource`], [`Queue`] |
@@ -14,9 +15,11 @@
 
 mod aws;
 mod batch;
+mod change;
 mod dead_letter;
 mod environment;
 mod failures;
+mod image;
 mod invocation;
 mod panics;
 mod remedy;
@@ -26,9 +29,11 @@ mod spread;
 
 pub use aws::sdk_config;
 pub use batch::{Batch, Record};
+pub use change::{Images, ItemChange};
 pub use dead_letter::{DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Queue, pass_over};
 pub use environment::{Environment, InvalidSetting};
 pub use failures::{Failures, Unreportable};
+pub use image::{Image, Text, Value};
 pub use invocation::Invocation;
 pub use panics::{processing, reading};
 pub use remedy::Remedy;

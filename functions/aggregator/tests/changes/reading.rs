@@ -1,14 +1,12 @@
 //! What a stream record means.
 
-use aws_lambda_events::dynamodb::EventRecord;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::Reading;
 
-use crate::support::{EVENING, delta, modify, record};
+use crate::support::{EVENING, delta, keyed, modify, read, record};
 
 /// Consumption per limit and events of a delta.
-fn counted(record: &EventRecord) -> Option<(Vec<(String, i128)>, i128)> {
+fn counted(record: &str) -> Option<(Vec<(String, i128)>, i128)> {
     let delta = delta(record)?;
     let consumed = delta
         .consumed
@@ -78,7 +76,7 @@ fn a_write_of_ours_that_adds_to_a_lease_is_no_event() {
 #[test]
 fn limits_named_like_an_attribute_of_the_snapshot_are_left_out_and_counted_as_such() {
     let new = json!({"b_ttl_tc": {"N": "1000"}, "b_window_tc": {"N": "1000"}, "b_sq_tc": {"N": "2000"}, "ev": {"N": "1"}});
-    let reading = Reading::of(&modify(&json!({}), &new)).unwrap();
+    let reading = read(&modify(&json!({}), &new)).unwrap();
     assert_eq!(reading.reserved, 2);
     assert_eq!(reading.delta.unwrap().consumed.len(), 1);
 }
@@ -87,15 +85,14 @@ fn limits_named_like_an_attribute_of_the_snapshot_are_left_out_and_counted_as_su
 fn removals_and_other_items_mean_nothing() {
     let image = json!({"b_rpm_tc": {"N": "9000"}});
     assert_eq!(delta(&record("REMOVE", "1", EVENING, &image, &json!({}))), None);
-    let mut own = modify(&json!({}), &image);
-    own.change.keys =
-        serde_dynamo::to_item(json!({"PK": "ENTITY#user-1", "SK": "#USAGE#gpt-4#2026-01"})).unwrap();
+    let keys = json!({"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#USAGE#gpt-4#2026-01"}});
+    let own = keyed(&keys, "MODIFY", "100", EVENING, &json!({}), &image);
     assert_eq!(delta(&own), None);
 }
 
 #[test]
 fn what_cannot_be_counted_says_why() {
-    let reason = |record: &EventRecord| Reading::of(record).unwrap_err().to_string();
+    let reason = |record: &str| read(record).unwrap_err().to_string();
     let new = |value: Json| json!({"b_rpm_tc": value});
     let bad = |value| reason(&modify(&json!({}), &new(value)));
     assert!(bad(json!({"N": "1500"})).contains("whole number of tokens"));
@@ -105,11 +102,10 @@ fn what_cannot_be_counted_says_why() {
     let image = new(json!({"N": "1000"}));
     assert!(reason(&record("MODIFY", "1x", EVENING, &json!({}), &image)).contains("SequenceNumber"));
     assert!(reason(&record("MODIFY", "1", 0, &json!({}), &image)).contains("ApproximateCreationDateTime"));
-    let mut keyless = modify(&json!({}), &image);
-    keyless.change.keys = serde_dynamo::to_item(json!({"SK": "#BUCKET#gpt-4"})).unwrap();
-    assert!(reason(&keyless).contains("PK is missing"));
-    keyless.change.keys = serde_dynamo::to_item(json!({"PK": "ENTITY#a#b", "SK": "#BUCKET#gpt-4"})).unwrap();
-    assert!(reason(&keyless).contains("entity id"));
+    let under = |keys: Json| reason(&keyed(&keys, "MODIFY", "100", EVENING, &json!({}), &image));
+    assert!(under(json!({"SK": {"S": "#BUCKET#gpt-4"}})).contains("PK is missing"));
+    let wrong = json!({"PK": {"S": "ENTITY#a#b"}, "SK": {"S": "#BUCKET#gpt-4"}});
+    assert!(under(wrong).contains("entity id"));
 }
 
 proptest! {
@@ -124,7 +120,7 @@ proptest! {
         ],
     ) {
         let image = json!({name: value});
-        let _ = Reading::of(&modify(&json!({}), &image));
-        let _ = Reading::of(&modify(&image, &json!({"b_rpm_tc": {"N": "1000"}})));
+        let _ = read(&modify(&json!({}), &image));
+        let _ = read(&modify(&image, &json!({"b_rpm_tc": {"N": "1000"}})));
     }
 }

@@ -1,34 +1,42 @@
 //! Stream records, and what they mean.
 
-use aws_lambda_events::dynamodb::EventRecord;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Entry, Progress, Reading, SnapshotUpdate, UsageDelta};
+use zae_limiter_aggregator::{Entry, Malformed, Progress, Reading, SnapshotUpdate, UsageDelta};
 use zae_limiter_schema::AttributeValue;
 
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/limiter/stream/2026-01-31T12:00:00.000";
 /// 2026-01-31T23:59:58Z.
 pub(crate) const EVENING: i64 = 1_769_903_998;
 
-pub(crate) fn record(kind: &str, number: &str, at: i64, old: &Json, new: &Json) -> EventRecord {
+/// The text of a record.
+pub(crate) fn record(kind: &str, number: &str, at: i64, old: &Json, new: &Json) -> String {
+    let keys = json!({"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#BUCKET#gpt-4"}});
+    keyed(&keys, kind, number, at, old, new)
+}
+
+pub(crate) fn keyed(keys: &Json, kind: &str, number: &str, at: i64, old: &Json, new: &Json) -> String {
     let record = json!({
         "eventID": "1", "eventName": kind, "awsRegion": "eu-west-1", "eventSource": "aws:dynamodb",
         "eventSourceARN": STREAM,
         "dynamodb": {
             "ApproximateCreationDateTime": at, "SequenceNumber": number, "SizeBytes": 1,
             "StreamViewType": "NEW_AND_OLD_IMAGES",
-            "Keys": {"PK": {"S": "ENTITY#user-1"}, "SK": {"S": "#BUCKET#gpt-4"}},
-            "OldImage": old, "NewImage": new,
+            "Keys": keys, "OldImage": old, "NewImage": new,
         },
     });
-    serde_json::from_value(record).unwrap()
+    record.to_string()
 }
 
-pub(crate) fn modify(old: &Json, new: &Json) -> EventRecord {
+pub(crate) fn modify(old: &Json, new: &Json) -> String {
     record("MODIFY", "100", EVENING, old, new)
 }
 
-pub(crate) fn delta(record: &EventRecord) -> Option<UsageDelta> {
-    Reading::of(record).unwrap().delta
+pub(crate) fn read(record: &str) -> Result<Reading, Malformed> {
+    Reading::of(&serde_json::from_str(record).unwrap())
+}
+
+pub(crate) fn delta(record: &str) -> Option<UsageDelta> {
+    read(record).unwrap().delta
 }
 
 pub(crate) fn consuming(number: u64, at: i64, from: i64, to: i64) -> UsageDelta {
