@@ -127,8 +127,8 @@ audit: machine ## Licences, bans, sources and advisories of dependencies; checko
 	@scripts/audit
 
 .PHONY: release-check
-release-check: machine ## Whether the tree can be released: version, changelog, rendered files (TAG=v0.1.0)
-	@scripts/release-check $(TAG)
+release-check: machine ## Whether the tree can be released: version, changelog, rendered files, packages (TAG=v0.1.0, VERIFY=1)
+	@scripts/release-check $(if $(VERIFY),--verify) $(TAG)
 
 ##@ The stack
 
