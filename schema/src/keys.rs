@@ -85,7 +85,7 @@ fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
 
 /// The partition that holds an entity's records.
 pub fn entity_partition(entity: &EntityId) -> String {
-    format!("{}{entity}", prefix::ENTITY)
+    [prefix::ENTITY, entity.as_str()].concat()
 }
 
 /// An entity's own record.
@@ -95,7 +95,10 @@ pub fn entity_meta(entity: &EntityId) -> Key {
 
 /// The bucket of an entity and resource, with all its limits.
 pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
-    key(entity_partition(entity), format!("{}{resource}", prefix::BUCKET))
+    key(
+        entity_partition(entity),
+        [prefix::BUCKET, resource.as_str()].concat(),
+    )
 }
 
 /// The configuration at one level.

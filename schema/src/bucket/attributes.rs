@@ -139,17 +139,40 @@ impl Attr {
 /// The attribute's name in the table.
 impl fmt::Display for Attr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_name(&mut |part| f.write_str(part))
+    }
+}
+
+impl Attr {
+    /// Appends the attribute's name. Every write names dozens of attributes, so this goes without the formatting machinery.
+    pub fn push_name(&self, text: &mut String) {
+        // Appending to a string cannot fail.
+        let _ = self.write_name(&mut |part| {
+            text.push_str(part);
+            Ok(())
+        });
+    }
+
+    fn write_name(&self, write: &mut impl FnMut(&str) -> fmt::Result) -> fmt::Result {
         match self {
-            Self::Slot(index) => write!(f, "o_{index}"),
-            Self::LegacySlot(client) => write!(f, "o_{client}"),
-            Self::Limit(limit, field) => write!(f, "b_{limit}_{}", field.suffix()),
-            Self::Other(name) => f.write_str(name),
+            Self::Slot(index) => {
+                write("o_")?;
+                write(index.digit())
+            }
+            Self::LegacySlot(client) => {
+                write("o_")?;
+                write(client.as_str())
+            }
+            Self::Limit(limit, field) => {
+                write("b_")?;
+                write(limit.as_str())?;
+                write("_")?;
+                write(field.suffix())
+            }
+            Self::Other(name) => write(name),
             fixed => {
-                let name = Self::FIXED
-                    .iter()
-                    .find(|(_, attr)| attr == fixed)
-                    .map_or("", |(name, _)| name);
-                f.write_str(name)
+                let named = Self::FIXED.iter().find(|(_, attr)| attr == fixed);
+                write(named.map_or("", |(name, _)| name))
             }
         }
     }
@@ -168,12 +191,17 @@ pub enum Scalar {
     Other(AttributeValue),
 }
 
+impl Scalar {
+    /// The value of a number attribute, whose digits these are.
+    pub fn from_digits(digits: &str) -> Self {
+        integer(digits).map_or_else(|| Self::Other(AttributeValue::N(digits.to_owned())), Self::Number)
+    }
+}
+
 impl From<&AttributeValue> for Scalar {
     fn from(value: &AttributeValue) -> Self {
         match value {
-            AttributeValue::N(digits) => {
-                integer(digits).map_or_else(|| Self::Other(value.clone()), Self::Number)
-            }
+            AttributeValue::N(digits) => Self::from_digits(digits),
             AttributeValue::S(text) => Self::Text(text.as_str().into()),
             AttributeValue::Bool(flag) => Self::Flag(*flag),
             other => Self::Other(other.clone()),

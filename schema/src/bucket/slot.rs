@@ -72,9 +72,18 @@ impl SlotIndex {
     }
 }
 
+impl SlotIndex {
+    /// The index as one lowercase hexadecimal digit.
+    pub fn digit(self) -> &'static str {
+        const DIGITS: &str = "0123456789abcdef";
+        let at = usize::from(self.0);
+        DIGITS.get(at..=at).unwrap_or_default()
+    }
+}
+
 impl fmt::Display for SlotIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.0)
+        f.write_str(self.digit())
     }
 }
 
@@ -120,12 +129,16 @@ impl LegacyClient {
         let bytes: [u8; 4] = text.as_bytes().try_into().ok()?;
         bytes.iter().all(u8::is_ascii_alphanumeric).then_some(Self(bytes))
     }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        // Four letters or digits are text.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for LegacyClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
+        f.write_str(self.as_str())
     }
 }
