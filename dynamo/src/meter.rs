@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::operation::{
 use aws_sdk_dynamodb::types::{ConsumedCapacity as SdkCapacity, ReturnConsumedCapacity};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, Output};
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 
 /// DynamoDB charges a write whose condition is false by the size of the item, and does not report it.
 const FAILED_WRITE: f64 = 1.0;
@@ -144,6 +145,7 @@ fn failed_condition(error: &Error) -> bool {
         .any(|code| code == "ConditionalCheckFailedException")
 }
 
+#[dyn_dispatch_hint]
 impl Intercept for CapacityMeter {
     fn name(&self) -> &'static str {
         "CapacityMeter"

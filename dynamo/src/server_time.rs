@@ -9,8 +9,9 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::interceptors::{
     BeforeDeserializationInterceptorContextRef, BeforeTransmitInterceptorContextRef,
 };
-use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents, SharedInterceptor};
 use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
@@ -21,8 +22,29 @@ use crate::clock_offset::{ClockOffset, LocalTime};
 #[derive(Clone)]
 pub struct ServerTime {
     local: Arc<dyn Fn() -> LocalTime + Send + Sync>,
-    judged: Arc<Mutex<ClockOffset>>,
+    judged: Arc<Mutex<Judged>>,
     offset: Arc<AtomicI64>,
+}
+
+/// What the responses so far say.
+#[derive(Debug, Default)]
+struct Judged {
+    clock: ClockOffset,
+    /// The last header and its moment in epoch milliseconds: a busy process reads the same one many times a second.
+    last: Option<(String, i64)>,
+}
+
+impl Judged {
+    /// The moment of a header, if it is one.
+    fn moment(&mut self, date: &str) -> Option<i64> {
+        if let Some((_, moment)) = self.last.as_ref().filter(|(last, _)| last == date) {
+            return Some(*moment);
+        }
+        let moment = DateTime::from_str(date, Format::HttpDate).ok()?;
+        let moment = moment.secs().saturating_mul(1000);
+        self.last = Some((date.to_owned(), moment));
+        Some(moment)
+    }
 }
 
 /// When an attempt was sent, on the scale of [`LocalTime::elapsed`].
@@ -53,7 +75,9 @@ impl ServerTime {
 
     /// The same client, whose responses are read.
     pub fn watch(&self, client: &Client) -> Client {
-        Client::from_conf(client.config().to_builder().interceptor(self.clone()).build())
+        let mut config = client.config().to_builder();
+        config.push_interceptor(SharedInterceptor::permanent(self.clone()));
+        Client::from_conf(config.build())
     }
 
     /// What must be added to this machine's time, in milliseconds: 0 unless it is certainly off by more than two seconds.
@@ -62,11 +86,11 @@ impl ServerTime {
     }
 
     fn observe(&self, date: &str, sent: Duration) {
-        let Ok(moment) = DateTime::from_str(date, Format::HttpDate) else {
+        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(moment) = judged.moment(date) else {
             return;
         };
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        let offset = judged.observe(moment.secs().saturating_mul(1000), sent, (self.local)());
+        let offset = judged.clock.observe(moment, sent, (self.local)());
         let before = self.offset.swap(offset, Ordering::Relaxed);
         drop(judged);
         if offset != 0 && before == 0 {
@@ -78,6 +102,7 @@ impl ServerTime {
     }
 }
 
+#[dyn_dispatch_hint]
 impl Intercept for ServerTime {
     fn name(&self) -> &'static str {
         "ServerTime"
