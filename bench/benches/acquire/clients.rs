@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::retry::RetryConfig;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Region, StalledStreamProtectionConfig};
+use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
 use zae_limiter::{Builder, Limit, RateLimiter};
@@ -40,15 +39,13 @@ pub(crate) async fn admitted(limiter: &RateLimiter, entity: &str) {
     call.await.unwrap().commit().await.unwrap();
 }
 
-/// An SDK client with the settings of the limiter's.
+/// An SDK client as everybody makes one: what it does beside the call is what the SDK does by default.
 pub(crate) fn sdk(endpoint: SocketAddr) -> Client {
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .endpoint_url(format!("http://{endpoint}"))
-        .credentials_provider(credentials())
-        .retry_config(RetryConfig::disabled())
-        .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        .credentials_provider(credentials());
     Client::from_conf(config.build())
 }
 
