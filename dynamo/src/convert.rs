@@ -52,8 +52,8 @@ fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     })
 }
 
-/// The attributes of a bucket's item, its key aside. Straight from the SDK's values, since every acquire needs it.
-pub fn bucket_attributes(item: SdkItem) -> Result<Attributes> {
+/// The attributes of a bucket's item, its key aside. Straight from the SDK's values.
+pub(crate) fn bucket_attributes(item: SdkItem) -> Result<Attributes> {
     let attributes = item
         .into_iter()
         .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));

@@ -37,6 +37,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | reads and writes of one item, of many, and of a range | [`Table`], [`Query`] |
+//! | writes of buckets | [`BucketWriter`] |
 //! | several writes together | [`Transaction`] |
 //! | expressions and their placeholders | [`Update`], [`Placeholders`] |
 //! | what a failed call means | [`CallError`], [`Error`] |
@@ -48,6 +49,7 @@
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
 
 mod batch;
+mod bucket_writer;
 mod call_error;
 mod clock_offset;
 mod convert;
@@ -64,9 +66,10 @@ mod server_time;
 mod table;
 mod transaction;
 
+pub use bucket_writer::{BucketRequest, BucketWriter, with_direct_writes};
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
-pub use convert::{SdkItem, bucket_attributes, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
+pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use entropy::Entropy;

@@ -12,14 +12,12 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tokio::time::Instant;
-use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
 use crate::{
-    Budget, CallError, Entropy, Error, Result, SdkItem, Update, UpdateParts, bucket_attributes,
-    from_sdk_item, to_sdk_key,
+    Budget, CallError, Entropy, Error, Result, SdkItem, Update, UpdateParts, from_sdk_item, to_sdk_key,
 };
 
 /// One table, and how long its calls may take.
@@ -138,18 +136,6 @@ impl Table {
         Ok(match sent.map_err(|cause| self.failed("UpdateItem", cause))? {
             Updated::Done(item) => Updated::Done(from_sdk_item(item)?),
             Updated::ConditionFailed(item) => Updated::ConditionFailed(item.map(from_sdk_item).transpose()?),
-        })
-    }
-
-    /// Sends a bucket write once, without a timeout, and returns the bucket. For writes that must not be carried out twice.
-    pub async fn write_bucket(&self, write: &BucketWrite) -> Result<Updated<Attributes>> {
-        let update = Update::from(write);
-        let sent = update_once(&self.client, self.name.as_str(), update, ReturnValue::AllNew).await;
-        Ok(match sent.map_err(|cause| self.failed("UpdateItem", cause))? {
-            Updated::Done(item) => Updated::Done(bucket_attributes(item)?),
-            Updated::ConditionFailed(item) => {
-                Updated::ConditionFailed(item.map(bucket_attributes).transpose()?)
-            }
         })
     }
 

@@ -1,4 +1,4 @@
-//! The compiled expressions do on the engine what the interpreter says, on random items and random writes.
+//! The requests do on the engine what the interpreter says, on random items and random writes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod draw;
@@ -9,12 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketKey, Condition, Field, Scalar, SlotIndex, Statement, WriteKind,
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
-use zae_limiter_schema::{LimitName, StackName};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use zae_limiter_schema::bucket::{
+    Action, Attr, Attributes, BucketKey, BucketWrite, Condition, Field, Scalar, SlotIndex, Statement,
+    WriteKind,
+};
+use zae_limiter_schema::{AttributeValue, LimitName, StackName};
 
-use crate::{EmbeddedStore, Entropy, Table, Update, Updated, to_sdk_item, to_sdk_key};
+use super::{BucketRequest, BucketWriter};
+use crate::{CapacityMeter, EmbeddedStore, Entropy, Table, Updated, to_sdk_item, to_sdk_key};
 use draw::Draw;
 
 const NOW: i64 = 1_769_860_800_000;
@@ -29,6 +36,8 @@ fn key() -> BucketKey {
 /// A table of the engine that holds at most one bucket.
 struct Engine {
     table: Table,
+    writer: BucketWriter,
+    meter: CapacityMeter,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -38,9 +47,9 @@ impl Engine {
             .enable_all()
             .build()
             .unwrap();
-        let store = EmbeddedStore::memory().unwrap();
+        let (store, meter) = (EmbeddedStore::memory().unwrap(), CapacityMeter::new());
         let table = Table {
-            client: Client::from_conf(store.sdk_config().build()),
+            client: Client::from_conf(store.sdk_config().interceptor(meter.clone()).build()),
             name: StackName::parse("limiter").unwrap(),
             place: store.place(),
             entropy: Arc::new(Entropy::seeded(1)),
@@ -49,7 +58,12 @@ impl Engine {
             deadline: None,
         };
         runtime.block_on(table.create()).unwrap();
-        Self { table, runtime }
+        Self {
+            writer: BucketWriter::new(table.clone()),
+            table,
+            meter,
+            runtime,
+        }
     }
 
     /// Makes the bucket like this, or absent.
@@ -71,13 +85,21 @@ impl Engine {
 
     /// The item after the statement, or nothing and the item that refused it.
     fn apply(&self, statement: &Statement) -> Result<Attributes, Option<Attributes>> {
-        self.send(Update::of(key().key()).statement(statement))
+        let request = BucketRequest::of_statement("limiter", &key().key(), statement);
+        self.outcome(self.writer.send(request))
     }
 
-    fn send(&self, update: Update) -> Result<Attributes, Option<Attributes>> {
-        match self.runtime.block_on(self.table.update_once(update)).unwrap() {
-            Updated::Done(item) => Ok(Attributes::from_item(&item)),
-            Updated::ConditionFailed(item) => Err(item.as_ref().map(Attributes::from_item)),
+    fn write(&self, write: &BucketWrite) -> Result<Attributes, Option<Attributes>> {
+        self.outcome(self.writer.write(write))
+    }
+
+    fn outcome(
+        &self,
+        sent: impl Future<Output = crate::Result<Updated<Attributes>>>,
+    ) -> Result<Attributes, Option<Attributes>> {
+        match self.runtime.block_on(sent).unwrap() {
+            Updated::Done(bucket) => Ok(bucket),
+            Updated::ConditionFailed(bucket) => Err(bucket),
         }
     }
 }
@@ -111,7 +133,7 @@ fn random_writes_do_the_same_on_the_engine_and_in_the_interpreter() {
 
         engine.put(item.as_ref());
         let expected = item.clone().unwrap_or_default().apply(&write.statement());
-        match (expected, engine.send(Update::from(&write))) {
+        match (expected, engine.write(&write)) {
             (Ok(expected), Ok(after)) => {
                 assert_eq!(after, expected, "seed {seed}: {write:?}");
                 *kinds.entry(format!("{:?}", write.kind)).or_insert(0) += 1;
@@ -224,4 +246,193 @@ fn random_conditions_hold_on_the_engine_exactly_when_the_interpreter_says() {
         }
     }
     assert!(held >= 150 && failed >= 150, "{held} and {failed}");
+}
+
+#[test]
+fn values_of_every_type_are_written_and_read() {
+    let engine = Engine::new();
+    let other = Scalar::Other;
+    let map = |value| {
+        AttributeValue::M(std::collections::HashMap::from([(
+            "a \"b\" \\".to_owned(),
+            value,
+        )]))
+    };
+    let values = [
+        ("empty", Scalar::Text("".into())),
+        ("a \"quoted\" name", Scalar::Number(0)),
+        (
+            "text",
+            Scalar::Text("line\n\u{1}\u{1f}\"quoted\" \\ \u{e9}\u{1f600}".into()),
+        ),
+        ("large", Scalar::Number(i128::from(u64::MAX) * 1_000_000_000)),
+        ("flag", Scalar::Flag(true)),
+        ("decimal", other(AttributeValue::N("12.5".to_owned()))),
+        ("null", other(AttributeValue::Null(true))),
+        ("bytes", other(AttributeValue::B(vec![0, 1, 255]))),
+        (
+            "texts",
+            other(AttributeValue::Ss(vec!["a".to_owned(), "b".to_owned()])),
+        ),
+        (
+            "numbers",
+            other(AttributeValue::Ns(vec!["1".to_owned(), "2".to_owned()])),
+        ),
+        ("binaries", other(AttributeValue::Bs(vec![vec![1], vec![2]]))),
+        (
+            "list",
+            other(AttributeValue::L(vec![
+                AttributeValue::Bool(false),
+                AttributeValue::S("s".to_owned()),
+            ])),
+        ),
+        ("map", other(map(map(AttributeValue::N("5".to_owned()))))),
+        (
+            "empty-map",
+            other(AttributeValue::M(std::collections::HashMap::new())),
+        ),
+    ];
+    let attr = |name: &str| Attr::Other(name.into());
+    let statement = Statement {
+        conditions: Vec::new(),
+        actions: values
+            .iter()
+            .map(|(name, value)| Action::Set(attr(name), value.clone()))
+            .collect(),
+    };
+    let written = engine.apply(&statement).unwrap();
+    for (name, value) in &values {
+        assert_eq!(written.get(&attr(name)), Some(value), "{name}");
+    }
+    assert_eq!(Attributes::default().apply(&statement).unwrap(), written);
+}
+
+#[test]
+fn consumed_capacity_is_counted() {
+    let engine = Engine::new();
+    let before = engine.meter.consumed();
+    let set = |conditions| Statement {
+        conditions,
+        actions: vec![Action::Set(Attr::Events, Scalar::Number(1))],
+    };
+    engine.apply(&set(Vec::new())).unwrap();
+    let written = engine.meter.consumed();
+    assert_eq!((written.calls - before.calls, written.write_units), (1, 1.0));
+    engine
+        .apply(&set(vec![Condition::Missing(Attr::Events)]))
+        .unwrap_err();
+    let refused = engine.meter.consumed();
+    assert_eq!((refused.calls - written.calls, refused.write_units), (1, 2.0));
+}
+
+#[test]
+fn ordinary_updates_of_the_same_client_are_left_alone() {
+    let engine = Engine::new();
+    let client = super::direct::client_for(&engine.table.client);
+    let table = Table {
+        client,
+        ..engine.table.clone()
+    };
+    let update = crate::Update::of(key().key()).set("ev", AttributeValue::N("7".to_owned()));
+    let after = engine.runtime.block_on(table.update_once(update)).unwrap();
+    let Updated::Done(item) = after else {
+        panic!("{after:?}")
+    };
+    assert_eq!(item.get("ev"), Some(&AttributeValue::N("7".to_owned())));
+}
+
+#[test]
+fn an_error_is_the_services_own() {
+    let engine = Engine::new();
+    let statement = Statement {
+        conditions: Vec::new(),
+        actions: vec![Action::Set(Attr::Etag, Scalar::Text("text".into()))],
+    };
+    engine.apply(&statement).unwrap();
+    let add_to_text = Statement {
+        conditions: Vec::new(),
+        actions: vec![Action::Add(Attr::Etag, 1)],
+    };
+    let request = BucketRequest::of_statement("limiter", &key().key(), &add_to_text);
+    let error = engine.runtime.block_on(engine.writer.send(request)).unwrap_err();
+    assert!(
+        matches!(error.cause(), Some(crate::CallError::Invalid(_))),
+        "{error}"
+    );
+}
+
+/// The header fields of a request.
+type Fields = Vec<(String, String)>;
+
+/// An HTTP client that keeps the headers of each request.
+#[derive(Debug, Clone)]
+struct Recording {
+    store: EmbeddedStore,
+    seen: Arc<std::sync::Mutex<Vec<Fields>>>,
+}
+
+impl HttpConnector for Recording {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let headers = request.headers().iter();
+        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.seen.lock().unwrap().push(headers.collect());
+        self.store.call(request)
+    }
+}
+
+impl HttpClient for Recording {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+#[test]
+fn every_write_names_the_same_user_agent() {
+    let engine = Engine::new();
+    let recording = Recording {
+        store: EmbeddedStore::memory().unwrap(),
+        seen: Arc::default(),
+    };
+    let client = Client::from_conf(
+        recording
+            .store
+            .sdk_config()
+            .http_client(recording.clone())
+            .build(),
+    );
+    let table = Table {
+        client,
+        ..engine.table.clone()
+    };
+    let writer = BucketWriter::new(table.clone());
+    let set = Statement {
+        conditions: Vec::new(),
+        actions: vec![Action::Set(Attr::Events, Scalar::Number(1))],
+    };
+    engine.runtime.block_on(async {
+        table.create().await.unwrap();
+        recording.seen.lock().unwrap().clear();
+        for _ in 0..3 {
+            let request = BucketRequest::of_statement("limiter", &key().key(), &set);
+            writer.send(request).await.unwrap();
+        }
+    });
+    let seen = recording.seen.lock().unwrap();
+    let header = |request: &[(String, String)], wanted: &str| {
+        let found = request.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.clone())
+    };
+    let agents: Vec<_> = seen
+        .iter()
+        .map(|request| header(request, "user-agent").unwrap())
+        .collect();
+    assert!(agents[0].contains("api/dynamodb"), "{agents:?}");
+    assert!(agents.iter().all(|agent| *agent == agents[0]), "{agents:?}");
+    for request in seen.iter() {
+        assert_eq!(
+            header(request, "content-type").unwrap(),
+            "application/x-amz-json-1.0"
+        );
+        assert_eq!(header(request, "amz-sdk-invocation-id"), None);
+    }
 }

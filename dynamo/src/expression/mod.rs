@@ -1,6 +1,5 @@
 //! Expressions: the only place where attribute names and values become placeholders.
 
-mod bucket;
 mod placeholders;
 mod update;
 

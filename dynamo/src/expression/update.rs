@@ -107,15 +107,10 @@ impl Update {
     /// Adds a condition. All conditions must be true.
     pub fn when(mut self, condition: impl FnOnce(&mut Placeholders) -> String) -> Self {
         let condition = condition(&mut self.placeholders);
-        self.when_text(|_, text| text.push_str(&condition))
-    }
-
-    /// Adds a condition that is written in place.
-    pub(super) fn when_text(mut self, write: impl FnOnce(&mut Placeholders, &mut String)) -> Self {
         if !self.conditions.is_empty() {
             self.conditions.push_str(" AND ");
         }
-        write(&mut self.placeholders, &mut self.conditions);
+        self.conditions.push_str(&condition);
         self
     }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
+use zae_limiter_dynamo::{BucketWriter, CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
@@ -19,6 +19,7 @@ use crate::builder::Settings;
 #[derive(Debug)]
 pub(crate) struct TableStore {
     table: Table,
+    bucket_writer: BucketWriter,
     embedded: bool,
     settings: Settings,
     version_checked: AtomicBool,
@@ -27,13 +28,15 @@ pub(crate) struct TableStore {
 
 impl TableStore {
     pub(crate) fn new(table: Table, settings: &Settings, embedded: bool, dates: ServerTime) -> Self {
+        let table = Table {
+            budget: settings.time_budget,
+            // Half the budget for one attempt leaves room for one retry.
+            attempt: settings.time_budget / 2,
+            ..table
+        };
         Self {
-            table: Table {
-                budget: settings.time_budget,
-                // Half the budget for one attempt leaves room for one retry.
-                attempt: settings.time_budget / 2,
-                ..table
-            },
+            bucket_writer: BucketWriter::new(table.clone()),
+            table,
             embedded,
             settings: settings.clone(),
             version_checked: AtomicBool::new(false),
@@ -128,7 +131,7 @@ impl Store for TableStore {
         &'a self,
         write: &'a BucketWrite,
     ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
-        Box::pin(async move { outcome(self.table.write_bucket(write).await) })
+        Box::pin(async move { outcome(self.bucket_writer.write(write).await) })
     }
 
     /// An embedded table has no aggregator.

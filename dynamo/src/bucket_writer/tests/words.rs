@@ -1,6 +1,6 @@
 //! Expressions of the protocol, word for word.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::Value;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Field, Incarnation, Params, Scalar,
     Slot, SlotBefore, SlotIndex, TtlRule,
@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
 use super::{NOW, key};
-use crate::{Update, UpdateParts};
+use crate::BucketRequest;
 
 fn terms() -> BucketConfig {
     let limits = ["rpm:60", "tpm:600"].map(|text| text.parse::<Limit>().unwrap());
@@ -44,7 +44,7 @@ fn item(terms: &BucketConfig, tokens: [i128; 2]) -> Attributes {
     item
 }
 
-fn parts(tokens: [i128; 2], debits: [i128; 2]) -> UpdateParts {
+fn parts(tokens: [i128; 2], debits: [i128; 2]) -> (BucketRequest, Value) {
     let terms = terms();
     let Ok(Decoded::Bucket(image)) = item(&terms, tokens).decode() else {
         panic!("no bucket")
@@ -71,78 +71,82 @@ fn parts(tokens: [i128; 2], debits: [i128; 2]) -> UpdateParts {
     let write = evaluation
         .write(key(), &batch, slot, Incarnation::from_random(1))
         .unwrap();
-    Update::from(&write).into_parts()
+    let request = BucketRequest::new("limiter", &write);
+    let body = serde_json::from_str(request.body()).unwrap();
+    (request, body)
 }
 
-fn value(parts: &UpdateParts, name: &str) -> String {
-    match &parts.values.as_ref().unwrap()[name] {
-        AttributeValue::N(text) | AttributeValue::S(text) => text.clone(),
-        other => panic!("{other:?}"),
-    }
+fn number<'a>(body: &'a Value, name: &str) -> &'a str {
+    body["ExpressionAttributeValues"][name]["N"].as_str().unwrap()
+}
+
+fn names(body: &Value) -> Vec<&str> {
+    let names = body["ExpressionAttributeNames"].as_object().unwrap();
+    (0..names.len())
+        .map(|index| names[&format!("#{index}")].as_str().unwrap())
+        .collect()
 }
 
 #[test]
 fn a_touch_adds_within_the_range_for_which_it_is_exact() {
-    let parts = parts([10_000, 100_000], [1_000, 5_000]);
+    let (request, body) = parts([10_000, 100_000], [1_000, 5_000]);
+    assert_eq!(request.update(), "SET #0=:0 ADD #1 :1,#2 :2,#3 :3,#4 :4,#5 :5");
     assert_eq!(
-        parts.update,
-        "SET #a0 = :v0 ADD #a1 :v1, #a2 :v2, #a3 :v3, #a4 :v4, #a5 :v5"
+        request.condition(),
+        "#6=:6 AND #0=:7 AND #7>=:8 AND #1>=:9 AND #1<=:10 AND #3>=:11 AND #3<=:12 \
+         AND (attribute_not_exists(#8) OR #8>:13)"
     );
-    assert_eq!(
-        parts.condition.as_deref().unwrap(),
-        "#a6 = :v6 AND #a0 = :v7 AND #a7 >= :v8 AND #a1 >= :v9 AND #a1 <= :v10 AND #a3 >= :v11 AND #a3 <= :v12 \
-         AND (attribute_not_exists(#a8) OR #a8 > :v13)"
-    );
-    let names: Vec<_> = (0..9)
-        .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
-        .collect();
     let expected = [
         "o_0", "b_rpm_tk", "b_rpm_tc", "b_tpm_tk", "b_tpm_tc", "ev", "cf", "rf", "ttl",
     ];
-    assert_eq!(names, expected);
+    assert_eq!(names(&body), expected);
     // Three seconds have brought 3 and 30 tokens, which must still fit under 60 and 600.
     for (name, expected) in [
-        (":v1", "-1000"),
-        (":v2", "1000"),
-        (":v9", "1000"),
-        (":v10", "57000"),
-        (":v11", "5000"),
-        (":v12", "570000"),
-        (":v7", "7"),
+        (":1", "-1000"),
+        (":2", "1000"),
+        (":9", "1000"),
+        (":10", "57000"),
+        (":11", "5000"),
+        (":12", "570000"),
+        (":7", "7"),
     ] {
-        assert_eq!(value(&parts, name), expected, "{name}");
+        assert_eq!(number(&body, name), expected, "{name}");
     }
+    assert_eq!(body["TableName"], "limiter");
+    assert_eq!(body["Key"]["PK"]["S"], "ENTITY#user-1");
+    assert_eq!(body["Key"]["SK"]["S"], "#BUCKET#gpt-4");
+    assert_eq!(body["UpdateExpression"], request.update());
+    assert_eq!(body["ConditionExpression"], request.condition());
+    assert_eq!(body["ReturnValues"], "ALL_NEW");
+    assert_eq!(body["ReturnValuesOnConditionCheckFailure"], "ALL_OLD");
 }
 
 #[test]
 fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
     // The first needs its refill, the second is full.
-    let parts = parts([500, 590_000], [2_000, 0]);
+    let (request, body) = parts([500, 590_000], [2_000, 0]);
     assert_eq!(
-        parts.update,
-        "SET #a0 = :v0, #a1 = :v1, #a2 = :v2, #a6 = :v5 REMOVE #a4, #a7 ADD #a3 :v3, #a5 :v4, #a8 :v6"
+        request.update(),
+        "SET #0=:0,#1=:1,#2=:2,#3=:3 REMOVE #4,#5 ADD #6 :4,#7 :5,#8 :6"
     );
     assert_eq!(
-        parts.condition.as_deref().unwrap(),
-        "#a9 = :v7 AND #a0 = :v8 AND #a1 = :v9 AND #a3 >= :v10 AND #a3 <= :v11 AND #a6 >= :v12 \
-         AND (attribute_not_exists(#a2) OR #a2 <= :v13)"
+        request.condition(),
+        "#9=:7 AND #0=:8 AND #1=:9 AND #6>=:10 AND #6<=:11 AND #3>=:12 \
+         AND (attribute_not_exists(#2) OR #2<=:13)"
     );
-    let names: Vec<_> = (0..10)
-        .map(|index| parts.names.as_ref().unwrap()[&format!("#a{index}")].as_str())
-        .collect();
     let expected = [
-        "o_0", "rf", "ttl", "b_rpm_tk", "b_rpm_rr", "b_rpm_tc", "b_tpm_tk", "b_tpm_rr", "ev", "cf",
+        "o_0", "rf", "ttl", "b_tpm_tk", "b_rpm_rr", "b_tpm_rr", "b_rpm_tk", "b_rpm_tc", "ev", "cf",
     ];
-    assert_eq!(names, expected);
+    assert_eq!(names(&body), expected);
     for (name, expected) in [
-        (":v1", NOW.to_string().as_str()),
-        (":v3", "1000"),
-        (":v4", "2000"),
-        (":v5", "600000"),
-        (":v10", "-1000"),
-        (":v11", "57000"),
-        (":v12", "570000"),
+        (":1", NOW.to_string().as_str()),
+        (":3", "600000"),
+        (":4", "1000"),
+        (":5", "2000"),
+        (":10", "-1000"),
+        (":11", "57000"),
+        (":12", "570000"),
     ] {
-        assert_eq!(value(&parts, name), expected, "{name}");
+        assert_eq!(number(&body, name), expected, "{name}");
     }
 }

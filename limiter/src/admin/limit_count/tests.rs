@@ -7,7 +7,7 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Timestamp};
 
 use super::*;
-use zae_limiter_dynamo::Update;
+use zae_limiter_dynamo::BucketRequest;
 
 /// DynamoDB's bounds of an expression: its length, and its operators and functions.
 const MAX_BYTES: usize = 4096;
@@ -23,23 +23,30 @@ fn limits(capacity: u64) -> LimitSet {
 
 /// Comparisons, sums, connectives and functions.
 fn operators(expression: &str) -> usize {
-    let operators = [
-        "=", "<>", "<", "<=", ">", ">=", "+", "-", "AND", "OR", "NOT", "BETWEEN", "IN",
+    let signs = |letter: char| "=<>+-".contains(letter);
+    let comparisons = expression
+        .split(|letter| !signs(letter))
+        .filter(|run| !run.is_empty());
+    let functions = [
+        "attribute_",
+        "if_not_exists(",
+        "begins_with(",
+        "contains(",
+        "size(",
     ];
-    let words = expression.split_whitespace();
-    let functions = words
-        .clone()
-        .map(|word| word.matches("attribute_").count())
-        .sum::<usize>();
-    let others = ["if_not_exists(", "begins_with(", "contains(", "size("];
-    functions
-        + others
-            .iter()
-            .map(|name| expression.matches(name).count())
-            .sum::<usize>()
-        + words
-            .filter(|word| operators.contains(&word.trim_matches(['(', ')'])))
-            .count()
+    let functions = functions.iter().map(|name| expression.matches(name).count());
+    let connectives = ["AND", "OR", "NOT", "BETWEEN", "IN"];
+    let words = expression
+        .split_whitespace()
+        .map(|word| word.trim_matches(['(', ')']));
+    comparisons.count() + functions.sum::<usize>() + words.filter(|word| connectives.contains(word)).count()
+}
+
+#[test]
+fn operators_are_counted_with_and_without_blanks() {
+    assert_eq!(operators("#0=:0 AND (attribute_not_exists(#1) OR #1>=:1)"), 5);
+    assert_eq!(operators("#0 = :0 AND (attribute_not_exists(#1) OR #1 >= :1)"), 5);
+    assert_eq!(operators("SET #0=:0,#1=if_not_exists(#1,:1)"), 3);
 }
 
 fn assert_fits(what: &str, expression: &str) {
@@ -124,18 +131,15 @@ fn bucket(before: &BucketConfig, taken: i128) -> Attributes {
 }
 
 fn assert_write_fits(what: &str, write: &BucketWrite) {
-    let parts = Update::from(write).into_parts();
-    assert_fits(&format!("the update of {what}"), &parts.update);
-    assert_fits(
-        &format!("the condition of {what}"),
-        &parts.condition.unwrap_or_default(),
-    );
+    let request = BucketRequest::new("table", write);
+    assert_fits(&format!("the update of {what}"), request.update());
+    assert_fits(&format!("the condition of {what}"), request.condition());
 }
 
 #[test]
-fn forty_limits_would_not_fit_under_other_names() {
+fn sixty_limits_would_not_fit_under_other_names() {
     let some = |prefix: &str| {
-        let limits = (0..40).map(|number| Limit::per_minute(format!("{prefix}-{number}"), 100).unwrap());
+        let limits = (0..60).map(|number| Limit::per_minute(format!("{prefix}-{number}"), 100).unwrap());
         config(&LimitSet::new(limits).unwrap(), true)
     };
     let (before, after) = (some("limit"), some("renamed"));
@@ -149,7 +153,7 @@ fn forty_limits_would_not_fit_under_other_names() {
     let seen = image(&item);
     let change = Evaluation::parameters(&seen, &after, NOW.plus_millis(1));
     let change = write(&change, &batch(after.limits(), demand), SlotBefore::Any).unwrap();
-    assert!(Update::from(&change).into_parts().update.len() > MAX_BYTES);
+    assert!(BucketRequest::new("table", &change).update().len() > MAX_BYTES);
 }
 
 #[test]
