@@ -1,10 +1,8 @@
 //! The limits of one level or bucket: each name once, in order of name.
 
-use std::collections::BTreeMap;
-
 use crate::{Limit, LimitName};
 
-/// Limits with distinct names, sorted by name.
+/// Limits with distinct names, sorted by name. There are few, so that looking through them is faster than any index.
 ///
 /// ```
 /// use zae_limiter_schema::{Limit, LimitSet};
@@ -16,7 +14,7 @@ use crate::{Limit, LimitName};
 /// # Ok::<(), zae_limiter_schema::InvalidLimit>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct LimitSet(BTreeMap<LimitName, Limit>);
+pub struct LimitSet(Vec<Limit>);
 
 /// Two limits of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,33 +24,34 @@ pub struct DuplicateLimit(pub LimitName);
 impl LimitSet {
     /// Collects limits; each name may stand once.
     pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, DuplicateLimit> {
-        let mut set = BTreeMap::new();
-        for limit in limits {
-            if let Some(earlier) = set.insert(limit.name().clone(), limit) {
-                return Err(DuplicateLimit(earlier.name().clone()));
-            }
+        let mut set: Vec<Limit> = limits.into_iter().collect();
+        set.sort_by(|one, other| one.name().cmp(other.name()));
+        let twice = set.windows(2).find(|pair| pair[0].name() == pair[1].name());
+        if let Some(twice) = twice {
+            return Err(DuplicateLimit(twice[0].name().clone()));
         }
+        set.shrink_to_fit();
         Ok(Self(set))
     }
 
     /// The limit of that name.
     pub fn get(&self, name: &LimitName) -> Option<&Limit> {
-        self.0.get(name)
+        self.0.iter().find(|limit| limit.name() == name)
     }
 
     /// The limit whose name is this text.
     pub fn named(&self, name: &str) -> Option<&Limit> {
-        self.0.get(name)
+        self.0.iter().find(|limit| limit.name().as_str() == name)
     }
 
     /// All limits in order of name.
     pub fn iter(&self) -> impl Iterator<Item = &Limit> + Clone {
-        self.0.values()
+        self.0.iter()
     }
 
     /// All names in order.
     pub fn names(&self) -> impl Iterator<Item = &LimitName> + Clone {
-        self.0.keys()
+        self.0.iter().map(Limit::name)
     }
 
     /// How many limits there are.
@@ -68,10 +67,10 @@ impl LimitSet {
 
 impl<'a> IntoIterator for &'a LimitSet {
     type Item = &'a Limit;
-    type IntoIter = std::collections::btree_map::Values<'a, LimitName, Limit>;
+    type IntoIter = std::slice::Iter<'a, Limit>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.values()
+        self.0.iter()
     }
 }
 

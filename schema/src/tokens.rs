@@ -78,6 +78,12 @@ impl<'de> serde::Deserialize<'de> for Tokens {
 }
 
 /// Whole tokens in an amount of millitokens, rounded down (a debt of half a token is −1).
+#[expect(clippy::cast_possible_truncation, reason = "it is checked to fit")]
 pub const fn whole_tokens(millis: i128) -> i128 {
-    millis.div_euclid(1000)
+    // Almost all amounts fit in 64 bits, where no division is needed at all.
+    if millis >= i64::MIN as i128 && millis <= i64::MAX as i128 {
+        (millis as i64).div_euclid(1000) as i128
+    } else {
+        millis.div_euclid(1000)
+    }
 }

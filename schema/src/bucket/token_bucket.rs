@@ -75,31 +75,40 @@ impl TokenBucket {
         }
     }
 
+    /// What the refill of the given milliseconds is before it is divided by the period, without the kept remainder.
+    const fn earned(&self, elapsed: i128) -> i128 {
+        let elapsed = if elapsed > 0 { elapsed } else { 0 };
+        elapsed * self.params.amount()
+    }
+
+    /// Whole millitokens refilled after the given milliseconds, and what is left of the division.
+    const fn refill(&self, elapsed: i128) -> (i128, i128) {
+        divide(self.earned(elapsed) + self.kept_remainder(), self.params.period())
+    }
+
     /// The tokens refilled after the given milliseconds.
     pub const fn pending(&self, elapsed: i128) -> Pending {
-        let elapsed = if elapsed > 0 { elapsed } else { 0 };
-        let (earned, period) = (elapsed * self.params.amount(), self.params.period());
-        let numerator = earned + self.kept_remainder();
-        let (whole, remainder) = (numerator / period, numerator % period);
+        let (whole, remainder) = self.refill(elapsed);
+        let period = self.params.period();
         Pending {
             whole,
             remainder,
             ceiling: whole + if remainder > 0 { 1 } else { 0 },
-            bound: (earned + period - 1) / period,
+            bound: divide(self.earned(elapsed) + period - 1, period).0,
         }
     }
 
     /// The level after the given milliseconds.
     pub fn available(&self, elapsed: i128) -> i128 {
-        self.params.burst().min(self.tokens + self.pending(elapsed).whole)
+        self.params.burst().min(self.tokens + self.refill(elapsed).0)
     }
 
     /// The same bucket with its last refill moved forward by the given milliseconds. What does not fit under the
     /// burst is lost, the remainder with it.
     #[must_use]
     pub fn refilled(&self, elapsed: i128) -> Self {
-        let pending = self.pending(elapsed);
-        let tokens = self.tokens + pending.whole;
+        let (whole, remainder) = self.refill(elapsed);
+        let tokens = self.tokens + whole;
         if tokens >= self.params.burst() {
             Self {
                 tokens: self.params.burst(),
@@ -109,7 +118,7 @@ impl TokenBucket {
         } else {
             Self {
                 tokens,
-                remainder: pending.remainder,
+                remainder,
                 ..*self
             }
         }
@@ -166,7 +175,51 @@ impl TokenBucket {
             return RetryAfter::Now;
         }
         let missing = (amount - self.tokens) * self.params.period() - self.kept_remainder();
-        let at = (missing + self.params.amount() - 1) / self.params.amount();
+        let (at, _) = divide(missing + self.params.amount() - 1, self.params.amount());
         RetryAfter::after_millis(at - elapsed.max(0))
+    }
+}
+
+/// Quotient and remainder. Almost all numbers fit in 64 bits, and there a division takes a few cycles.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "both are checked to fit"
+)]
+const fn divide(dividend: i128, divisor: i128) -> (i128, i128) {
+    const MAX: i128 = u64::MAX as i128;
+    if dividend >= 0 && dividend <= MAX && divisor > 0 && divisor <= MAX {
+        let (dividend, divisor) = (dividend as u64, divisor as u64);
+        ((dividend / divisor) as i128, (dividend % divisor) as i128)
+    } else {
+        (dividend / divisor, dividend % divisor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::divide;
+
+    #[test]
+    fn a_division_is_the_same_on_both_sides_of_64_bits() {
+        let edge = i128::from(u64::MAX);
+        for dividend in [
+            -edge,
+            -7,
+            -1,
+            0,
+            1,
+            59_999,
+            60_000,
+            edge - 1,
+            edge,
+            edge + 1,
+            3 * edge,
+        ] {
+            for divisor in [1, 7, 60_000, edge, edge + 1] {
+                let expected = (dividend / divisor, dividend % divisor);
+                assert_eq!(divide(dividend, divisor), expected, "{dividend} / {divisor}");
+            }
+        }
     }
 }
