@@ -231,7 +231,7 @@ impl ConfigCache {
             let parts = wanted.iter().filter(move |wanted| wanted.optional == optional);
             parts.flat_map(|wanted| wanted.part.keys()).collect()
         };
-        let load = self.state().load_starts(reading.is_consistent());
+        let load = self.state().load_starts(reading);
         let items = ItemsWanted {
             required: keys(false),
             optional: keys(true),

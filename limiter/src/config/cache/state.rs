@@ -7,7 +7,7 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{ConfigLevel, EntityId, Resource};
 
-use super::flight::Flights;
+use super::flight::{Flights, Reading};
 use super::in_common::InCommon;
 use super::last_known::LastKnown;
 use super::part::PartsRead;
@@ -99,6 +99,8 @@ pub(crate) struct Validity {
 pub(super) struct Load {
     pub(super) started: u64,
     pub(super) consistent: bool,
+    /// A bucket says that the configuration is another one.
+    pub(super) in_doubt: bool,
 }
 
 impl State {
@@ -131,10 +133,11 @@ impl State {
         self.order
     }
 
-    pub(super) fn load_starts(&mut self, consistent: bool) -> Load {
+    pub(super) fn load_starts(&mut self, reading: &Reading) -> Load {
         Load {
             started: self.next(),
-            consistent,
+            consistent: reading.is_consistent(),
+            in_doubt: matches!(reading, Reading::Together(_)),
         }
     }
 
@@ -279,6 +282,10 @@ impl State {
                 entry.own = own;
             }
             None => {
+                // What it was before is not known any more, but may be in use.
+                if load.in_doubt {
+                    self.next_generation();
+                }
                 let evicted = self.entries.insert(key.clone(), Entry { own, result: None });
                 self.evictions += u64::from(evicted.is_some());
             }
