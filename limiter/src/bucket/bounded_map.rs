@@ -40,6 +40,9 @@ pub(crate) struct BoundedMap<T, F> {
     capacity: Capacity,
     /// The next time to look for unused ones is when there are this many: a scan is slow.
     look_at: usize,
+    /// How often whole ones were used since. As many uses as there are whole ones are worth a scan too: those that were
+    /// once used all at a time need not come to be.
+    uses: usize,
 }
 
 impl<T, F> BoundedMap<T, F> {
@@ -49,6 +52,7 @@ impl<T, F> BoundedMap<T, F> {
             folded: LruMap::bounded(capacity.folded),
             capacity,
             look_at: capacity.whole,
+            uses: 0,
         }
     }
 
@@ -62,8 +66,13 @@ impl<T, F> BoundedMap<T, F> {
     }
 
     /// The whole one of a bucket, which is used now.
-    pub(crate) fn get(&mut self, key: &BucketKey) -> Option<Arc<T>> {
-        self.whole.touch(key).map(|item| item.clone())
+    pub(crate) fn get(&mut self, key: &BucketKey, unused: impl Fn(&T) -> Unused<F>) -> Option<Arc<T>> {
+        let item = self.whole.touch(key)?.clone();
+        self.uses += 1;
+        if self.whole.len() > self.capacity.whole && self.uses >= self.whole.len() {
+            self.look(unused);
+        }
+        Some(item)
     }
 
     /// Adds the one of a bucket that has no whole one, made from the folded one if there is one. Nothing if all that there
@@ -75,8 +84,7 @@ impl<T, F> BoundedMap<T, F> {
         make: impl FnOnce(BucketKey, Option<F>) -> T,
     ) -> Option<Arc<T>> {
         if self.whole.len() >= self.look_at || self.whole.len() >= self.capacity.max {
-            self.fold(unused);
-            self.look_at = self.capacity.whole.max(self.whole.len() + self.step());
+            self.look(unused);
         }
         if self.whole.len() >= self.capacity.max {
             return None;
@@ -94,6 +102,13 @@ impl<T, F> BoundedMap<T, F> {
     /// Many at a time, so that it is rarely done.
     fn step(&self) -> usize {
         (self.whole.len().max(self.capacity.whole) / 8).max(1)
+    }
+
+    /// Looks for unused ones, and settles when to look again.
+    fn look(&mut self, unused: impl Fn(&T) -> Unused<F>) {
+        self.fold(unused);
+        self.look_at = self.capacity.whole.max(self.whole.len() + self.step());
+        self.uses = 0;
     }
 
     /// Folds those that were not used for longest, as far as nobody holds them.

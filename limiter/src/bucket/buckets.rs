@@ -120,7 +120,7 @@ impl Buckets {
     /// The queue of a bucket. There is one at a time: two would write under the same id without knowing of each other.
     pub(crate) fn queue(&self, key: &BucketKey, config: &BucketConfig) -> Result<Arc<BucketQueue>> {
         let mut map = self.map();
-        if let Some(queue) = map.get(key) {
+        if let Some(queue) = map.get(key, BucketQueue::folded) {
             return Ok(queue);
         }
         let mut is_new = true;

@@ -25,7 +25,7 @@ fn foldable(number: &usize) -> Unused<usize> {
 
 /// Uses a bucket: the whole one, or one that is made. True if something was known about it.
 fn used(map: &mut Map, number: usize, unused: impl Fn(&usize) -> Unused<usize>) -> Option<bool> {
-    if map.get(&key(number)).is_some() {
+    if map.get(&key(number), &unused).is_some() {
         return Some(true);
     }
     let mut known = false;
@@ -47,10 +47,13 @@ fn full() -> Map {
 #[test]
 fn the_one_that_was_not_used_for_longest_is_folded_and_comes_back() {
     let mut map = full();
-    assert!(map.get(&key(0)).is_some());
+    assert!(map.get(&key(0), |_| Unused::Busy).is_some());
     assert_eq!(used(&mut map, 8, foldable), Some(false));
-    assert!(map.get(&key(1)).is_none(), "the oldest use");
-    assert!(map.get(&key(0)).is_some(), "the oldest, but used since");
+    assert!(map.get(&key(1), |_| Unused::Busy).is_none(), "the oldest use");
+    assert!(
+        map.get(&key(0), |_| Unused::Busy).is_some(),
+        "the oldest, but used since"
+    );
     assert_eq!(map.len(), 9, "nothing is forgotten");
     assert_eq!(used(&mut map, 1, foldable), Some(true));
     assert_eq!(map.len(), 9);
@@ -71,7 +74,7 @@ fn folded_ones_are_bounded_and_the_oldest_is_forgotten() {
 #[test]
 fn one_that_is_held_or_busy_stays_whole() {
     let mut map = full();
-    let held = map.get(&key(0)).unwrap();
+    let held = map.get(&key(0), |_| Unused::Busy).unwrap();
     let unused = |number: &usize| match number {
         1 => Unused::Busy,
         number => Unused::Folded(*number),
@@ -80,7 +83,7 @@ fn one_that_is_held_or_busy_stays_whole() {
         assert!(used(&mut map, number, unused).is_some());
     }
     for kept in [0, 1] {
-        assert!(map.get(&key(kept)).is_some(), "{kept}");
+        assert!(map.get(&key(kept), |_| Unused::Busy).is_some(), "{kept}");
     }
     assert_eq!(*held, 0);
     assert!(map.all().len() <= CAPACITY.whole);
@@ -101,13 +104,13 @@ fn those_that_cannot_be_folded_stay_until_there_are_too_many() {
         assert!(used(&mut map, number, |_| Unused::Unfoldable).is_some());
     }
     for number in 0..CAPACITY.unfoldable {
-        assert!(map.get(&key(number)).is_some(), "{number}");
+        assert!(map.get(&key(number), |_| Unused::Busy).is_some(), "{number}");
     }
     for number in CAPACITY.unfoldable..100 {
         assert!(used(&mut map, number, |_| Unused::Unfoldable).is_some());
         assert!(map.len() <= CAPACITY.unfoldable + 1);
     }
-    assert!(map.get(&key(0)).is_none());
+    assert!(map.get(&key(0), |_| Unused::Busy).is_none());
 }
 
 #[test]
@@ -137,4 +140,18 @@ fn looking_for_unused_ones_is_rare() {
         });
     }
     assert!(looks.get() <= 10 * 2_000, "{}", looks.get());
+}
+
+#[test]
+fn those_that_were_used_all_at_a_time_are_folded_though_no_other_comes() {
+    let mut map = full();
+    for number in CAPACITY.whole..CAPACITY.max {
+        assert!(used(&mut map, number, |_| Unused::Busy).is_some());
+    }
+    assert_eq!(map.all().len(), CAPACITY.max);
+    for _ in 0..=CAPACITY.max {
+        assert_eq!(used(&mut map, 0, foldable), Some(true));
+    }
+    assert!(map.all().len() <= CAPACITY.whole, "{}", map.all().len());
+    assert_eq!(map.len(), CAPACITY.max, "none is forgotten");
 }
