@@ -33,6 +33,9 @@ use crate::cases::{CANNED, CANNED_LATE, DYNAMODB};
 use crate::endpoint::Canned;
 use crate::results::Results;
 
+/// The name of the figures about many entities, beside the names of the cases.
+const ENTITIES: &str = "entities";
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(place) = arguments.iter().position(|argument| argument == "--child") {
@@ -52,6 +55,17 @@ fn main() {
         return callgrind::profile(argument, dynamodb, canned_address);
     }
     let mut results = Results::default();
+    if let Some(place) = arguments.iter().position(|argument| argument == "--case") {
+        let name = arguments.get(place + 1).map_or("", String::as_str);
+        if name == ENTITIES {
+            entities::many(&runtime, &mut results);
+        } else {
+            cases::named(&runtime, &mut results, dynamodb, |case| case == name);
+        }
+        let targets = targets::all(&results);
+        println!("{}", report::text(&results, &targets, &report::last()));
+        return;
+    }
     cases::warm(&runtime, &mut results, DYNAMODB, dynamodb);
     cases::others(&runtime, &mut results, dynamodb);
     entities::at_random(&runtime, &mut results, dynamodb);
