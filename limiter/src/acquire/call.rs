@@ -42,6 +42,8 @@ pub struct Acquire {
     pub(super) target: Target,
     /// By limit, in order of name, each above zero.
     pub(super) amounts: Deltas,
+    /// Something is consumed that the call which is known had no limit for.
+    pub(super) asks_unknown_limit: bool,
     /// The first mistake in what is consumed.
     pub(super) mistake: Option<Box<Error>>,
     pub(super) limits: Option<Vec<Limit>>,
@@ -99,6 +101,7 @@ impl Acquire {
             target: known.map_or_else(named, Target::Known),
             buckets,
             amounts: Deltas::new(),
+            asks_unknown_limit: false,
             mistake: None,
             limits: None,
             policy: None,
@@ -118,9 +121,11 @@ impl Acquire {
         let invalid = |error: TooManyTokens| Error::invalid("amount", tokens.to_string(), error.to_string());
         let amount = Tokens::new(tokens).map_err(invalid)?.millis();
         let known = self.target.known();
-        let limit = match known.and_then(|known| known.config.limits().named(limit)) {
-            Some(limit) => limit.name().clone(),
-            None => LimitName::from_stored(limit)?,
+        let limit = if let Some(limit) = known.and_then(|known| known.config.limits().named(limit)) {
+            limit.name().clone()
+        } else {
+            self.asks_unknown_limit = true;
+            LimitName::from_stored(limit)?
         };
         if amount > 0 {
             match self.amounts.binary_search_by(|(name, _)| name.cmp(&limit)) {

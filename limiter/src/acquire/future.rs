@@ -13,6 +13,9 @@ use crate::Result;
 
 /// The future of an [`Acquire`]: the [`Lease`], or why there is none. Nothing happens before it is polled. A call that memory
 /// decides is ready with its first poll.
+///
+/// It is fused: once it was ready, polling it again is no mistake, and it stays pending. In a loop with `select!` a call that
+/// has ended need not be taken out.
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct AcquireFuture(State);
 
@@ -24,7 +27,7 @@ enum State {
     /// Not polled yet.
     New(Acquire),
     Running(Pin<Box<dyn Future<Output = Result<Lease>> + Send>>),
-    /// Ready, and not to be polled again.
+    /// It was ready. Nothing comes after that.
     Done,
 }
 
@@ -38,21 +41,24 @@ impl Future for AcquireFuture {
     type Output = Result<Lease>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut running = match std::mem::replace(&mut self.0, State::Done) {
-            State::New(acquire) => {
-                let (entity, resource) = acquire.target.names();
-                let span = tracing::debug_span!("acquire", entity, resource);
-                if let Some(result) = span.in_scope(|| acquire.at_once()) {
-                    return Poll::Ready(result);
-                }
-                Box::pin(acquire.acquire().instrument(span))
+        // In its place: a call that memory decides is not worth being moved.
+        if let State::New(acquire) = &mut self.0 {
+            let (entity, resource) = acquire.target.names();
+            let span = tracing::debug_span!("acquire", entity, resource);
+            if let Some(result) = span.in_scope(|| acquire.at_once()) {
+                self.0 = State::Done;
+                return Poll::Ready(result);
             }
-            State::Running(running) => running,
-            State::Done => return Poll::Pending,
+            if let State::New(acquire) = std::mem::replace(&mut self.0, State::Done) {
+                self.0 = State::Running(Box::pin(acquire.acquire().instrument(span)));
+            }
+        }
+        let State::Running(running) = &mut self.0 else {
+            return Poll::Pending;
         };
         let polled = running.as_mut().poll(context);
-        if polled.is_pending() {
-            self.0 = State::Running(running);
+        if polled.is_ready() {
+            self.0 = State::Done;
         }
         polled
     }

@@ -14,7 +14,9 @@ pub use self::admission::Admission;
 use super::call::Checked;
 use super::charge::Charge;
 use crate::bucket::Buckets;
+use crate::bucket::Deltas;
 use crate::bucket::Grant;
+use crate::bucket::KnownCall;
 use crate::bucket::OutagePortion;
 use crate::status::LimitStatus;
 
@@ -79,6 +81,32 @@ impl Lease {
         }
     }
 
+    /// One that was granted without asking anybody.
+    pub(super) fn from_memory(
+        buckets: &Arc<Buckets>,
+        known: &KnownCall,
+        policy: Option<OnUnavailable>,
+        charge: Charge,
+        grant: Grant,
+    ) -> Self {
+        Self {
+            buckets: buckets.clone(),
+            entity: known.key.entity.clone(),
+            resource: known.key.resource.clone(),
+            own: None,
+            taken: in_tokens(&charge.amounts),
+            held: vec![HeldCharge {
+                charge,
+                grant: Some(grant),
+            }],
+            adjusted: BTreeMap::new(),
+            unknown: Vec::new(),
+            admission: Admission::Counted,
+            limits: None,
+            policy,
+        }
+    }
+
     pub(super) fn uncounted(buckets: Arc<Buckets>, checked: &Checked) -> Self {
         Self::new(buckets, checked, Admission::AllowedWhileUnavailable)
     }
@@ -97,11 +125,7 @@ impl Lease {
             resource: checked.resource.clone(),
             held: Vec::new(),
             own: None,
-            taken: checked
-                .amounts
-                .iter()
-                .map(|(limit, amount)| (limit.clone(), whole(*amount)))
-                .collect(),
+            taken: in_tokens(&checked.amounts),
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
@@ -189,6 +213,13 @@ impl Lease {
             .iter()
             .any(|held| held.charge.config.limits().get(limit).is_some())
     }
+}
+
+fn in_tokens(amounts: &Deltas) -> SmallVec<[(LimitName, i64); 2]> {
+    let tokens = amounts
+        .iter()
+        .map(|(limit, amount)| (limit.clone(), whole(*amount)));
+    tokens.collect()
 }
 
 fn whole(millis: i128) -> i64 {

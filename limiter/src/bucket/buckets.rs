@@ -50,6 +50,8 @@ pub(crate) struct Buckets {
     calls: Arc<InFlight>,
     arrivals: AtomicU64,
     closed: watch::Sender<bool>,
+    /// The same, for those who only ask.
+    is_closed: AtomicBool,
     size_warnings: SizeWarnings,
 }
 
@@ -69,6 +71,7 @@ impl Buckets {
         let shared = Shared {
             share,
             breaker: Mutex::new(Breaker::new(settings.time_budget)),
+            breaker_is_open: AtomicBool::new(false),
             breaker_closed: Notify::new(),
             background_retries: Arc::new(Semaphore::new(MAX_BACKGROUND_RETRIES)),
             retry_pace: Mutex::default(),
@@ -91,10 +94,11 @@ impl Buckets {
         Self {
             shared: Arc::new(shared),
             map: Mutex::new(BoundedMap::new(CAPACITY)),
-            known_calls: KnownCalls::default(),
+            known_calls: KnownCalls::new(),
             calls: Arc::default(),
             arrivals: AtomicU64::new(0),
             closed: watch::Sender::new(false),
+            is_closed: AtomicBool::new(false),
             size_warnings: SizeWarnings::default(),
         }
     }
@@ -149,6 +153,12 @@ impl Buckets {
         Ok(inside)
     }
 
+    /// The same for a call that ends here and now; nothing if the limiter is shut down.
+    pub(crate) fn enter_briefly(&self) -> Option<InFlightGuard<&InFlight>> {
+        let inside = self.calls.enter_briefly();
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
+    }
+
     /// The next number in order of arrival, for those who wait for tokens.
     pub(crate) fn arrival(&self) -> u64 {
         self.arrivals.fetch_add(1, Ordering::Relaxed)
@@ -156,7 +166,7 @@ impl Buckets {
 
     /// An error once the limiter is shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if *self.closed.borrow() {
+        if self.is_closed.load(Ordering::SeqCst) {
             return Err(self.shut());
         }
         Ok(())
@@ -192,6 +202,7 @@ impl Buckets {
             self.shared.settings.time_budget,
             self.shared.settings.settle_budget,
         );
+        self.is_closed.store(true, Ordering::SeqCst);
         self.closed.send_replace(true);
         // None has more time than that; one that nobody polls any more is not waited for.
         let _ = tokio::time::timeout(calls, self.calls.none()).await;

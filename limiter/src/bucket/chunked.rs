@@ -1,6 +1,6 @@
 //! How a bucket's queue uses the tokens in hand.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketConfig, Evaluation, Image};
@@ -16,25 +16,24 @@ impl BucketQueue {
     /// low.
     pub(crate) fn spend_now(self: &Arc<Self>, amounts: &Deltas, config: &Arc<BucketConfig>) -> Option<Grant> {
         let now = self.shared().clock.elapsed();
-        self.spend(amounts, config, now)
+        self.spend_locked(self.lock(), amounts, config, now)
     }
 
-    /// The same at this time on the clock's time scale.
-    pub(super) fn spend(
+    /// The same at this time on the clock's time scale, for one who has locked it already.
+    pub(super) fn spend_locked(
         self: &Arc<Self>,
+        mut locked: MutexGuard<'_, Locked>,
         amounts: &Deltas,
         config: &Arc<BucketConfig>,
         now: Duration,
     ) -> Option<Grant> {
-        let (image, is_low, has_worker) = {
-            let mut locked = self.lock();
-            let (image, is_low) = self.with_chunks(&mut locked, |chunks, state| {
-                chunks.note(amounts, now);
-                let image = chunks.spend(amounts, config, state.image().map(AsRef::as_ref), now);
-                (image, chunks.is_low(now))
-            })?;
-            (image, is_low, locked.has_worker)
-        };
+        let (image, is_low) = self.with_chunks(&mut locked, |chunks, state| {
+            chunks.note(amounts, now);
+            let image = chunks.spend(amounts, config, state.image().map(AsRef::as_ref), now);
+            (image, chunks.is_low(now))
+        })?;
+        let has_worker = locked.has_worker;
+        drop(locked);
         if is_low {
             self.top_up(config);
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, Resource};
 
+use super::known_calls::{KnownCall, MAX_KNOWN};
 use super::shared::Shared;
 
 /// A bucket is written at most this often.
@@ -27,8 +28,27 @@ pub(super) struct RefusalCounts {
 #[derive(Debug, Default)]
 struct Pending {
     counts: HashMap<BucketKey, u64>,
+    /// Calls that count their refusals themselves and have some.
+    known: Vec<Arc<KnownCall>>,
     /// A task will write them.
     scheduled: bool,
+}
+
+impl Pending {
+    fn add(&mut self, key: &BucketKey, more: u64) {
+        if let Some(count) = self.counts.get_mut(key) {
+            *count += more;
+        } else if self.counts.len() < MAX_BUCKETS {
+            self.counts.insert(key.clone(), more);
+        }
+    }
+
+    /// Adds what calls have counted themselves.
+    fn add_known(&mut self) {
+        for call in std::mem::take(&mut self.known) {
+            self.add(&call.key, call.take_refusals());
+        }
+    }
 }
 
 impl RefusalCounts {
@@ -37,18 +57,29 @@ impl RefusalCounts {
     }
 
     /// Counts a refusal. True if the caller has to schedule the write.
-    fn note(&self, key: BucketKey) -> bool {
+    fn note(&self, key: &BucketKey) -> bool {
         let mut pending = self.lock();
-        if let Some(count) = pending.counts.get_mut(&key) {
-            *count += 1;
-        } else if pending.counts.len() < MAX_BUCKETS {
-            pending.counts.insert(key, 1);
+        pending.add(key, 1);
+        !std::mem::replace(&mut pending.scheduled, true)
+    }
+
+    /// The same for a call that counts them itself: all but the first need no lock and no lookup.
+    fn note_known(&self, call: &Arc<KnownCall>) -> bool {
+        if !call.add_refusal() {
+            return false;
         }
+        let mut pending = self.lock();
+        if pending.known.len() >= MAX_KNOWN {
+            pending.add_known();
+        }
+        pending.known.push(call.clone());
         !std::mem::replace(&mut pending.scheduled, true)
     }
 
     fn keys(&self) -> Vec<BucketKey> {
-        self.lock().counts.keys().cloned().collect()
+        let mut pending = self.lock();
+        pending.add_known();
+        pending.counts.keys().cloned().collect()
     }
 
     fn take(&self, key: &BucketKey) -> Option<u64> {
@@ -58,7 +89,7 @@ impl RefusalCounts {
     /// True if nothing is left to write: the next refusal has to schedule it.
     fn ends_schedule(&self) -> bool {
         let mut pending = self.lock();
-        pending.scheduled = !pending.counts.is_empty();
+        pending.scheduled = !pending.counts.is_empty() || !pending.known.is_empty();
         !pending.scheduled
     }
 }
@@ -91,7 +122,10 @@ impl Drop for Scheduled {
             return;
         }
         if let Some(shared) = self.shared.upgrade() {
-            shared.refusals.lock().scheduled = false;
+            let mut pending = shared.refusals.lock();
+            pending.scheduled = false;
+            // Their next refusal is a first one again, which schedules.
+            pending.add_known();
         }
     }
 }
@@ -99,23 +133,35 @@ impl Drop for Scheduled {
 impl Shared {
     /// Counts a refused acquire of an entity.
     pub(crate) fn count_refusal(self: &Arc<Self>, entity: &EntityId, resource: &Resource) {
-        if !self.settings.count_refusals || !self.store.counts_refusals() {
-            return;
-        }
         let key = BucketKey {
             entity: entity.clone(),
             resource: resource.clone(),
         };
-        if self.refusals.note(key) {
-            let scheduled = Scheduled {
-                shared: Arc::downgrade(self),
-                finished: false,
-            };
-            let pause = self.pause_before_refusals();
-            // Not part of the work that a shutdown waits for: it writes what is left itself.
-            if let Some(runtime) = self.chosen_runtime() {
-                runtime.spawn(scheduled.run(pause));
-            }
+        if self.counts_refusals() && self.refusals.note(&key) {
+            self.schedule_refusals();
+        }
+    }
+
+    /// The same for a call that is known.
+    pub(crate) fn count_known_refusal(self: &Arc<Self>, call: &Arc<KnownCall>) {
+        if self.counts_refusals() && self.refusals.note_known(call) {
+            self.schedule_refusals();
+        }
+    }
+
+    fn counts_refusals(&self) -> bool {
+        self.settings.count_refusals && self.store.counts_refusals()
+    }
+
+    fn schedule_refusals(self: &Arc<Self>) {
+        let scheduled = Scheduled {
+            shared: Arc::downgrade(self),
+            finished: false,
+        };
+        let pause = self.pause_before_refusals();
+        // Not part of the work that a shutdown waits for: it writes what is left itself.
+        if let Some(runtime) = self.chosen_runtime() {
+            runtime.spawn(scheduled.run(pause));
         }
     }
 
@@ -163,9 +209,9 @@ mod tests {
     #[test]
     fn the_first_refusal_schedules_and_the_number_of_buckets_is_bounded() {
         let counts = RefusalCounts::default();
-        assert!(counts.note(key(0)));
+        assert!(counts.note(&key(0)));
         for number in 0..=MAX_BUCKETS {
-            assert!(!counts.note(key(number)));
+            assert!(!counts.note(&key(number)));
         }
         assert_eq!(counts.keys().len(), MAX_BUCKETS);
         assert_eq!(counts.take(&key(0)), Some(2));
@@ -175,11 +221,11 @@ mod tests {
     #[test]
     fn the_schedule_ends_when_nothing_is_left() {
         let counts = RefusalCounts::default();
-        assert!(counts.note(key(0)));
+        assert!(counts.note(&key(0)));
         assert!(!counts.ends_schedule());
-        assert!(!counts.note(key(0)), "it goes on");
+        assert!(!counts.note(&key(0)), "it goes on");
         assert_eq!(counts.take(&key(0)), Some(2));
         assert!(counts.ends_schedule());
-        assert!(counts.note(key(0)));
+        assert!(counts.note(&key(0)));
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Buckets that are worked on.
     pub(super) work: Arc<InFlight>,
     pub(super) breaker: Mutex<Breaker>,
+    /// Whether it is open, for those who ask nothing else. Set under its lock.
+    pub(super) breaker_is_open: AtomicBool,
     /// For those who wait for the breaker to close. They wake in order, so that a simulation can be repeated.
     pub(super) breaker_closed: Notify,
     pub(super) background_retries: Arc<Semaphore>,

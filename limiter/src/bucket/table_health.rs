@@ -1,5 +1,6 @@
 //! What a limiter knows about the table being there: its circuit breaker, kept up to date and asked by everybody.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,15 @@ impl Shared {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Changes the breaker in a way that may open or close it.
+    fn change_breaker<T>(&self, change: impl FnOnce(&mut Breaker) -> T) -> T {
+        let mut breaker = self.breaker();
+        let result = change(&mut breaker);
+        self.breaker_is_open
+            .store(breaker.open().is_some(), Ordering::Release);
+        result
+    }
+
     /// The error for whoever needs the table while the breaker is open.
     pub(crate) fn breaker_error(&self) -> Option<Error> {
         let breaker = self.breaker();
@@ -39,7 +49,7 @@ impl Shared {
     }
 
     pub(crate) fn breaker_is_open(&self) -> bool {
-        self.breaker().open().is_some()
+        self.breaker_is_open.load(Ordering::Acquire)
     }
 
     /// An error at once while the breaker is open. The caller for whom a probe is due waits for it.
@@ -55,7 +65,7 @@ impl Shared {
     pub(super) fn responded(&self) {
         let now = self.clock.elapsed();
         self.retry_pace().responded();
-        let closed = self.breaker().responded(now);
+        let closed = self.change_breaker(|breaker| breaker.responded(now));
         #[cfg(test)]
         if breaks!(self.settings.mutation, FirstResponseCloses) {
             self.breaker().forget_relapses();
@@ -91,9 +101,8 @@ impl Shared {
         }
         let (now, calendar) = (self.clock.elapsed(), self.moment().now);
         let request = FailedRequest { bucket, sent, reason };
-        let opened = self
-            .breaker()
-            .failed(request, now, calendar, |most| self.entropy.up_to(most));
+        let jitter = |most| self.entropy.up_to(most);
+        let opened = self.change_breaker(|breaker| breaker.failed(request, now, calendar, jitter));
         if opened {
             self.breaker_opened(reason);
         }
@@ -117,9 +126,8 @@ impl Shared {
             sent,
             reason: "no answer in time",
         };
-        let suspicion = self
-            .breaker()
-            .suspects(request, now, calendar, |most| self.entropy.up_to(most));
+        let jitter = |most| self.entropy.up_to(most);
+        let suspicion = self.change_breaker(|breaker| breaker.suspects(request, now, calendar, jitter));
         match suspicion {
             Suspicion::None => {}
             Suspicion::Probe => drop(self.probe(sent, true, self.attempt_timeout())),

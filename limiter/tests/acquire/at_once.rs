@@ -4,7 +4,7 @@ use std::future::{Future as _, IntoFuture as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use zae_limiter::{Acquire, Error, Lease, Limit};
+use zae_limiter::{Acquire, AcquireFuture, Error, Lease, Limit};
 
 use crate::leases::with;
 use crate::support::*;
@@ -36,6 +36,21 @@ async fn a_refusal_that_was_just_seen_is_repeated_at_once() {
     limiter.settled().await;
     advance(secs(2)).await;
     assert!(first_poll(call()).is_none(), "the memory is over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_over_stays_pending_when_it_is_polled_again() {
+    let (_stage, limiter) = with(&["rpm:10"]).await;
+    let call = || limiter.acquire("user-1", GPT).consume("rpm", 6).into_future();
+    let poll = |call: &mut AcquireFuture| Pin::new(call).poll(&mut Context::from_waker(Waker::noop()));
+    let mut granted = call();
+    (&mut granted).await.unwrap().commit().await.unwrap();
+    assert!(poll(&mut granted).is_pending());
+    assert!(call().await.is_err());
+    let mut from_memory = call();
+    assert!(poll(&mut from_memory).is_ready());
+    assert!(poll(&mut from_memory).is_pending());
+    assert_eq!(limiter.stats().refused, 2, "polling it again asks for nothing");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,6 +44,25 @@ async fn refusals_are_written_once_a_minute_per_bucket() {
     assert_eq!(counted(&stage, "user-1").await, Some(8));
 }
 
+#[test]
+fn refusals_go_on_being_written_after_the_runtime_of_the_first_has_ended() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap()
+    };
+    let (stage, limiter) = runtime().block_on(async {
+        let stage = Stage::new();
+        let limiter = started(&stage).await;
+        refuse(&limiter, "user-1", 3).await;
+        (stage, limiter)
+    });
+    runtime().block_on(async {
+        refuse(&limiter, "user-1", 2).await;
+        tokio::time::sleep(secs(66)).await;
+        assert_eq!(counted(&stage, "user-1").await, Some(5));
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn shutdown_writes_what_is_left() {
     let stage = Stage::new();

@@ -56,7 +56,9 @@ impl Rate {
     /// it allocates nothing.
     pub(super) fn is_more_than_twice(&mut self, held: &Deltas, time: Duration, now: Duration) -> bool {
         self.roll(now);
-        let short = |(limit, amount): &(LimitName, i128)| 2 * of(held, limit) < scaled(*amount, time);
+        // `2 * held < scaled(amount, time)` without the division: whole numbers, so that the least more is one.
+        let (time, window) = (time.as_millis().cast_signed(), WINDOW.as_millis().cast_signed());
+        let short = |(limit, amount): &(LimitName, i128)| (2 * of(held, limit) + 1) * window <= amount * time;
         self.is_steady() && self.previous.amounts.iter().any(short)
     }
 

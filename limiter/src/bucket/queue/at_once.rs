@@ -40,7 +40,7 @@ impl BucketQueue {
         if !chunks.covers(amounts, config, image) {
             return None;
         }
-        drop(locked);
-        self.spend(amounts, config, elapsed).map(AtOnce::Granted)
+        self.spend_locked(locked, amounts, config, elapsed)
+            .map(AtOnce::Granted)
     }
 }

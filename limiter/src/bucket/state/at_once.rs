@@ -34,8 +34,11 @@ impl BucketState {
         };
         amounts.iter().find_map(|(limit, amount)| short(limit, *amount))?;
         let mut statuses = Vec::with_capacity(config.limits().len());
+        // Both are in order of name, and the bucket has every limit of the configuration: it matches.
+        let mut on_item = image.limits.iter();
         for limit in config.limits() {
-            let token_bucket = image.limits.get(limit.name())?.token_bucket.refilled(since);
+            let (_, on_item) = on_item.find(|(name, _)| *name == limit.name())?;
+            let token_bucket = on_item.token_bucket.refilled(since);
             let amount = amounts.iter().find(|(name, _)| name == limit.name());
             let amount = amount.map_or(0, |(_, amount)| *amount);
             let wait = token_bucket.wait_for(0, amount);
