@@ -96,13 +96,14 @@ async fn client(place: &Place) -> serde_json::Value {
     if closed.unwritten_total == 0 {
         ledgers.iter_mut().for_each(Ledger::settled);
     }
+    drop(ledgers);
     drop(limiter);
     // Connections and tasks end when they notice that nobody needs them any more.
     let metrics = tokio::runtime::Handle::current().metrics();
     let mut left = (usize::MAX, usize::MAX);
     for _ in 0..600 {
         left = (metrics.num_alive_tasks(), open_files().saturating_sub(before));
-        if left.0 == 0 {
+        if left == (0, 0) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
