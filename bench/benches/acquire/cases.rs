@@ -319,12 +319,11 @@ pub(crate) fn named(
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
         let limiter = runtime.block_on(async { (case.build)(endpoint).await.unwrap() });
         let operation = case.operation;
-        let ours = match case.quick {
-            Some(quick) => round(runtime, case.tasks, case.group, OnMemory(limiter, quick)),
-            None => {
-                let call = move |task, call| operation(limiter.clone(), task, call);
-                round(runtime, case.tasks, case.group, call)
-            }
+        let ours = if let Some(quick) = case.quick {
+            round(runtime, case.tasks, case.group, OnMemory(limiter, quick))
+        } else {
+            let call = move |task, call| operation(limiter.clone(), task, call);
+            round(runtime, case.tasks, case.group, call)
         };
         let contestants: Vec<Contestant<'_>> = vec![(OURS, ours)];
         results.side_by_side(DYNAMODB, case.name, contestants);
