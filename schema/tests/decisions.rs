@@ -91,6 +91,35 @@ fn the_outlook_keeps_the_remainder_of_a_refill_unless_the_bucket_is_full() {
     assert_eq!(next(60_050, 1_000), RetryAfter::After(Duration::from_secs(60)));
 }
 
+/// What is given back counts for what is taken, up to the burst; what a correction takes is gone.
+#[test]
+fn credits_and_adjustments_of_a_batch_count_before_its_debits() {
+    let config = config(&["rpm:60"]);
+    let image = image(&config, &[("rpm:60", 10_000)]);
+    let evaluation = Evaluation::live(&image, &config, after(2_000));
+    let fits = |credit, adjust, debit| {
+        let mut batch = Batch::default();
+        let demand = Demand {
+            credit,
+            adjust,
+            debit,
+            recount: 0,
+        };
+        batch.add(&name("rpm"), demand);
+        evaluation.fits(&batch)
+    };
+    for (credit, adjust, most) in [
+        (0, 0, 12_000),
+        (5_000, 0, 17_000),
+        (5_000, 3_000, 14_000),
+        (100_000, 0, 60_000),
+        (100_000, 3_000, 57_000),
+    ] {
+        assert!(fits(credit, adjust, most), "{credit} {adjust}");
+        assert!(!fits(credit, adjust, most + 1), "{credit} {adjust}");
+    }
+}
+
 #[test]
 fn the_margin_is_what_200_ms_bring_back_and_at_most_a_fiftieth_of_the_burst() {
     let margin = |text| Params::from(&limit(text)).margin();

@@ -16,9 +16,11 @@ pub fn config(cases: u32) -> ProptestConfig {
         .ok()
         .and_then(|most| most.parse().ok());
     let keep = || FileFailurePersistence::WithSource("proptest-regressions");
+    let cases = most.map_or(cases, |most| cases.min(most));
     ProptestConfig {
-        cases: most.map_or(cases, |most| cases.min(most)),
-        max_global_rejects: 100_000,
+        cases,
+        // A mutant that fits nothing fails at once instead of running into the time limit.
+        max_global_rejects: cases.saturating_mul(50),
         failure_persistence: most.is_none().then(|| Box::new(keep()) as _),
         ..ProptestConfig::default()
     }
