@@ -5,7 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tracing::Instrument as _;
+use tracing::level_filters::LevelFilter;
+use tracing::{Instrument as _, Span};
 
 use super::call::Acquire;
 use super::lease::Lease;
@@ -43,8 +44,13 @@ impl Future for AcquireFuture {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // In its place: a call that memory decides is not worth being moved.
         if let State::New(acquire) = &mut self.0 {
-            let (entity, resource) = acquire.target.names();
-            let span = tracing::debug_span!("acquire", entity, resource);
+            // Nobody listens most of the time: then there is no span to make and to leave.
+            let span = if LevelFilter::current() >= LevelFilter::DEBUG {
+                let (entity, resource) = acquire.target.names();
+                tracing::debug_span!("acquire", entity, resource)
+            } else {
+                Span::none()
+            };
             if let Some(result) = span.in_scope(|| acquire.at_once()) {
                 self.0 = State::Done;
                 return Poll::Ready(result);
