@@ -178,3 +178,34 @@ fn a_config_with_another_rule_of_expiry_is_otherwise_the_same() {
     assert_ne!(week, TtlRule::Never);
     assert_eq!(changed.with_ttl(TtlRule::Never), never);
 }
+
+/// Parts of a millitoken are carried over to the next write only if they are still worth the same and still missing.
+#[test]
+fn the_remainder_of_a_refill_is_kept_unless_the_bucket_was_full_lost_or_has_another_rate() {
+    let two = config(&["rpm:7", "tpm:7"]);
+    let one = image(&two, &[("rpm:7", 1_000)]);
+    let remainder = |evaluation: &Evaluation<'_>, limit: &str, adjust: i128| {
+        let demand = Demand {
+            adjust,
+            ..Demand::default()
+        };
+        let state = evaluation.limit_state(&name(limit)).unwrap();
+        state.after_write(demand).remainder
+    };
+    let live = Evaluation::live(&one, &two, after(1));
+    assert_ne!(remainder(&live, "rpm", 0), 0);
+    assert_ne!(remainder(&live, "rpm", 500), 0);
+
+    let full = image(&two, &[("rpm:7", 7_000)]);
+    let full = Evaluation::live(&full, &two, after(1));
+    assert_eq!(remainder(&full, "rpm", 0), 0);
+    assert_eq!(remainder(&full, "rpm", 3_000), 0);
+
+    let damaged = Evaluation::parameters(&one, &two, after(1));
+    assert_ne!(remainder(&damaged, "rpm", 0), 0);
+    assert_eq!(remainder(&damaged, "tpm", 0), 0);
+
+    let faster = config(&["rpm:9"]);
+    let changed = Evaluation::parameters(&one, &faster, after(1));
+    assert_eq!(remainder(&changed, "rpm", 0), 0);
+}
