@@ -67,6 +67,9 @@ impl Grant {
     pub(crate) fn keep(mut self, changes: &Deltas) -> Vec<Booked> {
         let portions = std::mem::take(&mut self.taken);
         let mut answers = Vec::new();
+        if changes.is_empty() {
+            return answers;
+        }
         let mut left = changes.clone();
         for portion in portions.iter().rev() {
             let own = portion.share(&mut left);

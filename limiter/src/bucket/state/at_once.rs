@@ -38,17 +38,14 @@ impl BucketState {
         let mut on_item = image.limits.iter();
         for limit in config.limits() {
             let (_, on_item) = on_item.find(|(name, _)| *name == limit.name())?;
-            let token_bucket = on_item.token_bucket.refilled(since);
+            let token_bucket = &on_item.token_bucket;
             let amount = amounts.iter().find(|(name, _)| name == limit.name());
             let amount = amount.map_or(0, |(_, amount)| *amount);
-            let wait = token_bucket.wait_for(0, amount);
-            statuses.push(LimitStatus::new(
-                &self.key,
-                limit,
-                token_bucket.tokens,
-                amount,
-                wait,
-            ));
+            let (available, wait) = (
+                token_bucket.available(since),
+                token_bucket.wait_for(since, amount),
+            );
+            statuses.push(LimitStatus::new(&self.key, limit, available, amount, wait));
         }
         Some(statuses)
     }
