@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{entity, name, put_limit};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Image, Params, RetryAfter, Scalar,
-    TokenBucket, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Image, Params, Presence, RetryAfter,
+    Scalar, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -208,4 +208,27 @@ fn the_remainder_of_a_refill_is_kept_unless_the_bucket_was_full_lost_or_has_anot
     let faster = config(&["rpm:9"]);
     let changed = Evaluation::parameters(&one, &faster, after(1));
     assert_eq!(remainder(&changed, "rpm", 0), 0);
+}
+
+#[test]
+fn debits_are_covered_up_to_the_level_of_each_limit() {
+    let config = config(&["rpm:60", "tpm:600"]);
+    let image = image(&config, &[("rpm:60", 10_000), ("tpm:600", 50_000)]);
+    let evaluation = Evaluation::live(&image, &config, T0);
+    let covers = |rpm, tpm| evaluation.covers(&[(name("rpm"), rpm), (name("tpm"), tpm)]);
+    assert!(covers(0, 0));
+    assert!(covers(10_000, 50_000));
+    assert!(!covers(10_001, 50_000));
+    assert!(!covers(10_000, 50_001));
+    assert!(!evaluation.covers(&[(name("other"), 1)]));
+}
+
+#[test]
+fn a_limit_that_is_new_to_a_bucket_is_not_taken_for_a_damaged_one() {
+    let image = image(&config(&["rpm:60"]), &[("rpm:60", 10_000)]);
+    let config = config(&["rpm:60", "tpm:600"]);
+    let evaluation = Evaluation::parameters(&image, &config, T0);
+    let presence = |limit| evaluation.limit_state(&name(limit)).unwrap().presence;
+    assert_eq!(presence("rpm"), Presence::Kept);
+    assert_eq!(presence("tpm"), Presence::Fresh);
 }

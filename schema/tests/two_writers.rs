@@ -4,8 +4,8 @@
 use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image,
-    Incarnation, Params, Refused, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
-    WriteKind,
+    Incarnation, Params, Refused, RetryAfter, Scalar, Sharing, Slot, SlotBefore, SlotIndex, TokenBucket,
+    TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -209,4 +209,31 @@ fn of_two_that_create_the_bucket_one_wins_and_the_other_takes_from_it() {
     let again = race.plan("bbbb", &[("rpm", 7)], T0);
     assert_eq!(race.send(&again), Ok(()));
     assert_eq!(race.stored("rpm").tokens, 90_000);
+}
+
+/// On a full bucket that others write too, a write leaves room for the refill of the next moments, and only there.
+#[test]
+fn a_full_bucket_is_left_a_margin_below_its_burst_if_others_write_it_too() {
+    for (sharing, level) in [(Sharing::Alone, 59_000), (Sharing::Shared, 58_800)] {
+        let mut race = Race::new(&[("rpm:60", 60_000)]);
+        let now = at(T0 + 1_000);
+        let before = image(&race.item);
+        let write = Evaluation::live(&before, &race.config, now)
+            .with_sharing(sharing)
+            .write(
+                key(),
+                &batch(&[("rpm", 1)]),
+                slot("aaaa"),
+                Incarnation::from_random(0),
+            )
+            .unwrap();
+        race.send(&write).unwrap();
+        let left = image(&race.item);
+        let left = Evaluation::live(&left, &race.config, now);
+        assert_eq!(
+            left.limit_state(&name("rpm")).unwrap().level(Demand::default()),
+            level,
+            "{sharing:?}"
+        );
+    }
 }
