@@ -137,6 +137,10 @@ impl Tree {
         ] {
             std::fs::copy(script(name), root.join("scripts").join(name)).unwrap();
         }
+        // The module of .venv/cargo-lambda.
+        let deflate =
+            "import zlib\ndef deflate_compress(data, level):\n\x20   return zlib.compress(data)[2:-4]\n";
+        std::fs::write(root.join("scripts/deflate.py"), deflate).unwrap();
         let pin = "[toolchain]\nchannel = \"1.0.0\"\n";
         std::fs::write(root.join("functions/rust-toolchain.toml"), pin).unwrap();
         std::fs::write(root.join("program"), elf(X86_64)).unwrap();
