@@ -35,13 +35,17 @@ fn image(config: &BucketConfig, tokens: i128) -> Image {
 
 /// The write that takes `debit` from a bucket with `tokens`, `millis` after its last refill.
 fn taking(tokens: i128, millis: i64, debit: i128) -> BucketWrite {
-    let config = config();
-    let image = image(&config, tokens);
-    let mut batch = Batch::default();
     let demand = Demand {
         debit,
         ..Demand::default()
     };
+    writing(tokens, millis, demand)
+}
+
+fn writing(tokens: i128, millis: i64, demand: Demand) -> BucketWrite {
+    let config = config();
+    let image = image(&config, tokens);
+    let mut batch = Batch::default();
     batch.add(&name("rpm"), demand);
     let key = BucketKey {
         entity: entity("user-1"),
@@ -95,4 +99,15 @@ fn a_bucket_with_room_is_touched_as_long_as_its_level_suffices_without_refill() 
     };
     assert_eq!(touch.rows[0].form, form);
     assert_eq!(taking(10_000, 2_000, 10_001).kind, WriteKind::Refill);
+}
+
+/// A refill moves the moment of the last one, which it cannot where no time has passed.
+#[test]
+fn debt_at_the_moment_of_the_last_refill_is_written_without_a_refill() {
+    let correction = Demand {
+        adjust: 61_000,
+        ..Demand::default()
+    };
+    assert_eq!(writing(60_000, 0, correction).kind, WriteKind::Touch);
+    assert_eq!(writing(60_000, 2_000, correction).kind, WriteKind::Refill);
 }
