@@ -105,6 +105,7 @@ fn a_bucket_with_room_is_touched_as_long_as_its_level_suffices_without_refill() 
 #[test]
 fn debt_at_the_moment_of_the_last_refill_is_written_without_a_refill() {
     let correction = Demand {
+        credit: 5_000,
         adjust: 61_000,
         ..Demand::default()
     };
