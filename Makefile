@@ -99,8 +99,8 @@ interop: machine venv-peer ## Long mixed traffic with the Python peer, both comm
 	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test peer -- --nocapture
 
 .PHONY: fuzz
-fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300); needs a C++ compiler
-	@scripts/fuzz $(or $(SECONDS),300)
+fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300, TARGETS=); needs a C++ compiler
+	@TARGETS='$(TARGETS)' scripts/fuzz $(or $(SECONDS),300)
 
 .PHONY: soak
 soak: machine ## 20 minutes of 8 clients while table, clients and functions are stopped and killed; all counts must agree

@@ -1,0 +1,24 @@
+//! What is fed with input that others wrote: one function per target, which must neither panic nor run long.
+//!
+//! `make fuzz` drives them with libFuzzer (`tests/examples/fuzz.rs`); the test program `hostile` drives the same functions
+//! with mutations of the committed corpus.
+
+mod client;
+mod http;
+mod pure;
+
+/// A target: its name, which is the name of its folder in the corpus, and its function.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub(crate) const TARGETS: &[Target] = &[
+    ("items", pure::items),
+    ("options", pure::options),
+    ("limit", pure::limit),
+    ("keys", pure::keys),
+    ("stream", client::stream),
+    ("limits_file", client::limits_file),
+    ("command_line", client::command_line),
+    ("cursor", client::cursor),
+    ("http", http::body),
+];
