@@ -30,7 +30,7 @@ impl Invocation {
         }
     }
 
-    /// Retries a call until it succeeds, fails for good, or the time is over.
+    /// Retries a call until it succeeds, fails with a permanent error, or runs out of time.
     pub async fn retry<T, F>(&self, call: impl FnMut() -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,

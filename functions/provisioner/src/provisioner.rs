@@ -33,8 +33,8 @@ pub enum InvocationError {
 }
 
 impl InvocationError {
-    /// Whether CloudFormation refused the response for good. The invocation must not fail then: Lambda could repeat it,
-    /// with a file that may be older than the applied one, and the response would be refused again.
+    /// Whether CloudFormation rejected the response permanently. The invocation must not fail then: Lambda could repeat it,
+    /// with a file that may be older than the applied one, and the response would be rejected again.
     pub fn is_refused_response(&self) -> bool {
         matches!(self, Self::Undelivered(undelivered) if undelivered.is_permanent())
     }
