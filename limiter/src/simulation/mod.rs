@@ -29,6 +29,7 @@ mod sdk;
 mod tests;
 mod throttling;
 mod traffic;
+mod unwritten;
 mod waiting;
 mod world;
 

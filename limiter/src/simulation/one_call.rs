@@ -1,6 +1,5 @@
 //! Processes that make one call and end: how large the item becomes.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,10 +18,7 @@ use crate::builder::Settings;
 
 /// A process that makes one call and ends, as a Lambda does.
 async fn call_once(world: &Shared, clock: SimClock, seed: u64) -> crate::Result<()> {
-    let port = Arc::new(Port {
-        world: world.clone(),
-        alive: AtomicBool::new(true),
-    });
+    let port = Port::new(world);
     let buckets = connect(&port, clock, Settings::default(), seed);
     let acquire = Acquire::new(buckets, "shared", RESOURCE);
     acquire.consume("rpm", 1).await?.commit().await

@@ -1,6 +1,5 @@
 //! One process while the table is unavailable: what it still sends, and how long it takes to decide and to shut down.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,10 +42,7 @@ impl Process {
         let limit = Limit::custom("rpm", burst, burst, amount, seconds).unwrap();
         let world = World::new(Scenario::calm(seed), clock, LimitSet::new([limit]).unwrap());
         let world = Arc::new(Mutex::new(world));
-        let port = Arc::new(Port {
-            world: world.clone(),
-            alive: AtomicBool::new(true),
-        });
+        let port = Port::new(&world);
         let settings = Settings {
             mutation,
             ..Settings::default()
@@ -57,10 +53,7 @@ impl Process {
 
     /// Another process that uses the same table.
     pub(super) fn beside(&self, seed: u64) -> Self {
-        let port = Arc::new(Port {
-            world: self.world.clone(),
-            alive: AtomicBool::new(true),
-        });
+        let port = Port::new(&self.world);
         let settings = Settings {
             mutation: self.buckets.shared().settings.mutation,
             ..Settings::default()

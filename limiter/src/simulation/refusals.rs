@@ -3,7 +3,8 @@
 //! A call that does not wait is refused rightly if one of its limits had too little around the time of the call. One that
 //! waits is refused rightly if one of them would have had too little even at its deadline, by the level and the rate around
 //! the time of the refusal: before that, its wait had not run out. Calls of the same process that arrived earlier and still
-//! wait are served first, so what they want is not there for it.
+//! wait are served first, so what they want is not there for it. Neither is what the process itself has used beyond what it
+//! acquired and could not write yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use zae_limiter_schema::{EntityId, LimitName};
 
 use super::clock::START;
 use super::oracle::{Shortage, Violation};
+use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
 
 /// A process may refuse by what it saw this long ago, and what others held then shows this much later, in milliseconds.
@@ -82,6 +84,8 @@ pub(super) struct Refusal<'a> {
     pub(super) waits: Option<(i64, &'a Waiter)>,
     /// The entities that calls are made for.
     pub(super) children: &'a [EntityId],
+    /// What its process has used and not written yet.
+    pub(super) unwritten: &'a SharedUnwritten,
 }
 
 impl Refusal<'_> {
@@ -91,10 +95,12 @@ impl Refusal<'_> {
             self.amounts.iter().filter_map(move |(limit, tokens)| {
                 let waiter = self.waits.as_ref().map(|(_, waiter)| waiter);
                 let ahead = waiter.map_or(0, |waiter| waiter.ahead(&key.entity, self.children, limit));
+                let limit = LimitName::parse(limit).ok()?;
+                let owed = self.unwritten.lock().unwrap().of(&key, &limit);
                 Some(Shortage {
                     key: key.clone(),
-                    limit: LimitName::parse(limit).ok()?,
-                    amount: i128::from(tokens + ahead) * 1000,
+                    limit,
+                    amount: i128::from(tokens + ahead) * 1000 + owed,
                 })
             })
         };

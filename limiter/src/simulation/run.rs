@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -146,10 +146,7 @@ impl Run {
     fn limiter(&mut self) -> Limiter {
         self.made += 1;
         let seed = self.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.made);
-        let port = Arc::new(Port {
-            world: self.world.clone(),
-            alive: AtomicBool::new(true),
-        });
+        let port = Port::new(&self.world);
         let skew = match self.scenario.skew {
             0 => 0,
             most => self.random.i64(-most..=most),
@@ -176,6 +173,7 @@ impl Run {
                 scenario: self.scenario.clone(),
                 local: local.clone(),
                 waiters: waiters.clone(),
+                unwritten: port.unwritten.clone(),
             };
             callers.spawn(caller.run());
         }

@@ -212,6 +212,12 @@ fn outages_longer_than_every_budget_stay_exact_and_calls_succeed_after_them() {
     check("outages_longer_than", Scenario::stormy, seeds(6, 200));
 }
 
+/// In this run a process owes six tokens when the table goes away, and refuses a call because of them.
+#[test]
+fn what_is_owed_and_not_written_yet_refuses_calls() {
+    check("what_is_owed", Scenario::stormy, 46..47);
+}
+
 #[test]
 fn limits_of_calls_and_of_entities_and_changing_parents_stay_exact() {
     let sum = check("limits_of_calls", Scenario::changing, seeds(8, 300));

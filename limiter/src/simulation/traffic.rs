@@ -13,6 +13,7 @@ use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
 use super::refusals::{Refusal, SharedWaiters, Waiter};
 use super::run::PROCESSES;
+use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
 use crate::Error;
 use crate::acquire::{Acquire, Admission, Lease};
@@ -49,6 +50,7 @@ pub(super) struct Caller {
     pub(super) scenario: Scenario,
     pub(super) local: Arc<Mutex<LocalUse>>,
     pub(super) waiters: SharedWaiters,
+    pub(super) unwritten: SharedUnwritten,
 }
 
 /// What one process has admitted by itself in outages.
@@ -162,6 +164,7 @@ impl Caller {
                         from,
                         waits: waits.as_ref().map(|(deadline, waiter)| (*deadline, waiter)),
                         children: &self.entities,
+                        unwritten: &self.unwritten,
                     };
                     refusal.check(&self.world);
                 }
@@ -250,6 +253,7 @@ impl Caller {
             40..60 => {
                 let more = self.random.u64(1..=6);
                 lease.adjust("tpm", i64::try_from(more).unwrap_or(0));
+                self.owe(&charged, "tpm", more);
                 self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm + more)]);
                 drop(lease.commit().await);
             }
@@ -263,6 +267,17 @@ impl Caller {
                 self.expect(&charged, &amounts);
                 drop(lease.commit().await);
             }
+        }
+    }
+
+    /// Notes what will be written on top of what was acquired.
+    fn owe(&self, charged: &BTreeSet<BucketKey>, limit: &str, tokens: u64) {
+        let Ok(limit) = LimitName::parse(limit) else {
+            return;
+        };
+        let mut unwritten = self.unwritten.lock().unwrap();
+        for key in charged {
+            unwritten.adjusted(key, &limit, i128::from(tokens) * 1000);
         }
     }
 

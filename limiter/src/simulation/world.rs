@@ -22,6 +22,7 @@ use super::config::Configuration;
 use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
 use super::sdk::SdkTable;
+use super::unwritten::SharedUnwritten;
 use crate::Error;
 use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
 
@@ -243,9 +244,18 @@ pub(super) struct Port {
     pub(super) world: Shared,
     /// A crashed limiter neither sends nor hears anything.
     pub(super) alive: AtomicBool,
+    pub(super) unwritten: SharedUnwritten,
 }
 
 impl Port {
+    pub(super) fn new(world: &Shared) -> Arc<Self> {
+        Arc::new(Self {
+            world: world.clone(),
+            alive: AtomicBool::new(true),
+            unwritten: SharedUnwritten::default(),
+        })
+    }
+
     async fn wait_for_latency(&self) {
         let millis = lock(&self.world).between(1..=4);
         sleep(Duration::from_millis(millis)).await;
@@ -319,6 +329,7 @@ impl Port {
         };
         let (answer, answered) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
+        let unwritten = self.unwritten.clone();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         // The request is on its way, whether its sender waits or not.
         tokio::spawn(async move {
@@ -332,6 +343,9 @@ impl Port {
             let outcome = {
                 let mut world = lock(&world);
                 world.differs(difference);
+                if matches!(outcome, WriteOutcome::Done(_)) {
+                    unwritten.lock().unwrap().applied(&write);
+                }
                 world.garble(outcome)
             };
             if lost_answer {

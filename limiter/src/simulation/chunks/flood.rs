@@ -1,6 +1,6 @@
 //! Processes that call for one entity, from their first call to what is booked in the end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -121,10 +121,7 @@ impl Process {
         seed: u64,
         results: SharedResults,
     ) -> Self {
-        let port = Arc::new(Port {
-            world: world.clone(),
-            alive: AtomicBool::new(true),
-        });
+        let port = Port::new(world);
         let buckets = connect(&port, clock, settings, seed);
         Self {
             port,

@@ -1,6 +1,5 @@
 //! The processes of a fleet, from their first call to their last.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -124,10 +123,7 @@ async fn run(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
     let end = Instant::now() + Duration::from_secs(fleet.seconds());
     let mut processes = JoinSet::new();
     for seed in 0..fleet.processes {
-        let port = Arc::new(Port {
-            world: world.clone(),
-            alive: AtomicBool::new(true),
-        });
+        let port = Port::new(&world);
         let settings = Settings {
             mutation,
             ..Settings::default()
