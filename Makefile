@@ -48,8 +48,8 @@ test: lint-files venv-ministack venv-peer venv-clients typescript dev-functions 
 	$(LINTING) cargo test --workspace --locked --all-targets --no-run
 	@echo "== running all tests"
 	$(LINTING) cargo test --workspace --locked
-	@# All targets, though only two have such tests: choosing them would build their dependencies with other features, all anew.
-	ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --tests \
+	@# The whole workspace, though only two programs have such tests: choosing packages would build dependencies with other features, all anew.
+	ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --test cli --test book \
 	    --features $(BUNDLED) --quiet -- bundled::
 	$(took)
 
