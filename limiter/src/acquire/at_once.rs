@@ -4,21 +4,20 @@
 use std::sync::atomic::Ordering;
 
 use super::call::{Acquire, Target};
-use super::charge::Charge;
-use super::lease::Lease;
-use crate::bucket::AtOnce;
+use super::lease::Admission;
+use crate::bucket::{AtOnce, Grant};
 use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
 impl Acquire {
-    /// The result, if memory has it. Whatever is unusual about the call is left to the way through the queue: mistakes,
-    /// limits or patience that came with it, a circuit breaker that is open, a limiter that is shut down.
-    pub(super) fn at_once(&mut self) -> Option<Result<Lease>> {
+    /// The tokens or the refusal, if memory has the answer. Whatever is unusual about the call is left to the way through the
+    /// queue: mistakes, limits or patience that came with it, a circuit breaker that is open, a limiter that is shut down.
+    pub(super) fn at_once(&mut self) -> Option<Result<Grant>> {
         let Target::Known(known) = &self.target else {
             return None;
         };
         let is_plain = self.mistake.is_none() && self.limits.is_none() && self.patience.is_none();
-        if !is_plain || self.asks_unknown_limit || self.amounts.is_empty() {
+        if !is_plain || self.asks_unknown_limit || self.amounts.is_empty() || self.buckets.is_closed() {
             return None;
         }
         let shared = self.buckets.shared();
@@ -26,38 +25,32 @@ impl Acquire {
         if !known.holds(&shared.cache, elapsed) || shared.breaker_is_open() {
             return None;
         }
-        let _under_way = self.buckets.enter_briefly()?;
-        let queue = known.queue()?;
-        let result = match queue.at_once(&self.amounts, &known.config, shared.now(), elapsed)? {
+        let resource = &known.key.resource;
+        let timer = shared.metrics.timer_from(elapsed);
+        match known
+            .queue()?
+            .at_once(&mut self.amounts, &known.config, elapsed)?
+        {
             AtOnce::Refused(statuses) => {
+                // Counted while the call is under way, so that a shutdown writes the count.
+                let _under_way = self.buckets.enter_briefly()?;
+                shared.cache.count_hit();
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 shared.count_known_refusal(known);
                 let refusal = RateLimitExceeded::new(statuses);
                 tracing::debug!(%refusal, "a limit is exceeded");
-                Err(Error::RateLimitExceeded(Box::new(refusal)))
+                let refused = Error::RateLimitExceeded(Box::new(refusal));
+                let metrics = &shared.metrics;
+                metrics.acquired(&self.buckets, resource, Err(&refused), timer);
+                Some(Err(refused))
             }
             AtOnce::Granted(grant) => {
+                shared.cache.count_hit();
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);
-                let charge = Charge {
-                    queue,
-                    config: known.config.clone(),
-                    given: false,
-                    amounts: std::mem::take(&mut self.amounts),
-                };
-                Ok(Lease::from_memory(
-                    &self.buckets,
-                    known,
-                    self.policy,
-                    charge,
-                    grant,
-                ))
+                let metrics = &shared.metrics;
+                metrics.acquired(&self.buckets, resource, Ok(Admission::Counted), timer);
+                Some(Ok(grant))
             }
-        };
-        shared.cache.count_hit();
-        let timer = shared.metrics.timer_from(elapsed);
-        shared
-            .metrics
-            .acquired(&self.buckets, &known.key.resource, &result, timer);
-        Some(result)
+        }
     }
 }

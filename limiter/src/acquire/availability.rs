@@ -72,14 +72,12 @@ impl Availability {
             let shared = charge.queue.shared();
             let found = shared.store.read_bucket(charge.queue.key(), false).await?;
             let decoded = found.as_ref().map(Attributes::decode).transpose()?;
-            let now = shared.moment().now;
-            let evaluation = match &decoded {
-                Some(Decoded::Bucket(image)) if charge.config.matches(image) => {
-                    Evaluation::live(image, &charge.config, now)
-                }
-                Some(Decoded::Bucket(image)) => Evaluation::parameters(image, &charge.config, now),
-                Some(Decoded::Stub) | None => Evaluation::create(&charge.config, now),
+            let now = shared.now();
+            let image = match &decoded {
+                Some(Decoded::Bucket(image)) => Some(image),
+                Some(Decoded::Stub) | None => None,
             };
+            let evaluation = Evaluation::by_image(image, &charge.config, now);
             statuses.extend(charge.statuses_on(&evaluation, &Batch::default()));
         }
         Ok(Self { statuses })

@@ -331,7 +331,8 @@ impl Buckets {
             }
             Ok(_) | Err(_) => {}
         }
-        shared.metrics.acquired(self, resource, result, timer);
+        let admission = result.as_ref().map(Lease::admission);
+        shared.metrics.acquired(self, resource, admission, timer);
     }
 
     /// The table cannot be reached, and the policy is to allow: by the process's own part of the limits, if it has one.

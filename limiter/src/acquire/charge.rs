@@ -2,16 +2,10 @@
 
 use std::sync::Arc;
 
-use zae_limiter_schema::bucket::{
-    Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, RetryAfter,
-};
-use zae_limiter_schema::{EntityId, LimitName, LimitSet, Resource};
+use zae_limiter_schema::bucket::{Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image};
+use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
-use crate::bucket::BucketQueue;
-use crate::bucket::Buckets;
-use crate::bucket::Grant;
-use crate::bucket::breaks;
-use crate::bucket::{Answer, Deltas, Driver, KnownCall, Turn};
+use crate::bucket::{Answer, BucketQueue, Buckets, Deltas, Driver, KnownCall, Turn, breaks, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -55,14 +49,8 @@ impl Charge {
         !self.config.matches(&image) || Evaluation::live(&image, &self.config, now).covers(&self.amounts)
     }
 
-    /// A bucket that is not there is full.
     fn evaluation<'a>(&'a self, image: Option<&'a Image>) -> Evaluation<'a> {
-        let now = self.queue.shared().now();
-        match image {
-            Some(image) if self.config.matches(image) => Evaluation::live(image, &self.config, now),
-            Some(image) => Evaluation::parameters(image, &self.config, now),
-            None => Evaluation::create(&self.config, now),
-        }
+        Evaluation::by_image(image, &self.config, self.queue.shared().now())
     }
 
     /// How its limits stand by the last image. What is `held` counts as given back.
@@ -85,44 +73,19 @@ impl Charge {
     pub(super) fn statuses_behind(&self, ahead: &Batch) -> Vec<LimitStatus> {
         let image = self.queue.image();
         let evaluation = self.evaluation(image.as_deref());
-        let statuses = self.config.limits().iter().filter_map(|limit| {
-            let amount = self.asked(limit.name());
+        limit_statuses(self.queue.key(), &self.config, &self.amounts, |limit, amount| {
             let (now, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
             let (left, wait) = evaluation.outlook(limit.name(), ahead, amount)?;
-            // What is spoken for is not there; but only what was used is debt.
-            let available = left.max(now.min(0));
-            Some(LimitStatus::new(self.queue.key(), limit, available, amount, wait))
-        });
-        statuses.collect()
+            // Tokens that others wait for first are not available; but only what was used is debt.
+            Some((left.max(now.min(0)), wait))
+        })
     }
 
-    fn asked(&self, name: &LimitName) -> i128 {
-        let own = self.amounts.iter().find(|(limit, _)| limit == name);
-        own.map_or(0, |(_, amount)| *amount)
-    }
-
-    /// How its limits stand on a evaluation when the batch is booked, next to what is asked.
+    /// The status of its limits by an evaluation, after the batch is booked.
     pub(super) fn statuses_on(&self, evaluation: &Evaluation<'_>, batch: &Batch) -> Vec<LimitStatus> {
-        let statuses = self.config.limits().iter().filter_map(|limit| {
-            let amount = self.asked(limit.name());
-            let (available, wait) = evaluation.outlook(limit.name(), batch, amount)?;
-            Some(LimitStatus::new(self.queue.key(), limit, available, amount, wait))
-        });
-        statuses.collect()
-    }
-
-    /// How its limits stand after a grant, next to what was taken. Where nothing was, by the last image.
-    pub(super) fn statuses_after(&self, grant: Option<&Grant>) -> Vec<LimitStatus> {
-        let last = self.queue.image();
-        let image = grant.map(Grant::image).or(last.as_ref());
-        let evaluation = self.evaluation(image.map(AsRef::as_ref));
-        let statuses = self.config.limits().iter().filter_map(|limit| {
-            let taken = grant.map_or(0, |grant| grant.taken(limit.name()));
-            let (available, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
-            let key = self.queue.key();
-            Some(LimitStatus::new(key, limit, available, taken, RetryAfter::Now))
-        });
-        statuses.collect()
+        limit_statuses(self.queue.key(), &self.config, &self.amounts, |limit, amount| {
+            evaluation.outlook(limit.name(), batch, amount)
+        })
     }
 }
 

@@ -42,7 +42,6 @@ impl Future for AcquireFuture {
     type Output = Result<Lease>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // In its place: a call that memory decides is not worth being moved.
         if let State::New(acquire) = &mut self.0 {
             // Nobody listens most of the time: then there is no span to make and to leave.
             let span = if LevelFilter::current() >= LevelFilter::DEBUG {
@@ -51,11 +50,19 @@ impl Future for AcquireFuture {
             } else {
                 Span::none()
             };
-            if let Some(result) = span.in_scope(|| acquire.at_once()) {
-                self.0 = State::Done;
-                return Poll::Ready(result);
-            }
+            let grant = match span.in_scope(|| acquire.at_once()) {
+                // The call is dropped in its place: moving it would be much of what a refusal costs.
+                Some(Err(error)) => {
+                    self.0 = State::Done;
+                    return Poll::Ready(Err(error));
+                }
+                Some(Ok(grant)) => Some(grant),
+                None => None,
+            };
             if let State::New(acquire) = std::mem::replace(&mut self.0, State::Done) {
+                if let Some(grant) = grant {
+                    return Poll::Ready(Ok(Lease::from_memory(acquire, grant)));
+                }
                 self.0 = State::Running(Box::pin(acquire.acquire().instrument(span)));
             }
         }

@@ -7,17 +7,14 @@ mod consume;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
 
 pub use self::admission::Admission;
-use super::call::Checked;
+use super::call::{Acquire, Checked, Target};
 use super::charge::Charge;
-use crate::bucket::Buckets;
-use crate::bucket::Deltas;
-use crate::bucket::Grant;
-use crate::bucket::KnownCall;
-use crate::bucket::OutagePortion;
+use crate::bucket::{Buckets, Deltas, Grant, KnownCall, OutagePortion, amount_of};
 use crate::status::LimitStatus;
 
 /// Tokens that a call has taken.
@@ -47,13 +44,13 @@ use crate::status::LimitStatus;
 #[must_use = "a lease that is dropped gives its tokens back"]
 pub struct Lease {
     buckets: Arc<Buckets>,
-    entity: EntityId,
-    resource: Resource,
-    held: Vec<HeldCharge>,
+    key: LeaseKey,
+    /// What is counted: on the entity's own bucket first, then on its parents'.
+    held: SmallVec<[Grant; 1]>,
     /// Taken from the process's own part instead.
     own: Option<OutagePortion>,
-    /// Taken by this lease on the entity's own bucket, in tokens.
-    taken: SmallVec<[(LimitName, i64); 2]>,
+    /// Taken by a lease that is not counted.
+    uncounted: Deltas,
     /// The sum of all adjustments, which may be below what was taken until it is booked.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
@@ -63,10 +60,11 @@ pub struct Lease {
     policy: Option<OnUnavailable>,
 }
 
+/// Entity and resource of a lease. A call that is known has them in memory already.
 #[derive(Debug)]
-struct HeldCharge {
-    charge: Charge,
-    grant: Option<Grant>,
+enum LeaseKey {
+    Known(Arc<KnownCall>),
+    Own(BucketKey),
 }
 
 impl Lease {
@@ -76,34 +74,28 @@ impl Lease {
         held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
         Self {
-            held: held.map(|(charge, grant)| HeldCharge { charge, grant }).collect(),
+            held: held.map(|(charge, grant)| granted(charge, grant)).collect(),
+            uncounted: Deltas::new(),
             ..Self::new(buckets, checked, Admission::Counted)
         }
     }
 
-    /// One that was granted without asking anybody.
-    pub(super) fn from_memory(
-        buckets: &Arc<Buckets>,
-        known: &KnownCall,
-        policy: Option<OnUnavailable>,
-        charge: Charge,
-        grant: Grant,
-    ) -> Self {
+    /// The lease of a call that was granted from memory.
+    pub(super) fn from_memory(call: Acquire, grant: Grant) -> Self {
         Self {
-            buckets: buckets.clone(),
-            entity: known.key.entity.clone(),
-            resource: known.key.resource.clone(),
+            buckets: call.buckets,
+            key: match call.target {
+                Target::Known(known) => LeaseKey::Known(known),
+                Target::Named { .. } => LeaseKey::Own(grant.queue().key().clone()),
+            },
+            held: smallvec![grant],
             own: None,
-            taken: in_tokens(&charge.amounts),
-            held: vec![HeldCharge {
-                charge,
-                grant: Some(grant),
-            }],
+            uncounted: Deltas::new(),
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission: Admission::Counted,
             limits: None,
-            policy,
+            policy: call.policy,
         }
     }
 
@@ -121,16 +113,25 @@ impl Lease {
     fn new(buckets: Arc<Buckets>, checked: &Checked, admission: Admission) -> Self {
         Self {
             buckets,
-            entity: checked.entity.clone(),
-            resource: checked.resource.clone(),
-            held: Vec::new(),
+            key: LeaseKey::Own(BucketKey {
+                entity: checked.entity.clone(),
+                resource: checked.resource.clone(),
+            }),
+            held: SmallVec::new(),
             own: None,
-            taken: in_tokens(&checked.amounts),
+            uncounted: checked.amounts.clone(),
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
             limits: checked.limits.clone(),
             policy: checked.policy,
+        }
+    }
+
+    fn key(&self) -> &BucketKey {
+        match &self.key {
+            LeaseKey::Known(known) => &known.key,
+            LeaseKey::Own(key) => key,
         }
     }
 
@@ -141,30 +142,41 @@ impl Lease {
 
     /// Who uses it.
     pub fn entity(&self) -> &EntityId {
-        &self.entity
+        &self.key().entity
     }
 
     /// For what.
     pub fn resource(&self) -> &Resource {
-        &self.resource
+        &self.key().resource
     }
 
     /// What the entity itself has used so far, adjustments included, in tokens. Parents are charged the same and not
     /// added up here.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
-        let mut consumed: BTreeMap<_, _> = self.taken.iter().cloned().collect();
+        let taken = self.taken().into_iter();
+        let mut consumed: BTreeMap<_, _> = taken.map(|(limit, amount)| (limit, whole(amount))).collect();
         for (limit, delta) in self.adjustments() {
             *consumed.entry(limit).or_default() += delta;
         }
         consumed
     }
 
+    /// What was taken for the entity itself, in millitokens.
+    fn taken(&self) -> Deltas {
+        match self.held.first() {
+            Some(own) => own.taken(),
+            None => self.uncounted.clone(),
+        }
+    }
+
     /// What is booked of the adjustments: a lease never gives back more than it took.
     fn adjustments(&self) -> BTreeMap<LimitName, i64> {
-        let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
+        if self.adjusted.is_empty() {
+            return BTreeMap::new();
+        }
+        let (taken, most) = (self.taken(), i64::try_from(Tokens::MAX).unwrap_or(i64::MAX));
         let booked = self.adjusted.iter().map(|(limit, sum)| {
-            let taken = self.taken.iter().find(|(name, _)| name == limit);
-            let taken = taken.map_or(0, |(_, taken)| *taken);
+            let taken = whole(amount_of(&taken, limit));
             (limit.clone(), (*sum).clamp(-taken, most))
         });
         booked.collect()
@@ -173,10 +185,7 @@ impl Lease {
     /// How every limit stood after the lease was taken, next to what was taken of it: the entity's own first, then its
     /// parents'. Empty for a lease that is not counted.
     pub fn statuses(&self) -> Vec<LimitStatus> {
-        self.held
-            .iter()
-            .flat_map(|held| held.charge.statuses_after(held.grant.as_ref()))
-            .collect()
+        self.held.iter().flat_map(Grant::statuses).collect()
     }
 
     /// Corrects what was used: above zero is used more than was taken, below zero less. It may go into debt and never
@@ -209,19 +218,16 @@ impl Lease {
     }
 
     fn knows(&self, limit: &LimitName) -> bool {
-        self.held
-            .iter()
-            .any(|held| held.charge.config.limits().get(limit).is_some())
+        self.held.iter().any(|grant| grant.has_limit(limit))
     }
 }
 
-fn in_tokens(amounts: &Deltas) -> SmallVec<[(LimitName, i64); 2]> {
-    let tokens = amounts
-        .iter()
-        .map(|(limit, amount)| (limit.clone(), whole(*amount)));
-    tokens.collect()
+/// What was taken of a charge; one of which nothing was asked has no grant.
+fn granted(charge: Charge, grant: Option<Grant>) -> Grant {
+    grant.unwrap_or_else(|| Grant::empty(charge.queue, charge.config))
 }
 
+/// Whole tokens of an amount in millitokens.
 fn whole(millis: i128) -> i64 {
     i64::try_from(millis / 1000).unwrap_or(i64::MAX)
 }

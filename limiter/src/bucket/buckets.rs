@@ -156,7 +156,12 @@ impl Buckets {
     /// The same for a call that ends here and now; nothing if the limiter is shut down.
     pub(crate) fn enter_briefly(&self) -> Option<InFlightGuard<&InFlight>> {
         let inside = self.calls.enter_briefly();
-        (!self.is_closed.load(Ordering::SeqCst)).then_some(inside)
+        (!self.is_closed()).then_some(inside)
+    }
+
+    /// True once the limiter is shut down.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// The next number in order of arrival, for those who wait for tokens.
@@ -166,7 +171,7 @@ impl Buckets {
 
     /// An error once the limiter is shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             return Err(self.shut());
         }
         Ok(())

@@ -1,57 +1,72 @@
 //! How a bucket's queue uses the tokens in hand.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketConfig, Evaluation, Image};
 
 use super::chunk::{Chunks, GiveBack};
+use super::deltas::Deltas;
 use super::grant::Grant;
 use super::queue::{BucketQueue, Locked};
-use super::request::{Deltas, Outcome, Reply, RequestKind};
+use super::request::{Outcome, Reply, RequestKind};
 use super::state::{BucketState, Moment};
 
 impl BucketQueue {
-    /// Takes what is asked from the tokens in hand, if they cover it: no write, no waiting. Takes more ahead when they run
-    /// low.
+    /// Takes what is asked from the tokens in hand, if they cover it: no write, no waiting. Otherwise the call counts for the
+    /// rate all the same, so that more is taken ahead.
     pub(crate) fn spend_now(self: &Arc<Self>, amounts: &Deltas, config: &Arc<BucketConfig>) -> Option<Grant> {
+        if !self.takes_chunks {
+            return None;
+        }
         let now = self.shared().clock.elapsed();
-        self.spend_locked(self.lock(), amounts, config, now)
+        if let Some(image) = self.spend(amounts, config, now) {
+            return Some(Grant::new(self.clone(), config.clone(), amounts.clone(), image));
+        }
+        let is_low = self.with_chunks(&mut self.lock(), |chunks, _| {
+            chunks.note(amounts, now);
+            chunks.is_low(now)
+        });
+        if is_low == Some(true) {
+            self.top_up(config);
+        }
+        None
     }
 
-    /// The same at this time on the clock's time scale, for one who has locked it already.
-    pub(super) fn spend_locked(
+    /// Takes what is asked from the tokens in hand, if they cover it. Takes more ahead when they run low. Returns the bucket
+    /// after the debit that took them.
+    pub(super) fn spend(
         self: &Arc<Self>,
-        mut locked: MutexGuard<'_, Locked>,
         amounts: &Deltas,
         config: &Arc<BucketConfig>,
         now: Duration,
-    ) -> Option<Grant> {
+    ) -> Option<Arc<Image>> {
+        let mut locked = self.lock();
         let (image, is_low) = self.with_chunks(&mut locked, |chunks, state| {
+            let image = chunks.spend(amounts, config, state.image().map(AsRef::as_ref), now)?;
             chunks.note(amounts, now);
-            let image = chunks.spend(amounts, config, state.image().map(AsRef::as_ref), now);
-            (image, chunks.is_low(now))
-        })?;
+            Some((image, chunks.is_low(now)))
+        })??;
         let has_worker = locked.has_worker;
         drop(locked);
         if is_low {
             self.top_up(config);
         }
-        let image = image?;
         if !has_worker {
             self.work();
         }
         self.shared().counters().spent_from_chunk();
-        Some(Grant::new(self.clone(), amounts.clone(), image))
+        Some(image)
     }
 
     /// Queues a debit for more tokens in hand, if there is enough in the bucket.
     fn top_up(self: &Arc<Self>, config: &Arc<BucketConfig>) {
-        if self.shared().is_closing() {
-            return;
-        }
         let moment = self.shared().moment();
         let queued = self.with_chunks(&mut self.lock(), |chunks, state| {
+            // Looked at under the lock: a shutdown gives back what is in hand under the same lock, and waits for what is queued.
+            if self.shared().is_closing() {
+                return false;
+            }
             let Some(image) = state.image().filter(|image| config.matches(image)).cloned() else {
                 return false;
             };

@@ -5,26 +5,29 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::Image;
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, RetryAfter};
 
+use super::deltas::{Deltas, add, amount_of};
+use super::limit_statuses::limit_statuses;
 use super::queue::BucketQueue;
-use super::request::Deltas;
+use crate::status::LimitStatus;
 use crate::{Error, Result};
 
-/// Tokens taken from one bucket. Dropped, they go back in the background: whatever becomes of the one who holds them
+/// Tokens taken from one bucket, or none yet. Dropped, they go back in the background: whatever becomes of the one who holds them
 /// (an error, a panic, a cancelled future), nothing leaks.
 #[derive(Debug)]
 pub(crate) struct Grant {
     queue: Arc<BucketQueue>,
+    /// The limits that the bucket had then.
+    config: Arc<BucketConfig>,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
     taken: SmallVec<[Portion; 1]>,
-    image: Arc<Image>,
 }
 
 /// What was taken from one incarnation of the bucket: no other one may get it back.
 #[derive(Debug)]
 struct Portion {
-    /// The bucket after the write that took it, or after the last one.
+    /// The bucket after the last write that took some of it.
     bucket: Arc<Image>,
     amounts: Deltas,
 }
@@ -32,47 +35,86 @@ struct Portion {
 type Booked = oneshot::Receiver<Result<(), Error>>;
 
 impl Grant {
-    pub(crate) fn new(queue: Arc<BucketQueue>, amounts: Deltas, image: Arc<Image>) -> Self {
-        let bucket = image.clone();
+    pub(crate) fn new(
+        queue: Arc<BucketQueue>,
+        config: Arc<BucketConfig>,
+        amounts: Deltas,
+        bucket: Arc<Image>,
+    ) -> Self {
         Self {
             queue,
+            config,
             taken: smallvec![Portion { bucket, amounts }],
-            image,
         }
     }
 
-    /// The bucket after the last write of this grant.
-    pub(crate) fn image(&self) -> &Arc<Image> {
-        &self.image
+    /// Nothing is taken from this bucket.
+    pub(crate) fn empty(queue: Arc<BucketQueue>, config: Arc<BucketConfig>) -> Self {
+        Self {
+            queue,
+            config,
+            taken: SmallVec::new(),
+        }
     }
 
-    /// What was taken of a limit, in millitokens.
-    pub(crate) fn taken(&self, limit: &LimitName) -> i128 {
-        self.taken.iter().map(|portion| portion.taken(limit)).sum()
+    /// The queue of the bucket.
+    pub(crate) fn queue(&self) -> &Arc<BucketQueue> {
+        &self.queue
     }
 
-    /// Takes over what another grant on the same bucket has taken.
+    pub(crate) fn has_limit(&self, limit: &LimitName) -> bool {
+        self.config.limits().get(limit).is_some()
+    }
+
+    /// The status of every limit after the last write that took some of it, or by the last image where nothing was taken; next
+    /// to what was taken.
+    pub(crate) fn statuses(&self) -> Vec<LimitStatus> {
+        let after = self.taken.last().map(|latest| latest.bucket.clone());
+        let image = after.or_else(|| self.queue.image());
+        let now = self.queue.shared().now();
+        let evaluation = Evaluation::by_image(image.as_deref(), &self.config, now);
+        limit_statuses(self.queue.key(), &self.config, &self.taken(), |limit, _| {
+            let (available, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
+            Some((available, RetryAfter::Now))
+        })
+    }
+
+    /// What was taken, by limit.
+    pub(crate) fn taken(&self) -> Deltas {
+        let mut all = Deltas::new();
+        for (limit, amount) in self.taken.iter().flat_map(|portion| &portion.amounts) {
+            add(&mut all, limit, *amount);
+        }
+        all
+    }
+
+    /// Takes over what a later grant on the same bucket has taken.
     pub(crate) fn absorb(&mut self, mut other: Self) {
+        self.config = other.config.clone();
         for portion in std::mem::take(&mut other.taken) {
             match self.taken.last_mut() {
-                Some(latest) if latest.incarnation() == portion.incarnation() => latest.add(portion.amounts),
+                Some(latest) if latest.incarnation() == portion.incarnation() => latest.absorb(portion),
                 _ => self.taken.push(portion),
             }
         }
-        self.image = other.image.clone();
     }
 
-    /// Keeps the tokens and books what was used more or less. The answers say whether it is booked; what is not yet
-    /// goes on in the background.
-    pub(crate) fn keep(mut self, changes: &Deltas) -> Vec<Booked> {
+    /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
+    /// more. The answers say whether it is booked; what is not yet goes on in the background.
+    pub(crate) fn keep(mut self, mut changes: Deltas) -> Vec<Booked> {
         let portions = std::mem::take(&mut self.taken);
-        let mut answers = Vec::new();
+        changes.retain(|(limit, _)| self.has_limit(limit));
         if changes.is_empty() {
-            return answers;
+            return Vec::new();
         }
-        let mut left = changes.clone();
+        if portions.is_empty() {
+            changes.retain(|(_, change)| *change > 0);
+            let books = !changes.is_empty();
+            return Vec::from_iter(books.then(|| self.queue.adjust(changes, "".into())));
+        }
+        let mut answers = Vec::new();
         for portion in portions.iter().rev() {
-            let own = portion.share(&mut left);
+            let own = portion.share(&mut changes);
             if !own.is_empty() {
                 answers.push(self.queue.adjust(own, portion.incarnation().into()));
             }
@@ -102,25 +144,18 @@ impl Portion {
         self.bucket.incarnation()
     }
 
-    fn add(&mut self, amounts: Deltas) {
-        for (limit, amount) in amounts {
-            match self.amounts.iter_mut().find(|(name, _)| *name == limit) {
-                Some((_, total)) => *total += amount,
-                None => self.amounts.push((limit, amount)),
-            }
+    fn absorb(&mut self, later: Self) {
+        for (limit, amount) in &later.amounts {
+            add(&mut self.amounts, limit, *amount);
         }
-    }
-
-    fn taken(&self, limit: &LimitName) -> i128 {
-        let own = self.amounts.iter().find(|(name, _)| name == limit);
-        own.map_or(0, |(_, amount)| *amount)
+        self.bucket = later.bucket;
     }
 
     /// Takes its share out of the changes: all that was used more, and of what was used less no more than it gave.
     fn share(&self, left: &mut Deltas) -> Deltas {
         let mut own = Deltas::new();
         for (limit, change) in left {
-            let part = (*change).max(-self.taken(limit));
+            let part = (*change).max(-amount_of(&self.amounts, limit));
             if part != 0 {
                 own.push((limit.clone(), part));
                 *change -= part;
@@ -132,6 +167,8 @@ impl Portion {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        drop(self.take_back());
+        if !self.taken.is_empty() {
+            drop(self.take_back());
+        }
     }
 }

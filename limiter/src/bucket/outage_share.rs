@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use zae_limiter_schema::bucket::{BucketKey, Params, RetryAfter, TokenBucket};
 use zae_limiter_schema::{Limit, LimitName, LimitSet};
 
-use super::request::Deltas;
+use super::deltas::{Deltas, amount_of};
 use super::shared::Shared;
 use crate::status::{LimitStatus, RateLimitExceeded};
 use crate::{Error, Result};
@@ -105,8 +105,7 @@ impl OutageShare {
             let mut shares = Shares::new();
             for limit in &level.limits {
                 let name = limit.name();
-                let amount = level.amounts.iter().find(|(asked, _)| asked == name);
-                let amount = amount.map_or(0, |(_, amount)| *amount);
+                let amount = amount_of(&level.amounts, name);
                 let Some(params) = self.part(limit) else {
                     statuses.push(LimitStatus::new(&level.key, limit, 0, amount, RetryAfter::Never));
                     continue;

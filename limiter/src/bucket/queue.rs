@@ -14,8 +14,9 @@ use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag,
 
 use super::buckets;
 use super::chunk::Chunks;
+use super::deltas::Deltas;
 use super::inline_worker::{InlineWorker, Work, WorkerId};
-use super::request::{Deltas, Outcome, Reply, RequestKind};
+use super::request::{Outcome, Reply, RequestKind};
 use super::shared::Shared;
 use super::state::{BucketState, LastSeen, Sighting};
 use super::wait_queue::{MAX_WAITING, WaitQueue};
@@ -36,6 +37,8 @@ const MAX_CHANGES: usize = 10_000;
 pub(crate) struct BucketQueue {
     shared: Arc<Shared>,
     key: BucketKey,
+    /// Tokens may be in hand, so that memory can admit a call.
+    pub(super) takes_chunks: bool,
     locked: Mutex<Locked>,
     waiters: Arc<WaitQueue>,
     asked: tokio::sync::Notify,
@@ -72,9 +75,9 @@ impl BucketQueue {
         let patience = settings.time_budget / 10 * 9;
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
         let mut state = BucketState::new(key.clone(), client, settings.memory, patience);
-        let allowed = shared.settings.chunks.allows(&key.resource);
+        let takes_chunks = shared.settings.chunks.allows(&key.resource);
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
-        let mut chunks = allowed.then(Chunks::new);
+        let mut chunks = takes_chunks.then(Chunks::new);
         #[cfg(test)]
         {
             state.mutation = shared.settings.mutation;
@@ -92,6 +95,7 @@ impl BucketQueue {
         Self {
             shared,
             key,
+            takes_chunks,
             locked: Mutex::new(locked),
             waiters: Arc::default(),
             asked: tokio::sync::Notify::new(),

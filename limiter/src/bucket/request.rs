@@ -3,18 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use tokio::sync::oneshot;
-use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Demand};
 
+use super::deltas::Deltas;
 use super::grant::Grant;
 use crate::Error;
 use crate::status::LimitStatus;
-
-/// Deltas to a bucket by limit, in millitokens. Above zero is taken, below zero is given back. Most buckets have no more than
-/// two limits, and then it takes no allocation.
-pub(crate) type Deltas = SmallVec<[(LimitName, i128); 2]>;
 
 /// What became of an acquire on one bucket.
 ///

@@ -28,8 +28,10 @@ impl Counters {
         if change != 0 {
             let change = i64::try_from(change).unwrap_or(i64::MAX);
             let before = self.chunk_tokens.fetch_add(change, Ordering::Relaxed);
-            let now = before.saturating_add(change);
-            self.chunk_tokens_peak.fetch_max(now, Ordering::Relaxed);
+            if change > 0 {
+                let now = before.saturating_add(change);
+                self.chunk_tokens_peak.fetch_max(now, Ordering::Relaxed);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{Batch, Demand};
 
-use super::request::Deltas;
+use super::deltas::Deltas;
 
 /// At most this many calls wait for tokens of one bucket.
 pub(crate) const MAX_WAITING: usize = 10_000;

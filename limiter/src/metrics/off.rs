@@ -7,7 +7,7 @@ use zae_limiter_schema::bucket::BucketWrite;
 
 use crate::bucket::Buckets;
 use crate::store::WriteOutcome;
-use crate::{Clock, Lease, Result};
+use crate::{Admission, Clock, Error};
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics;
@@ -33,7 +33,7 @@ impl Metrics {
     }
 
     #[inline]
-    pub(crate) fn acquired(&self, _: &Buckets, _: &Resource, _: &Result<Lease>, _: Timer) {}
+    pub(crate) fn acquired(&self, _: &Buckets, _: &Resource, _: Result<Admission, &Error>, _: Timer) {}
 
     #[inline]
     pub(crate) fn wrote(&self, _: &BucketWrite, _: &WriteOutcome) {}

@@ -12,7 +12,7 @@ use super::list;
 use super::publish::Published;
 use crate::bucket::Buckets;
 use crate::store::WriteOutcome;
-use crate::{Admission, Clock, Error, Lease, Result};
+use crate::{Admission, Clock, Error};
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -41,7 +41,7 @@ impl Metrics {
         &self,
         buckets: &Buckets,
         resource: &Resource,
-        result: &Result<Lease>,
+        result: Result<Admission, &Error>,
         started: Timer,
     ) {
         let Some(outcome) = outcome(result) else {
@@ -58,8 +58,8 @@ impl Metrics {
                     counter!(list::REFUSALS, "resource" => resource.clone(), "limit" => limit).increment(1);
                 }
             }
-            Ok(lease) => {
-                if let Some(admission) = degraded(lease.admission()) {
+            Ok(admission) => {
+                if let Some(admission) = degraded(admission) {
                     counter!(list::DEGRADED, "admission" => admission).increment(1);
                 }
             }
@@ -92,9 +92,9 @@ impl Metrics {
 }
 
 /// The same words as those of the server. Mistakes of the program are no acquires.
-fn outcome(result: &Result<Lease>) -> Option<&'static str> {
+fn outcome(result: Result<Admission, &Error>) -> Option<&'static str> {
     Some(match result {
-        Ok(lease) if degraded(lease.admission()).is_some() => "uncounted",
+        Ok(admission) if degraded(admission).is_some() => "uncounted",
         Ok(_) => "granted",
         Err(Error::RateLimitExceeded(_)) => "refused",
         Err(Error::Name(_) | Error::Invalid { .. } | Error::NoLimits { .. }) => return None,

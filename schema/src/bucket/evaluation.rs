@@ -95,6 +95,15 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
+    /// The bucket by its last image; one that is not there is full.
+    pub fn by_image(image: Option<&'a Image>, config: &'a BucketConfig, now: Timestamp) -> Self {
+        match image {
+            Some(image) if config.matches(image) => Self::live(image, config, now),
+            Some(image) => Self::parameters(image, config, now),
+            None => Self::create(config, now),
+        }
+    }
+
     /// There is no bucket: it is about to be created.
     pub fn create(config: &'a BucketConfig, now: Timestamp) -> Self {
         let limits = config

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 
-use super::{HeldCharge, Lease};
+use super::Lease;
 use crate::bucket::{Deltas, Grant};
 use crate::{Error, Result};
 
@@ -46,36 +46,31 @@ impl Lease {
     /// ```
     pub fn commit_in_background(mut self) {
         if let Some(limit) = self.unknown.first() {
-            tracing::warn!(entity = %self.entity, resource = %self.resource, limit, "an unknown limit was adjusted");
+            tracing::warn!(entity = %self.entity(), resource = %self.resource(), limit, "an unknown limit was adjusted");
         }
         drop(self.keep_all());
     }
 
     /// Keeps the tokens and queues the adjustments.
     fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
-        let adjusted = self.adjustments();
+        let changes = in_millitokens(&self.adjustments());
         if let Some(own) = self.own.take() {
             // A lease that is counted in part has its adjustments written.
-            let changes = if self.is_counted() {
+            let unwritten = if self.is_counted() {
                 Deltas::new()
             } else {
-                in_millitokens(&adjusted)
+                changes.clone()
             };
-            own.keep(&changes);
+            own.keep(&unwritten);
         }
         let held = self.held.drain(..);
-        held.flat_map(|held| held.keep(&adjusted)).collect()
+        held.flat_map(|grant| grant.keep(changes.clone())).collect()
     }
 
     /// Gives everything back.
     pub async fn rollback(mut self) -> Result<()> {
         drop(self.own.take());
-        let answers: Vec<_> = self
-            .held
-            .drain(..)
-            .filter_map(|held| held.grant)
-            .flat_map(Grant::give_back)
-            .collect();
+        let answers: Vec<_> = self.held.drain(..).flat_map(Grant::give_back).collect();
         self.wait_for(answers).await
     }
 
@@ -101,23 +96,6 @@ impl Lease {
         tokio::time::timeout(budget, all)
             .await
             .unwrap_or_else(|_| Err(pending()))
-    }
-}
-
-impl HeldCharge {
-    /// Keeps what was taken and books the adjustments of limits that this charge has.
-    fn keep(self, adjusted: &BTreeMap<LimitName, i64>) -> Vec<oneshot::Receiver<Result<()>>> {
-        let mut changes = in_millitokens(adjusted);
-        changes.retain(|(limit, _)| self.charge.config.limits().get(limit).is_some());
-        if let Some(grant) = self.grant {
-            return grant.keep(&changes);
-        }
-        // Nothing was taken here, so there is nothing to give back.
-        let debits: Deltas = changes.into_iter().filter(|(_, change)| *change > 0).collect();
-        if debits.is_empty() {
-            return Vec::new();
-        }
-        vec![self.charge.queue.adjust(debits, "".into())]
     }
 }
 

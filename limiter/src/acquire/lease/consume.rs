@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use smallvec::smallvec;
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{LimitName, OnUnavailable, Tokens};
 
 use super::super::call::Checked;
-use super::super::charge::{self, Charge};
+use super::super::charge;
 use super::super::{cascade, outage};
-use super::{Admission, HeldCharge, Lease, whole};
-use crate::bucket::{Deltas, Grant};
+use super::{Admission, Lease, granted};
+use crate::bucket::{Deltas, Grant, add};
 use crate::{Error, Result};
 
 impl Lease {
@@ -51,24 +52,20 @@ impl Lease {
                     self.admission = Admission::PartlyCounted;
                     return Ok(());
                 }
-                result => result?,
+                result => return result,
             }
-        } else if self.own.is_some() {
-            self.take_own(
-                &name,
-                amount,
-                &buckets.shared().unavailable("too many buckets are in use"),
-            )?;
         }
-        match self.taken.iter_mut().find(|(taken, _)| *taken == name) {
-            Some((_, taken)) => *taken += whole(amount),
-            None => self.taken.push((name, whole(amount))),
+        if self.own.is_some() {
+            let full = buckets.shared().unavailable("too many buckets are in use");
+            self.take_own(&name, amount, &full)?;
         }
+        add(&mut self.uncounted, &name, amount);
         Ok(())
     }
 
     fn policy(&self) -> OnUnavailable {
-        let stored = || self.buckets.shared().cache.policy(&self.entity, &self.resource).0;
+        let BucketKey { entity, resource } = self.key();
+        let stored = || self.buckets.shared().cache.policy(entity, resource).0;
         self.policy.unwrap_or_else(stored)
     }
 
@@ -80,8 +77,8 @@ impl Lease {
         let shared = self.buckets.shared();
         if let Some(share) = &shared.share {
             let more = Checked {
-                entity: self.entity.clone(),
-                resource: self.resource.clone(),
+                entity: self.entity().clone(),
+                resource: self.resource().clone(),
                 amounts: smallvec![(name.clone(), amount)],
                 limits: self.limits.clone(),
                 policy: self.policy,
@@ -95,31 +92,23 @@ impl Lease {
     async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
         let amounts: Deltas = smallvec![(name.clone(), amount)];
         let admitted = async {
-            let limits = self.limits.as_ref();
-            let charges =
-                charge::charges(&self.buckets, &self.entity, &self.resource, &amounts, limits).await?;
+            let (BucketKey { entity, resource }, limits) = (self.key(), self.limits.as_ref());
+            let charges = charge::charges(&self.buckets, entity, resource, &amounts, limits).await?;
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
         let (charges, grants) = self.buckets.in_time(admitted).await?;
         for (charge, grant) in charges.into_iter().zip(grants) {
-            self.hold(charge, grant);
+            self.hold(granted(charge, grant));
         }
         Ok(())
     }
 
-    fn hold(&mut self, charge: Charge, grant: Option<Grant>) {
-        let same = |held: &&mut HeldCharge| Arc::ptr_eq(&held.charge.queue, &charge.queue);
-        match (self.held.iter_mut().find(same), grant) {
-            (
-                Some(HeldCharge {
-                    grant: Some(mine), ..
-                }),
-                Some(grant),
-            ) => mine.absorb(grant),
-            (Some(held), Some(grant)) => held.grant = Some(grant),
-            (Some(_), None) => {}
-            (None, grant) => self.held.push(HeldCharge { charge, grant }),
+    fn hold(&mut self, more: Grant) {
+        let same = |held: &&mut Grant| Arc::ptr_eq(held.queue(), more.queue());
+        match self.held.iter_mut().find(same) {
+            Some(held) => held.absorb(more),
+            None => self.held.push(more),
         }
     }
 }

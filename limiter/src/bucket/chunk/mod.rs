@@ -15,8 +15,8 @@ use std::time::Duration;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{BucketConfig, Image};
 
-use self::rate::{Rate, add, of};
-use super::request::Deltas;
+use self::rate::Rate;
+use super::deltas::{Deltas, add, amount_of};
 
 /// A chunk covers this much traffic,
 const SHORTEST_HORIZON: Duration = Duration::from_millis(200);
@@ -136,15 +136,10 @@ impl Chunks {
     }
 
     /// True if all of this is in hand, under the very configuration of the call, and the bucket has it still.
-    pub(crate) fn covers(
-        &self,
-        amounts: &Deltas,
-        config: &Arc<BucketConfig>,
-        bucket: Option<&Image>,
-    ) -> bool {
+    fn covers(&self, amounts: &Deltas, config: &Arc<BucketConfig>, bucket: Option<&Image>) -> bool {
         let is_valid = self.is_valid(bucket) && self.is_for(config);
         self.held.as_ref().filter(|_| is_valid).is_some_and(|chunk| {
-            let covers = |(limit, amount): &(LimitName, i128)| of(&chunk.amounts, limit) >= *amount;
+            let covers = |(limit, amount): &(LimitName, i128)| amount_of(&chunk.amounts, limit) >= *amount;
             amounts.iter().all(covers)
         })
     }
@@ -159,8 +154,8 @@ impl Chunks {
             return false;
         };
         let fits = |(limit, change): &(LimitName, i128)| {
-            let left = of(&chunk.amounts, limit) - change;
-            left >= 0 && (*change >= 0 || left <= of(&target.amounts, limit))
+            let left = amount_of(&chunk.amounts, limit) - change;
+            left >= 0 && (*change >= 0 || left <= amount_of(&target.amounts, limit))
         };
         if chunk.image.incarnation() != incarnation || !changes.iter().all(fits) {
             return false;
@@ -185,7 +180,11 @@ impl Chunks {
     /// [arrives](Self::arrived) or [fails](Self::failed).
     pub(crate) fn debit(&mut self, level: impl Fn(&LimitName) -> i128, now: Duration) -> Option<Debit> {
         let target = self.rate.traffic_in(self.horizon, now)?;
-        let held = |limit| self.held.as_ref().map_or(0, |chunk| of(&chunk.amounts, limit));
+        let held = |limit| {
+            self.held
+                .as_ref()
+                .map_or(0, |chunk| amount_of(&chunk.amounts, limit))
+        };
         let missing = target.amounts.iter().filter_map(|(limit, amount)| {
             let missing = amount - held(limit);
             (missing > 0).then(|| (limit.clone(), missing))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zae_limiter_schema::LimitName;
 
-use crate::bucket::request::Deltas;
+use crate::bucket::deltas::{Deltas, add, amount_of};
 
 /// The rate is that of the last whole window.
 pub(super) const WINDOW: Duration = Duration::from_millis(500);
@@ -58,7 +58,8 @@ impl Rate {
         self.roll(now);
         // `2 * held < scaled(amount, time)` without the division: whole numbers, so that the least more is one.
         let (time, window) = (time.as_millis().cast_signed(), WINDOW.as_millis().cast_signed());
-        let short = |(limit, amount): &(LimitName, i128)| (2 * of(held, limit) + 1) * window <= amount * time;
+        let short =
+            |(limit, amount): &(LimitName, i128)| (2 * amount_of(held, limit) + 1) * window <= amount * time;
         self.is_steady() && self.previous.amounts.iter().any(short)
     }
 
@@ -83,18 +84,4 @@ impl Rate {
 /// What comes in this time, by what came in the last window.
 fn scaled(amount: i128, time: Duration) -> i128 {
     amount * time.as_millis().cast_signed() / WINDOW.as_millis().cast_signed()
-}
-
-/// What there is of a limit.
-pub(super) fn of(amounts: &Deltas, limit: &LimitName) -> i128 {
-    let own = amounts.iter().find(|(name, _)| name == limit);
-    own.map_or(0, |(_, amount)| *amount)
-}
-
-/// Adds to a limit.
-pub(super) fn add(amounts: &mut Deltas, limit: &LimitName, amount: i128) {
-    match amounts.iter_mut().find(|(name, _)| name == limit) {
-        Some((_, total)) => *total += amount,
-        None => amounts.push((limit.clone(), amount)),
-    }
 }

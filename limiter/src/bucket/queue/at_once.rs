@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::BucketConfig;
 
+use super::super::deltas::Deltas;
 use super::super::grant::Grant;
-use super::super::request::Deltas;
 use super::BucketQueue;
 use crate::status::LimitStatus;
 
@@ -21,26 +20,26 @@ pub(crate) enum AtOnce {
 }
 
 impl BucketQueue {
-    /// The answer, if memory has it. Every limit that is asked for must be in the configuration.
+    /// The answer, if memory has it. Every limit that is asked for must be in the configuration. A grant takes the amounts with
+    /// it.
     pub(crate) fn at_once(
-        self: &Arc<Self>,
-        amounts: &Deltas,
+        self: Arc<Self>,
+        amounts: &mut Deltas,
         config: &Arc<BucketConfig>,
-        now: Timestamp,
         elapsed: Duration,
     ) -> Option<AtOnce> {
+        if self.takes_chunks {
+            let image = self.spend(amounts, config, elapsed)?;
+            let grant = Grant::new(self, config.clone(), std::mem::take(amounts), image);
+            return Some(AtOnce::Granted(grant));
+        }
+        let now = self.shared.now();
         let locked = self.lock();
-        let Some(chunks) = &locked.chunks else {
+        if locked.has_worker {
             // Whoever works on the bucket may be about to give something back.
-            let is_quiet = !locked.has_worker;
-            let refused = is_quiet.then(|| locked.state.refuse_at_once(amounts, config, now, elapsed));
-            return refused.flatten().map(AtOnce::Refused);
-        };
-        let image = locked.state.image().map(AsRef::as_ref);
-        if !chunks.covers(amounts, config, image) {
             return None;
         }
-        self.spend_locked(locked, amounts, config, elapsed)
-            .map(AtOnce::Granted)
+        let refused = locked.state.refuse_at_once(amounts, config, now, elapsed);
+        refused.map(AtOnce::Refused)
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::Image;
 
+use super::super::deltas::Deltas;
 use super::super::grant::Grant;
-use super::super::request::{Deltas, Outcome, Reply, Request, RequestKind};
+use super::super::request::{Outcome, Reply, Request, RequestKind};
 use super::super::state::Completion;
 use super::BucketQueue;
 use crate::{Error, Result};
@@ -70,7 +71,7 @@ impl BucketQueue {
             self.chunk_short();
         }
         let answer = match reply {
-            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), amounts, image)),
+            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), config, amounts, image)),
             Outcome::Refused(statuses) => Outcome::Refused(statuses),
             Outcome::Failed(error) => Outcome::Failed(error),
         };

@@ -6,7 +6,8 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig};
 
 use super::super::chunk::Chunks;
-use super::super::request::{Deltas, RequestKind};
+use super::super::deltas::Deltas;
+use super::super::request::RequestKind;
 use super::super::state::{BucketState, Completion, Moment, Step};
 use super::super::write_pace::WritePace;
 use super::{BucketQueue, Locked};

@@ -6,7 +6,8 @@ use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::BucketConfig;
 
 use super::{BucketState, LastSeen};
-use crate::bucket::request::Deltas;
+use crate::bucket::deltas::Deltas;
+use crate::bucket::limit_statuses::limit_statuses;
 use crate::status::LimitStatus;
 
 impl BucketState {
@@ -33,20 +34,15 @@ impl BucketState {
             (on_item.token_bucket.available(since) < amount).then_some(())
         };
         amounts.iter().find_map(|(limit, amount)| short(limit, *amount))?;
-        let mut statuses = Vec::with_capacity(config.limits().len());
         // Both are in order of name, and the bucket has every limit of the configuration: it matches.
         let mut on_item = image.limits.iter();
-        for limit in config.limits() {
+        Some(limit_statuses(&self.key, config, amounts, |limit, amount| {
             let (_, on_item) = on_item.find(|(name, _)| *name == limit.name())?;
             let token_bucket = &on_item.token_bucket;
-            let amount = amounts.iter().find(|(name, _)| name == limit.name());
-            let amount = amount.map_or(0, |(_, amount)| *amount);
-            let (available, wait) = (
+            Some((
                 token_bucket.available(since),
                 token_bucket.wait_for(since, amount),
-            );
-            statuses.push(LimitStatus::new(&self.key, limit, available, amount, wait));
-        }
-        Some(statuses)
+            ))
+        }))
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Slot, SlotBefore, WriteKind};
 
-use super::super::request::{Deltas, RequestKind};
+use super::super::deltas::Deltas;
+use super::super::request::RequestKind;
 use super::outcome::{complete, fail_in_doubt};
 use super::slots::Ownership;
 use super::{BucketState, Completion, LastSeen, SentWrite};

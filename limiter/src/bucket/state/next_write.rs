@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing, Slot};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, BucketKey, Evaluation, Image, Sharing, Slot};
 
+use super::super::limit_statuses::limit_statuses;
 use super::super::request::{Outcome, Request, RequestKind};
 use super::{BucketState, Completion, LastSeen, Moment, SentWrite, Sighting, Step};
 use crate::status::LimitStatus;
@@ -338,21 +339,12 @@ fn refusal(
     config: &BucketConfig,
     batch: &Batch,
     request: &Request,
-    key: &zae_limiter_schema::bucket::BucketKey,
+    key: &BucketKey,
 ) -> Vec<LimitStatus> {
     let RequestKind::Acquire { amounts, .. } = &request.work else {
         return Vec::new();
     };
-    let asked = |name| {
-        amounts
-            .iter()
-            .find(|(limit, _)| limit == name)
-            .map_or(0, |(_, amount)| *amount)
-    };
-    let statuses = config.limits().iter().filter_map(|limit| {
-        let amount = asked(limit.name());
-        let (available, wait) = evaluation.outlook(limit.name(), batch, amount)?;
-        Some(LimitStatus::new(key, limit, available, amount, wait))
-    });
-    statuses.collect()
+    limit_statuses(key, config, amounts, |limit, amount| {
+        evaluation.outlook(limit.name(), batch, amount)
+    })
 }

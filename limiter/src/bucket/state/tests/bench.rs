@@ -11,7 +11,8 @@ use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timesta
 
 use crate::Error;
 use crate::bucket::Grant;
-use crate::bucket::request::{Deltas, Outcome, Reply, RequestKind};
+use crate::bucket::deltas::Deltas;
+use crate::bucket::request::{Outcome, Reply, RequestKind};
 use crate::bucket::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
 
 const START: i64 = 1_700_000_000_000;
