@@ -144,11 +144,7 @@ async fn a_body_that_adjusts_a_limit_that_does_not_exist_is_told() {
 async fn an_adjustment_of_a_limit_that_has_left_the_bucket_is_reported() {
     let (stage, limiter) = with(&["rpm:10", "tpm:1000"]).await;
     let mut held = lease(&limiter, "user-1", "rpm", 1).await.unwrap();
-    limiter
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpm:10"]))
-        .await
-        .unwrap();
+    set_resource_limits(&limiter, &["rpm:10"]).await;
     advance(secs(1)).await;
     let other = stage.limiter(&[]).await;
     take(&other, "user-1", "rpm", 1).await.unwrap();

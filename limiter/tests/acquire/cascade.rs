@@ -7,11 +7,7 @@ use crate::support::*;
 /// A limiter and the chain org → team → user, every hop cascading.
 async fn chain(stage: &Stage) -> RateLimiter {
     let limiter = stage.limiter(&[]).await;
-    limiter
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpm:10"]))
-        .await
-        .unwrap();
+    set_resource_limits(&limiter, &["rpm:10"]).await;
     create(&limiter, NewEntity::new("org")).await;
     create(&limiter, child("team", "org")).await;
     for user in ["user-1", "user-2"] {
@@ -150,11 +146,7 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
     for seed in 0..30 {
         let stage = Stage::new();
         let set_up = stage.limiter(&[]).await;
-        set_up
-            .repository()
-            .set_resource_defaults(GPT, limits(&["calls:1/sec"]))
-            .await
-            .unwrap();
+        set_resource_limits(&set_up, &["calls:1/sec"]).await;
         create(&set_up, NewEntity::new("org")).await;
         create(&set_up, child("team", "org")).await;
         let mut calls = Vec::new();

@@ -19,21 +19,13 @@ impl Two {
     async fn with(resource_defaults: &[&str]) -> Self {
         let stage = Stage::new();
         let admin = stage.limiter(&[]).await;
-        admin
-            .repository()
-            .set_resource_defaults(GPT, limits(resource_defaults))
-            .await
-            .unwrap();
+        set_resource_limits(&admin, resource_defaults).await;
         let user = stage.limiter(&[]).await;
         Self { stage, admin, user }
     }
 
     async fn set(&self, texts: &[&str]) {
-        self.admin
-            .repository()
-            .set_resource_defaults(GPT, limits(texts))
-            .await
-            .unwrap();
+        set_resource_limits(&self.admin, texts).await;
     }
 
     /// Lets the cache expire. A token of a daily limit takes far longer to come back.

@@ -8,11 +8,7 @@ use crate::support::*;
 /// A limiter that has just read the defaults of the resource and the system.
 async fn knows_the_resource(stage: &Stage) -> RateLimiter {
     let admin = stage.limiter(&[]).await;
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:100/day"]).await;
     let limiter = stage.limiter(&[]).await;
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
     stage.wire.calls();
@@ -35,11 +31,7 @@ fn reads(stage: &Stage) -> Vec<(usize, bool)> {
 async fn a_cold_acquire_of_a_new_entity_costs_two_calls_and_two_read_units() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:100/day"]).await;
     let meter = CapacityMeter::new();
     let limiter = stage.builder().meter(meter.clone()).await.unwrap();
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
@@ -56,11 +48,7 @@ async fn a_bucket_with_another_etag_is_reloaded_consistently() {
     let stage = Stage::new();
     let limiter = knows_the_resource(&stage).await;
     let admin = stage.builder_on(&stage.another_wire()).await.unwrap();
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:50/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:50/day"]).await;
     take(&admin, "user-1", "rpd", 1).await.unwrap();
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
     assert_eq!(
@@ -116,11 +104,7 @@ async fn stale_configuration_gives_way_to_what_the_bucket_says() {
     let stage = Stage::new();
     let limiter = knows_the_resource(&stage).await;
     let admin = stage.builder_on(&stage.another_wire()).await.unwrap();
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:5/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:5/day"]).await;
     take(&admin, "user-1", "rpd", 1).await.unwrap();
     advance(secs(61)).await;
     stage.wire.plan("BatchGetItem", [Fault::NothingProcessed]);
@@ -143,11 +127,7 @@ async fn denied_configuration_reads_are_errors_however_much_is_known() {
 async fn a_cascade_of_four_reads_all_levels_in_one_call_once_they_are_known() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:100/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:100/day"]).await;
     create(&admin, NewEntity::new("root")).await;
     for (entity, parent) in [
         ("org", "root"),

@@ -240,8 +240,10 @@ async fn slots_of_an_earlier_release_are_removed_by_the_writes_that_see_them() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["tpm:100"]).await;
     take(&limiter, "user-1", "tpm", 1).await.unwrap();
-    let old: Vec<_> = (0..40).map(|number| format!("o_ab{number:02}")).collect();
-    stage.set_numbers("user-1", &old, 1).await;
+    for number in 0..40 {
+        let slot = format!("o_ab{number:02}");
+        stage.tamper("user-1", &[(&slot, Some(1))]).await;
+    }
     assert_eq!(slots(&stage, "user-1").await.len(), 41);
     let other = stage.limiter(&["tpm:100"]).await;
     for left in [30, 18, 6, 2] {

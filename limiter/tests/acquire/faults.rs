@@ -172,11 +172,7 @@ async fn a_contended_bucket_is_unavailable_and_never_exceeded() {
 async fn unprocessed_keys_of_a_cold_read_are_asked_for_again() {
     let stage = Stage::new();
     let admin = stage.limiter(&[]).await;
-    admin
-        .repository()
-        .set_resource_defaults(GPT, limits(&["rpd:10/day"]))
-        .await
-        .unwrap();
+    set_resource_limits(&admin, &["rpd:10/day"]).await;
     let limiter = stage.limiter(&["rpd:1000/day"]).await;
     let faults = [Fault::NothingProcessed, Fault::Throttled, Fault::NothingProcessed];
     stage.wire.plan("BatchGetItem", faults);

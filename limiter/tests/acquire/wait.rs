@@ -14,6 +14,29 @@ pub(crate) async fn patient(
     call.wait_up_to(patience).await
 }
 
+/// The same, committed.
+pub(crate) async fn take_patiently(
+    limiter: &RateLimiter,
+    tokens: u64,
+    patience: std::time::Duration,
+) -> Result<(), Error> {
+    patient(limiter, tokens, patience).await?.commit().await
+}
+
+/// Many of them at the same time, each in a task of its own.
+pub(crate) fn many_patient(
+    limiter: &RateLimiter,
+    calls: usize,
+    tokens: u64,
+    patience: std::time::Duration,
+) -> Vec<tokio::task::JoinHandle<Result<(), Error>>> {
+    let call = || {
+        let limiter = limiter.clone();
+        tokio::spawn(async move { take_patiently(&limiter, tokens, patience).await })
+    };
+    std::iter::repeat_with(call).take(calls).collect()
+}
+
 pub(crate) async fn empty(stage: &Stage) -> RateLimiter {
     let limiter = stage.limiter(&["rps:10/sec"]).await;
     take(&limiter, "user-1", "rps", 10).await.unwrap();
@@ -56,12 +79,7 @@ async fn it_goes_ahead_at_once_when_the_tokens_are_there() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rps:10/sec"]).await;
     let before = Instant::now();
-    patient(&limiter, 10, secs(60))
-        .await
-        .unwrap()
-        .commit()
-        .await
-        .unwrap();
+    take_patiently(&limiter, 10, secs(60)).await.unwrap();
     assert_eq!(before.elapsed(), millis(0));
 }
 
@@ -70,12 +88,7 @@ async fn it_waits_until_they_are_there_and_not_longer() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;
     let before = Instant::now();
-    patient(&limiter, 5, secs(60))
-        .await
-        .unwrap()
-        .commit()
-        .await
-        .unwrap();
+    take_patiently(&limiter, 5, secs(60)).await.unwrap();
     let waited = before.elapsed();
     assert!(waited >= millis(500) && waited <= millis(505), "{waited:?}");
 }
@@ -96,10 +109,7 @@ async fn it_is_refused_at_once_if_they_will_not_be_there_in_time() {
 async fn any_patience_is_fine() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;
-    patient(&limiter, 1, std::time::Duration::MAX)
-        .await
-        .unwrap()
-        .commit()
+    take_patiently(&limiter, 1, std::time::Duration::MAX)
         .await
         .unwrap();
     exceeded(
@@ -179,13 +189,7 @@ async fn five_hundred_patient_calls_on_a_full_bucket_share_few_writes() {
         stage.wire.latency(millis(latency));
         writes(&stage);
         let before = Instant::now();
-        let callers: Vec<_> = (0..500)
-            .map(|_| {
-                let limiter = limiter.clone();
-                tokio::spawn(async move { patient(&limiter, 1, secs(60)).await.map(Lease::commit)?.await })
-            })
-            .collect();
-        for caller in callers {
+        for caller in many_patient(&limiter, 500, 1, secs(60)) {
             caller.await.unwrap().unwrap();
         }
         let sent = writes(&stage);
@@ -202,13 +206,7 @@ async fn those_who_wait_are_combined_into_one_write_when_their_tokens_are_due() 
     stage.wire.latency(millis(5));
     writes(&stage);
     // Half a millisecond each: while one write is under way, the tokens of ten more come back.
-    let callers: Vec<_> = (0..500)
-        .map(|_| {
-            let limiter = limiter.clone();
-            tokio::spawn(async move { patient(&limiter, 50, secs(60)).await.map(Lease::commit)?.await })
-        })
-        .collect();
-    for caller in callers {
+    for caller in many_patient(&limiter, 500, 50, secs(60)) {
         caller.await.unwrap().unwrap();
     }
     let sent = writes(&stage);

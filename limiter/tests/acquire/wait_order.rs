@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
-use zae_limiter::{Error, Lease, RetryAfter};
+use zae_limiter::{Error, RetryAfter};
 
 use crate::support::*;
-use crate::wait::{empty, patient, team, waiting};
+use crate::wait::{empty, many_patient, patient, take_patiently, team, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_are_served_in_order_of_arrival() {
@@ -18,12 +18,7 @@ async fn those_who_wait_are_served_in_order_of_arrival() {
     for (number, tokens) in [8, 1, 1, 3, 1].into_iter().enumerate() {
         let (limiter, served) = (limiter.clone(), served.clone());
         callers.push(tokio::spawn(async move {
-            patient(&limiter, tokens, secs(60))
-                .await
-                .unwrap()
-                .commit()
-                .await
-                .unwrap();
+            take_patiently(&limiter, tokens, secs(60)).await.unwrap();
             served.lock().unwrap().push(number);
         }));
         tokio::task::yield_now().await;
@@ -45,7 +40,7 @@ async fn one_who_leaves_the_line_lets_the_next_one_go_ahead() {
     tokio::task::yield_now().await;
     let second = {
         let limiter = limiter.clone();
-        tokio::spawn(async move { patient(&limiter, 1, secs(60)).await.map(Lease::commit)?.await })
+        tokio::spawn(async move { take_patiently(&limiter, 1, secs(60)).await })
     };
     advance(millis(50)).await;
     first.abort();
@@ -66,13 +61,7 @@ async fn a_whole_line_is_admitted_at_the_limit_s_rate() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;
     let before = Instant::now();
-    let callers: Vec<_> = (0..30)
-        .map(|_| {
-            let limiter = limiter.clone();
-            tokio::spawn(async move { patient(&limiter, 1, secs(60)).await.map(Lease::commit)?.await })
-        })
-        .collect();
-    for caller in callers {
+    for caller in many_patient(&limiter, 30, 1, secs(60)) {
         caller.await.unwrap().unwrap();
     }
     let waited = before.elapsed();
@@ -83,14 +72,8 @@ async fn a_whole_line_is_admitted_at_the_limit_s_rate() {
 async fn a_line_whose_time_is_over_is_refused() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;
-    let callers: Vec<_> = (0..30)
-        .map(|_| {
-            let limiter = limiter.clone();
-            tokio::spawn(async move { patient(&limiter, 1, secs(1)).await.map(Lease::commit)?.await })
-        })
-        .collect();
     let mut admitted = 0;
-    for caller in callers {
+    for caller in many_patient(&limiter, 30, 1, secs(1)) {
         match caller.await.unwrap() {
             Ok(()) => admitted += 1,
             Err(error) => drop(exceeded(error)),

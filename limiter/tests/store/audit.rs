@@ -6,7 +6,7 @@ use zae_limiter::audit::{AuditAction, AuditSubject};
 use zae_limiter::{ConfigChange, ConfigLevel, NewEntity, OnUnavailable};
 use zae_limiter_schema::AttributeValue;
 
-use crate::support::{Stage, all_pages, page, rpm};
+use crate::support::{Stage, all_pages, events_about, page, rpm};
 
 on_every_store! {
     every_change_leaves_one_event_with_the_peers_details,
@@ -154,16 +154,7 @@ async fn events_are_kept_as_long_as_the_system_says(stage: Stage) {
 
 async fn the_principal_is_whoever_acts(stage: Stage) {
     let repository = stage.repository().await;
-    let principal = async |id: &str| {
-        let subject = AuditSubject::Entity(id.parse().unwrap());
-        repository
-            .audit_events(&subject, &page(1))
-            .await
-            .unwrap()
-            .items
-            .remove(0)
-            .principal
-    };
+    let principal = async |id: &str| events_about(&repository, id).await.remove(0).principal;
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     assert_eq!(principal("user-1").await.as_deref(), Some("tester"));
     let arn = "arn:aws:iam::123456789012:user/ops";
@@ -182,13 +173,7 @@ async fn the_principal_is_the_callers_arn_if_none_is_given() {
     let stage = Stage::ministack();
     let repository = stage.anonymous().build_repository().await.unwrap();
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
-    let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    let event = repository
-        .audit_events(&subject, &page(1))
-        .await
-        .unwrap()
-        .items
-        .remove(0);
+    let event = events_about(&repository, "user-1").await.remove(0);
     assert!(
         event.principal.as_deref().unwrap().starts_with("arn:aws:"),
         "{event:?}"
@@ -201,9 +186,5 @@ async fn a_caller_who_cannot_be_found_out_does_not_stop_a_change() {
     let stage = Stage::http();
     let repository = stage.anonymous().build_repository().await.unwrap();
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
-    let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    assert_eq!(
-        repository.audit_events(&subject, &page(1)).await.unwrap().items[0].principal,
-        None
-    );
+    assert_eq!(events_about(&repository, "user-1").await[0].principal, None);
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use zae_limiter::{Availability, Error, NewEntity, RateLimiter, RetryAfter};
 
 use crate::capacity::{NOON, bucket};
-use crate::support::Weather;
-use crate::support::{Stage, rpm, tpm};
+use crate::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,
@@ -62,22 +61,9 @@ async fn what_came_back_since_the_last_refill_counts(stage: Stage) {
 
 async fn the_parent_counts_where_the_entity_cascades(stage: Stage) {
     let limiter = stage.limiter().await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("acme"))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("key-2").parent("acme"))
-        .await
-        .unwrap();
-    limiter.repository().set_system_defaults([rpm(60)]).await.unwrap();
+    create_key_of_acme(&limiter).await;
+    let not_cascading = NewEntity::new("key-2").parent("acme");
+    limiter.repository().create_entity(not_cascading).await.unwrap();
     stage
         .put([bucket(&"acme".parse().unwrap(), "gpt-4", 10_000, NOON)])
         .await;

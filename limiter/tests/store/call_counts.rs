@@ -1,9 +1,7 @@
 //! How many calls things cost.
 
-use zae_limiter::NewEntity;
-
 use crate::faults::stage;
-use crate::support::{Fault, page, rpm};
+use crate::support::{Fault, create_key_of_acme, page};
 
 #[tokio::test(start_paused = true)]
 async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
@@ -49,17 +47,7 @@ async fn a_thousand_strangers_cost_one_call_each_per_ttl_and_bounded_memory() {
 async fn a_peek_is_one_read_for_each_level_once_the_configuration_is_known() {
     let stage = stage();
     let limiter = stage.limiter().await;
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("acme"))
-        .await
-        .unwrap();
-    limiter
-        .repository()
-        .create_entity(NewEntity::new("key-1").parent("acme").cascade(true))
-        .await
-        .unwrap();
-    limiter.repository().set_system_defaults([rpm(60)]).await.unwrap();
+    create_key_of_acme(&limiter).await;
     stage.faults().operations();
     let peek = async || limiter.acquire("key-1", "gpt-4").peek().await.unwrap();
     peek().await;

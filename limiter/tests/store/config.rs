@@ -3,7 +3,7 @@
 use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable};
 use zae_limiter_schema::{ConfigRecord, LimitSet};
 
-use crate::support::{Stage, all_pages, page, rpm, tpm};
+use crate::support::{Stage, all_pages, configured_resources, page, rpm, tpm};
 
 on_every_store! {
     each_level_keeps_what_was_set_and_forgets_what_was_deleted,
@@ -186,18 +186,12 @@ async fn registries_follow_what_is_configured(stage: Stage) {
     repository.set_limits("user-1", "gpt-4", [rpm(2)]).await.unwrap();
     repository.set_limits("user-2", "gpt-4", [rpm(3)]).await.unwrap();
     repository.set_default_limits("user-1", [rpm(4)]).await.unwrap();
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["_default_", "gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);
     for user in ["user-1", "user-2"] {
         let level = ConfigLevel::Entity(user.parse().unwrap(), "gpt-4".parse().unwrap());
         repository.delete_config(&level).await.unwrap();
     }
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["_default_"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["_default_"]);
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert!(!registry.contains_key("gpt-4"), "an empty count does not stay");
 }
@@ -250,18 +244,9 @@ async fn names_with_dots_and_hyphens_are_names(stage: Stage) {
         repository.get_config(&level).await.unwrap().unwrap().limits,
         LimitSet::new(limits).unwrap()
     );
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["x-y.z_1/2"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["x-y.z_1/2"]);
     assert!(repository.delete_config(&level).await.unwrap());
-    assert!(
-        repository
-            .list_resources_with_entity_configs()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(configured_resources(&repository).await.is_empty());
 }
 
 async fn what_the_python_peer_wrote_is_read_and_changed(stage: Stage) {

@@ -1,10 +1,10 @@
 //! Entities that are deleted, with everything that belongs to them.
 
-use zae_limiter::audit::{AuditAction, AuditSubject};
+use zae_limiter::audit::AuditAction;
 use zae_limiter::{Error, NewEntity};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
-use crate::support::{Stage, page, rpm};
+use crate::support::{Stage, configured_resources, events_about, page, rpm};
 
 on_every_store! {
     deleting_removes_every_record_and_keeps_counts_and_audit,
@@ -69,10 +69,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
             .await;
         assert_eq!(found.is_some(), left, "the bucket of {entity} on {resource}");
     }
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["gpt-4"]);
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
     let left = repository
@@ -90,11 +87,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
             .is_empty()
     );
 
-    let events = repository
-        .audit_events(&AuditSubject::Entity(id), &page(10))
-        .await
-        .unwrap()
-        .items;
+    let events = events_about(&repository, "user-1").await;
     assert_eq!(events[0].action, AuditAction::EntityDeleted);
     assert_eq!(
         events[0].details["records_deleted"],
@@ -129,13 +122,7 @@ async fn an_entity_with_more_configurations_than_a_transaction_holds_is_deleted_
             .unwrap();
     }
     assert_eq!(repository.delete_entity("user-1").await.unwrap(), 201);
-    assert!(
-        repository
-            .list_resources_with_entity_configs()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(configured_resources(&repository).await.is_empty());
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert_eq!(registry.len(), 2, "nothing but its key is left");
 }

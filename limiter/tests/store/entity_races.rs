@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter::audit::{AuditAction, AuditEvent, AuditSubject};
+use zae_limiter::audit::{AuditAction, AuditEvent};
 use zae_limiter::{EntityChange, EntityRecord, Error, ManualClock, NewEntity, Repository, Timestamp};
 use zae_limiter_schema::{AttributeValue, Item, keys};
 
-use crate::support::{Stage, Weather, page};
+use crate::support::{Stage, Weather, events_about};
 
 on_every_store! {
     six_updates_at_once_all_stay_and_the_events_tell_them_in_order,
@@ -15,8 +15,7 @@ on_every_store! {
 }
 
 async fn events(repository: &Repository, entity: &str) -> Vec<AuditEvent> {
-    let subject = AuditSubject::Entity(entity.parse().unwrap());
-    let mut events = repository.audit_events(&subject, &page(100)).await.unwrap().items;
+    let mut events = events_about(repository, entity).await;
     events.reverse();
     events
 }

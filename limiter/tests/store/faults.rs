@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use zae_limiter::audit::AuditSubject;
 use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
-use crate::support::{Fault, Weather};
-use crate::support::{Stage, page, rpm};
+use crate::support::{Fault, Stage, Weather, configured_resources, events_about, rpm};
 
 /// A table behind a connection that fails when it is told to.
 pub(crate) fn stage() -> Stage {
@@ -57,11 +55,8 @@ async fn a_lost_answer_does_not_make_a_change_happen_twice() {
     assert!(repository.delete_config(&level).await.unwrap());
     lose();
     assert_eq!(repository.delete_entity("user-1").await.unwrap(), 1);
-    let events = repository
-        .audit_events(&AuditSubject::Entity("user-1".parse().unwrap()), &page(10))
-        .await
-        .unwrap();
-    assert_eq!(events.items.len(), 4, "one event a change");
+    let events = events_about(&repository, "user-1").await;
+    assert_eq!(events.len(), 4, "one event a change");
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,24 +227,9 @@ async fn a_change_and_its_event_happen_together_or_not_at_all() {
             .unwrap_err()
             .is_unavailable()
     );
-    let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    assert_eq!(
-        repository
-            .audit_events(&subject, &page(10))
-            .await
-            .unwrap()
-            .items
-            .len(),
-        1
-    );
+    assert_eq!(events_about(&repository, "user-1").await.len(), 1);
     assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
-    assert!(
-        repository
-            .list_resources_with_entity_configs()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(configured_resources(&repository).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,13 +314,7 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
     stage.faults().heal();
     stage.faults().plan("BatchWriteItem", [Fault::HalfProcessed; 2]);
     assert_eq!(repository.delete_entity("user-1").await.unwrap(), 2, "the rest");
-    assert!(
-        repository
-            .list_resources_with_entity_configs()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(configured_resources(&repository).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

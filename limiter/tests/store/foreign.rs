@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::CapacityScope;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository};
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
 use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, page, rpm, tpm};
+use crate::support::{Stage, configured_resources, events_about, page, rpm, tpm};
 
 on_every_store! {
     a_configuration_that_cannot_be_read_is_repaired_by_new_limits,
@@ -80,12 +79,7 @@ async fn a_configuration_that_cannot_be_read_can_be_deleted(stage: Stage) {
         );
         assert!(!repository.delete_config(&level).await.unwrap(), "{level}");
     }
-    let registered = stage
-        .repository()
-        .await
-        .list_resources_with_entity_configs()
-        .await
-        .unwrap();
+    let registered = configured_resources(&stage.repository().await).await;
     assert!(registered.is_empty(), "{registered:?}");
 }
 
@@ -98,8 +92,7 @@ async fn a_retention_that_cannot_be_read_stops_no_change(stage: Stage) {
     stage.put([Item::from(item)]).await;
     let repository = stage.repository().await;
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
-    let subject = AuditSubject::Entity("user-1".parse().unwrap());
-    let events = repository.audit_events(&subject, &page(1)).await.unwrap().items;
+    let events = events_about(&repository, "user-1").await;
     let kept = events[0].ttl.unwrap() - events[0].timestamp.seconds();
     assert_eq!(kept, 90 * 86_400, "as where nothing is stored");
 }

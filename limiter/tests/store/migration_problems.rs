@@ -1,11 +1,11 @@
 //! Migrations that meet items they cannot use, other writers, or an outage.
 
-use zae_limiter::ConfigLevel;
 use zae_limiter::versions::{Migrate, MigrationReport};
+use zae_limiter::{ConfigLevel, Repository};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
 use crate::migrations::{item, old_bucket, old_limit, old_table};
-use crate::support::{Fault, Stage, Weather, rpm, tpm};
+use crate::support::{Fault, Stage, Weather, configured_resources, rpm, tpm};
 
 on_every_store! {
     an_unusable_item_is_reported_and_the_rest_is_done,
@@ -14,27 +14,32 @@ on_every_store! {
     records_that_cannot_be_read_stop_only_what_they_belong_to,
 }
 
+/// Migrates an old table with these items besides the usual ones.
+async fn migrate_with(stage: &Stage, more: impl IntoIterator<Item = Item>) -> (Repository, MigrationReport) {
+    old_table(stage).await;
+    stage.put(more).await;
+    let repository = stage.repository().await;
+    let report = repository.migrate(Migrate::pending()).await.unwrap();
+    (repository, report)
+}
+
 fn problems(report: &MigrationReport) -> Vec<&str> {
     let problems = report.steps.iter().flat_map(|step| &step.problems);
     problems.map(String::as_str).collect()
 }
 
 async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
-    old_table(&stage).await;
-    stage
-        .put([
-            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 0),
-            item(
-                "ENTITY#user-3",
-                "#BUCKET#gpt-4#rpm",
-                &[("tokens_milli", 1)],
-                false,
-            ),
-        ])
-        .await;
-    let repository = stage.repository().await;
-    let report = repository.migrate(Migrate::pending()).await.unwrap();
-    let problems: Vec<&String> = report.steps.iter().flat_map(|step| &step.problems).collect();
+    let more = [
+        old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 0),
+        item(
+            "ENTITY#user-3",
+            "#BUCKET#gpt-4#rpm",
+            &[("tokens_milli", 1)],
+            false,
+        ),
+    ];
+    let (repository, report) = migrate_with(&stage, more).await;
+    let problems = problems(&report);
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(
         problems
@@ -54,22 +59,18 @@ async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
 }
 
 async fn what_has_a_problem_is_left_whole_until_it_is_repaired(stage: Stage) {
-    old_table(&stage).await;
-    stage
-        .put([
-            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 30),
-            old_limit("ENTITY#user-3", "#LIMIT#gpt-4#tpm", 0),
-            old_bucket("user-3", "gpt-4", "rpm", 1_000, 1_000_000, false),
-            item(
-                "ENTITY#user-3",
-                "#BUCKET#gpt-4#tpm",
-                &[("tokens_milli", 1)],
-                false,
-            ),
-        ])
-        .await;
-    let repository = stage.repository().await;
-    let report = repository.migrate(Migrate::pending()).await.unwrap();
+    let more = [
+        old_limit("ENTITY#user-3", "#LIMIT#gpt-4#rpm", 30),
+        old_limit("ENTITY#user-3", "#LIMIT#gpt-4#tpm", 0),
+        old_bucket("user-3", "gpt-4", "rpm", 1_000, 1_000_000, false),
+        item(
+            "ENTITY#user-3",
+            "#BUCKET#gpt-4#tpm",
+            &[("tokens_milli", 1)],
+            false,
+        ),
+    ];
+    let (repository, report) = migrate_with(&stage, more).await;
     assert_eq!(problems(&report).len(), 2, "{report:?}");
     for sk in [
         "#LIMIT#gpt-4#rpm",
@@ -94,17 +95,13 @@ async fn what_has_a_problem_is_left_whole_until_it_is_repaired(stage: Stage) {
 }
 
 async fn a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same(stage: Stage) {
-    old_table(&stage).await;
-    stage
-        .put([
-            old_limit("ENTITY#user-3", "#LIMIT#rpm", 30),
-            old_limit("ENTITY#user-3", "#LIMIT#_default_#rpm", 31),
-            old_limit("ENTITY#user-4", "#LIMIT#rpm", 40),
-            old_limit("ENTITY#user-4", "#LIMIT#_default_#rpm", 40),
-        ])
-        .await;
-    let repository = stage.repository().await;
-    let report = repository.migrate(Migrate::pending()).await.unwrap();
+    let more = [
+        old_limit("ENTITY#user-3", "#LIMIT#rpm", 30),
+        old_limit("ENTITY#user-3", "#LIMIT#_default_#rpm", 31),
+        old_limit("ENTITY#user-4", "#LIMIT#rpm", 40),
+        old_limit("ENTITY#user-4", "#LIMIT#_default_#rpm", 40),
+    ];
+    let (repository, report) = migrate_with(&stage, more).await;
     let [problem] = problems(&report)[..] else {
         panic!("{report:?}")
     };
@@ -202,8 +199,5 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
         repository.version().await.unwrap().unwrap().schema_version,
         "0.8.0"
     );
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["_default_", "gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);
 }

@@ -6,7 +6,7 @@ use zae_limiter::versions::{Migrate, VersionRecord};
 use zae_limiter::{ConfigLevel, NewEntity, Source};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
-use crate::support::{Stage, rpm, tpm};
+use crate::support::{Stage, configured_resources, rpm, tpm};
 
 on_every_store! {
     a_dry_run_counts_and_changes_nothing,
@@ -144,10 +144,7 @@ async fn old_limits_become_one_configuration_per_level(stage: Stage) {
         repository.list_resources_with_defaults().await.unwrap(),
         ["gpt-4"]
     );
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["_default_", "gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);
     assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_none());
     let again = repository
         .migrate(Migrate::pending().from("0.7.0".parse().unwrap()))
@@ -209,10 +206,7 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
             .unwrap(),
         "42000"
     );
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["gpt-4"]);
     let registry = stage.item("SYSTEM#", "#ENTITY_CONFIG_RESOURCES").await.unwrap();
     assert_eq!(registry["gpt-4"].as_n().unwrap(), "1");
 }

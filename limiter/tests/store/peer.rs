@@ -8,7 +8,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source};
 use zae_limiter_schema::{AttributeValue, LimitSet};
 
-use crate::support::{Stage, page, rpm, tpm};
+use crate::support::{Stage, configured_resources, page, rpm, tpm};
 
 fn python() -> PathBuf {
     let path = std::env::var_os("ZAE_TEST_PEER_PYTHON").map_or_else(
@@ -147,10 +147,7 @@ async fn we_read_what_the_peer_writes() {
         stranger.limits,
         LimitSet::new([rpm(20).with_burst(25).unwrap()]).unwrap()
     );
-    assert_eq!(
-        repository.list_resources_with_entity_configs().await.unwrap(),
-        ["_default_", "gpt-4"]
-    );
+    assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);
 
     let events = repository
         .audit_events(&AuditSubject::Entity("key-1".parse().unwrap()), &page(10))
@@ -178,11 +175,5 @@ async fn we_read_what_the_peer_writes() {
 
     // And what the peer has configured is counted down when we delete it.
     repository.delete_entity("key-1").await.unwrap();
-    assert!(
-        repository
-            .list_resources_with_entity_configs()
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(configured_resources(&repository).await.is_empty());
 }

@@ -104,21 +104,6 @@ impl Stage {
         Client::from_conf(self.store.sdk_config().build())
     }
 
-    /// Sets attributes of a bucket's item to a number.
-    pub(crate) async fn set_numbers(&self, entity: &str, names: &[String], number: i64) {
-        let client = self.client();
-        let [pk, sk] = bucket_key(entity);
-        for name in names {
-            let update = client.update_item().table_name(TABLE);
-            let update = update.key("PK", pk.clone()).key("SK", sk.clone());
-            let update = update
-                .update_expression("SET #a0 = :v0")
-                .expression_attribute_names("#a0", name)
-                .expression_attribute_values(":v0", AttributeValue::N(number.to_string()));
-            update.send().await.unwrap();
-        }
-    }
-
     /// The bucket of an entity as anybody would see it.
     pub(crate) async fn bucket(&self, entity: &str) -> Option<Bucket> {
         let client = self.client();
@@ -290,5 +275,12 @@ pub(crate) async fn create(limiter: &RateLimiter, entity: NewEntity) {
 pub(crate) async fn set_limits(limiter: &RateLimiter, entity: &str, stored: &[&str]) {
     let stored = limits(stored);
     let set = limiter.repository().set_limits(entity, GPT, stored).await;
+    set.unwrap();
+}
+
+/// Stores limits for [`GPT`].
+pub(crate) async fn set_resource_limits(limiter: &RateLimiter, stored: &[&str]) {
+    let stored = limits(stored);
+    let set = limiter.repository().set_resource_defaults(GPT, stored).await;
     set.unwrap();
 }

@@ -12,8 +12,9 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::audit::{AuditEvent, AuditSubject};
 use zae_limiter::{
-    Builder, EmbeddedStore, Limit, ManualClock, PageRequest, RateLimiter, Repository, Timestamp,
+    Builder, EmbeddedStore, Limit, ManualClock, NewEntity, PageRequest, RateLimiter, Repository, Timestamp,
 };
 use zae_limiter_schema::Item;
 
@@ -223,6 +224,30 @@ pub(crate) fn rpm(capacity: u64) -> Limit {
 
 pub(crate) fn tpm(capacity: u64) -> Limit {
     Limit::per_minute("tpm", capacity).unwrap()
+}
+
+/// The parent `acme`, the entity `key-1` whose calls are charged to it too, and limits for both.
+pub(crate) async fn create_key_of_acme(limiter: &RateLimiter) {
+    let stored = limiter.repository();
+    for entity in [
+        NewEntity::new("acme"),
+        NewEntity::new("key-1").parent("acme").cascade(true),
+    ] {
+        stored.create_entity(entity).await.unwrap();
+    }
+    stored.set_system_defaults([rpm(60)]).await.unwrap();
+}
+
+/// The resources that entities have configurations for, by the registry.
+pub(crate) async fn configured_resources(repository: &Repository) -> Vec<String> {
+    repository.list_resources_with_entity_configs().await.unwrap()
+}
+
+/// The events about an entity, the latest first.
+pub(crate) async fn events_about(repository: &Repository, entity: &str) -> Vec<AuditEvent> {
+    let subject = AuditSubject::Entity(entity.parse().unwrap());
+    let events = repository.audit_events(&subject, &page(100)).await;
+    events.unwrap().items
 }
 
 pub(crate) fn page(size: usize) -> PageRequest {
