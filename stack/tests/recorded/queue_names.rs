@@ -14,17 +14,28 @@ use super::support::{Diary, bare};
 use super::tape::{Tape, deletion, history, looks, template};
 use super::{ID, NAME, body, count, stack, tags};
 
-#[tokio::test(start_paused = true)]
-async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
+/// What CloudFormation reports about the name of a queue that was deleted just now.
+const BLOCKED: &str =
+    "You must wait 60 seconds after deleting a queue before you can create another with the same name.";
+
+/// A stack with these statuses, one after the other, whose creation fails because of the name of a queue.
+fn blocked(statuses: &'static [&'static str]) -> Tape {
     let events = [
         (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
-        (
-            "AggregatorDLQ",
-            "AWS::SQS::Queue",
-            "CREATE_FAILED",
-            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
-        ),
+        ("AggregatorDLQ", "AWS::SQS::Queue", "CREATE_FAILED", BLOCKED),
     ];
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        created(),
+        deletion(),
+        history(&events, "zl"),
+    ];
+    Tape::of(rules).with_free_site()
+}
+
+#[tokio::test(start_paused = true)]
+async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
     let heals: &[_] = &[
         "",
         "ROLLBACK_COMPLETE",
@@ -32,17 +43,8 @@ async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
         "DELETE_COMPLETE",
         "CREATE_COMPLETE",
     ];
-    let rules = |statuses| {
-        [
-            looks(statuses, tags(&bare())),
-            template(&body(&bare())),
-            created(),
-            deletion(),
-            history(&events, "zl"),
-        ]
-    };
     let diary = Diary::default();
-    let (once, calls) = stack(&bare(), &Tape::of(rules(heals)).with_free_site());
+    let (once, calls) = stack(&bare(), &blocked(heals));
     assert_eq!(
         once.observer(diary.clone()).ensure().await.unwrap().change,
         Change::Created
@@ -69,7 +71,7 @@ async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
         "DELETE_COMPLETE",
         "ROLLBACK_COMPLETE",
     ];
-    let (twice, calls) = stack(&bare(), &Tape::of(rules(never)).with_free_site());
+    let (twice, calls) = stack(&bare(), &blocked(never));
     let error = twice.ensure().await.unwrap_err();
     assert!(matches!(error, Error::Failed { .. }), "{error}");
     assert_eq!(count(&calls, "CreateStack"), 2);
@@ -77,15 +79,6 @@ async fn m2_a_queue_that_was_deleted_just_now_is_waited_for_once() {
 
 #[tokio::test(start_paused = true)]
 async fn m2_a_plan_too_waits_once_for_a_queue_that_was_deleted_just_now() {
-    let events = [
-        (NAME, "", "CREATE_IN_PROGRESS", "User Initiated"),
-        (
-            "AggregatorDLQ",
-            "AWS::SQS::Queue",
-            "CREATE_FAILED",
-            "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
-        ),
-    ];
     let heals: &[_] = &[
         "",
         "",
@@ -94,14 +87,7 @@ async fn m2_a_plan_too_waits_once_for_a_queue_that_was_deleted_just_now() {
         "DELETE_COMPLETE",
         "CREATE_COMPLETE",
     ];
-    let rules = [
-        looks(heals, tags(&bare())),
-        template(&body(&bare())),
-        created(),
-        deletion(),
-        history(&events, "zl"),
-    ];
-    let (stack, calls) = stack(&bare(), &Tape::of(rules).with_free_site());
+    let (stack, calls) = stack(&bare(), &blocked(heals));
     let plan = stack.plan().await.unwrap();
     assert_eq!(stack.apply(&plan).await.unwrap().change, Change::Created);
     assert_eq!(
@@ -118,7 +104,7 @@ async fn m2_a_failure_that_time_does_not_heal_is_not_cleared_away() {
     let events = mock!(Cfn::describe_stack_events).then_compute_output(move |_| {
         // Told to the caller while the creation runs, and asked for once more for the cause.
         let reason = if asked.fetch_add(1, Ordering::SeqCst) < 2 {
-            "You must wait 60 seconds after deleting a queue before you can create another with the same name."
+            BLOCKED
         } else {
             "the quota of queues is used up"
         };
