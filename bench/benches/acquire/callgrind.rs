@@ -4,7 +4,9 @@
 use std::net::SocketAddr;
 use std::process::Command;
 
-use crate::cases::{BARE, CANNED, DYNAMODB, OURS, chunked, refused};
+use tokio::runtime::Runtime;
+
+use crate::cases::{BARE, CANNED, DYNAMODB, OURS, chunked, refused, warm_up_chunks};
 use crate::clients::{self, admitted, bare};
 use crate::results::Results;
 
@@ -34,7 +36,7 @@ const COUNTED: [Counted; 4] = [
     Counted {
         argument: "chunk",
         row: (DYNAMODB, "chunk hit", OURS),
-        // Enough that a few more or fewer writes before the first chunk make no difference.
+        // Enough that a few more or fewer writes make no difference.
         operations: 20_000,
     },
 ];
@@ -42,14 +44,8 @@ const COUNTED: [Counted; 4] = [
 /// Operations that warm up and are not counted.
 const WARM: u32 = 10;
 
-/// A process that has no chunk in hand after this number of calls gives up.
-const MAX_UNTIL_CHUNK: u32 = 2_000;
-
-/// Operations that follow the first chunk and are not counted.
-const WARM_CHUNK: u32 = 500;
-
 /// Adds instructions per operation to the rows that have any.
-pub(crate) fn count(results: &mut Results, dynamodb: SocketAddr, canned: SocketAddr) {
+pub(crate) fn count_all(results: &mut Results, dynamodb: SocketAddr, canned: SocketAddr) {
     if Command::new("valgrind").arg("--version").output().is_err() {
         eprintln!("  instructions are not counted: valgrind is not installed");
         return;
@@ -57,7 +53,7 @@ pub(crate) fn count(results: &mut Results, dynamodb: SocketAddr, canned: SocketA
     for counted in &COUNTED {
         let (endpoint, case, who) = counted.row;
         let address = if endpoint == CANNED { canned } else { dynamodb };
-        let Some(instructions) = per_operation(address, counted) else {
+        let Some(instructions) = per_operation(address, counted, "/dev/null") else {
             eprintln!("  instructions of {case}, {who} could not be counted");
             continue;
         };
@@ -76,24 +72,19 @@ pub(crate) fn profile(argument: &str, dynamodb: SocketAddr, canned: SocketAddr) 
     let address = if counted.row.0 == CANNED { canned } else { dynamodb };
     let file = std::env::temp_dir().join(format!("callgrind.{argument}.out"));
     let file = file.to_string_lossy();
-    instructions(address, argument, WARM + counted.operations, &file);
-    match per_operation(address, counted) {
+    match per_operation(address, counted, &file) {
         Some(instructions) => println!("{argument}: {instructions:.0} instructions; profile in {file}"),
         None => eprintln!("{argument} could not be counted"),
     }
 }
 
-fn per_operation(address: SocketAddr, counted: &Counted) -> Option<f64> {
-    let total = |operations| instructions(address, counted.argument, operations, "/dev/null");
-    let (few, more) = (total(WARM)?, total(WARM + counted.operations)?);
-    Some((more - few) / f64::from(counted.operations))
-}
-
-fn instructions(address: SocketAddr, argument: &str, operations: u32, file: &str) -> Option<f64> {
+fn per_operation(address: SocketAddr, counted: &Counted, file: &str) -> Option<f64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", &format!("--callgrind-out-file={file}")])
+        .arg("--toggle-collect=*under_callgrind*")
         .arg(std::env::current_exe().ok()?)
-        .args(["--child", &address.to_string(), argument, &operations.to_string()])
+        .args(["--child", &address.to_string(), counted.argument])
+        .arg(counted.operations.to_string())
         .output()
         .ok()?;
     if !output.status.success() {
@@ -101,7 +92,15 @@ fn instructions(address: SocketAddr, argument: &str, operations: u32, file: &str
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let line = text.lines().find_map(|line| line.split_once("Collected :"))?.1;
-    line.trim().parse().ok()
+    let instructions: f64 = line.trim().parse().ok()?;
+    Some(instructions / f64::from(counted.operations))
+}
+
+/// Runs what is counted, and nothing else: callgrind counts from the begin of this function to its end.
+#[inline(never)]
+fn under_callgrind(runtime: &Runtime, operations: impl Future<Output = ()>) {
+    runtime.block_on(operations);
+    std::hint::black_box(runtime);
 }
 
 /// The process under callgrind.
@@ -114,46 +113,34 @@ pub(crate) fn child(arguments: &[String]) {
         .enable_all()
         .build()
         .unwrap();
+    if who == "bare" {
+        let client = clients::sdk(endpoint);
+        return count(&runtime, operations, async || bare(&client, "user-0").await);
+    }
     // Under valgrind everything takes fifty times as long.
-    let patient = || clients::limiter(endpoint).time_budget(std::time::Duration::from_secs(60));
-    runtime.block_on(async {
+    let patient = clients::limiter(endpoint).time_budget(std::time::Duration::from_secs(60));
+    let limiter = runtime.block_on(async {
         match who.as_str() {
-            "bare" => {
-                let client = clients::sdk(endpoint);
-                for _ in 0..operations {
-                    bare(&client, "user-0").await;
-                }
-            }
-            "refusal" => {
-                let limiter = patient().await.unwrap();
-                for _ in 0..operations {
-                    refused(&limiter).await;
-                }
-            }
-            "chunk" => {
-                let limiter = patient().token_chunks().await.unwrap();
-                // A steady rate first, so that there is a chunk in hand.
-                let mut calls = 0;
-                while limiter.stats().chunk_grants == 0 {
-                    if calls == MAX_UNTIL_CHUNK {
-                        std::process::exit(1);
-                    }
-                    calls += 1;
-                    chunked(&limiter).await;
-                }
-                for _ in 0..WARM_CHUNK {
-                    chunked(&limiter).await;
-                }
-                for _ in 0..operations {
-                    chunked(&limiter).await;
-                }
-            }
-            _ => {
-                let limiter = patient().await.unwrap();
-                for _ in 0..operations {
-                    admitted(&limiter, "user-0").await;
-                }
-            }
+            "chunk" => patient.token_chunks().await.unwrap(),
+            _ => patient.await.unwrap(),
         }
     });
+    match who.as_str() {
+        "refusal" => count(&runtime, operations, async || refused(&limiter).await),
+        "chunk" => {
+            runtime.block_on(warm_up_chunks(&limiter));
+            count(&runtime, operations, async || chunked(&limiter).await);
+        }
+        _ => count(&runtime, operations, async || admitted(&limiter, "user-0").await),
+    }
+}
+
+fn count(runtime: &Runtime, operations: u32, operation: impl AsyncFn()) {
+    let times = async |times| {
+        for _ in 0..times {
+            operation().await;
+        }
+    };
+    runtime.block_on(times(WARM));
+    under_callgrind(runtime, times(operations));
 }

@@ -22,6 +22,12 @@ pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
 /// The number of metered calls. As many unmetered calls warm up first.
 const METERED: u64 = 200;
+/// The number of metered chunk hits: many, because only one call in thousands takes the next chunk.
+const METERED_HITS: u64 = 100_000;
+/// Chunks are warm when they cover this many calls in a row.
+const WARM_HITS: u64 = 1_000;
+/// Chunks that are not warm after this many times as many calls never will be.
+const MAX_WARM_UP: u32 = 1_000;
 /// Refusals and tokens in hand are timed in groups of this many.
 const GROUP: u32 = 64;
 
@@ -165,6 +171,21 @@ pub(crate) async fn refused(limiter: &RateLimiter) {
     }
 }
 
+/// Calls until chunks cover all of them. A chunk has the size of the traffic of the last half second, so that it grows for a few
+/// seconds.
+pub(crate) async fn warm_up_chunks(limiter: &RateLimiter) {
+    for _ in 0..MAX_WARM_UP {
+        let before = limiter.stats().chunk_grants;
+        for _ in 0..WARM_HITS {
+            chunked(limiter).await;
+        }
+        if limiter.stats().chunk_grants - before == WARM_HITS {
+            return;
+        }
+    }
+    panic!("calls still wait for chunks");
+}
+
 /// A call on a busy bucket that takes tokens in chunks.
 pub(crate) async fn chunked(limiter: &RateLimiter) {
     let call = limiter.acquire("chunked", RESOURCE).consume("rpm", 1);
@@ -294,7 +315,7 @@ fn allocations_in_answer(runtime: &Runtime, endpoint: SocketAddr) -> Option<f64>
 pub(crate) fn others(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
     named(runtime, results, endpoint, |_| true);
     let warm: OnLimiter = |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await });
-    meter(runtime, results, "1 task", clients::limiter(endpoint), warm);
+    meter(runtime, results, "1 task", clients::limiter(endpoint), warm, None);
     for limiters in [8, 20, 100] {
         let figures = runtime.block_on(fleet(endpoint, limiters));
         results.add(
@@ -318,6 +339,9 @@ pub(crate) fn named(
     }
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
         let limiter = runtime.block_on(async { (case.build)(endpoint).await.unwrap() });
+        if let Some(Quick::ChunkHit) = case.quick {
+            runtime.block_on(warm_up_chunks(&limiter));
+        }
         let operation = case.operation;
         let ours = if let Some(quick) = case.quick {
             round(runtime, case.tasks, case.group, OnMemory(limiter, quick))
@@ -336,6 +360,7 @@ pub(crate) fn named(
             case.name,
             (case.build)(endpoint),
             case.operation,
+            case.quick,
         );
     }
 }
@@ -347,19 +372,26 @@ fn meter(
     case: &str,
     builder: zae_limiter::Builder,
     operation: OnLimiter,
+    quick: Option<Quick>,
 ) {
     let meter = CapacityMeter::new();
     let consumed = runtime.block_on(async {
         let limiter = builder.meter(meter.clone()).await.unwrap();
-        for call in 0..METERED {
-            operation(limiter.clone(), 0, call).await;
-        }
+        let calls = if let Some(Quick::ChunkHit) = quick {
+            warm_up_chunks(&limiter).await;
+            METERED_HITS
+        } else {
+            for call in 0..METERED {
+                operation(limiter.clone(), 0, call).await;
+            }
+            METERED
+        };
         let before = meter.consumed();
-        for call in 0..METERED {
+        for call in 0..calls {
             operation(limiter.clone(), 0, METERED + call).await;
         }
         let after = meter.consumed();
-        let per_call = |sum: f64| sum / METERED as f64;
+        let per_call = |sum: f64| sum / calls as f64;
         (
             per_call((after.calls - before.calls) as f64),
             per_call(after.read_units - before.read_units),

@@ -74,7 +74,7 @@ fn main() {
         record(&runtime, &canned, canned_address, delay);
         cases::warm(&runtime, &mut results, name, canned_address);
         if delay.is_zero() {
-            callgrind::count(&mut results, dynamodb, canned_address);
+            callgrind::count_all(&mut results, dynamodb, canned_address);
         }
     }
     entities::many(&runtime, &mut results);
