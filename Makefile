@@ -112,9 +112,9 @@ mutants: machine ## Mutate the bucket arithmetic, or the client's state with PAR
 	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
 
 .PHONY: coverage
-coverage: machine ## List the lines of schema, client, functions and stack that no test runs (PACKAGES=)
-	@scripts/install-cargo-llvm-cov
+coverage: venv-ministack venv-peer venv-clients venv-cfn-lint typescript dev-functions ## List the lines that no test runs, and the share of each crate (PACKAGES= chooses crates)
 	@PACKAGES='$(PACKAGES)' scripts/coverage
+	$(took)
 
 .PHONY: bench
 bench: machine venv-peer functions ## Measure acquire beside the bare SDK call and the Python package, and the packed functions
