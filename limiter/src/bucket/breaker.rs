@@ -2,7 +2,7 @@
 //!
 //! Closed, requests flow, and failures in a row are counted: no connection, no response in time, a server error. A
 //! response of any other kind, throttling and failed conditions included, proves that the table is there and ends the
-//! row. Open, nothing is sent except for one probe at a time, after pauses that grow; normally the first response closes
+//! streak. Open, nothing is sent except for one probe at a time, after pauses that grow; normally the first response closes
 //! it. If it has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) const MAX_RESPONSES: u32 = 4;
 pub(crate) struct Breaker {
     /// After this time without a response it opens.
     silence: Duration,
-    row: Option<Row>,
+    streak: Option<Streak>,
     open: Option<Open>,
     opened: u64,
     closed_at: Option<Duration>,
@@ -43,8 +43,8 @@ pub(crate) struct Breaker {
 
 /// Failures without a response in between.
 #[derive(Debug)]
-struct Row {
-    /// When the first request of the row was sent.
+struct Streak {
+    /// When the first request of the streak was sent.
     since: Duration,
     last: Duration,
     failures: u32,
@@ -94,7 +94,7 @@ impl Breaker {
     pub(crate) fn new(time_budget: Duration) -> Self {
         Self {
             silence: SILENCE.max(time_budget),
-            row: None,
+            streak: None,
             open: None,
             opened: 0,
             closed_at: None,
@@ -116,7 +116,7 @@ impl Breaker {
 
     /// The table responded. True if that closes the breaker.
     pub(crate) fn responded(&mut self, now: Duration) -> bool {
-        self.row = None;
+        self.streak = None;
         self.last_response = Some(now);
         let Some(open) = &mut self.open else {
             return false;
@@ -139,17 +139,17 @@ impl Breaker {
         jitter: impl FnOnce(Duration) -> Duration,
     ) -> bool {
         let silence = self.silence;
-        let row = self.row_of(request.sent, now);
-        row.failures += 1;
-        match (&row.bucket, request.bucket) {
-            (Some(first), Some(bucket)) => row.several_buckets |= first != bucket,
-            (None, Some(bucket)) => row.bucket = Some(bucket.clone()),
+        let streak = self.streak_at(request.sent, now);
+        streak.failures += 1;
+        match (&streak.bucket, request.bucket) {
+            (Some(first), Some(bucket)) => streak.several_buckets |= first != bucket,
+            (None, Some(bucket)) => streak.bucket = Some(bucket.clone()),
             (_, None) => {}
         }
-        let lasted = now.saturating_sub(row.since);
-        let many = row.failures >= FAILURES && row.several_buckets && lasted >= SHORTEST_OUTAGE;
+        let lasted = now.saturating_sub(streak.since);
+        let many = streak.failures >= FAILURES && streak.several_buckets && lasted >= SHORTEST_OUTAGE;
         // One failure alone may be a process that was suspended with a request under way.
-        let silent = (row.failures >= 2 || row.suspected) && lasted >= silence;
+        let silent = (streak.failures >= 2 || streak.suspected) && lasted >= silence;
         if let Some(open) = &mut self.open {
             open.responses = 0;
             return false;
@@ -198,15 +198,15 @@ impl Breaker {
             return Suspicion::None;
         }
         let silence = self.silence;
-        let row = self.row_of(request.sent, now);
-        if now.saturating_sub(row.since) < silence {
+        let streak = self.streak_at(request.sent, now);
+        if now.saturating_sub(streak.since) < silence {
             return Suspicion::None;
         }
-        if row.failures > 0 {
+        if streak.failures > 0 {
             self.opens(request.reason, now, calendar, jitter);
             return Suspicion::Opened;
         }
-        row.suspected = true;
+        streak.suspected = true;
         if self.claim(now, now + silence) {
             Suspicion::Probe
         } else {
@@ -267,11 +267,11 @@ impl Breaker {
         }
     }
 
-    /// The row that a failure belongs to: a new one if there was no request for long.
-    fn row_of(&mut self, sent: Duration, now: Duration) -> &mut Row {
+    /// The streak that a failure belongs to: a new one if there was no request for long.
+    fn streak_at(&mut self, sent: Duration, now: Duration) -> &mut Streak {
         let silence = self.silence;
-        let row = self.row.take().filter(|row| sent <= row.last + silence);
-        let row = row.unwrap_or(Row {
+        let streak = self.streak.take().filter(|streak| sent <= streak.last + silence);
+        let streak = streak.unwrap_or(Streak {
             since: sent,
             last: now,
             failures: 0,
@@ -279,10 +279,10 @@ impl Breaker {
             several_buckets: false,
             suspected: false,
         });
-        self.row.insert(Row {
-            since: row.since.min(sent),
+        self.streak.insert(Streak {
+            since: streak.since.min(sent),
             last: now,
-            ..row
+            ..streak
         })
     }
 }
