@@ -58,13 +58,7 @@ impl Charge {
         let image = self.queue.image();
         let mut back = Batch::default();
         for (limit, amount) in self.amounts.iter().filter(|_| held) {
-            back.add(
-                limit,
-                Demand {
-                    credit: *amount,
-                    ..Demand::default()
-                },
-            );
+            back.add(limit, Demand::credit(*amount));
         }
         self.statuses_on(&self.evaluation(image.as_deref()), &back)
     }

@@ -126,13 +126,7 @@ impl Request {
         match &self.work {
             RequestKind::Acquire { amounts, .. } => {
                 for (limit, amount) in amounts {
-                    batch.add(
-                        limit,
-                        Demand {
-                            debit: *amount,
-                            ..Demand::default()
-                        },
-                    );
+                    batch.add(limit, Demand::debit(*amount));
                 }
             }
             RequestKind::Adjust {
@@ -144,10 +138,7 @@ impl Request {
                             adjust: taken,
                             ..Demand::default()
                         },
-                        back if **incarnation == *bucket => Demand {
-                            credit: -back,
-                            ..Demand::default()
-                        },
+                        back if **incarnation == *bucket => Demand::credit(-back),
                         back => Demand {
                             recount: back,
                             ..Demand::default()

@@ -169,13 +169,7 @@ impl Turn {
     /// What those ahead want.
     pub(crate) fn ahead(&self) -> Batch {
         let mut batch = Batch::default();
-        for place in self
-            .queue
-            .places()
-            .by_arrival
-            .range(..self.arrival)
-            .map(|(_, place)| place)
-        {
+        for (_, place) in self.queue.places().by_arrival.range(..self.arrival) {
             add(&mut batch, &place.amounts);
         }
         batch
@@ -184,11 +178,7 @@ impl Turn {
 
 fn add(batch: &mut Batch, amounts: &Deltas) {
     for (limit, amount) in amounts {
-        let demand = Demand {
-            debit: *amount,
-            ..Demand::default()
-        };
-        batch.add(limit, demand);
+        batch.add(limit, Demand::debit(*amount));
     }
     batch.acquires += 1;
 }

@@ -18,6 +18,22 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// Only this debit.
+    pub fn debit(amount: i128) -> Self {
+        Self {
+            debit: amount,
+            ..Self::default()
+        }
+    }
+
+    /// Only this credit.
+    pub fn credit(amount: i128) -> Self {
+        Self {
+            credit: amount,
+            ..Self::default()
+        }
+    }
+
     /// True if there is nothing to do.
     pub const fn is_nothing(&self) -> bool {
         self.credit == 0 && self.adjust == 0 && self.debit == 0 && self.recount == 0

@@ -112,10 +112,7 @@ fn image(item: &Attributes) -> Image {
 
 /// A bucket with these limits, all slots in use, and as many slots of an earlier release as one write removes.
 fn bucket(before: &BucketConfig, taken: i128) -> Attributes {
-    let demand = Demand {
-        debit: taken,
-        ..Demand::default()
-    };
+    let demand = Demand::debit(taken);
     let create = Evaluation::create(before, NOW);
     let create = write(&create, &batch(before.limits(), demand), SlotBefore::Empty).unwrap();
     assert_write_fits("create", &create);
@@ -143,10 +140,7 @@ fn sixty_limits_would_not_fit_under_other_names() {
         config(&LimitSet::new(limits).unwrap(), true)
     };
     let (before, after) = (some("limit"), some("renamed"));
-    let demand = Demand {
-        debit: 1_000,
-        ..Demand::default()
-    };
+    let demand = Demand::debit(1_000);
     let create = Evaluation::create(&before, NOW);
     let create = write(&create, &batch(before.limits(), demand), SlotBefore::Empty).unwrap();
     let item = Attributes::default().apply(&create.statement()).unwrap();

@@ -31,10 +31,7 @@ fn config(capacity: u64) -> Arc<BucketConfig> {
 fn image(config: &BucketConfig, incarnation: u64) -> Arc<Image> {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let mut batch = Batch::default();
-    let demand = Demand {
-        debit: 1_000,
-        ..Demand::default()
-    };
+    let demand = Demand::debit(1_000);
     batch.add(&rpm(), demand);
     let slot = Slot {
         index: SlotIndex::FIRST,
