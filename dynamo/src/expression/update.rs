@@ -27,12 +27,11 @@ use crate::to_sdk_key;
 pub struct Update {
     key: Key,
     placeholders: Placeholders,
-    /// The parts of each clause, with commas.
-    set: String,
-    remove: String,
-    add: String,
-    delete: String,
-    conditions: String,
+    set: Vec<String>,
+    remove: Vec<String>,
+    add: Vec<String>,
+    delete: Vec<String>,
+    conditions: Vec<String>,
 }
 
 /// The texts and maps of an update.
@@ -56,61 +55,53 @@ impl Update {
         Self {
             key,
             placeholders: Placeholders::default(),
-            set: String::new(),
-            remove: String::new(),
-            add: String::new(),
-            delete: String::new(),
-            conditions: String::new(),
+            set: vec![],
+            remove: vec![],
+            add: vec![],
+            delete: vec![],
+            conditions: vec![],
         }
     }
 
     /// Sets an attribute.
     pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let text = next_part(&mut self.set);
-        self.placeholders.write_name(text, attribute);
-        text.push_str(" = ");
-        self.placeholders.write_value(text, value);
+        let p = &mut self.placeholders;
+        self.set
+            .push(format!("{} = {}", p.name(attribute), p.value(value)));
         self
     }
 
     /// Sets an attribute unless the item has it.
     pub fn set_if_absent(mut self, attribute: &str, value: AttributeValue) -> Self {
-        let text = next_part(&mut self.set);
-        self.placeholders.write_name(text, attribute);
-        text.push_str(" = if_not_exists(");
-        self.placeholders.write_name(text, attribute);
-        text.push_str(", ");
-        self.placeholders.write_value(text, value);
-        text.push(')');
+        let (name, value) = (self.placeholders.name(attribute), self.placeholders.value(value));
+        self.set.push(format!("{name} = if_not_exists({name}, {value})"));
         self
     }
 
     /// Removes an attribute.
     pub fn remove(mut self, attribute: &str) -> Self {
-        self.placeholders
-            .write_name(next_part(&mut self.remove), attribute);
+        self.remove.push(self.placeholders.name(attribute));
         self
     }
 
     /// Adds to a number or a set.
     pub fn add(mut self, attribute: &str, value: AttributeValue) -> Self {
-        pair(&mut self.placeholders, &mut self.add, attribute, value);
+        let p = &mut self.placeholders;
+        self.add.push(format!("{} {}", p.name(attribute), p.value(value)));
         self
     }
 
     /// Removes members of a set.
     pub fn delete(mut self, attribute: &str, members: AttributeValue) -> Self {
-        pair(&mut self.placeholders, &mut self.delete, attribute, members);
+        let p = &mut self.placeholders;
+        self.delete
+            .push(format!("{} {}", p.name(attribute), p.value(members)));
         self
     }
 
     /// Adds a condition. All conditions must be true.
     pub fn when(mut self, condition: impl FnOnce(&mut Placeholders) -> String) -> Self {
-        let condition = condition(&mut self.placeholders);
-        if !self.conditions.is_empty() {
-            self.conditions.push_str(" AND ");
-        }
-        self.conditions.push_str(&condition);
+        self.conditions.push(condition(&mut self.placeholders));
         self
     }
 
@@ -135,24 +126,20 @@ impl Update {
     /// The texts and maps for a request.
     pub fn into_parts(self) -> UpdateParts {
         let clauses = [
-            ("SET ", &self.set),
-            ("REMOVE ", &self.remove),
-            ("ADD ", &self.add),
-            ("DELETE ", &self.delete),
+            ("SET", self.set),
+            ("REMOVE", self.remove),
+            ("ADD", self.add),
+            ("DELETE", self.delete),
         ];
-        let mut update = String::with_capacity(clauses.iter().map(|(_, parts)| parts.len() + 8).sum());
-        for (word, parts) in clauses.into_iter().filter(|(_, parts)| !parts.is_empty()) {
-            if !update.is_empty() {
-                update.push(' ');
-            }
-            update.push_str(word);
-            update.push_str(parts);
-        }
-        let condition = (!self.conditions.is_empty()).then_some(self.conditions);
+        let clauses = clauses.into_iter().filter(|(_, parts)| !parts.is_empty());
+        let clauses: Vec<_> = clauses
+            .map(|(word, parts)| format!("{word} {}", parts.join(", ")))
+            .collect();
+        let condition = (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "));
         let (names, values) = self.placeholders.into_maps();
         UpdateParts {
             key: self.key,
-            update,
+            update: clauses.join(" "),
             condition,
             names,
             values,
@@ -169,21 +156,6 @@ impl Update {
             .set_expression_attribute_names(parts.names)
             .set_expression_attribute_values(parts.values)
     }
-}
-
-/// The end of a clause, after its comma.
-fn next_part(clause: &mut String) -> &mut String {
-    if !clause.is_empty() {
-        clause.push_str(", ");
-    }
-    clause
-}
-
-fn pair(placeholders: &mut Placeholders, clause: &mut String, attribute: &str, value: AttributeValue) {
-    let text = next_part(clause);
-    placeholders.write_name(text, attribute);
-    text.push(' ');
-    placeholders.write_value(text, value);
 }
 
 #[cfg(test)]
