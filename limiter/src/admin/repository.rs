@@ -169,13 +169,10 @@ impl Repository {
 
     /// The current time: the server's, where this machine's clock is known to be wrong.
     pub(crate) fn now(&self) -> Timestamp {
-        let store = &self.inner.store;
-        let offset = if store.capabilities().server_time {
-            store.clock_offset()
-        } else {
-            0
-        };
-        self.inner.clock.now().plus_millis(offset)
+        self.inner
+            .clock
+            .now()
+            .plus_millis(self.inner.store.clock_offset())
     }
 
     /// How long the declared stack keeps audit events.

@@ -10,7 +10,7 @@ use super::deltas::Deltas;
 use super::grant::Grant;
 use super::queue::{BucketQueue, Locked};
 use super::request::{Outcome, Reply, RequestKind};
-use super::state::{BucketState, Moment};
+use super::state::{Moment, QueueState};
 
 impl BucketQueue {
     /// Takes what is asked from the tokens in hand, if they cover it: no write, no waiting. Otherwise the call counts for the
@@ -179,23 +179,20 @@ impl BucketQueue {
     fn with_chunks<T>(
         &self,
         locked: &mut Locked,
-        act: impl FnOnce(&mut Chunks, &mut BucketState) -> T,
+        act: impl FnOnce(&mut Chunks, &mut QueueState) -> T,
     ) -> Option<T> {
         let chunks = locked.chunks.as_mut()?;
         let before = chunks.tokens();
         let result = act(chunks, &mut locked.state);
         let change = chunks.tokens() - before;
-        #[cfg(test)]
-        let change = match chunks.mutation {
-            Some(crate::simulation::Mutation::ChunkNotCounted) => 0,
-            _ => change,
-        };
-        self.shared().counters().chunk_tokens_changed(change);
+        if !breaks!(chunks.mutation, ChunkNotCounted) {
+            self.shared().counters().chunk_tokens_changed(change);
+        }
         Some(result)
     }
 }
 
-fn push(state: &mut BucketState, back: GiveBack, now: Duration) {
+fn push(state: &mut QueueState, back: GiveBack, now: Duration) {
     let work = RequestKind::Adjust {
         changes: back.changes,
         incarnation: back.incarnation,

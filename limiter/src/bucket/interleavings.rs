@@ -4,8 +4,6 @@
 //! threads drives, and every request to the table lets the other threads come in between.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -21,8 +19,8 @@ use crate::acquire::Acquire;
 use crate::builder::Settings;
 use crate::config::cache::{CacheLimits, ConfigCache};
 use crate::config::resolution::Defaults;
-use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
-use crate::{Clock, Error};
+use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
+use crate::{Clock, Error, Result};
 
 const SCHEDULES: usize = 500;
 const BURST: u64 = 3;
@@ -67,7 +65,7 @@ impl Table {
 }
 
 impl ConfigSource for Table {
-    fn read_items<'a>(&'a self, _: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
+    fn read_items<'a>(&'a self, _: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(async {
             thread::yield_now();
             Ok(ItemsRead::default())
@@ -76,11 +74,7 @@ impl ConfigSource for Table {
 }
 
 impl Store for Table {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { server_time: false }
-    }
-
-    fn read_bucket<'a>(&'a self, _: &'a BucketKey, _: bool) -> Pending<'a, Option<Attributes>> {
+    fn read_bucket<'a>(&'a self, _: &'a BucketKey, _: bool) -> BoxFuture<'a, Result<Option<Attributes>>> {
         Box::pin(async {
             thread::yield_now();
             let item = self.item().clone();
@@ -89,10 +83,7 @@ impl Store for Table {
         })
     }
 
-    fn write_bucket<'a>(
-        &'a self,
-        write: &'a BucketWrite,
-    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
+    fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
         Box::pin(async move {
             thread::yield_now();
             let outcome = self.write(write);
@@ -101,7 +92,7 @@ impl Store for Table {
         })
     }
 
-    fn ping(&self) -> Pending<'_, ()> {
+    fn ping(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 }

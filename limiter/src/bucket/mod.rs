@@ -2,7 +2,7 @@
 //!
 //! Every bucket in use has a [`BucketQueue`](queue::BucketQueue): a queue of requests, the last image seen of the bucket,
 //! and at most one write in flight. Requests that arrive while a write is in flight are combined into the next one, in
-//! order of arrival; when nothing is in flight nothing waits. [`BucketState`](state::BucketState) decides what happens
+//! order of arrival; when nothing is in flight nothing waits. [`QueueState`](state::QueueState) decides what happens
 //! next and is pure; the [`worker`] carries it out.
 //!
 //! The image only chooses the write and may refuse; the server's condition admits. A refused write returns the current

@@ -18,7 +18,7 @@ use super::deltas::Deltas;
 use super::inline_worker::{InlineWorker, Work, WorkerId};
 use super::request::{Outcome, Reply, RequestKind};
 use super::shared::Shared;
-use super::state::{BucketState, LastSeen, Sighting};
+use super::state::{LastSeen, QueueState, Sighting};
 use super::wait_queue::{MAX_WAITING, WaitQueue};
 use super::worker;
 use super::write_pace::WritePace;
@@ -58,7 +58,7 @@ pub(crate) enum Driver {
 
 #[derive(Debug)]
 pub(super) struct Locked {
-    pub(super) state: BucketState,
+    pub(super) state: QueueState,
     /// Tokens in hand, where they are allowed.
     pub(super) chunks: Option<Chunks>,
     pub(super) pace: WritePace,
@@ -74,7 +74,7 @@ impl BucketQueue {
         // A little less than the caller waits, so that the answer says why.
         let patience = settings.time_budget / 10 * 9;
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
-        let mut state = BucketState::new(key.clone(), client, settings.memory, patience);
+        let mut state = QueueState::new(key.clone(), client, settings.memory, patience);
         let takes_chunks = shared.settings.chunks.allows(&key.resource);
         #[cfg_attr(not(test), expect(unused_mut, reason = "only tests break the rules"))]
         let mut chunks = takes_chunks.then(Chunks::new);
@@ -297,7 +297,7 @@ impl BucketQueue {
 
     /// Looks for writes in doubt once more.
     pub(crate) fn look_again(self: &Arc<Self>) {
-        self.with_state(BucketState::look_again);
+        self.with_state(QueueState::look_again);
         self.hurry();
     }
 
@@ -308,7 +308,7 @@ impl BucketQueue {
 
     /// Stops looking for writes in doubt if there is nothing else to do.
     pub(crate) fn rest(self: &Arc<Self>) {
-        self.with_state(BucketState::rest);
+        self.with_state(QueueState::rest);
         self.hurry();
     }
 }

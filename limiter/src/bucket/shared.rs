@@ -75,12 +75,7 @@ impl Shared {
 
     /// The calendar, corrected by the server's.
     pub(crate) fn now(&self) -> Timestamp {
-        let offset = if self.store.capabilities().server_time {
-            self.store.clock_offset()
-        } else {
-            0
-        };
-        self.clock.now().plus_millis(offset)
+        self.clock.now().plus_millis(self.store.clock_offset())
     }
 
     pub(crate) fn attempt_timeout(&self) -> Duration {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use zae_limiter_schema::bucket::{Attributes, BucketWrite};
 
 use super::queue::BucketQueue;
-use super::state::{BucketState, Completion, Step};
+use super::state::{Completion, QueueState, Step};
 use super::write_pace::WritePace;
 use crate::config::cache::BucketImage;
 use crate::store::WriteOutcome;
@@ -102,7 +102,7 @@ impl Worker {
         self.finish(|state| state.postpone(error));
         self.expire(error);
         if now.saturating_sub(since) >= shared.settings.settle_budget {
-            self.queue.with_state(BucketState::rest);
+            self.queue.with_state(QueueState::rest);
         }
         if self.queue.stops() {
             self.idle = true;
@@ -147,7 +147,7 @@ impl Worker {
 
     /// True if somebody waits, a shutdown included, or there is nothing to send.
     fn goes_ahead(&self) -> bool {
-        let wanted = |state: &mut BucketState| state.has_callers() || state.is_idle();
+        let wanted = |state: &mut QueueState| state.has_callers() || state.is_idle();
         self.queue.shared().is_closing() || self.queue.with_state(wanted)
     }
 
@@ -176,11 +176,11 @@ impl Worker {
             }
             Err(error) if error.is_unavailable() => {
                 self.queue.shared().no_read();
-                if self.queue.with_state(BucketState::goes_on_unread) {
+                if self.queue.with_state(QueueState::goes_on_unread) {
                     return;
                 }
                 self.finish(|state| state.unreadable(&error));
-                self.queue.with_state(BucketState::rest);
+                self.queue.with_state(QueueState::rest);
                 self.pause_for_outage(&error).await;
             }
             Err(error) => self.failed(&error).await,
@@ -231,8 +231,8 @@ impl Worker {
                 | WriteOutcome::Throttled(reason)
                 | WriteOutcome::Conflict(reason) => {
                     #[cfg(test)]
-                    if self.counts_conflicts_as_refusals(write) {
-                        return;
+                    if breaks!(shared.settings.mutation, ConflictsAreRefusals) {
+                        return self.finish(QueueState::refuse_current);
                     }
                     // After that whoever waited is gone; changes go back to the queue, where they expire.
                     let in_time =
@@ -288,7 +288,7 @@ impl Worker {
             return self.finish(|state| state.failed(error));
         }
         self.finish(|state| state.postpone(error));
-        self.queue.with_state(BucketState::rest);
+        self.queue.with_state(QueueState::rest);
         self.pause_for_outage(error).await;
     }
 
@@ -370,18 +370,8 @@ impl Worker {
         }
     }
 
-    fn finish(&self, act: impl FnOnce(&mut BucketState) -> Vec<Completion>) {
+    fn finish(&self, act: impl FnOnce(&mut QueueState) -> Vec<Completion>) {
         let completions = self.queue.with_state(act);
         self.queue.finish(completions);
-    }
-
-    #[cfg(test)]
-    fn counts_conflicts_as_refusals(&mut self, _: &BucketWrite) -> bool {
-        let mutated =
-            self.queue.shared().settings.mutation == Some(crate::simulation::Mutation::ConflictsAreRefusals);
-        if mutated {
-            self.finish(BucketState::refuse_current);
-        }
-        mutated
     }
 }

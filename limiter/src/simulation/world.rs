@@ -2,9 +2,7 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
-use std::future::Future;
 use std::hash::{Hash, Hasher};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -23,8 +21,8 @@ use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
 use super::sdk::SdkTable;
 use super::unwritten::SharedUnwritten;
-use crate::Error;
-use crate::store::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
+use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
+use crate::{Error, Result};
 
 /// How long a read is retried before it fails.
 const NO_RESPONSE: Duration = Duration::from_millis(200);
@@ -365,7 +363,7 @@ impl Port {
 }
 
 impl ConfigSource for Port {
-    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(async move {
             self.wait_for_read().await?;
             let read = lock(&self.world).read(wanted);
@@ -376,11 +374,11 @@ impl ConfigSource for Port {
 }
 
 impl Store for Port {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { server_time: false }
-    }
-
-    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
+    fn read_bucket<'a>(
+        &'a self,
+        key: &'a BucketKey,
+        consistent: bool,
+    ) -> BoxFuture<'a, Result<Option<Attributes>>> {
         Box::pin(async move {
             lock(&self.world).reads += 1;
             self.wait_for_read().await?;
@@ -396,14 +394,11 @@ impl Store for Port {
         })
     }
 
-    fn write_bucket<'a>(
-        &'a self,
-        write: &'a BucketWrite,
-    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
+    fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
         Box::pin(self.send(write))
     }
 
-    fn ping(&self) -> Pending<'_, ()> {
+    fn ping(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.wait_for_read())
     }
 }

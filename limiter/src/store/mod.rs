@@ -16,15 +16,8 @@ use zae_limiter_schema::keys::Key;
 
 use crate::{Error, Result};
 
-/// An answer that is still to come.
-pub(crate) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
-
-/// What a store can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Capabilities {
-    /// Its answers carry the server's time, by which a wrong clock is noticed.
-    pub(crate) server_time: bool,
-}
+/// The future of a call of a trait object.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Items to read together.
 #[derive(Debug, Clone, Default)]
@@ -68,22 +61,20 @@ pub(crate) enum WriteOutcome {
 /// Where configuration comes from.
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads configurations, entity records and buckets in one round trip.
-    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead>;
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>>;
 }
 
 /// A store of configurations and buckets.
 pub(crate) trait Store: ConfigSource {
-    /// What this one can do.
-    fn capabilities(&self) -> Capabilities;
-
     /// Reads a bucket.
-    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>>;
+    fn read_bucket<'a>(
+        &'a self,
+        key: &'a BucketKey,
+        consistent: bool,
+    ) -> BoxFuture<'a, Result<Option<Attributes>>>;
 
     /// Sends a bucket write once.
-    fn write_bucket<'a>(
-        &'a self,
-        write: &'a BucketWrite,
-    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>>;
+    fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome>;
 
     /// Whether refusals are worth writing: there is somebody who adds them up.
     fn counts_refusals(&self) -> bool {
@@ -91,15 +82,15 @@ pub(crate) trait Store: ConfigSource {
     }
 
     /// Adds refused acquires to the count of a bucket, unless there is no such bucket. Sent once.
-    fn count_refusals<'a>(&'a self, _: &'a BucketKey, _: u64) -> Pending<'a, ()> {
+    fn count_refusals<'a>(&'a self, _: &'a BucketKey, _: u64) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 
     /// Asks the store for something small.
-    fn ping(&self) -> Pending<'_, ()>;
+    fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
     /// Asks the store for something small: true if there was any response, an error or throttling included.
-    fn responds(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn responds(&self) -> BoxFuture<'_, bool> {
         Box::pin(async {
             match self.ping().await {
                 Ok(()) => true,
@@ -108,7 +99,8 @@ pub(crate) trait Store: ConfigSource {
         })
     }
 
-    /// What must be added to this machine's time to get the store's, in milliseconds.
+    /// What must be added to this machine's time to get the store's, in milliseconds. A store without a time of its own has
+    /// no offset.
     fn clock_offset(&self) -> i64 {
         0
     }

@@ -1,8 +1,6 @@
 //! The table as the store of acquires.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use zae_limiter_dynamo::{BucketWriter, CallError, ServerTime, Table, Update, Updated};
@@ -10,7 +8,7 @@ use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
 
-use super::{Capabilities, ConfigSource, ItemsRead, ItemsWanted, Pending, Store, WriteOutcome};
+use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
 use crate::Result;
 use crate::admin::compatibility;
 use crate::builder::Settings;
@@ -108,29 +106,24 @@ fn outcome(sent: zae_limiter_dynamo::Result<Updated<Attributes>>) -> WriteOutcom
 }
 
 impl ConfigSource for TableStore {
-    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(self.read_wanted(wanted))
     }
 }
 
 impl Store for TableStore {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            server_time: !self.embedded,
-        }
-    }
-
-    fn read_bucket<'a>(&'a self, key: &'a BucketKey, consistent: bool) -> Pending<'a, Option<Attributes>> {
+    fn read_bucket<'a>(
+        &'a self,
+        key: &'a BucketKey,
+        consistent: bool,
+    ) -> BoxFuture<'a, Result<Option<Attributes>>> {
         Box::pin(async move {
             let item = self.table.get(&key.key(), consistent).await?;
             Ok(item.as_ref().map(Attributes::from_item))
         })
     }
 
-    fn write_bucket<'a>(
-        &'a self,
-        write: &'a BucketWrite,
-    ) -> Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>> {
+    fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
         Box::pin(async move { outcome(self.bucket_writer.write(write).await) })
     }
 
@@ -139,7 +132,7 @@ impl Store for TableStore {
         !self.embedded
     }
 
-    fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: u64) -> Pending<'a, ()> {
+    fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: u64) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let update = Update::of(key.key())
                 .add(&Attr::Refusals.to_string(), AttributeValue::N(count.to_string()))
@@ -149,14 +142,14 @@ impl Store for TableStore {
         })
     }
 
-    fn ping(&self) -> Pending<'_, ()> {
+    fn ping(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async {
             self.table.get(&keys::version(), false).await?;
             Ok(())
         })
     }
 
-    fn responds(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn responds(&self) -> BoxFuture<'_, bool> {
         Box::pin(async {
             match self.table.get_once(&keys::version()).await {
                 Ok(_) => true,

@@ -31,7 +31,7 @@ use std::fmt;
 use zae_limiter_dynamo::{CallError, key_of};
 use zae_limiter_schema::{Item, Version};
 
-use crate::store::Pending;
+use crate::store::BoxFuture;
 use crate::{Error, Repository, Result};
 
 /// How to migrate.
@@ -109,7 +109,7 @@ struct Migration {
     /// True for an old item, of those with the prefix.
     concerns: fn(&str) -> bool,
     /// Turns the old items of one partition into new ones.
-    convert: for<'a> fn(&'a Repository, Vec<Item>, bool) -> Pending<'a, Counts>,
+    convert: for<'a> fn(&'a Repository, Vec<Item>, bool) -> BoxFuture<'a, Result<Counts>>,
 }
 
 /// All migrations, in order. They lead to this version.

@@ -123,7 +123,7 @@ impl Chunks {
         if !self.covers(amounts, config, bucket) {
             return None;
         }
-        let keeps = self.breaks(Rule::SpendOnce);
+        let keeps = breaks!(self.mutation, ChunkSpentTwice);
         let chunk = self.held.as_mut()?;
         if !keeps {
             for (limit, amount) in amounts {
@@ -282,7 +282,11 @@ impl Chunks {
     /// Gives up what is in hand.
     pub(crate) fn give_back(&mut self) -> Option<GiveBack> {
         let calls = std::mem::take(&mut self.uncounted);
-        let times = if self.breaks(Rule::GiveBackOnce) { 2 } else { 1 };
+        let times = if breaks!(self.mutation, ChunkGivenBackTwice) {
+            2
+        } else {
+            1
+        };
         let chunk = self.held.take();
         let incarnation = chunk
             .as_ref()
@@ -303,38 +307,12 @@ impl Chunks {
         let chunk = self.held.as_ref();
         let same = |chunk: &Chunk| bucket.is_none_or(|bucket| bucket.etag == chunk.image.etag);
         let same = chunk.is_none_or(same);
-        same || self.breaks(Rule::SameConfiguration)
+        same || breaks!(self.mutation, ChunkSpentAfterChange)
     }
 
     fn is_for(&self, config: &Arc<BucketConfig>) -> bool {
         let chunk = self.held.as_ref();
         let same = chunk.is_none_or(|chunk| Arc::ptr_eq(&chunk.config, config) || chunk.config == *config);
-        same || self.breaks(Rule::SameConfiguration)
+        same || breaks!(self.mutation, ChunkSpentAfterChange)
     }
-
-    /// True if a test breaks this rule on purpose.
-    #[cfg(test)]
-    fn breaks(&self, rule: Rule) -> bool {
-        use crate::simulation::Mutation;
-        self.mutation
-            == Some(match rule {
-                Rule::SpendOnce => Mutation::ChunkSpentTwice,
-                Rule::GiveBackOnce => Mutation::ChunkGivenBackTwice,
-                Rule::SameConfiguration => Mutation::ChunkSpentAfterChange,
-            })
-    }
-
-    #[cfg(not(test))]
-    #[expect(clippy::unused_self, reason = "only tests break the rules")]
-    fn breaks(&self, _: Rule) -> bool {
-        false
-    }
-}
-
-/// A rule of chunks that tests break on purpose.
-#[derive(Debug, Clone, Copy)]
-enum Rule {
-    SpendOnce,
-    GiveBackOnce,
-    SameConfiguration,
 }

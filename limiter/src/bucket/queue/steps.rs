@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketConfig};
 use super::super::chunk::Chunks;
 use super::super::deltas::Deltas;
 use super::super::request::RequestKind;
-use super::super::state::{BucketState, Completion, Moment, Step};
+use super::super::state::{Completion, Moment, QueueState, Step};
 use super::super::write_pace::WritePace;
 use super::{BucketQueue, Locked};
 use crate::Result;
@@ -82,7 +82,7 @@ impl BucketQueue {
         self.abandoned.notify_waiters();
     }
 
-    pub(crate) fn with_state<T>(&self, act: impl FnOnce(&mut BucketState) -> T) -> T {
+    pub(crate) fn with_state<T>(&self, act: impl FnOnce(&mut QueueState) -> T) -> T {
         act(&mut self.lock().state)
     }
 

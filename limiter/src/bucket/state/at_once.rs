@@ -5,12 +5,12 @@ use std::time::Duration;
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::BucketConfig;
 
-use super::{BucketState, LastSeen};
+use super::{LastSeen, QueueState};
 use crate::bucket::deltas::Deltas;
 use crate::bucket::limit_statuses::limit_statuses;
 use crate::status::LimitStatus;
 
-impl BucketState {
+impl QueueState {
     /// The status of every limit, if the call would be refused by the bucket as last seen and nothing else is to be done:
     /// the same as queueing the call and asking for the [next](Self::next) step. Nothing in every other case.
     pub(crate) fn refuse_at_once(

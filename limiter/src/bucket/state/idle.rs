@@ -13,7 +13,7 @@ use zae_limiter_schema::{EntityId, LimitName, Timestamp};
 
 use super::super::idle_bytes::{Reader, Writer};
 use super::slots::Ownership;
-use super::{BucketState, LastSeen, Reloaded, Sighting};
+use super::{LastSeen, QueueState, Reloaded, Sighting};
 
 /// What a bucket's state is folded into while nobody uses it.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Kept {
     reloaded_at: Option<Duration>,
 }
 
-impl BucketState {
+impl QueueState {
     /// True if forgetting it loses nothing: the bucket was never seen, and no write of ours is in doubt.
     pub(crate) fn is_blank(&self) -> bool {
         self.is_idle() && self.unresolved.is_empty() && self.knows_nothing()

@@ -10,7 +10,7 @@ use super::super::deltas::Deltas;
 use super::super::request::RequestKind;
 use super::outcome::{complete, fail_in_doubt};
 use super::slots::Ownership;
-use super::{BucketState, Completion, LastSeen, SentWrite};
+use super::{Completion, LastSeen, QueueState, SentWrite};
 use crate::Error;
 
 /// At most this many writes without an answer are remembered, one a second over a quarter of an hour.
@@ -34,7 +34,7 @@ struct CarriedCall {
     refund: Deltas,
 }
 
-impl BucketState {
+impl QueueState {
     pub(super) fn remember(&mut self, current: &SentWrite) {
         let calls = current.requests.iter().map(|request| CarriedCall {
             request: request.id,

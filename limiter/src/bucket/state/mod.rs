@@ -121,7 +121,7 @@ struct RefillGuess {
 
 /// The state of one bucket at one client.
 #[derive(Debug)]
-pub(crate) struct BucketState {
+pub(crate) struct QueueState {
     key: BucketKey,
     client: ClientTag,
     known: LastSeen,
@@ -157,7 +157,7 @@ pub(crate) struct BucketState {
     refused_in_a_row: u32,
 }
 
-impl BucketState {
+impl QueueState {
     pub(crate) fn new(key: BucketKey, client: ClientTag, memory: Duration, patience: Duration) -> Self {
         Self {
             key,

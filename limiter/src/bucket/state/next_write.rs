@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::{Batch, BucketConfig, BucketKey, Evaluation, Ima
 
 use super::super::limit_statuses::limit_statuses;
 use super::super::request::{Outcome, Request, RequestKind};
-use super::{BucketState, Completion, LastSeen, Moment, SentWrite, Sighting, Step};
+use super::{Completion, LastSeen, Moment, QueueState, SentWrite, Sighting, Step};
 use crate::status::LimitStatus;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
@@ -34,7 +34,7 @@ struct Combined {
     doubtful: bool,
 }
 
-impl BucketState {
+impl QueueState {
     /// There is no bucket: acquires create it, and there is nothing to book changes on.
     pub(super) fn next_on_absent(&mut self, sighting: Sighting, moment: Moment) -> (Step, Vec<Completion>) {
         if !sighting.proven && self.queue.iter().any(|request| !request.is_acquire()) {

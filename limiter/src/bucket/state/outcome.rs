@@ -8,10 +8,10 @@ use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore};
 
 use super::super::request::{Outcome, Request, RequestKind};
 use super::slots::{Ownership, Trace};
-use super::{BucketState, Completion, LastSeen, Moment, SentWrite, Sighting};
+use super::{Completion, LastSeen, Moment, QueueState, SentWrite, Sighting};
 use crate::Error;
 
-impl BucketState {
+impl QueueState {
     /// The write happened; the bucket is like this now.
     pub(crate) fn done(&mut self, decoded: Decoded, moment: Moment) -> Vec<Completion> {
         let Some(current) = self.current.take() else {

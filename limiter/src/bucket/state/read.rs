@@ -2,9 +2,9 @@
 
 use super::super::request::Request;
 use super::slots::Trace;
-use super::{BucketState, Completion, LastSeen, Moment};
+use super::{Completion, LastSeen, Moment, QueueState};
 
-impl BucketState {
+impl QueueState {
     /// The bucket as just read, consistently.
     pub(crate) fn reread(&mut self, found: &LastSeen, moment: Moment) -> Vec<Completion> {
         self.looked();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::{BucketWrite, ClientTag, Image, Slot, SlotBefore, SlotIndex, WriteKind};
 
 use super::in_doubt::Unresolved;
-use super::{BucketState, LastSeen, Moment};
+use super::{LastSeen, Moment, QueueState};
 
 /// Once there are more clients than slots, we do not expect to find our number again and take any slot, for this long.
 const CROWDED_FOR: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ pub(super) enum Trace {
     Untraceable,
 }
 
-impl BucketState {
+impl QueueState {
     /// The slot of the next write.
     pub(super) fn next_slot(&mut self, image: Option<&Image>, moment: Moment) -> Slot {
         self.last_sequence = i128::from(moment.now.millis()).max(self.last_sequence + 1);

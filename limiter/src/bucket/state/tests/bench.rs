@@ -13,13 +13,13 @@ use crate::Error;
 use crate::bucket::Grant;
 use crate::bucket::deltas::Deltas;
 use crate::bucket::request::{Outcome, Reply, RequestKind};
-use crate::bucket::state::{BucketState, Completion, LastSeen, Moment, Sighting, Step};
+use crate::bucket::state::{Completion, LastSeen, Moment, QueueState, Sighting, Step};
 
 const START: i64 = 1_700_000_000_000;
 
 /// A state, its bucket, and a clock.
 pub(super) struct Bench {
-    pub(super) state: BucketState,
+    pub(super) state: QueueState,
     pub(super) item: Option<Attributes>,
     pub(super) elapsed: u64,
     pub(super) config: Arc<BucketConfig>,
@@ -46,7 +46,7 @@ impl Bench {
             resource: parsed(Resource::parse("m")),
         };
         Self {
-            state: BucketState::new(key, ClientTag::from_random(1), memory, Duration::from_millis(900)),
+            state: QueueState::new(key, ClientTag::from_random(1), memory, Duration::from_millis(900)),
             item: None,
             elapsed: 0,
             config: Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never)),
@@ -207,7 +207,7 @@ impl Bench {
     pub(super) fn elsewhere_by(&mut self, tag: u128, tokens: i128) {
         let key = self.state.key.clone();
         let mut other = Self {
-            state: BucketState::new(
+            state: QueueState::new(
                 key,
                 ClientTag::from_random(tag),
                 Duration::from_secs(3600),

@@ -16,20 +16,20 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Timestamp};
 
 use super::super::slots::Ownership;
-use super::super::{BucketState, IdleBucket, LastSeen, Reloaded, Sighting};
+use super::super::{IdleBucket, LastSeen, QueueState, Reloaded, Sighting};
 use super::bench::{Bench, rpm};
 
 const CLIENT: ClientTag = ClientTag::from_random(1);
 
-fn blank() -> BucketState {
+fn blank() -> QueueState {
     let key = BucketKey {
         entity: "u".parse().unwrap(),
         resource: "m".parse().unwrap(),
     };
-    BucketState::new(key, CLIENT, Duration::from_secs(1), Duration::from_millis(900))
+    QueueState::new(key, CLIENT, Duration::from_secs(1), Duration::from_millis(900))
 }
 
-fn unfolded(idle: &IdleBucket) -> BucketState {
+fn unfolded(idle: &IdleBucket) -> QueueState {
     let mut state = blank();
     state.unfold(idle);
     state
@@ -112,7 +112,7 @@ fn config() -> impl Strategy<Value = Option<Arc<BucketConfig>>> {
     of(some)
 }
 
-fn state() -> impl Strategy<Value = BucketState> {
+fn state() -> impl Strategy<Value = QueueState> {
     let seen = config().prop_flat_map(|config| (Just(config.clone()), of(image(config))));
     let times = (of(time()), of(time()), of(time()), of(time()));
     let own = (of((slot(), of(number()))), of(number()), of(0..1_000_u128));

@@ -8,8 +8,8 @@ use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{ConfigRecord, EntityRecord, Limit, LimitSet, Metadata, Timestamp};
 
 use super::super::*;
-use crate::store::{ItemsRead, Pending};
-use crate::{Error, ManualClock};
+use crate::store::{BoxFuture, ItemsRead};
+use crate::{Error, ManualClock, Result};
 
 /// Has the same limits for every resource, counts reads, and can be held up or fail.
 #[derive(Debug, Default)]
@@ -135,7 +135,7 @@ impl Fake {
 }
 
 impl ConfigSource for Fake {
-    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> Pending<'a, ItemsRead> {
+    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(self.read(wanted))
     }
 }
