@@ -1,11 +1,20 @@
 //! The cases of `acquire`, on every endpoint.
 
+mod fleet;
+mod list;
+mod meter;
+mod on_memory;
+
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use zae_limiter::{CapacityMeter, Limit, NewEntity, RateLimiter};
+use zae_limiter::{Limit, NewEntity};
 
+use self::fleet::fleet;
+use self::list::{CASES, OnLimiter};
+use self::meter::meter;
+use self::on_memory::{OnMemory, Quick};
+pub(crate) use self::on_memory::{chunked, refused, warm_up_chunks};
 use crate::clients::{self, RESOURCE, admitted, bare, large};
 use crate::measure::{Figures, Operation, one_round};
 use crate::peer;
@@ -20,16 +29,6 @@ pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
 pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
-/// The number of metered calls. As many unmetered calls warm up first.
-const METERED: u64 = 200;
-/// The number of metered chunk hits: many, because only one call in thousands takes the next chunk.
-const METERED_HITS: u64 = 100_000;
-/// Chunks are warm when they cover this many calls in a row.
-const WARM_HITS: u64 = 1_000;
-/// Chunks that are not warm after this many times as many calls never will be.
-const MAX_WARM_UP: u32 = 1_000;
-/// Refusals and tokens in hand are timed in groups of this many.
-const GROUP: u32 = 64;
 
 /// The stored configuration that the cases need.
 pub(crate) async fn prepare(dynamodb: SocketAddr) {
@@ -128,176 +127,6 @@ fn against_peer(
     }
 }
 
-/// An operation on a limiter, so that it can be run with and without a meter.
-type OnLimiter = fn(RateLimiter, usize, u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
-struct Case {
-    name: &'static str,
-    tasks: usize,
-    group: u32,
-    build: fn(SocketAddr) -> zae_limiter::Builder,
-    operation: OnLimiter,
-    /// The same operation, if it takes less than a microsecond: a box for its future would be much of what is measured.
-    quick: Option<Quick>,
-    peer: Option<(&'static str, bool)>,
-}
-
-#[derive(Clone, Copy)]
-enum Quick {
-    Refusal,
-    ChunkHit,
-}
-
-/// Calls that memory decides, on one limiter.
-#[derive(Clone)]
-struct OnMemory(RateLimiter, Quick);
-
-impl Operation for OnMemory {
-    async fn call(&self, _: usize, _: u64) {
-        match self.1 {
-            Quick::Refusal => refused(&self.0).await,
-            Quick::ChunkHit => chunked(&self.0).await,
-        }
-    }
-}
-
-pub(crate) async fn refused(limiter: &RateLimiter) {
-    let call = limiter
-        .acquire("refused", RESOURCE)
-        .consume("rpm", 1)
-        .consume("tpm", 100);
-    if let Ok(lease) = call.await {
-        lease.commit().await.unwrap();
-    }
-}
-
-/// Calls until chunks cover all of them. A chunk has the size of the traffic of the last half second, so that it grows for a few
-/// seconds.
-pub(crate) async fn warm_up_chunks(limiter: &RateLimiter) {
-    for _ in 0..MAX_WARM_UP {
-        let before = limiter.stats().chunk_grants;
-        for _ in 0..WARM_HITS {
-            chunked(limiter).await;
-        }
-        if limiter.stats().chunk_grants - before == WARM_HITS {
-            return;
-        }
-    }
-    panic!("calls still wait for chunks");
-}
-
-/// A call on a busy bucket that takes tokens in chunks.
-pub(crate) async fn chunked(limiter: &RateLimiter) {
-    let call = limiter.acquire("chunked", RESOURCE).consume("rpm", 1);
-    call.await.unwrap().commit().await.unwrap();
-}
-
-const CASES: [Case; 9] = [
-    Case {
-        name: "cascade of two",
-        tasks: 1,
-        group: 1,
-        build: clients::limiter,
-        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-1").await }),
-        quick: None,
-        peer: Some(("level-1", false)),
-    },
-    Case {
-        name: "cascade of four",
-        tasks: 1,
-        group: 1,
-        build: clients::limiter,
-        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-3").await }),
-        quick: None,
-        peer: None,
-    },
-    Case {
-        name: "refusal",
-        tasks: 1,
-        group: GROUP,
-        build: clients::limiter,
-        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
-        quick: Some(Quick::Refusal),
-        peer: Some(("refused", false)),
-    },
-    Case {
-        name: "refusal, 16 tasks",
-        tasks: 16,
-        group: GROUP,
-        build: clients::limiter,
-        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
-        quick: Some(Quick::Refusal),
-        peer: None,
-    },
-    Case {
-        name: "adjust",
-        tasks: 1,
-        group: 1,
-        build: clients::limiter,
-        operation: |limiter, _, _| {
-            Box::pin(async move {
-                let call = limiter
-                    .acquire("adjusted", RESOURCE)
-                    .consume("rpm", 1)
-                    .consume("tpm", 100);
-                let mut lease = call.await.unwrap();
-                lease.adjust("tpm", 20);
-                lease.commit().await.unwrap();
-            })
-        },
-        quick: None,
-        peer: None,
-    },
-    Case {
-        name: "wait, 16 tasks on 400/s",
-        tasks: 16,
-        group: 1,
-        build: clients::limiter,
-        operation: |limiter, _, _| {
-            Box::pin(async move {
-                let call = limiter
-                    .acquire("waiting", RESOURCE)
-                    .consume("rpm", 1)
-                    .consume("tpm", 1);
-                if let Ok(lease) = call.wait_up_to(Duration::from_secs(1)).await {
-                    lease.commit().await.unwrap();
-                }
-            })
-        },
-        quick: None,
-        peer: None,
-    },
-    Case {
-        name: "chunk hit",
-        tasks: 1,
-        group: GROUP,
-        build: |endpoint| clients::limiter(endpoint).token_chunks(),
-        operation: |limiter, _, _| Box::pin(async move { chunked(&limiter).await }),
-        quick: Some(Quick::ChunkHit),
-        peer: None,
-    },
-    Case {
-        name: "cold bucket",
-        tasks: 1,
-        group: 1,
-        build: clients::limiter,
-        operation: |limiter, _, _| {
-            Box::pin(async move { admitted(&limiter, &format!("cold-{}", fastrand::u64(..))).await })
-        },
-        quick: None,
-        peer: None,
-    },
-    Case {
-        name: "config miss",
-        tasks: 1,
-        group: 1,
-        build: |endpoint| clients::limiter(endpoint).config_cache_ttl(Duration::ZERO),
-        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await }),
-        quick: None,
-        peer: None,
-    },
-];
-
 /// How many allocations the error of a refusal consists of: copying it makes them once more.
 fn allocations_in_answer(runtime: &Runtime, endpoint: SocketAddr) -> Option<f64> {
     let error = runtime.block_on(async {
@@ -362,92 +191,5 @@ pub(crate) fn named(
             case.operation,
             case.quick,
         );
-    }
-}
-
-/// Adds calls and capacity per operation to a row: measured apart, because asking for it makes requests larger.
-fn meter(
-    runtime: &Runtime,
-    results: &mut Results,
-    case: &str,
-    builder: zae_limiter::Builder,
-    operation: OnLimiter,
-    quick: Option<Quick>,
-) {
-    let meter = CapacityMeter::new();
-    let consumed = runtime.block_on(async {
-        let limiter = builder.meter(meter.clone()).await.unwrap();
-        let calls = if let Some(Quick::ChunkHit) = quick {
-            warm_up_chunks(&limiter).await;
-            METERED_HITS
-        } else {
-            for call in 0..METERED {
-                operation(limiter.clone(), 0, call).await;
-            }
-            METERED
-        };
-        let before = meter.consumed();
-        for call in 0..calls {
-            operation(limiter.clone(), 0, METERED + call).await;
-        }
-        let after = meter.consumed();
-        let per_call = |sum: f64| sum / calls as f64;
-        (
-            per_call((after.calls - before.calls) as f64),
-            per_call(after.read_units - before.read_units),
-            per_call(after.write_units - before.write_units),
-        )
-    });
-    if let Some(figures) = results.find_mut(DYNAMODB, case, OURS) {
-        (figures.calls, figures.rcu, figures.wcu) = (Some(consumed.0), Some(consumed.1), Some(consumed.2));
-    }
-}
-
-/// Many limiters, each with its own connections, on one bucket at 60 % of its limit.
-async fn fleet(endpoint: SocketAddr, limiters: u32) -> Figures {
-    const RUN: Duration = Duration::from_secs(2);
-    let (meter, entity) = (CapacityMeter::new(), format!("fleet-{limiters}"));
-    let mut tasks = Vec::new();
-    let pause = Duration::from_secs_f64(f64::from(limiters) / 120.0);
-    let started = tokio::time::Instant::now() + Duration::from_millis(200);
-    for index in 0..limiters {
-        let limiter = clients::limiter(endpoint).meter(meter.clone()).await.unwrap();
-        let entity = entity.clone();
-        tasks.push(tokio::spawn(async move {
-            let mut times = Vec::new();
-            let mut next = started + pause * index / limiters;
-            while next < started + RUN {
-                tokio::time::sleep_until(next).await;
-                let asked = std::time::Instant::now();
-                if let Ok(lease) = limiter.acquire(&entity, RESOURCE).consume("rpm", 1).await {
-                    lease.commit().await.unwrap();
-                    times.push(asked.elapsed().as_secs_f64() * 1e6);
-                }
-                next += pause;
-            }
-            times
-        }));
-    }
-    let mut times: Vec<f64> = Vec::new();
-    for task in tasks {
-        times.extend(task.await.unwrap());
-    }
-    times.sort_by(f64::total_cmp);
-    let consumed = meter.consumed();
-    let at = |part: f64| {
-        times
-            .get((times.len() as f64 * part) as usize)
-            .copied()
-            .unwrap_or(0.0)
-    };
-    let per_call = |sum: f64| Some(sum / times.len().max(1) as f64);
-    Figures {
-        rate: times.len() as f64 / RUN.as_secs_f64(),
-        p50: at(0.5),
-        p99: at(0.99),
-        calls: per_call(consumed.calls as f64),
-        rcu: per_call(consumed.read_units),
-        wcu: per_call(consumed.write_units),
-        ..Figures::default()
     }
 }

@@ -1,0 +1,132 @@
+//! The cases that one limiter is enough for.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use zae_limiter::RateLimiter;
+
+use super::on_memory::{Quick, chunked, refused};
+use crate::clients::{self, RESOURCE, admitted};
+
+/// Refusals and tokens in hand are timed in groups of this many.
+const GROUP: u32 = 64;
+
+/// An operation on a limiter, so that it can be run with and without a meter.
+pub(super) type OnLimiter = fn(RateLimiter, usize, u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) tasks: usize,
+    pub(super) group: u32,
+    pub(super) build: fn(SocketAddr) -> zae_limiter::Builder,
+    pub(super) operation: OnLimiter,
+    /// The same operation, if it takes less than a microsecond: a box for its future would be much of what is measured.
+    pub(super) quick: Option<Quick>,
+    pub(super) peer: Option<(&'static str, bool)>,
+}
+
+pub(super) const CASES: [Case; 9] = [
+    Case {
+        name: "cascade of two",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-1").await }),
+        quick: None,
+        peer: Some(("level-1", false)),
+    },
+    Case {
+        name: "cascade of four",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "level-3").await }),
+        quick: None,
+        peer: None,
+    },
+    Case {
+        name: "refusal",
+        tasks: 1,
+        group: GROUP,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
+        quick: Some(Quick::Refusal),
+        peer: Some(("refused", false)),
+    },
+    Case {
+        name: "refusal, 16 tasks",
+        tasks: 16,
+        group: GROUP,
+        build: clients::limiter,
+        operation: |limiter, _, _| Box::pin(async move { refused(&limiter).await }),
+        quick: Some(Quick::Refusal),
+        peer: None,
+    },
+    Case {
+        name: "adjust",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move {
+                let call = limiter
+                    .acquire("adjusted", RESOURCE)
+                    .consume("rpm", 1)
+                    .consume("tpm", 100);
+                let mut lease = call.await.unwrap();
+                lease.adjust("tpm", 20);
+                lease.commit().await.unwrap();
+            })
+        },
+        quick: None,
+        peer: None,
+    },
+    Case {
+        name: "wait, 16 tasks on 400/s",
+        tasks: 16,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move {
+                let call = limiter
+                    .acquire("waiting", RESOURCE)
+                    .consume("rpm", 1)
+                    .consume("tpm", 1);
+                if let Ok(lease) = call.wait_up_to(Duration::from_secs(1)).await {
+                    lease.commit().await.unwrap();
+                }
+            })
+        },
+        quick: None,
+        peer: None,
+    },
+    Case {
+        name: "chunk hit",
+        tasks: 1,
+        group: GROUP,
+        build: |endpoint| clients::limiter(endpoint).token_chunks(),
+        operation: |limiter, _, _| Box::pin(async move { chunked(&limiter).await }),
+        quick: Some(Quick::ChunkHit),
+        peer: None,
+    },
+    Case {
+        name: "cold bucket",
+        tasks: 1,
+        group: 1,
+        build: clients::limiter,
+        operation: |limiter, _, _| {
+            Box::pin(async move { admitted(&limiter, &format!("cold-{}", fastrand::u64(..))).await })
+        },
+        quick: None,
+        peer: None,
+    },
+    Case {
+        name: "config miss",
+        tasks: 1,
+        group: 1,
+        build: |endpoint| clients::limiter(endpoint).config_cache_ttl(Duration::ZERO),
+        operation: |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await }),
+        quick: None,
+        peer: None,
+    },
+];
