@@ -5,7 +5,7 @@ mod common;
 
 use common::{config, limit};
 use proptest::prelude::*;
-use zae_limiter_schema::{InvalidLimit, Limit, LimitSet, Tokens};
+use zae_limiter_schema::{InvalidLimit, Limit, LimitSet, Tokens, whole_tokens};
 
 fn parse(text: &str) -> Limit {
     text.parse().unwrap()
@@ -242,4 +242,40 @@ fn a_set_takes_each_name_once() {
     );
     let json = format!("[{0},{0}]", serde_json::to_string(&parse("rpm:1")).unwrap());
     assert!(serde_json::from_str::<LimitSet>(&json).is_err());
+}
+
+#[test]
+fn whole_tokens_are_rounded_down_also_beyond_64_bits() {
+    let (least, most) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    for millis in [
+        0,
+        1,
+        999,
+        1000,
+        -1,
+        -999,
+        -1000,
+        -1001,
+        most,
+        most + 1,
+        least,
+        least - 1,
+        most * most,
+        least * most,
+    ] {
+        let whole = whole_tokens(millis);
+        assert!(
+            whole * 1000 <= millis && millis < (whole + 1) * 1000,
+            "{millis}: {whole}"
+        );
+    }
+}
+
+#[test]
+fn an_amount_above_the_most_tokens_is_refused_in_json_and_as_a_number() {
+    let (most, tokens) = (Tokens::MAX, Tokens::new(Tokens::MAX).unwrap());
+    assert_eq!(serde_json::from_str::<Tokens>(&most.to_string()).unwrap(), tokens);
+    assert_eq!(Tokens::try_from(most).unwrap(), tokens);
+    assert!(serde_json::from_str::<Tokens>(&(most + 1).to_string()).is_err());
+    assert!(Tokens::try_from(most + 1).is_err());
 }

@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, Progress, SnapshotUpdate, Table, UpdateOutcome, metric};
+use zae_limiter_aggregator::{
+    Aggregator, Progress, Redriven, Settings, SnapshotUpdate, Table, UpdateOutcome, metric, redrive,
+};
 use zae_limiter_function::{
-    Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
+    Batch, CallError, DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Function as _,
+    Invocation, Level, Report,
 };
 use zae_limiter_schema::WindowKind;
 
@@ -303,4 +306,118 @@ async fn an_empty_batch_and_one_of_other_items_succeed_without_a_call() {
         let outcome = process(Script::default(), &letters, &records).await.unwrap();
         assert!(outcome.failed.is_empty() && outcome.asked.is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_under_the_key_of_something_else_is_a_dead_letter() {
+    let letters = Letters::default();
+    let (mut foreign, mut number) = (good(1, "a"), good(2, "a"));
+    foreign["dynamodb"]["Keys"]["PK"] = json!({"S": "SYSTEM#"});
+    number["dynamodb"]["Keys"]["PK"] = json!({"N": "7"});
+    let outcome = process(Script::default(), &letters, &[foreign, number])
+        .await
+        .unwrap();
+    assert_eq!((outcome.failed.len(), outcome.asked.len()), (0, 0));
+    let kept = letters.kept.borrow();
+    let reasons: Vec<_> = kept
+        .iter()
+        .map(|letter| letter["reason"].as_str().unwrap())
+        .collect();
+    assert!(reasons[0].contains("does not start with ENTITY#"), "{reasons:?}");
+    assert!(reasons[1].contains("PK is not a string"), "{reasons:?}");
+}
+
+/// A queue of dead letters, named by their index.
+struct Messages {
+    waiting: RefCell<Vec<DeadLetterMessage>>,
+    deleted: RefCell<Vec<String>>,
+    released: RefCell<Vec<String>>,
+}
+
+impl DeadLetterSource for Messages {
+    async fn receive(&self) -> Result<Vec<DeadLetterMessage>, CallError> {
+        Ok(self.waiting.take())
+    }
+
+    async fn release(&self, message: &DeadLetterMessage) -> Result<(), CallError> {
+        self.released.borrow_mut().push(message.id.clone());
+        Ok(())
+    }
+
+    async fn delete(&self, message: &DeadLetterMessage) -> Result<(), CallError> {
+        self.deleted.borrow_mut().push(message.id.clone());
+        Ok(())
+    }
+}
+
+/// Redrives messages with these bodies. Returns what was done, and the queue.
+async fn redriven(table: Script, bodies: &[Json]) -> (Redriven, Messages) {
+    let message = |(id, body): (usize, &Json)| DeadLetterMessage {
+        id: id.to_string(),
+        receipt: String::new(),
+        body: body.to_string(),
+    };
+    let queue = Messages {
+        waiting: RefCell::new(bodies.iter().enumerate().map(message).collect()),
+        deleted: RefCell::default(),
+        released: RefCell::default(),
+    };
+    let settings = Settings {
+        table: "t".to_owned(),
+        dead_letters: "q".to_owned(),
+        windows: vec![WindowKind::Daily],
+        retention_days: 30,
+    };
+    let invocation = Invocation::within(Duration::from_secs(20));
+    let done = redrive(table, &queue, &settings, &invocation).await.unwrap();
+    (done, queue)
+}
+
+fn letter(function: &str, record: &Json) -> Json {
+    json!({"function": function, "reason": "because", "sequenceNumber": "1", "record": record})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redrive_deletes_only_letters_whose_records_it_has_counted() {
+    let bodies = [
+        letter("aggregator", &good(1, "a")),
+        letter("archiver", &good(2, "a")),
+        json!({"requestContext": {"condition": "RetryAttemptsExhausted"}}),
+        json!({"function": "aggregator", "reason": "because", "sequenceNumber": "4"}),
+    ];
+    let (done, queue) = redriven(Script::default(), &bodies).await;
+    assert_eq!((done.done, done.snapshots), (1, 1), "{done:?}");
+    assert_eq!(*queue.deleted.borrow(), ["0"]);
+    assert_eq!(*queue.released.borrow(), ["1", "2", "3"]);
+    let expected = [
+        "message 1: it is a dead letter of the archiver",
+        "message 2: it is not a dead letter of the aggregator",
+        "message 3: its record was too large for a message",
+    ];
+    for (kept, expected) in done.kept.iter().zip(expected) {
+        assert!(kept.starts_with(expected), "{kept}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redrive_keeps_every_letter_from_the_first_failure_on() {
+    let letters =
+        [(1, "a"), (2, "b"), (3, "c")].map(|(number, entity)| letter("aggregator", &good(number, entity)));
+    let table = answering("b", Err(CallError::Throttled("slow down".to_owned())));
+    let (done, queue) = redriven(table, &letters).await;
+    assert_eq!((done.done, done.kept.len()), (1, 2), "{done:?}");
+    assert_eq!(*queue.deleted.borrow(), ["0"]);
+    assert_eq!(*queue.released.borrow(), ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_redrive_whose_failure_cannot_be_reported_keeps_every_letter() {
+    let letters = [
+        letter("aggregator", &json!({"x": 1})),
+        letter("aggregator", &good(2, "b")),
+    ];
+    let table = answering("b", Err(CallError::Denied("AccessDeniedException".to_owned())));
+    let (done, queue) = redriven(table, &letters).await;
+    assert_eq!((done.done, done.kept.len()), (0, 2), "{done:?}");
+    assert!(queue.deleted.borrow().is_empty());
 }

@@ -181,3 +181,37 @@ async fn an_event_without_a_name_goes_whole_to_the_dead_letters() {
     assert!(kept[0]["reason"].as_str().unwrap().contains("event_id"));
     assert_eq!(script.put.borrow().len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_new_audit_events_are_archived() {
+    let script = Script::default();
+    let (mut expired, mut changed, mut bucket) = (record(1), record(2), record(3));
+    expired["eventName"] = json!("REMOVE");
+    changed["eventName"] = json!("MODIFY");
+    bucket["dynamodb"]["Keys"]["PK"] = json!({"S": "ENTITY#user-1"});
+    let (failed, report) = process(&script, &[expired, changed, bucket, record(4)]).await;
+    assert_eq!(failed, [] as [&str; 0]);
+    assert!(script.kept.borrow().is_empty());
+    assert_eq!(
+        (script.put.borrow().len(), report.counted(metric::OBJECTS)),
+        (1, 1)
+    );
+    assert!(script.put.borrow()[0].contains(&id(4)), "{:?}", script.put);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_without_a_partition_key_goes_whole_to_the_dead_letters() {
+    let script = Script::default();
+    let (mut missing, mut number) = (record(1), record(2));
+    missing["dynamodb"]["Keys"] = json!({"SK": {"S": "#AUDIT#x"}});
+    number["dynamodb"]["Keys"]["PK"] = json!({"N": "7"});
+    let (failed, _) = process(&script, &[missing.clone(), number.clone()]).await;
+    assert_eq!(failed, [] as [&str; 0]);
+    let kept = script.kept.borrow();
+    assert_eq!((&kept[0]["record"], &kept[1]["record"]), (&missing, &number));
+    for letter in kept.iter() {
+        let reason = letter["reason"].as_str().unwrap();
+        assert!(reason.contains("PK is missing or not a string"), "{reason}");
+    }
+    assert!(script.put.borrow().is_empty());
+}
