@@ -21,8 +21,8 @@ use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, StackOpt
 
 use super::support::permits::Caller;
 use super::support::{archive, bare, code};
-use super::tape::{Tape, history, looks, refusal};
-use super::{ID, NAME, count, stack, stack_of, tags};
+use super::tape::{Tape, change_set, history, looks, refusal};
+use super::{ID, NAME, change_sets, count, imports, stack, stack_of, tags};
 
 const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
 const OWNER: Option<&str> = Some("123456789012");
@@ -368,4 +368,41 @@ async fn a_plan_is_applied_with_the_bucket_it_was_planned_with() {
     let (applier, _) = stack_of(Caller::deployer(NAME, &planned), &options(), &tape);
     let outcome = applier.code(code()).apply(&plan).await.unwrap();
     assert_eq!(outcome.change, Change::Created);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_whose_archives_cannot_be_uploaded_leaves_no_change_set() {
+    use aws_sdk_cloudformation::types::ChangeAction;
+    use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
+    use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
+    use aws_sdk_s3::operation::put_object::PutObjectError;
+    let denied = mock!(S3::put_object).then_error(|| PutObjectError::generic(refusal("AccessDenied", "no")));
+    let function = change_sets::change("AggregatorFunction", ChangeAction::Add, None, None);
+    let mut tape = change_sets::tape(&["CREATE_COMPLETE"], change_set(vec![function]));
+    tape.logs.push(
+        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+            .then_output(|| DescribeLogGroupsOutput::builder().build()),
+    );
+    tape.lambda.push(
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+            .then_output(|| ListEventSourceMappingsOutput::builder().build()),
+    );
+    tape.dynamodb.push(
+        mock!(aws_sdk_dynamodb::Client::describe_table)
+            .then_output(|| DescribeTableOutput::builder().table(imports::table()).build()),
+    );
+    tape.s3 = bucket();
+    tape.s3.extend([no_object(), denied]);
+    let options = bare().to_builder().enable_aggregator(true).build().unwrap();
+    let (changing, calls) = stack(&options, &tape);
+    let error = changing.code(code()).ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert_eq!(
+        (
+            count(&calls, "CreateChangeSet"),
+            count(&calls, "DeleteChangeSet"),
+            count(&calls, "ExecuteChangeSet")
+        ),
+        (1, 1, 0)
+    );
 }

@@ -1,10 +1,14 @@
 //! Stacks whose last operation failed permanently.
 
+use aws_sdk_cloudformation::Client as Cfn;
+use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsError;
+use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
+use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Action, Change, Error};
 
 use super::states::created;
 use super::support::bare;
-use super::tape::{Tape, deletion, history, looks, template};
+use super::tape::{Tape, deletion, described, history, looks, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
 
 #[tokio::test(start_paused = true)]
@@ -61,6 +65,28 @@ async fn a_failed_creation_tells_its_cause_and_is_made_again_only_when_asked() {
         );
         assert_eq!(count(&calls, "DeleteStack"), 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_events_cannot_be_read_the_stack_itself_tells_the_cause() {
+    let told = mock!(Cfn::describe_stacks).then_output(|| {
+        let mut stack = described("UPDATE_ROLLBACK_FAILED", &tags(&bare()));
+        let reason = "The following resource(s) failed to update: [AppRole].";
+        stack.stack_status_reason = Some(reason.to_owned());
+        DescribeStacksOutput::builder().stacks(stack).build()
+    });
+    let blind = mock!(Cfn::describe_stack_events)
+        .then_error(|| DescribeStackEventsError::generic(refusal("AccessDenied", "no")));
+    let tape = Tape::of([told, template(&body(&bare())), blind]);
+    let error = stack(&changed(), &tape).0.ensure().await.unwrap_err();
+    let Error::Failed {
+        cause: Some(cause), ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(cause.logical_id, NAME);
+    assert!(cause.reason.contains("AppRole"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

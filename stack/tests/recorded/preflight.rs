@@ -106,6 +106,46 @@ async fn all_findings_come_together_before_anything_is_touched() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn roles_buckets_and_archives_that_the_options_name_must_exist() {
+    use aws_sdk_s3::operation::head_bucket::HeadBucketError;
+    use aws_sdk_s3::operation::head_object::HeadObjectError;
+    let options = StackOptions::builder()
+        .aggregator_role_arn("arn:aws:iam::123456789012:role/service/theirs")
+        .archive_bucket("old-archive")
+        .code_bucket("ours")
+        .aggregator_code_key("a.zip")
+        .archiver_code_key("b.zip")
+        .enable_alarms(false)
+        .build()
+        .unwrap();
+    let iam = Tape::default().with_free_names().iam;
+    let logs = mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+        .then_output(|| DescribeLogGroupsOutput::builder().build());
+    let sns = mock!(aws_sdk_sns::Client::get_topic_attributes)
+        .then_error(|| GetTopicAttributesError::generic(refusal("NotFound", "no")));
+    let mut tape = creation(iam, logs, sns);
+    tape.s3.extend([
+        mock!(aws_sdk_s3::Client::head_bucket)
+            .then_error(|| HeadBucketError::generic(refusal("NotFound", "not found"))),
+        mock!(aws_sdk_s3::Client::head_object)
+            .then_error(|| HeadObjectError::generic(refusal("NotFound", "not found"))),
+    ]);
+    let (stack, calls) = stack(&options, &tape);
+    let error = stack.ensure().await.unwrap_err();
+    let said = error.to_string();
+    for part in [
+        "role/service/theirs does not exist",
+        "archive bucket old-archive does not exist",
+        "archive ours/a.zip does not exist",
+        "archive ours/b.zip does not exist",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(matches!(error, Error::Preflight { .. }), "{said}");
+    assert_eq!(count(&calls, "CreateStack"), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn checks_that_are_not_permitted_are_passed_over_and_told() {
     let iam = vec![
         mock!(aws_sdk_iam::Client::get_policy)
