@@ -10,6 +10,8 @@ mod artifacts;
 mod change_sets;
 #[path = "recorded/deadlines.rs"]
 mod deadlines;
+#[path = "recorded/deletions.rs"]
+mod deletions;
 #[path = "recorded/drift.rs"]
 mod drift;
 #[path = "recorded/early_validation.rs"]

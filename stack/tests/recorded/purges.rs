@@ -7,13 +7,13 @@ use aws_sdk_dynamodb::operation::delete_table::{DeleteTableError, DeleteTableOut
 use aws_sdk_dynamodb::operation::describe_table::{DescribeTableError, DescribeTableOutput};
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_sdk_s3::Client as S3;
-use aws_sdk_s3::operation::delete_bucket::DeleteBucketOutput;
+use aws_sdk_s3::operation::delete_bucket::{DeleteBucketError, DeleteBucketOutput};
 use aws_sdk_s3::operation::delete_objects::DeleteObjectsOutput;
 use aws_sdk_s3::operation::get_object_lock_configuration::{
     GetObjectLockConfigurationError, GetObjectLockConfigurationOutput,
 };
-use aws_sdk_s3::operation::list_object_versions::ListObjectVersionsOutput;
-use aws_sdk_s3::types::{ObjectLockConfiguration, ObjectVersion};
+use aws_sdk_s3::operation::list_object_versions::{ListObjectVersionsError, ListObjectVersionsOutput};
+use aws_sdk_s3::types::{DeleteMarkerEntry, ObjectLockConfiguration, ObjectVersion};
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Deletion, Error, StackOptions};
 use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction};
@@ -155,6 +155,138 @@ async fn a_purge_empties_page_after_page_and_waits_for_the_table_to_go() {
     assert_eq!((deleted.purged.len(), deleted.kept.len()), (2, 0));
     assert_eq!(count(&calls, "DeleteObjects"), 2);
     assert_eq!(count(&calls, "DescribeTable"), 4, "until it is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_deletes_old_versions_and_delete_markers_by_their_version() {
+    let (options, mut tape) = deployed(&["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]);
+    tape.dynamodb.extend([going(), dropped()]);
+    let marked = || {
+        let marker = DeleteMarkerEntry::builder()
+            .key("audit/0")
+            .version_id("2")
+            .build();
+        let mut page = page(1);
+        page.delete_markers = Some(vec![marker]);
+        page
+    };
+    let pages = mock!(S3::list_object_versions).sequence();
+    let emptied = mock!(S3::delete_objects)
+        .match_requests(|request| {
+            let objects = request.delete().unwrap().objects().iter();
+            let named: Vec<_> = objects
+                .map(|object| (object.key(), object.version_id()))
+                .collect();
+            named == [("audit/0", Some("1")), ("audit/0", Some("2"))]
+        })
+        .then_output(|| DeleteObjectsOutput::builder().build());
+    tape.s3.extend([
+        no_lock(),
+        pages.output(marked).output(|| page(0)).build(),
+        emptied,
+        mock!(S3::delete_bucket).then_output(|| DeleteBucketOutput::builder().build()),
+    ]);
+    let (stack, calls) = stack(&options, &tape);
+    assert_eq!(stack.delete_with(&purge()).await.unwrap().purged.len(), 2);
+    assert_eq!(count(&calls, "DeleteObjects"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_s3_does_not_delete_ends_the_purge_and_is_named() {
+    let (options, mut tape) = deployed(&["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]);
+    tape.dynamodb.extend([going(), dropped()]);
+    let locked = || {
+        let error = aws_sdk_s3::types::Error::builder()
+            .key("audit/1")
+            .code("AccessDenied")
+            .message("Access Denied because object protected by object lock.")
+            .build();
+        DeleteObjectsOutput::builder().errors(error).build()
+    };
+    tape.s3.extend([
+        no_lock(),
+        mock!(S3::list_object_versions).then_output(|| page(2)),
+        mock!(S3::delete_objects).then_output(locked),
+    ]);
+    let (stack, calls) = stack(&options, &tape);
+    let error = stack.delete_with(&purge()).await.unwrap_err();
+    let Error::PurgeIncomplete { left, source } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(*left, [format!("bucket {ARCHIVE}")]);
+    assert!(source.to_string().contains("audit/1"), "{source}");
+    assert_eq!(
+        count(&calls, "DeleteObjects"),
+        1,
+        "the rest would fail the same way"
+    );
+    assert_eq!(
+        (count(&calls, "DeleteTable"), count(&calls, "DeleteBucket")),
+        (1, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_that_is_gone_already_is_purged_and_one_that_cannot_be_deleted_is_left() {
+    let purging = |listed: &'static str, deleted: &'static str| {
+        let (options, mut tape) = deployed(&["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]);
+        tape.dynamodb.extend([going(), dropped()]);
+        tape.s3.extend([
+            no_lock(),
+            mock!(S3::list_object_versions)
+                .then_error(move || ListObjectVersionsError::generic(refusal(listed, "no"))),
+            mock!(S3::delete_bucket).then_error(move || DeleteBucketError::generic(refusal(deleted, "no"))),
+        ]);
+        stack(&options, &tape)
+    };
+    let (gone, calls) = purging("NoSuchBucket", "NoSuchBucket");
+    assert_eq!(gone.delete_with(&purge()).await.unwrap().purged.len(), 2);
+    assert_eq!(count(&calls, "DeleteBucket"), 1);
+
+    for (listed, deleted) in [
+        ("AccessDenied", "NoSuchBucket"),
+        ("NoSuchBucket", "BucketNotEmpty"),
+    ] {
+        let (stuck, calls) = purging(listed, deleted);
+        let error = stuck.delete_with(&purge()).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::PurgeIncomplete { left, .. } if *left == [format!("bucket {ARCHIVE}")]),
+            "{listed} {deleted}: {error}"
+        );
+        assert_eq!(count(&calls, "DeleteTable"), 1, "{listed} {deleted}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_cannot_be_looked_for_stops_a_purge_before_anything_is_deleted() {
+    let lock = |configured: bool| {
+        mock!(S3::get_object_lock_configuration).then_output(move || {
+            let lock = configured.then(|| ObjectLockConfiguration::builder().build());
+            let found = GetObjectLockConfigurationOutput::builder();
+            found.set_object_lock_configuration(lock).build()
+        })
+    };
+    let (options, mut tape) = deployed(&["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]);
+    tape.dynamodb.push(found(false));
+    tape.s3.extend([
+        lock(true),
+        mock!(S3::list_object_versions)
+            .then_error(|| ListObjectVersionsError::generic(refusal("AccessDenied", "no"))),
+    ]);
+    let (blind, calls) = stack(&options, &tape);
+    let error = blind.delete_with(&purge()).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert_eq!(count(&calls, "DeleteStack"), 0);
+
+    let (options, mut tape) = deployed(&["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]);
+    tape.dynamodb.extend([going(), dropped()]);
+    tape.s3.extend([
+        lock(false),
+        mock!(S3::list_object_versions).then_output(|| page(0)),
+        mock!(S3::delete_bucket).then_output(|| DeleteBucketOutput::builder().build()),
+    ]);
+    let (unlocked, _) = stack(&options, &tape);
+    assert_eq!(unlocked.delete_with(&purge()).await.unwrap().purged.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
