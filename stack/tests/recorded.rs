@@ -48,6 +48,8 @@ mod polling;
 mod preflight;
 #[path = "recorded/protection.rs"]
 mod protection;
+#[path = "recorded/protection_failures.rs"]
+mod protection_failures;
 #[path = "recorded/purges.rs"]
 mod purges;
 #[path = "recorded/queue_names.rs"]

@@ -216,13 +216,104 @@ async fn a_table_that_is_being_deleted_is_waited_for_and_not_imported() {
     assert_eq!(count(&calls, "DescribeTable"), 3);
 }
 
+/// A table that differs from what a stack of ours makes, and what the error says of it.
+fn misfit(
+    change: impl Fn(&mut ddb::TableDescription),
+    said: &'static str,
+) -> (ddb::TableDescription, &'static str) {
+    let mut table = table();
+    change(&mut table);
+    (table, said)
+}
+
+#[tokio::test(start_paused = true)]
+async fn c6_a_table_that_does_not_fit_is_refused_with_every_difference() {
+    let index = |table: &mut ddb::TableDescription,
+                 change: &dyn Fn(&mut ddb::GlobalSecondaryIndexDescription)| {
+        change(&mut table.global_secondary_indexes.as_mut().unwrap()[1]);
+    };
+    let cases = [
+        misfit(
+            |table| table.key_schema.as_mut().unwrap().reverse(),
+            "its keys are",
+        ),
+        misfit(
+            |table| table.global_secondary_indexes.as_mut().unwrap().truncate(2),
+            "it has no index GSI3",
+        ),
+        misfit(
+            |table| index(table, &|index| index.key_schema.as_mut().unwrap().truncate(1)),
+            "the keys of its index GSI2 are",
+        ),
+        misfit(
+            |table| {
+                let some = ddb::Projection::builder()
+                    .projection_type(ddb::ProjectionType::Include)
+                    .non_key_attributes("ttl")
+                    .build();
+                index(table, &|index| index.projection = Some(some.clone()));
+            },
+            "the projection of its index GSI2 is {\"ProjectionType\":\"INCLUDE\",\"NonKeyAttributes\":[\"ttl\"]} (see gsi2_projection)",
+        ),
+        misfit(
+            |table| table.stream_specification = None,
+            "its stream does not have old and new images",
+        ),
+    ];
+    for (found, said) in cases {
+        let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+        let mut tape = around_a_table(&[""], import, None);
+        tape.dynamodb[0] = mock!(aws_sdk_dynamodb::Client::describe_table)
+            .then_output(move || DescribeTableOutput::builder().table(found.clone()).build());
+        let (stack, calls) = stack(&bare(), &tape);
+        let error = stack.ensure().await.unwrap_err();
+        let Error::TableMisfits { misfits, .. } = &error else {
+            panic!("{said}: {error}")
+        };
+        assert_eq!(misfits.len(), 1, "{misfits:?}");
+        assert!(misfits[0].starts_with(said), "{misfits:?}");
+        assert_eq!(count(&calls, "CreateChangeSet") + count(&calls, "UpdateTable"), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_that_must_not_be_asked_for_hinders_no_import_and_one_that_cannot_be_found_does() {
+    use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesError;
+    use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftError;
+    let importing = |code: &'static str| {
+        let unknown = mock!(Cfn::describe_stack_resources)
+            .then_error(move || DescribeStackResourcesError::generic(refusal(code, "no")));
+        let uncompared = mock!(Cfn::detect_stack_resource_drift)
+            .then_error(|| DetectStackResourceDriftError::generic(refusal("AccessDenied", "not permitted")));
+        let import = change("RateLimitsTable", ChangeAction::Import, None, None);
+        let mut tape = around_a_table(&["", "", "CREATE_COMPLETE"], import, None);
+        tape.cloudformation.insert(0, unknown);
+        tape.cloudformation.push(uncompared);
+        stack(&bare(), &tape)
+    };
+    let outcome = importing("AccessDenied").0.ensure().await.unwrap();
+    assert_eq!(outcome.change, Change::Imported);
+    assert!(outcome.warnings[0].contains("not permitted"), "{outcome:?}");
+
+    let (unsure, calls) = importing("ValidationError");
+    let error = unsure.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Call { .. }), "{error}");
+    assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_imported_table_that_cannot_be_compared_is_a_warning() {
     use aws_sdk_cloudformation::operation::detect_stack_resource_drift::DetectStackResourceDriftOutput;
-    use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
+    use aws_sdk_cloudformation::types::{
+        DifferenceType, PropertyDifference, StackResourceDrift, StackResourceDriftStatus,
+    };
     for (status, warned) in [
         (StackResourceDriftStatus::InSync, None),
         (StackResourceDriftStatus::Deleted, Some("was deleted")),
+        (
+            StackResourceDriftStatus::Modified,
+            Some("differs at /BillingMode: it has PROVISIONED, the template has PAY_PER_REQUEST"),
+        ),
         (
             StackResourceDriftStatus::NotChecked,
             Some("could not be compared"),
@@ -234,8 +325,14 @@ async fn an_imported_table_that_cannot_be_compared_is_a_warning() {
     ] {
         let drift = status.clone();
         let detected = mock!(Cfn::detect_stack_resource_drift).then_output(move || {
+            let property = PropertyDifference::builder()
+                .property_path("/BillingMode")
+                .expected_value("PAY_PER_REQUEST")
+                .actual_value("PROVISIONED")
+                .difference_type(DifferenceType::NotEqual);
             let drift = StackResourceDrift::builder()
                 .stack_id(ID)
+                .property_differences(property.build())
                 .logical_resource_id("RateLimitsTable")
                 .resource_type("AWS::DynamoDB::Table")
                 .stack_resource_drift_status(drift.clone())

@@ -56,8 +56,8 @@ async fn a_protected_table_is_created_unprotected_so_that_the_creation_can_roll_
     );
 }
 
-const TABLE_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
-const TAG: &str = "zae-limiter:import-protection";
+pub(crate) const TABLE_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
+pub(crate) const TAG: &str = "zae-limiter:import-protection";
 
 /// An import whose calls that matter are noted in order. The table keeps its protection and its tag.
 pub(crate) fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
