@@ -92,7 +92,7 @@ impl CallError {
         Self::Unavailable("no answer in time".to_owned())
     }
 
-    fn from_code(code: &str, message: &str, status: u16) -> Self {
+    pub(crate) fn from_code(code: &str, message: &str, status: u16) -> Self {
         let text = if message.is_empty() {
             format!("{code} (status {status})")
         } else {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
-use zae_limiter_schema::bucket::{Attributes, Scalar};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{AttributeValue, Item, Malformed};
 
@@ -52,23 +51,6 @@ fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     })
 }
 
-/// The attributes of a bucket's item, its key aside. Straight from the SDK's values.
-pub(crate) fn bucket_attributes(item: SdkItem) -> Result<Attributes> {
-    let attributes = item
-        .into_iter()
-        .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));
-    attributes
-        .map(|(name, value)| {
-            let scalar = match value {
-                SdkValue::S(text) => Scalar::Text(text.into()),
-                SdkValue::Bool(flag) => Scalar::Flag(flag),
-                value => Scalar::from(&from_sdk_value(&name, value)?),
-            };
-            Ok((name, scalar))
-        })
-        .collect()
-}
-
 /// An item as the SDK sends it.
 pub fn to_sdk_item(item: Item) -> SdkItem {
     item.into_inner()
@@ -113,26 +95,6 @@ pub(crate) fn into_sdk_key(key: Key) -> SdkItem {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_bucket_is_decoded_like_its_item() {
-        let item = Item::from(HashMap::from([
-            ("PK".to_owned(), AttributeValue::S("ENTITY#u".to_owned())),
-            ("entity_id".to_owned(), AttributeValue::S("u".to_owned())),
-            ("rf".to_owned(), AttributeValue::N("1700000000000".to_owned())),
-            (
-                "cf".to_owned(),
-                AttributeValue::S("3f9a77b0c1d2e3f4.1".to_owned()),
-            ),
-            ("cascade".to_owned(), AttributeValue::Bool(true)),
-            ("b_rpm_tk".to_owned(), AttributeValue::N("-5".to_owned())),
-            ("o_0".to_owned(), AttributeValue::N("12.5".to_owned())),
-            ("odd".to_owned(), AttributeValue::Null(true)),
-        ]));
-        let expected = Attributes::from_item(&item);
-        let straight = bucket_attributes(to_sdk_item(item)).ok();
-        assert_eq!(straight, Some(expected));
-    }
 
     #[test]
     fn every_type_survives_the_way_there_and_back() {

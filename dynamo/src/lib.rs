@@ -66,7 +66,7 @@ mod server_time;
 mod table;
 mod transaction;
 
-pub use bucket_writer::{BucketRequest, BucketWriter, with_direct_writes};
+pub use bucket_writer::{BucketRequest, BucketWriter};
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};

@@ -16,6 +16,8 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
 
+use zae_limiter_schema::Timestamp;
+
 use crate::clock_offset::{ClockOffset, LocalTime};
 
 /// Reads the `Date` header of each response and keeps by how much this machine's clock is off.
@@ -85,7 +87,18 @@ impl ServerTime {
         self.offset.load(Ordering::Relaxed)
     }
 
-    fn observe(&self, date: &str, sent: Duration) {
+    /// This machine's time, corrected.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.local)().now.plus_millis(self.offset())
+    }
+
+    /// When a request is sent, for [`observe`](Self::observe).
+    pub(crate) fn elapsed(&self) -> Duration {
+        (self.local)().elapsed
+    }
+
+    /// Reads the `Date` header of the response to a request that was sent then.
+    pub(crate) fn observe(&self, date: &str, sent: Duration) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(moment) = judged.moment(date) else {
             return;
@@ -114,7 +127,7 @@ impl Intercept for ServerTime {
         _: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        config.interceptor_state().store_put(Sent((self.local)().elapsed));
+        config.interceptor_state().store_put(Sent(self.elapsed()));
         Ok(())
     }
 

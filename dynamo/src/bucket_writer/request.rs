@@ -65,7 +65,13 @@ impl BucketRequest {
         &self.body
     }
 
-    pub(super) fn into_body(self) -> String {
+    /// The whole body; a metered one asks for the consumed capacity too.
+    pub(super) fn into_body(mut self, metered: bool) -> String {
+        if metered {
+            // In front of the brace that ends it.
+            self.body.pop();
+            self.body.push_str(",\"ReturnConsumedCapacity\":\"TOTAL\"}");
+        }
         self.body
     }
 }

@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_dynamo::{CapacityMeter, Entropy};
+use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::{Limit, OnUnavailable, Principal, Resource, StackName};
 
 use crate::admin::{Repository, Setup, limit_set};
@@ -48,7 +48,6 @@ pub struct Builder {
     limits: Vec<Limit>,
     on_unavailable: OnUnavailable,
     principal: Option<String>,
-    meter: Option<CapacityMeter>,
     settings: Settings,
     #[cfg(feature = "stack")]
     stack: Option<crate::StackSetup>,
@@ -71,7 +70,6 @@ impl Builder {
             limits: vec![],
             on_unavailable: OnUnavailable::Block,
             principal: None,
-            meter: None,
             settings: Settings::default(),
             #[cfg(feature = "stack")]
             stack: None,
@@ -143,7 +141,7 @@ impl Builder {
             },
             principal: self.principal.map(Principal::parse).transpose()?,
             // Boxed, as all that calls the SDK: its futures are deeply nested.
-            connected: Box::pin(self.connection.open(self.meter)).await?,
+            connected: Box::pin(self.connection.open(self.settings.meter.clone())).await?,
             settings: self.settings,
             #[cfg(feature = "stack")]
             stack: self.stack,

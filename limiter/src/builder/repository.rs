@@ -40,11 +40,7 @@ impl Builder {
     /// # Ok(()) }
     /// ```
     pub fn meter(mut self, meter: CapacityMeter) -> Self {
-        #[cfg(feature = "metrics")]
-        {
-            self.settings.meter = Some(meter.clone());
-        }
-        self.meter = Some(meter);
+        self.settings.meter = Some(meter);
         self
     }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-#[cfg(feature = "metrics")]
 use zae_limiter_dynamo::CapacityMeter;
 use zae_limiter_schema::bucket::TtlRule;
 use zae_limiter_schema::{ConfigRecord, Resource};
@@ -29,8 +28,7 @@ pub(crate) struct Settings {
     pub(crate) auto_update: bool,
     /// Whether refused acquires are counted in the table.
     pub(crate) count_refusals: bool,
-    /// What it consumes of the table, for metrics.
-    #[cfg(feature = "metrics")]
+    /// Counts what it consumes of the table.
     pub(crate) meter: Option<CapacityMeter>,
     /// Where tokens are taken in chunks.
     pub(crate) chunks: ChunkScope,
@@ -75,7 +73,6 @@ impl Default for Settings {
             #[cfg(feature = "stack")]
             auto_update: true,
             count_refusals: true,
-            #[cfg(feature = "metrics")]
             meter: None,
             chunks: ChunkScope::default(),
             #[cfg(test)]

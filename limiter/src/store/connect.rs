@@ -9,9 +9,9 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
-use zae_limiter_dynamo::{CapacityMeter, with_direct_writes};
 
 use crate::{Error, Result};
 
@@ -165,7 +165,7 @@ fn client(config: aws_sdk_dynamodb::config::Builder, meter: Option<CapacityMeter
         Some(meter) => config.interceptor(meter),
         None => config,
     };
-    Client::from_conf(with_direct_writes(config).build())
+    Client::from_conf(config.build())
 }
 
 /// Attempts as a whole are timed by the limiter, which knows how much of its budget is left.

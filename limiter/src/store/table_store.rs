@@ -33,7 +33,7 @@ impl TableStore {
             ..table
         };
         Self {
-            bucket_writer: BucketWriter::new(table.clone()),
+            bucket_writer: BucketWriter::new(table.clone(), dates.clone(), settings.meter.clone()),
             table,
             embedded,
             settings: settings.clone(),

@@ -1,0 +1,99 @@
+//! An HTTP client that returns what it is told to, and keeps what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region};
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::http::StatusCode;
+use aws_smithy_types::body::SdkBody;
+
+/// A request that was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) uri: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+impl Sent {
+    pub(super) fn header(&self, wanted: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Access key, day, region and service that it was signed with.
+    pub(super) fn scope(&self) -> Vec<&str> {
+        let header = self.header("authorization").unwrap();
+        let scope = header.strip_prefix("AWS4-HMAC-SHA256 Credential=").unwrap();
+        scope.split(',').next().unwrap().split('/').take(4).collect()
+    }
+}
+
+/// Responses in turn; an empty success once they are used up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Script {
+    pub(super) sent: Arc<Mutex<Vec<Sent>>>,
+    pub(super) connect_timeouts: Arc<Mutex<Vec<Option<Duration>>>>,
+    responses: Arc<Mutex<VecDeque<Result<HttpResponse, ConnectorError>>>>,
+}
+
+impl Script {
+    pub(super) fn fails(&self, error: ConnectorError) {
+        self.responses.lock().unwrap().push_back(Err(error));
+    }
+
+    pub(super) fn responds(&self, status: u16, headers: &[(&'static str, &'static str)], body: SdkBody) {
+        let mut response = HttpResponse::new(StatusCode::try_from(status).unwrap(), body);
+        for (name, value) in headers {
+            response.headers_mut().insert(*name, *value);
+        }
+        self.responses.lock().unwrap().push_back(Ok(response));
+    }
+
+    /// A configuration that sends everything here, signed.
+    pub(super) fn config(&self) -> Builder {
+        aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::v2026_01_12())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(Credentials::new("AKID", "secret", None, None, "test"))
+            .retry_config(RetryConfig::disabled())
+            .http_client(self.clone())
+    }
+}
+
+impl HttpConnector for Script {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let headers = request.headers().iter();
+        self.sent.lock().unwrap().push(Sent {
+            uri: request.uri().to_owned(),
+            headers: headers
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            body: String::from_utf8(request.body().bytes().unwrap().to_vec()).unwrap(),
+        });
+        let next = self.responses.lock().unwrap().pop_front();
+        HttpConnectorFuture::ready(next.unwrap_or_else(|| {
+            let success = StatusCode::try_from(200).unwrap();
+            Ok(HttpResponse::new(success, SdkBody::from("{}")))
+        }))
+    }
+}
+
+impl HttpClient for Script {
+    fn http_connector(&self, settings: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        self.connect_timeouts
+            .lock()
+            .unwrap()
+            .push(settings.connect_timeout());
+        SharedHttpConnector::new(self.clone())
+    }
+}
