@@ -165,13 +165,31 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn all(&mut self, conditions: &'a [Condition]) {
-        for (index, condition) in conditions.iter().enumerate() {
-            if index > 0 {
+    fn all(&mut self, mut conditions: &'a [Condition]) {
+        while let [condition, rest @ ..] = conditions {
+            conditions = rest;
+            match (condition, rest) {
+                (Condition::AtLeast(attr, least), [Condition::AtMost(same, most), rest @ ..])
+                    // DynamoDB rejects a range without an inside.
+                    if attr == same && least <= most =>
+                {
+                    conditions = rest;
+                    self.range(attr, *least, *most);
+                }
+                _ => self.condition(condition),
+            }
+            if !conditions.is_empty() {
                 self.body.push_str(" AND ");
             }
-            self.condition(condition);
         }
+    }
+
+    fn range(&mut self, attr: &'a Attr, least: i128, most: i128) {
+        self.name(attr);
+        self.body.push_str(" BETWEEN ");
+        self.number(least);
+        self.body.push_str(" AND ");
+        self.number(most);
     }
 
     fn condition(&mut self, condition: &'a Condition) {

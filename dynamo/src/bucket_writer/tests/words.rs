@@ -93,7 +93,7 @@ fn a_touch_adds_within_the_range_for_which_it_is_exact() {
     assert_eq!(request.update(), "SET #0=:0 ADD #1 :1,#2 :2,#3 :3,#4 :4,#5 :5");
     assert_eq!(
         request.condition(),
-        "#6=:6 AND #0=:7 AND #7>=:8 AND #1>=:9 AND #1<=:10 AND #3>=:11 AND #3<=:12 \
+        "#6=:6 AND #0=:7 AND #7>=:8 AND #1 BETWEEN :9 AND :10 AND #3 BETWEEN :11 AND :12 \
          AND (attribute_not_exists(#8) OR #8>:13)"
     );
     let expected = [
@@ -104,11 +104,11 @@ fn a_touch_adds_within_the_range_for_which_it_is_exact() {
     for (name, expected) in [
         (":1", "-1000"),
         (":2", "1000"),
+        (":7", "7"),
         (":9", "1000"),
         (":10", "57000"),
         (":11", "5000"),
         (":12", "570000"),
-        (":7", "7"),
     ] {
         assert_eq!(number(&body, name), expected, "{name}");
     }
@@ -131,7 +131,7 @@ fn a_settle_moves_the_moment_of_refill_with_rows_for_every_limit() {
     );
     assert_eq!(
         request.condition(),
-        "#9=:7 AND #0=:8 AND #1=:9 AND #6>=:10 AND #6<=:11 AND #3>=:12 \
+        "#9=:7 AND #0=:8 AND #1=:9 AND #6 BETWEEN :10 AND :11 AND #3>=:12 \
          AND (attribute_not_exists(#2) OR #2<=:13)"
     );
     let expected = [
