@@ -29,6 +29,11 @@ pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
 pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
+/// The only one of the other cases that also runs on recorded responses.
+pub(crate) const CASCADE: &str = "cascade of two";
+
+/// Where a case runs: the endpoint's name and address.
+pub(crate) type Endpoint = (&'static str, SocketAddr);
 
 /// The stored configuration that the cases need.
 pub(crate) async fn prepare(dynamodb: SocketAddr) {
@@ -77,8 +82,13 @@ fn own_or_one(own: bool, task: usize) -> String {
     }
 }
 
-/// Warm acquires beside the bare call and the peer: 1 task, 16 on their own buckets, and many on one.
-pub(crate) fn warm(runtime: &Runtime, results: &mut Results, name: &'static str, endpoint: SocketAddr) {
+/// Warm acquires beside the bare call and the peer, if their name is wanted: 1 task, 16 on their own buckets, and many on one.
+pub(crate) fn warm(
+    runtime: &Runtime,
+    results: &mut Results,
+    (name, endpoint): Endpoint,
+    is_wanted: impl Fn(&str) -> bool,
+) {
     let limiter = runtime.block_on(async { clients::limiter(endpoint).await.unwrap() });
     let client = clients::sdk(endpoint);
     for (case, tasks, own) in [
@@ -88,6 +98,9 @@ pub(crate) fn warm(runtime: &Runtime, results: &mut Results, name: &'static str,
         ("64 tasks, one bucket", 64, false),
         ("256 tasks, one bucket", 256, false),
     ] {
+        if !is_wanted(case) {
+            continue;
+        }
         let limiter = limiter.clone();
         let ours = move |task, _| {
             let limiter = limiter.clone();
@@ -104,16 +117,15 @@ pub(crate) fn warm(runtime: &Runtime, results: &mut Results, name: &'static str,
         }
         results.side_by_side(name, case, contestants);
         if tasks <= 16 {
-            against_peer(results, name, case, endpoint, tasks, "user-0", own);
+            against_peer(results, (name, endpoint), case, tasks, "user-0", own);
         }
     }
 }
 
 fn against_peer(
     results: &mut Results,
-    name: &'static str,
+    (name, endpoint): Endpoint,
     case: &str,
-    endpoint: SocketAddr,
     tasks: usize,
     entity: &str,
     own: bool,
@@ -142,7 +154,7 @@ fn allocations_in_answer(runtime: &Runtime, endpoint: SocketAddr) -> Option<f64>
 
 /// Everything else, on DynamoDB.
 pub(crate) fn others(runtime: &Runtime, results: &mut Results, endpoint: SocketAddr) {
-    named(runtime, results, endpoint, |_| true);
+    named(runtime, results, (DYNAMODB, endpoint), |_| true);
     let warm: OnLimiter = |limiter, _, _| Box::pin(async move { admitted(&limiter, "user-0").await });
     meter(runtime, results, "1 task", clients::limiter(endpoint), warm, None);
     for limiters in [8, 20, 100] {
@@ -160,10 +172,12 @@ pub(crate) fn others(runtime: &Runtime, results: &mut Results, endpoint: SocketA
 pub(crate) fn named(
     runtime: &Runtime,
     results: &mut Results,
-    endpoint: SocketAddr,
+    (name, endpoint): Endpoint,
     is_wanted: impl Fn(&str) -> bool,
 ) {
-    if let Some(allocations) = allocations_in_answer(runtime, endpoint) {
+    if name == DYNAMODB
+        && let Some(allocations) = allocations_in_answer(runtime, endpoint)
+    {
         results.single.push((IN_ANSWER, allocations));
     }
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
@@ -179,17 +193,13 @@ pub(crate) fn named(
             round(runtime, case.tasks, case.group, call)
         };
         let contestants: Vec<Contestant<'_>> = vec![(OURS, ours)];
-        results.side_by_side(DYNAMODB, case.name, contestants);
+        results.side_by_side(name, case.name, contestants);
         if let Some((entity, own)) = case.peer {
-            against_peer(results, DYNAMODB, case.name, endpoint, case.tasks, entity, own);
+            against_peer(results, (name, endpoint), case.name, case.tasks, entity, own);
         }
-        meter(
-            runtime,
-            results,
-            case.name,
-            (case.build)(endpoint),
-            case.operation,
-            case.quick,
-        );
+        if name == DYNAMODB {
+            let builder = (case.build)(endpoint);
+            meter(runtime, results, case.name, builder, case.operation, case.quick);
+        }
     }
 }

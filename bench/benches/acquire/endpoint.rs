@@ -1,12 +1,13 @@
 //! What the clients talk to: DynamoDB in a thread of its own, and responses that were recorded from it.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::http::Message;
+use crate::http::{Message, partition_key};
 
 /// Runs a server on a free port of this machine, in a thread with a runtime of its own.
 fn in_a_thread<Serve>(serve: impl FnOnce(TcpListener) -> Serve + Send + 'static) -> SocketAddr
@@ -37,18 +38,27 @@ pub(crate) fn dynamodb() -> SocketAddr {
 
 #[derive(Debug, Clone, Copy)]
 enum Mode {
-    /// Asks DynamoDB and keeps the last response to a write.
+    /// Asks DynamoDB and keeps its responses to writes.
     Record,
     /// Returns what was kept, after this time.
     Replay(Duration),
 }
 
-/// An endpoint that isolates the client: it returns the last recorded response to every write, and asks DynamoDB for the rest.
+/// The recorded responses to writes.
+#[derive(Debug, Default)]
+struct Kept {
+    /// By partition key.
+    by_item: HashMap<String, Message>,
+    last: Option<Message>,
+}
+
+/// An endpoint that isolates the client: it returns the last recorded response to a write of the same item, or to any write if
+/// there is none, and asks DynamoDB for the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct Canned {
     upstream: SocketAddr,
     mode: Arc<Mutex<Mode>>,
-    kept: Arc<Mutex<Option<Message>>>,
+    kept: Arc<Mutex<Kept>>,
 }
 
 impl Canned {
@@ -97,7 +107,7 @@ impl Canned {
         let is_write = request.operation() == "UpdateItem";
         let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         if let (true, Mode::Replay(delay)) = (is_write, mode) {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let kept = self.kept_for(request);
             if kept.is_some() {
                 if !delay.is_zero() {
                     tokio::time::sleep(delay).await;
@@ -108,8 +118,18 @@ impl Canned {
         request.write(upstream).await?;
         let response = Message::read(upstream, &mut Vec::new()).await?;
         if is_write {
-            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(response.clone());
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(key) = partition_key(&request.body) {
+                kept.by_item.insert(key, response.clone());
+            }
+            kept.last = Some(response.clone());
         }
         Some(response)
+    }
+
+    fn kept_for(&self, request: &Message) -> Option<Message> {
+        let key = partition_key(&request.body).unwrap_or_default();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.by_item.get(&key).or(kept.last.as_ref()).cloned()
     }
 }

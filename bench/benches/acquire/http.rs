@@ -42,6 +42,14 @@ impl Message {
     }
 }
 
+/// The partition key of the item that a request is about.
+pub(crate) fn partition_key(body: &[u8]) -> Option<String> {
+    let body = std::str::from_utf8(body).ok()?;
+    let (_, rest) = body.split_once("\"PK\"")?;
+    // `:{"S":"ENTITY#user-0"}`, with or without blanks.
+    rest.split('"').nth(3).map(str::to_owned)
+}
+
 async fn more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<()> {
     let read = stream.read_buf(buffer).await.ok()?;
     (read > 0).then_some(())

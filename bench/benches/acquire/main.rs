@@ -29,7 +29,7 @@ mod targets;
 
 use std::time::Duration;
 
-use crate::cases::{CANNED, CANNED_LATE, DYNAMODB};
+use crate::cases::{CANNED, CANNED_LATE, CASCADE, DYNAMODB};
 use crate::endpoint::Canned;
 use crate::results::Results;
 
@@ -60,20 +60,30 @@ fn main() {
         if name == ENTITIES {
             entities::many(&runtime, &mut results);
         } else {
-            cases::named(&runtime, &mut results, dynamodb, |case| case == name);
+            let is_wanted = |case: &str| case == name;
+            cases::warm(&runtime, &mut results, (DYNAMODB, dynamodb), is_wanted);
+            cases::named(&runtime, &mut results, (DYNAMODB, dynamodb), is_wanted);
+            record(&runtime, &canned, canned_address, Duration::ZERO);
+            cases::warm(&runtime, &mut results, (CANNED, canned_address), is_wanted);
+            if name == CASCADE {
+                cases::named(&runtime, &mut results, (CANNED, canned_address), is_wanted);
+            }
         }
         let targets = targets::all(&results);
         println!("{}", report::text(&results, &targets, &report::last()));
         return;
     }
-    cases::warm(&runtime, &mut results, DYNAMODB, dynamodb);
+    cases::warm(&runtime, &mut results, (DYNAMODB, dynamodb), |_| true);
     cases::others(&runtime, &mut results, dynamodb);
     entities::at_random(&runtime, &mut results, dynamodb);
     entities::configuration(&runtime, &mut results, dynamodb);
     for (name, delay) in [(CANNED, Duration::ZERO), (CANNED_LATE, Duration::from_millis(5))] {
         record(&runtime, &canned, canned_address, delay);
-        cases::warm(&runtime, &mut results, name, canned_address);
+        cases::warm(&runtime, &mut results, (name, canned_address), |_| true);
         if delay.is_zero() {
+            cases::named(&runtime, &mut results, (name, canned_address), |case| {
+                case == CASCADE
+            });
             callgrind::count_all(&mut results, dynamodb, canned_address);
         }
     }
@@ -88,7 +98,7 @@ fn main() {
     report::write(&results, &targets, &text).unwrap();
 }
 
-/// The bucket as it is now is what every write returns from here on.
+/// The buckets as they are now are what every write returns from here on: those of the cascade, and one for everybody else.
 fn record(
     runtime: &tokio::runtime::Runtime,
     canned: &Canned,
@@ -98,6 +108,7 @@ fn record(
     canned.record();
     runtime.block_on(async {
         let limiter = clients::limiter(address).await.unwrap();
+        clients::admitted(&limiter, "level-1").await;
         clients::admitted(&limiter, "user-0").await;
     });
     canned.replay_after(delay);

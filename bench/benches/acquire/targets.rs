@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::{BARE, CANNED, DYNAMODB, IN_ANSWER, OURS, PEER};
+use crate::cases::{BARE, CANNED, CASCADE, DYNAMODB, IN_ANSWER, OURS, PEER};
 use crate::commands::{ACQUIRE, HELP};
 use crate::entities::{BYTES, MEGABYTES, SECOND_CALLS, SECOND_RCU};
 use crate::functions::{ARCHIVES, RECORDS};
@@ -20,11 +20,26 @@ pub(crate) struct Target {
     pub(crate) measured: String,
     /// Nothing if it could not be measured.
     pub(crate) met: Option<bool>,
+    /// The same on dynoxide, if the goal is judged on recorded responses.
+    pub(crate) beside: Option<Box<Target>>,
 }
 
 impl Target {
     pub(crate) fn to_json(&self) -> Value {
-        json!({"target": self.name, "goal": self.goal, "measured": self.measured, "met": self.met})
+        let mut target =
+            json!({"target": self.name, "goal": self.goal, "measured": self.measured, "met": self.met});
+        if let Some(beside) = &self.beside {
+            target["dynoxide"] = json!({"measured": beside.measured, "met": beside.met});
+        }
+        target
+    }
+
+    pub(crate) fn verdict(&self) -> &'static str {
+        match self.met {
+            Some(true) => "met",
+            Some(false) => "NOT MET",
+            None => "-",
+        }
     }
 }
 
@@ -36,58 +51,84 @@ pub(crate) fn all(results: &Results) -> Vec<Target> {
     targets
 }
 
-/// Goals that compare with the bare call or the peer.
+/// Goals that compare with the bare call or the peer. They are judged on recorded responses, where the client alone differs; what
+/// dynoxide shows stands beside.
 fn compared(results: &Results) -> Vec<Target> {
-    let against = |endpoint, case, who, field: fn(&Figures) -> Option<f64>| {
+    type Field = fn(&Figures) -> Option<f64>;
+    let against = |endpoint: &str, case: &str, who: &str, field: Field| {
         let own = results.find(endpoint, case, OURS)?;
         let other = results.find(endpoint, case, who)?;
         Some(field(own)? / field(other)?)
     };
-    let bare = |case| against(DYNAMODB, case, BARE, RATE);
-    let peer = |case| against(DYNAMODB, case, PEER, RATE);
+    let judged = |target: fn(&'static str, &'static str, Option<f64>, f64) -> Target,
+                  name,
+                  goal,
+                  bound,
+                  (case, who, field): (&str, &str, Field)| Target {
+        beside: Some(Box::new(target(
+            name,
+            goal,
+            against(DYNAMODB, case, who, field),
+            bound,
+        ))),
+        ..target(name, goal, against(CANNED, case, who, field), bound)
+    };
     vec![
-        at_least(
+        judged(
+            at_least,
             "rate, 1 task, against the bare call",
             "≥ 0.95",
-            bare("1 task"),
             0.95,
+            ("1 task", BARE, RATE),
         ),
-        at_most(
+        judged(
+            at_most,
             "CPU, 1 task, against the bare call",
             "≤ 1.10",
-            against(CANNED, "1 task", BARE, |figures| figures.cpu),
             1.10,
+            ("1 task", BARE, |figures| figures.cpu),
         ),
-        at_most(
+        judged(
+            at_most,
             "allocations, 1 task, against the bare call",
             "≤ 1.15",
-            against(CANNED, "1 task", BARE, |figures| figures.allocations),
             1.15,
+            ("1 task", BARE, |figures| figures.allocations),
         ),
-        at_least(
+        judged(
+            at_least,
             "rate, 16 tasks on own buckets, against the bare call",
             "≥ 0.95",
-            bare("16 tasks, own buckets"),
             0.95,
+            ("16 tasks, own buckets", BARE, RATE),
         ),
-        at_least("rate, 1 task, against the peer", "≥ 5", peer("1 task"), 5.0),
-        at_least(
+        judged(
+            at_least,
+            "rate, 1 task, against the peer",
+            "≥ 5",
+            5.0,
+            ("1 task", PEER, RATE),
+        ),
+        judged(
+            at_least,
             "rate, 16 tasks on own buckets, against the peer",
             "≥ 10",
-            peer("16 tasks, own buckets"),
             10.0,
+            ("16 tasks, own buckets", PEER, RATE),
         ),
-        at_least(
+        judged(
+            at_least,
             "rate, 16 tasks on one bucket, against the peer",
             "≥ 60",
-            peer("16 tasks, one bucket"),
             60.0,
+            ("16 tasks, one bucket", PEER, RATE),
         ),
-        at_least(
+        judged(
+            at_least,
             "rate, cascade of two, against the peer",
             "≥ 10",
-            peer("cascade of two"),
             10.0,
+            (CASCADE, PEER, RATE),
         ),
     ]
 }
@@ -208,5 +249,6 @@ fn target(name: &'static str, goal: &'static str, measured: Option<f64>, met: Op
         goal,
         measured,
         met,
+        beside: None,
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Case {
 
 pub(super) const CASES: [Case; 9] = [
     Case {
-        name: "cascade of two",
+        name: super::CASCADE,
         tasks: 1,
         group: 1,
         build: clients::limiter,
