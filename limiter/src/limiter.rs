@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use aws_config::SdkConfig;
+
 use crate::acquire::Acquire;
 use crate::admin::Repository;
 use crate::bucket::{Buckets, LimiterStats, Shutdown};
 use crate::builder::Builder;
-use crate::store::connect::Connection;
+use crate::store::connect::{AwsSettings, Connection, Lookups};
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
 ///
@@ -39,7 +41,28 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub fn builder(name: impl AsRef<str>) -> Builder {
-        Builder::new(name.as_ref(), Connection::Aws(Box::default()))
+        let settings = AwsSettings {
+            lookups: Some(Lookups::AWS),
+            ..AwsSettings::default()
+        };
+        Builder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
+    }
+
+    /// A limiter with this configuration, for programs that must be small. Nothing is looked up, so the linker can leave
+    /// out the SDK's default chain and its client of STS: region and credentials are those of the configuration, and audit
+    /// events name a principal only if one is [set](Builder::principal).
+    ///
+    /// ```no_run
+    /// # async fn example(config: aws_config::SdkConfig) -> zae_limiter::Result<()> {
+    /// let limiter = zae_limiter::RateLimiter::with_sdk_config("my-app", config).principal("billing-job").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn with_sdk_config(name: impl AsRef<str>, config: SdkConfig) -> Builder {
+        let settings = AwsSettings {
+            sdk_config: Some(config),
+            ..AwsSettings::default()
+        };
+        Builder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
     }
 
     /// A limiter whose table lives in this process and ends with it: no account, no server, no port.

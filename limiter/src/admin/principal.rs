@@ -1,5 +1,6 @@
 //! Who makes the changes.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -11,20 +12,27 @@ use zae_limiter_schema::Principal;
 const MAX_ATTEMPTS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Looks up the ARN of the credentials.
+pub(crate) type CallerArn = for<'a> fn(&'a SdkConfig) -> Answer<'a>;
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, ()>> + Send + 'a>>;
+
+/// Asks STS.
+pub(crate) const CALLER_ARN: CallerArn = |aws| Box::pin(caller_arn(aws));
+
 /// The principal of audit events: given by hand, or the ARN of the credentials, looked up once.
 #[derive(Debug)]
 pub(super) struct PrincipalSource {
     given: Option<Principal>,
-    aws: Option<SdkConfig>,
+    caller: Option<(SdkConfig, CallerArn)>,
     found: OnceCell<String>,
     attempts: AtomicU32,
 }
 
 impl PrincipalSource {
-    pub(super) fn new(given: Option<Principal>, aws: Option<SdkConfig>) -> Self {
+    pub(super) fn new(given: Option<Principal>, caller: Option<(SdkConfig, CallerArn)>) -> Self {
         Self {
             given,
-            aws,
+            caller,
             found: OnceCell::new(),
             attempts: AtomicU32::new(0),
         }
@@ -35,7 +43,7 @@ impl PrincipalSource {
         if let Some(given) = &self.given {
             return Some(given.to_string());
         }
-        let aws = self.aws.as_ref()?;
+        let (aws, caller_arn) = self.caller.as_ref()?;
         let look_up = || async {
             // Counted here: those who wait for a lookup of somebody else's make none.
             if self.attempts.fetch_add(1, Ordering::Relaxed) >= MAX_ATTEMPTS {

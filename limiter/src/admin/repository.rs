@@ -113,7 +113,10 @@ impl Repository {
             aws: setup.connected.aws.clone(),
             #[cfg(feature = "stack")]
             stack: setup.stack,
-            principal: PrincipalSource::new(setup.principal, setup.connected.aws),
+            principal: PrincipalSource::new(
+                setup.principal,
+                setup.connected.aws.zip(setup.connected.caller_arn),
+            ),
             audit: AuditState::default(),
             ready: OnceCell::new(),
         };

@@ -20,6 +20,7 @@ use zae_limiter_schema::{Limit, OnUnavailable, Principal, Resource, StackName};
 use crate::admin::{Repository, Setup, limit_set};
 use crate::config::cache::CacheLimits;
 use crate::config::resolution::Defaults;
+use crate::store::Pending;
 use crate::store::connect::{Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
@@ -42,7 +43,7 @@ use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 pub struct Builder {
     name: String,
     connection: Connection,
-    create_table: bool,
+    create_table: Option<CreateTable>,
     /// The first setting that does not apply to the connection.
     misplaced: Option<&'static str>,
     limits: Vec<Limit>,
@@ -60,11 +61,15 @@ pub struct Builder {
     entropy: Entropy,
 }
 
+/// Creates the table. A pointer, so that a program that never asks for it does not carry the code.
+type CreateTable = for<'a> fn(&'a Repository) -> Pending<'a, ()>;
+const CREATE_TABLE: CreateTable = |repository| Box::pin(repository.create_table());
+
 impl Builder {
     pub(crate) fn new(name: &str, connection: Connection) -> Self {
         Self {
             name: name.to_owned(),
-            create_table: connection.creates_table(),
+            create_table: connection.creates_table().then_some(CREATE_TABLE),
             connection,
             misplaced: None,
             limits: vec![],
@@ -155,8 +160,8 @@ impl Builder {
         if self.ensure {
             Box::pin(repository.ensure_on_build()).await?;
         }
-        if self.create_table {
-            repository.create_table().await?;
+        if let Some(create) = self.create_table {
+            create(&repository).await?;
         }
         Ok(repository)
     }

@@ -1,5 +1,6 @@
 //! From settings to an SDK client. The SDK's own retries are off: the limiter's own know the time budget.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
@@ -13,6 +14,7 @@ use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
 
+use crate::admin::{CALLER_ARN, CallerArn};
 use crate::{Error, Result};
 
 /// Where the table is.
@@ -27,9 +29,26 @@ pub(crate) enum Connection {
     Store(EmbeddedStore),
 }
 
-/// What may be set by hand; the rest comes from the usual AWS places (environment, profile, instance).
+/// What is looked up in the usual AWS places (environment, profile, instance) and at STS. Pointers, so that a program that
+/// looks nothing up does not carry the code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lookups {
+    config: fn(AwsSettings) -> Pin<Box<dyn Future<Output = SdkConfig> + Send>>,
+    caller_arn: CallerArn,
+}
+
+impl Lookups {
+    pub(crate) const AWS: Self = Self {
+        config: |settings| Box::pin(settings.load_defaults()),
+        caller_arn: CALLER_ARN,
+    };
+}
+
+/// What may be set by hand; the rest is looked up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AwsSettings {
+    /// None in a program that sets everything.
+    pub(crate) lookups: Option<Lookups>,
     pub(crate) region: Option<String>,
     pub(crate) endpoint_url: Option<String>,
     pub(crate) profile: Option<String>,
@@ -46,6 +65,8 @@ pub(crate) struct Connected {
     pub(crate) client: Client,
     /// For other services; none in the process.
     pub(crate) aws: Option<SdkConfig>,
+    /// For audit events; not if nothing may be looked up.
+    pub(crate) caller_arn: Option<CallerArn>,
     /// Region, endpoint or file, for messages.
     pub(crate) place: String,
 }
@@ -101,6 +122,7 @@ impl Connection {
 
 impl AwsSettings {
     async fn connect(self, meter: Option<CapacityMeter>) -> Result<Connected> {
+        let caller_arn = self.lookups.map(|lookups| lookups.caller_arn);
         let aws = self.load().await;
         let Some(region) = aws.region().map(ToString::to_string) else {
             return Err(Error::invalid(
@@ -116,29 +138,43 @@ impl AwsSettings {
         Ok(Connected {
             client: client(config, meter),
             aws: Some(aws),
+            caller_arn,
             place,
         })
     }
 
-    async fn load(self) -> SdkConfig {
-        if let Some(given) = self.sdk_config {
-            let chosen = given.timeout_config().and_then(TimeoutConfig::connect_timeout);
-            let timeouts = connect_timeout(self.connect_timeout.or(chosen));
-            let mut builder = given.into_builder().timeout_config(timeouts);
-            if let Some(region) = self.region {
-                builder = builder.region(Region::new(region));
+    async fn load(mut self) -> SdkConfig {
+        match (self.sdk_config.take(), self.lookups) {
+            (Some(given), _) => self.over(given),
+            (None, Some(lookups)) => (lookups.config)(self).await,
+            (None, None) => {
+                let nothing = SdkConfig::builder().behavior_version(BehaviorVersion::v2026_01_12());
+                self.over(nothing.build())
             }
-            if let Some(url) = self.endpoint_url {
-                builder = builder.endpoint_url(url);
-            }
-            if let Some(credentials) = self.credentials {
-                builder = builder.credentials_provider(credentials);
-            }
-            if let Some(client) = self.http_client {
-                builder = builder.http_client(client);
-            }
-            return builder.build();
         }
+    }
+
+    /// These settings above those of a whole configuration.
+    fn over(self, given: SdkConfig) -> SdkConfig {
+        let chosen = given.timeout_config().and_then(TimeoutConfig::connect_timeout);
+        let timeouts = connect_timeout(self.connect_timeout.or(chosen));
+        let mut builder = given.into_builder().timeout_config(timeouts);
+        if let Some(region) = self.region {
+            builder = builder.region(Region::new(region));
+        }
+        if let Some(url) = self.endpoint_url {
+            builder = builder.endpoint_url(url);
+        }
+        if let Some(credentials) = self.credentials {
+            builder = builder.credentials_provider(credentials);
+        }
+        if let Some(client) = self.http_client {
+            builder = builder.http_client(client);
+        }
+        builder.build()
+    }
+
+    async fn load_defaults(self) -> SdkConfig {
         let timeouts = connect_timeout(self.connect_timeout);
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12()).timeout_config(timeouts);
         if let Some(region) = self.region {
@@ -180,6 +216,7 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
     Connected {
         client: client(store.sdk_config(), meter),
         aws: None,
+        caller_arn: None,
         place: store.place(),
     }
 }

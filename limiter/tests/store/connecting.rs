@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::Credentials;
-use zae_limiter::{Error, NewEntity, RateLimiter};
+use zae_limiter::{EmbeddedStore, Error, NewEntity, PageRequest, RateLimiter};
 
 use crate::support::{Stage, rpm};
 
@@ -172,6 +172,30 @@ async fn an_sdk_configuration_is_used_and_what_is_set_by_hand_stands_above_it() 
     let elsewhere = builder().sdk_config(config("http://127.0.0.1:1"));
     let above = elsewhere.endpoint_url(stage.endpoint()).await.unwrap();
     assert!(above.repository().version().await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn with_a_whole_configuration_nothing_is_looked_up() {
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use zae_limiter_testing::connection::Recorder;
+
+    let credentials = Credentials::new("test", "test", None, None, "tests");
+    let config = aws_config::SdkConfig::builder()
+        .behavior_version(aws_config::BehaviorVersion::v2026_01_12())
+        .region(aws_config::Region::new("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        // It panics on a call of any other service, such as STS.
+        .http_client(Recorder::to(EmbeddedStore::memory().unwrap()))
+        .build();
+    let limiter = RateLimiter::with_sdk_config("limiter", config).create_table(true);
+    let repository = limiter.build_repository().await.unwrap();
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+    let entity = "user-1".parse().unwrap();
+    let events = repository
+        .audit_events(&entity, &PageRequest::of(1))
+        .await
+        .unwrap();
+    assert_eq!(events.items[0].principal, None);
 }
 
 #[tokio::test]

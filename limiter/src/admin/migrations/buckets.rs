@@ -8,17 +8,19 @@ use zae_limiter_schema::keys::{self, Key, attribute, prefix};
 use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Item, LimitName, Resource, Timestamp};
 
 use super::legacy::{Legacy, Seen};
-use super::{Counts, Migration};
+use super::{Counts, Migration, OldItems};
 use crate::admin::check_limit_count;
 use crate::{Repository, Result};
 
 pub(super) const MIGRATION: Migration = Migration {
     name: "composite-buckets",
     description: "one bucket item per entity and resource in place of one per limit",
-    prefix: prefix::BUCKET,
-    concerns: |sort_key| {
-        let rest = sort_key.strip_prefix(prefix::BUCKET);
-        rest.is_some_and(|rest| rest.contains('#'))
+    old: OldItems {
+        prefix: prefix::BUCKET,
+        concerns: |sort_key| {
+            let rest = sort_key.strip_prefix(prefix::BUCKET);
+            rest.is_some_and(|rest| rest.contains('#'))
+        },
     },
     convert: |repository, old, dry_run| Box::pin(convert(repository, old, dry_run)),
 };

@@ -7,15 +7,17 @@ use zae_limiter_schema::keys::{self, Key, attribute, prefix};
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, EntityId, Item, Limit, LimitName, Resource};
 
 use super::legacy::Legacy;
-use super::{Counts, Migration};
+use super::{Counts, Migration, OldItems};
 use crate::admin::{check_limit_count, config_write, count_entity_configs, enter_resource, limit_set};
 use crate::{Repository, Result};
 
 pub(super) const MIGRATION: Migration = Migration {
     name: "composite-configs",
     description: "one configuration item per level in place of one #LIMIT# item per limit",
-    prefix: prefix::LEGACY_LIMIT,
-    concerns: |_| true,
+    old: OldItems {
+        prefix: prefix::LEGACY_LIMIT,
+        concerns: |_| true,
+    },
     convert: |repository, old, dry_run| Box::pin(convert(repository, old, dry_run)),
 };
 

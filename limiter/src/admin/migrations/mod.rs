@@ -100,20 +100,28 @@ pub(crate) struct Counts {
     problems: Vec<String>,
 }
 
+/// How old items are recognized.
+#[derive(Clone, Copy)]
+struct OldItems {
+    /// What their sort keys start with.
+    prefix: &'static str,
+    /// True for an old item, of those with the prefix.
+    concerns: fn(&str) -> bool,
+}
+
 /// A change of the table's format.
 struct Migration {
     name: &'static str,
     description: &'static str,
-    /// What sort keys of old items start with.
-    prefix: &'static str,
-    /// True for an old item, of those with the prefix.
-    concerns: fn(&str) -> bool,
+    old: OldItems,
     /// Turns the old items of one partition into new ones.
     convert: for<'a> fn(&'a Repository, Vec<Item>, bool) -> BoxFuture<'a, Result<Counts>>,
 }
 
 /// All migrations, in order. They lead to this version.
 const REGISTRY: [Migration; 2] = [configs::MIGRATION, buckets::MIGRATION];
+/// Without the conversions, so that a program that never migrates does not carry them.
+const OLD_ITEMS: [OldItems; 2] = [configs::MIGRATION.old, buckets::MIGRATION.old];
 const VERSION: Version = Version {
     major: 0,
     minor: 8,
@@ -139,17 +147,17 @@ impl Repository {
     /// Looks for items of an older format.
     pub(crate) async fn look_for_old_items(&self) -> Result<Look> {
         let table = self.table();
-        for migration in &REGISTRY {
+        for old in OLD_ITEMS {
             let mut start = None;
             for page in 1.. {
-                let found = match table.scan_prefix_page(migration.prefix, start).await {
+                let found = match table.scan_prefix_page(old.prefix, start).await {
                     Err(error) if matches!(error.cause(), Some(CallError::Denied(_))) => {
                         return Ok(Look::Unsure);
                     }
                     found => found?,
                 };
                 let mut keys = found.items.iter().filter_map(key_of);
-                if keys.any(|key| (migration.concerns)(&key.sk)) {
+                if keys.any(|key| (old.concerns)(&key.sk)) {
                     return Ok(Look::Old);
                 }
                 start = found.next;
@@ -209,9 +217,13 @@ impl Repository {
         let mut partition: Vec<Item> = vec![];
         let mut start = None;
         loop {
-            let page = self.inner.table.scan_prefix_page(migration.prefix, start).await?;
+            let page = self
+                .inner
+                .table
+                .scan_prefix_page(migration.old.prefix, start)
+                .await?;
             for item in page.items {
-                let Some(key) = key_of(&item).filter(|key| (migration.concerns)(&key.sk)) else {
+                let Some(key) = key_of(&item).filter(|key| (migration.old.concerns)(&key.sk)) else {
                     continue;
                 };
                 // A scan brings the items of a partition one after the other.
