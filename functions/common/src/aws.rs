@@ -12,12 +12,26 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::Environment;
 
-/// Region, credentials and endpoints from the environment, where Lambda puts them. The SDK's own retries are off: a
-/// function retries for as long as its invocation has time, which the SDK does not know.
+/// For functions on the stream: what [`lambda_config`] has, without the SDK's own retries. A function retries for as long
+/// as its invocation has time, which the SDK does not know.
+pub fn sdk_config(environment: &Environment) -> SdkConfig {
+    lambda_config(environment)
+        .into_builder()
+        .retry_config(RetryConfig::disabled())
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
+        .timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(Duration::from_secs(2))
+                .build(),
+        )
+        .build()
+}
+
+/// Region, credentials and endpoints from the environment, where Lambda puts them.
 ///
 /// The SDK's default chain is not used. It also looks in files and asks metadata services, none of which exist in Lambda,
 /// and it is a large part of an archive.
-pub fn sdk_config(environment: &Environment) -> SdkConfig {
+pub fn lambda_config(environment: &Environment) -> SdkConfig {
     let region = environment
         .optional("AWS_REGION")
         .or_else(|| environment.optional("AWS_DEFAULT_REGION"));
@@ -29,14 +43,7 @@ pub fn sdk_config(environment: &Environment) -> SdkConfig {
         ))
         .use_fips(is_set(environment, "AWS_USE_FIPS_ENDPOINT"))
         .use_dual_stack(is_set(environment, "AWS_USE_DUALSTACK_ENDPOINT"))
-        .service_config(Endpoints(environment.clone()))
-        .retry_config(RetryConfig::disabled())
-        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
-        .timeout_config(
-            TimeoutConfig::builder()
-                .connect_timeout(Duration::from_secs(2))
-                .build(),
-        );
+        .service_config(Endpoints(environment.clone()));
     config.set_endpoint_url(environment.optional("AWS_ENDPOINT_URL"));
     config.build()
 }

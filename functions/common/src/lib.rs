@@ -27,7 +27,7 @@ mod report;
 mod run;
 mod spread;
 
-pub use aws::sdk_config;
+pub use aws::{lambda_config, sdk_config};
 pub use batch::{Batch, Record};
 pub use change::{Images, ItemChange};
 pub use dead_letter::{DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Queue, pass_over};

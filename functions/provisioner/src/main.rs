@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use lambda_runtime::{LambdaEvent, service_fn};
 use serde_json::{Value, json};
+use zae_limiter_function::Environment;
 use zae_limiter_provisioner::Provisioner;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let provisioner = Arc::new(Provisioner::start(std::env::var("TABLE_NAME").ok()).await);
+    let provisioner = Arc::new(Provisioner::start(&Environment::of_process()));
     let served = lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| {
         let provisioner = Arc::clone(&provisioner);
         async move {

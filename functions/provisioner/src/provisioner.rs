@@ -7,6 +7,7 @@ use aws_config::SdkConfig;
 use futures::FutureExt;
 use serde_json::{Value, json};
 use zae_limiter::{RateLimiter, Timestamp};
+use zae_limiter_function::{Environment, lambda_config};
 use zae_limiter_limits::{Action, Comparison, Error, LevelChanges, Target};
 
 use crate::callback::{Callback, Undelivered};
@@ -50,10 +51,9 @@ pub struct Provisioner {
 }
 
 impl Provisioner {
-    /// For this table, with region and credentials from the environment.
-    pub async fn start(table: Option<String>) -> Self {
-        let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
-        Self::new(table, aws)
+    /// The provisioner that the environment describes.
+    pub fn start(environment: &Environment) -> Self {
+        Self::new(environment.optional("TABLE_NAME"), lambda_config(environment))
     }
 
     /// For this table.
@@ -124,7 +124,7 @@ impl Provisioner {
         if request.request_type != RequestType::Delete {
             zae_limiter_limits::Manifest::parse(file)?;
         }
-        let limiter = RateLimiter::builder(table).sdk_config(self.aws.clone());
+        let limiter = RateLimiter::with_sdk_config(table, self.aws.clone());
         let repository = limiter
             .principal(principal(&request.owner))
             .build_repository()
