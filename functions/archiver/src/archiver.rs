@@ -29,10 +29,7 @@ impl Archiver<S3, Queue> {
     pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {
         let settings = Settings::read(environment)?;
         let config = sdk_config(environment);
-        let s3 = aws_sdk_s3::config::Builder::from(&config)
-            .force_path_style(settings.path_style)
-            .build();
-        let store = S3::new(aws_sdk_s3::Client::from_conf(s3), settings.bucket);
+        let store = S3::new(&config, &settings.bucket);
         let queue = Queue::new(aws_sdk_sqs::Client::new(&config), settings.dead_letters);
         Ok(Self::new(store, queue))
     }

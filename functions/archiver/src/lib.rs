@@ -8,15 +8,18 @@
 //! | [`Object`], [`line`](line()), [`Settings`] | [`Store`], [`S3`], [`Archiver`] |
 
 mod archiver;
+mod bucket_url;
 mod line;
 mod object;
+mod s3;
 mod settings;
 mod store;
 
 pub use archiver::{Archiver, metric};
 pub use line::line;
 pub use object::{Malformed, Object};
+pub use s3::S3;
 pub use settings::Settings;
-pub use store::{S3, Store};
+pub use store::Store;
 
 pub use zae_limiter_function::{CallError, Remedy};

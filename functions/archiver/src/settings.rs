@@ -9,8 +9,6 @@ pub struct Settings {
     pub bucket: String,
     /// The queue for dead letters: `DLQ_URL`.
     pub dead_letters: String,
-    /// True for a custom endpoint, where the bucket is in the path and not in the host name.
-    pub path_style: bool,
 }
 
 impl Settings {
@@ -26,11 +24,9 @@ impl Settings {
     /// );
     /// ```
     pub fn read(environment: &Environment) -> Result<Self, InvalidSetting> {
-        let endpoints = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"];
         Ok(Self {
             bucket: environment.required("ARCHIVE_BUCKET_NAME")?,
             dead_letters: environment.required("DLQ_URL")?,
-            path_style: endpoints.iter().any(|name| environment.optional(name).is_some()),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `audit archive`: archive events that were written before archival was enabled.
 
+mod bucket;
 mod events;
 mod progress;
 mod summary;
@@ -16,13 +17,14 @@ use clap::Args;
 use futures::{StreamExt, stream};
 use zae_limiter::stack::{Stack, StackOptions};
 use zae_limiter::{StackName, Timestamp};
-use zae_limiter_archiver::{Object, Remedy, S3, Store};
+use zae_limiter_archiver::{Object, Remedy, Store};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::parse;
+use bucket::Bucket;
 use events::{Events, TrailItem};
 use progress::Progress;
 use summary::Summary;
@@ -78,7 +80,7 @@ pub(super) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         Some(bucket) => bucket.clone(),
         None => archive_bucket(&name, &aws).await?,
     };
-    let store = S3::new(s3(&aws), bucket.clone());
+    let store = Bucket::new(&aws, &bucket);
     let mut events = Events::of_table(&aws, &name);
     let mut progress = Progress::new(&context.terminal, events.expected_items().await);
     let mut summary = Summary::new(bucket, arguments.since, arguments.until, arguments.dry_run);
@@ -197,10 +199,4 @@ fn with_retries(aws: &SdkConfig) -> SdkConfig {
         .retry_config(retries)
         .timeout_config(timeouts.build())
         .build()
-}
-
-fn s3(aws: &SdkConfig) -> aws_sdk_s3::Client {
-    // Bucket names do not resolve as host names at a custom endpoint.
-    let config = aws_sdk_s3::config::Builder::from(aws).force_path_style(aws.endpoint_url().is_some());
-    aws_sdk_s3::Client::from_conf(config.build())
 }
