@@ -15,7 +15,7 @@ import sys
 import zlib
 
 # Lambda refuses nothing below its own limit; ours keeps cold starts short.
-LARGEST_ZIP = 3_500_000
+LARGEST_ZIP = 2_750_000
 
 
 NAME = b"bootstrap"
