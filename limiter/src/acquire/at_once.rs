@@ -44,6 +44,7 @@ impl Acquire {
                 metrics.acquired(&self.buckets, resource, Err(&refused), timer);
                 Some(Err(refused))
             }
+            // Not counted as under way: a shutdown gives back what is in hand under the lock that this has just taken.
             AtOnce::Granted(grant) => {
                 shared.cache.count_hit();
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);

@@ -22,7 +22,7 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Queues what is asked. Asked `anew` it is refused only after another look at the bucket.
+    /// Queues the request. With `anew`, it is refused only after another look at the bucket.
     pub(super) fn ask(&self, anew: bool, driver: Driver) -> Result<Answer> {
         let (amounts, config) = (self.amounts.clone(), self.config.clone());
         self.queue.acquire(amounts, config, self.given, anew, driver)
@@ -34,7 +34,7 @@ impl Charge {
         turn.ok_or_else(|| self.queue.wait_queue_full())
     }
 
-    /// True if by the last image there is enough for all of this.
+    /// True if there is enough for this batch, by the last image.
     pub(super) fn fits(&self, batch: &Batch) -> bool {
         let image = self.queue.image();
         self.evaluation(image.as_deref()).fits(batch)
@@ -53,7 +53,7 @@ impl Charge {
         Evaluation::by_image(image, &self.config, self.queue.shared().now())
     }
 
-    /// How its limits stand by the last image. What is `held` counts as given back.
+    /// The status of its limits by the last image. What is `held` counts as given back.
     pub(super) fn statuses(&self, held: bool) -> Vec<LimitStatus> {
         let image = self.queue.image();
         let mut back = Batch::default();
@@ -63,7 +63,7 @@ impl Charge {
         self.statuses_on(&self.evaluation(image.as_deref()), &back)
     }
 
-    /// How its limits stand by the last image for one who comes after all that is `ahead`.
+    /// The status of its limits by the last image for a call behind everything in `ahead`.
     pub(super) fn statuses_behind(&self, ahead: &Batch) -> Vec<LimitStatus> {
         let image = self.queue.image();
         let evaluation = self.evaluation(image.as_deref());

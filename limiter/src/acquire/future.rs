@@ -15,20 +15,19 @@ use crate::Result;
 /// The future of an [`Acquire`]: the [`Lease`], or why there is none. Nothing happens before it is polled. A call that memory
 /// decides is ready with its first poll.
 ///
-/// It is fused: once it was ready, polling it again is no mistake, and it stays pending. In a loop with `select!` a call that
-/// has ended need not be taken out.
+/// It is fused: polled again after it was ready, it stays pending. A loop with `select!` may keep a call that has ended.
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct AcquireFuture(State);
 
 #[allow(
     clippy::large_enum_variant,
-    reason = "a box would be what it is there to save"
+    reason = "a box is the allocation that this state avoids"
 )]
 enum State {
     /// Not polled yet.
     New(Acquire),
     Running(Pin<Box<dyn Future<Output = Result<Lease>> + Send>>),
-    /// It was ready. Nothing comes after that.
+    /// It was ready.
     Done,
 }
 
@@ -43,7 +42,7 @@ impl Future for AcquireFuture {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::New(acquire) = &mut self.0 {
-            // Nobody listens most of the time: then there is no span to make and to leave.
+            // Usually nobody subscribes; then no span is created.
             let span = if LevelFilter::current() >= LevelFilter::DEBUG {
                 let (entity, resource) = acquire.target.names();
                 tracing::debug_span!("acquire", entity, resource)

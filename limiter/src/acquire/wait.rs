@@ -14,9 +14,9 @@ use crate::bucket::{Buckets, Turn, Wakeup, breaks};
 use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
-/// More patience than this is no different from it, and a moment that far ahead can still be told.
+/// A longer wait is cut to this, so that its deadline can be represented.
 const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
-/// A wait is made longer by up to one part in this many, so that processes do not all come back at once.
+/// A wait is lengthened by a random part of up to 1/100 of it, so that processes do not all come back at once.
 const JITTER: u32 = 100;
 const MAX_JITTER: Duration = Duration::from_millis(100);
 
@@ -116,8 +116,8 @@ impl Waiting<'_> {
         Ok(None)
     }
 
-    /// How the limits stand for one who never had its turn: what those ahead want is not there for it. Nothing, if
-    /// there is enough for all of them.
+    /// The refusal of a call that never had its turn: what the calls ahead want is not available to it. None if there is
+    /// enough for all of them.
     fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<RateLimitExceeded> {
         let ahead = turn.ahead();
         let statuses = self.charges.iter().enumerate().flat_map(|(at, charge)| {
@@ -132,8 +132,8 @@ impl Waiting<'_> {
         is_short.then_some(refused)
     }
 
-    /// Keeps its own place and the one where it waits, and leaves all others. The error, if its tokens will not be there
-    /// in time.
+    /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its
+    /// tokens will not be available in time.
     fn refused(&mut self, refused: Box<RateLimitExceeded>) -> Result<()> {
         let gives_up = breaks!(self.buckets.shared().settings.mutation, PatientCallsAreRefused);
         let due = match refused.retry_after() {

@@ -1,4 +1,4 @@
-//! What the last call of an entity on a resource found out, so that the next one finds it in one place: parsed names, the
+//! What the last call of an entity on a resource looked up, so that the next one finds it in one place: parsed names, the
 //! bucket's configuration and its queue.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -14,7 +14,7 @@ use zae_limiter_schema::bucket::{BucketConfig, BucketKey};
 use super::queue::BucketQueue;
 use crate::config::cache::{ConfigCache, Validity};
 
-/// At most this many calls are known. One more, and all are forgotten: the next call of each finds everything again.
+/// At most this many calls are known. One more, and all are forgotten: the next call of each looks everything up again.
 pub(super) const MAX_KNOWN: usize = 1_024;
 
 /// A call that was made before and charged the entity's own bucket alone.

@@ -64,7 +64,7 @@ pub(super) struct Locked {
     pub(super) pace: WritePace,
     /// A task or a caller is at work on this queue.
     pub(super) has_worker: bool,
-    /// Something was booked since the bucket's life was looked at last.
+    /// Something was booked since the bucket's expiry was last checked.
     booked: bool,
 }
 
@@ -133,7 +133,7 @@ impl BucketQueue {
         buckets::overloaded(&self.key, "calls waiting for tokens of this bucket", MAX_WAITING)
     }
 
-    /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or broke.
+    /// True if there is something to do and nobody does it: the task that did was dropped with its runtime, or panicked.
     pub(crate) fn is_left_undone(&self) -> bool {
         let locked = self.lock();
         !locked.has_worker && !locked.is_idle()
@@ -155,7 +155,7 @@ impl BucketQueue {
         self.lock().state.knows_nothing()
     }
 
-    /// What reading the configuration brought along about the bucket.
+    /// The bucket as it was read along with the configuration.
     pub(crate) fn saw(&self, found: Option<&Attributes>, proven: bool) -> Result<()> {
         let known = self.known(found, proven)?;
         self.lock().state.saw(known);
@@ -263,7 +263,7 @@ impl BucketQueue {
         Some(self.inline_worker.park(Work::after_others(work, runtime)))
     }
 
-    /// Sees to it that a task works on it.
+    /// Makes sure that a task works on it.
     pub(crate) fn work(self: &Arc<Self>) {
         if std::mem::replace(&mut self.lock().has_worker, true) {
             self.detach();

@@ -18,9 +18,9 @@ use zae_limiter_schema::bucket::{BucketConfig, Image};
 use self::rate::Rate;
 use super::deltas::{Deltas, add, amount_of};
 
-/// A chunk covers this much traffic,
+/// A chunk covers the traffic of this time,
 const SHORTEST_HORIZON: Duration = Duration::from_millis(200);
-/// and up to this much where the item is throttled.
+/// and of up to this time where the item is throttled.
 const LONGEST_HORIZON: Duration = Duration::from_secs(1);
 /// A chunk takes at most this part of what is left in the bucket, so that it shrinks near the limit.
 const PART_OF_LEVEL: i128 = 8;
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Chunks {
     rate: Rate,
-    /// For how much traffic a chunk is taken.
+    /// A chunk covers the traffic of this time.
     horizon: Duration,
     held: Option<Chunk>,
     /// A debit for more is under way.
@@ -111,8 +111,8 @@ impl Chunks {
         self.rate.note(amounts, now);
     }
 
-    /// Takes what a call asks, if all of it is in hand under the very configuration of the call and the bucket has it still.
-    /// The bucket as it was after the debit.
+    /// Takes what a call asks, if all of it is in hand under the configuration of the call and the bucket still has that
+    /// configuration. Returns the bucket after the debit.
     pub(crate) fn spend(
         &mut self,
         amounts: &Deltas,
@@ -135,7 +135,7 @@ impl Chunks {
         Some(chunk.image.clone())
     }
 
-    /// True if all of this is in hand, under the very configuration of the call, and the bucket has it still.
+    /// True if all of this is in hand, under the configuration of the call, and the bucket still has that configuration.
     fn covers(&self, amounts: &Deltas, config: &Arc<BucketConfig>, bucket: Option<&Image>) -> bool {
         let is_valid = self.is_valid(bucket) && self.is_for(config);
         self.held.as_ref().filter(|_| is_valid).is_some_and(|chunk| {
@@ -144,8 +144,8 @@ impl Chunks {
         })
     }
 
-    /// Books a change in memory: more is taken from what is in hand, less is added to it as far as a chunk goes. False if
-    /// it must be written.
+    /// Books a change in memory: what was used more is taken from the tokens in hand, what was used less is added to them
+    /// up to the size of a chunk. False if it must be written.
     pub(crate) fn settle(&mut self, changes: &Deltas, incarnation: &str, now: Duration) -> bool {
         let Some(target) = self.rate.traffic_in(self.horizon, now) else {
             return false;

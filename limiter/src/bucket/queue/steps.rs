@@ -40,7 +40,7 @@ impl BucketQueue {
         let mut locked = self.lock();
         self.tend(&mut locked, moment);
         let (mut step, mut completions) = locked.state.next(moment);
-        if matches!(step, Step::Idle) && locked.owes_a_longer_life(moment) {
+        if matches!(step, Step::Idle) && locked.expires_too_early(moment) {
             // A write that carries nothing lets the bucket live until it is full.
             let nothing = RequestKind::Adjust {
                 changes: Deltas::new(),
@@ -105,9 +105,9 @@ impl BucketQueue {
 }
 
 impl Locked {
-    /// True, once, if what was booked last makes debt beyond the bucket's life. A write reckons with the image that it
-    /// was made from; only the bucket afterwards shows what others have taken meanwhile.
-    fn owes_a_longer_life(&mut self, moment: Moment) -> bool {
+    /// True, once, if the bucket would expire before it has paid off what was booked last. A write computes the expiry from
+    /// the image that it was made from; only the bucket afterwards shows what others have taken meanwhile.
+    fn expires_too_early(&mut self, moment: Moment) -> bool {
         let booked = std::mem::take(&mut self.booked);
         booked
             && self
