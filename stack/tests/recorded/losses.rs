@@ -11,8 +11,8 @@ use zae_limiter_stack::{Change, Error, Kind};
 
 use super::change_sets::{UPDATED, change, tape};
 use super::support::bare;
-use super::tape::{change_set, discarded, executed, made};
-use super::{CHANGE_SET, ID, changed, count, stack};
+use super::tape::{Tape, change_set, discarded, executed, looks, made, template};
+use super::{CHANGE_SET, ID, body, changed, count, stack, tags};
 
 #[tokio::test(start_paused = true)]
 async fn a_change_set_that_replaces_or_removes_the_table_is_refused_unless_named() {
@@ -196,4 +196,19 @@ async fn a_stored_change_set_that_turns_out_to_lose_the_table_is_guarded() {
     let error = applier.apply(&plan).await.unwrap_err();
     assert!(matches!(error, Error::Guarded { .. }), "{error}");
     assert_eq!(count(&calls, "ExecuteChangeSet"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_of_another_type_would_be_replaced_and_is_guarded() {
+    let mut deployed = body(&bare());
+    deployed["Resources"]["RateLimitsTable"]["Type"] = "AWS::DynamoDB::GlobalTable".into();
+    let tape = Tape::of([looks(&["CREATE_COMPLETE"], tags(&bare())), template(&deployed)]).with_free_names();
+    let (guarded, calls) = stack(&bare(), &tape);
+    let error = guarded.ensure().await.unwrap_err();
+    assert!(matches!(error, Error::Guarded { .. }), "{error}");
+    assert!(
+        error.to_string().contains("would be replaced by an empty one"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "CreateChangeSet"), 0);
 }

@@ -199,6 +199,28 @@ async fn a_failed_rollback_is_continued_with_what_is_skipped_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rollback_that_fails_again_is_an_error() {
+    let statuses: &[_] = &[
+        "UPDATE_ROLLBACK_FAILED",
+        "UPDATE_ROLLBACK_IN_PROGRESS",
+        "UPDATE_ROLLBACK_FAILED",
+    ];
+    let rules = [
+        looks(statuses, tags(&bare())),
+        template(&body(&bare())),
+        mock!(Cfn::continue_update_rollback).then_output(|| ContinueUpdateRollbackOutput::builder().build()),
+        history(&[(NAME, "", "UPDATE_ROLLBACK_FAILED", "")], "x"),
+    ];
+    let (stuck, calls) = stack(&bare(), &Tape::of(rules));
+    let error = stuck.continue_rollback(&[]).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Failed { status, .. } if status == "UPDATE_ROLLBACK_FAILED"),
+        "{error}"
+    );
+    assert_eq!(count(&calls, "ContinueUpdateRollback"), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deletion_that_fails_is_an_error_and_purges_nothing() {
     let events = [
         (NAME, "", "DELETE_IN_PROGRESS", "User Initiated"),
