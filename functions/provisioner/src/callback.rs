@@ -159,6 +159,13 @@ mod tests {
         let body = Callback::body(json!({"StackId": "a".repeat(500)}), &Err("é".repeat(5_000)));
         assert!(body.to_string().len() < 4_096);
         assert_eq!(body["Status"], "FAILED");
+        // Wherever the cut is, it is between characters.
+        for start in ["", "x"] {
+            let reason = format!("{start}{}", "é".repeat(5_000));
+            let body = Callback::body(json!({}), &Err(reason));
+            let said = body["Reason"].as_str().unwrap_or_default();
+            assert!(said.len() > LONGEST_REASON - 2 && said.ends_with("é…"), "{said}");
+        }
         let body = Callback::body(json!({}), &Ok(json!({"Created": 1})));
         assert_eq!(body, json!({"Status": "SUCCESS", "Data": {"Created": 1}}));
     }
