@@ -42,9 +42,18 @@ impl ReleaseServer {
 }
 
 fn answer(base: &str, path: &str) -> Vec<u8> {
-    if let Some(file) = path.strip_prefix("/v1/") {
-        let head = format!("HTTP/1.1 302 Found\r\nLocation: {base}/files/{file}\r\n");
-        return format!("{head}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes();
+    let redirect = |location: String| {
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\n");
+        format!("{head}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
+    };
+    match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
+        Some(("v1", file)) => return redirect(format!("{base}/files/{file}")),
+        Some(("circle", _)) => return redirect(format!("{base}{path}")),
+        Some(("elsewhere", file)) => return redirect(format!("ftp://example.com/{file}")),
+        Some(("cut", _)) => {
+            return b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nPK".to_vec();
+        }
+        _ => {}
     }
     let Some(function) = LambdaFunction::ALL
         .into_iter()
@@ -126,4 +135,34 @@ async fn an_archive_that_is_not_the_expected_one_is_not_deployed() {
     );
     let missing = ensure(release(&server, "v2", &wrong)).await.to_string();
     assert!(missing.contains("status 404"), "{missing}");
+
+    server.asked();
+    let circle = ensure(release(&server, "circle", &wrong)).await.to_string();
+    assert!(circle.contains("redirects more than 5 times"), "{circle}");
+    assert_eq!(server.asked().len(), 6);
+    let elsewhere = ensure(release(&server, "elsewhere", &wrong)).await.to_string();
+    assert!(elsewhere.contains("not an https:// address"), "{elsewhere}");
+    let cut = ensure(release(&server, "cut", &wrong)).await;
+    assert!(
+        matches!(&cut, Error::Code(CodeError::DownloadFailed { .. })),
+        "{cut}"
+    );
+}
+
+#[tokio::test]
+async fn a_release_that_cannot_be_reached_is_an_error_with_its_cause() {
+    // A port that was free a moment ago: nobody listens.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sums = LambdaFunction::ALL.map(sha256);
+    let sums = LambdaFunction::ALL
+        .into_iter()
+        .zip(sums.iter().map(String::as_str));
+    let code = Code::release(&format!("http://{free}/v1"), sums).unwrap();
+    let stack = Stack::with_clients(name("unreachable"), StackOptions::default(), ministack::clients());
+    let error = stack.clone().code(code).ensure().await.unwrap_err();
+    let Error::Code(CodeError::DownloadFailed { problem, .. }) = &error else {
+        panic!("{error}")
+    };
+    assert!(problem.contains("refused"), "{problem}");
+    assert!(stack.status().await.unwrap().is_none());
 }
