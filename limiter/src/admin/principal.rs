@@ -1,6 +1,5 @@
 //! Who makes the changes.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -8,13 +7,14 @@ use aws_config::SdkConfig;
 use tokio::sync::OnceCell;
 use zae_limiter_schema::Principal;
 
+use crate::store::BoxFuture;
+
 /// How often the caller's ARN is asked for before audit events go without.
 const MAX_ATTEMPTS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks up the ARN of the credentials.
-pub(crate) type CallerArn = for<'a> fn(&'a SdkConfig) -> Answer<'a>;
-type Answer<'a> = Pin<Box<dyn Future<Output = Result<String, ()>> + Send + 'a>>;
+pub(crate) type CallerArn = for<'a> fn(&'a SdkConfig) -> BoxFuture<'a, Result<String, ()>>;
 
 /// Asks STS.
 pub(crate) const CALLER_ARN: CallerArn = |aws| Box::pin(caller_arn(aws));

@@ -20,7 +20,7 @@ use zae_limiter_schema::{Limit, OnUnavailable, Principal, Resource, StackName};
 use crate::admin::{Repository, Setup, limit_set};
 use crate::config::cache::CacheLimits;
 use crate::config::resolution::Defaults;
-use crate::store::Pending;
+use crate::store::BoxFuture;
 use crate::store::connect::{Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
@@ -62,7 +62,7 @@ pub struct Builder {
 }
 
 /// Creates the table. A pointer, so that a program that never asks for it does not carry the code.
-type CreateTable = for<'a> fn(&'a Repository) -> Pending<'a, ()>;
+type CreateTable = for<'a> fn(&'a Repository) -> BoxFuture<'a, Result<()>>;
 const CREATE_TABLE: CreateTable = |repository| Box::pin(repository.create_table());
 
 impl Builder {
