@@ -41,7 +41,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         &["zae-limiter-function", "zae-limiter-schema"],
     ),
     ("zae-limiter-limits", &["zae-limiter"]),
-    ("zae-limiter-provisioner", &["zae-limiter", "zae-limiter-limits"]),
+    (
+        "zae-limiter-provisioner",
+        &["zae-limiter", "zae-limiter-function", "zae-limiter-limits"],
+    ),
     ("zae-limiter-server", &["zae-limiter"]),
     (
         "zae-limiter-cli",
