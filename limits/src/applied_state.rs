@@ -258,6 +258,41 @@ mod tests {
     }
 
     #[test]
+    fn levels_that_cannot_be_parsed_are_not_managed() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let names = AttributeValue::L(vec![
+            text("gpt-4"),
+            text("9 lives"),
+            text("_default_"),
+            AttributeValue::Bool(true),
+        ]);
+        let item = HashMap::from([
+            ("managed_system".to_owned(), text("true")),
+            ("managed_resources".to_owned(), names.clone()),
+            (
+                "managed_entities".to_owned(),
+                AttributeValue::M(HashMap::from([
+                    ("user-1".to_owned(), names.clone()),
+                    ("no#entity".to_owned(), names),
+                    ("user-2".to_owned(), text("gpt-4")),
+                ])),
+            ),
+            ("last_applied".to_owned(), text("yesterday")),
+        ]);
+        let entity = EntityId::parse("user-1").unwrap();
+        let resource = Resource::parse("gpt-4").unwrap();
+        let expected = AppliedState {
+            managed: BTreeSet::from([
+                ConfigLevel::Resource(resource.clone()),
+                ConfigLevel::EntityDefault(entity.clone()),
+                ConfigLevel::Entity(entity, resource),
+            ]),
+            ..AppliedState::default()
+        };
+        assert_eq!(AppliedState::from_item(&item), expected);
+    }
+
+    #[test]
     fn an_interrupted_run_leaves_its_levels_managed_and_an_owner() {
         let resource = |name: &str| ConfigLevel::Resource(Resource::parse(name).unwrap());
         let owned = |owner: &str, level: &str| AppliedState {

@@ -204,6 +204,13 @@ mod tests {
                 r#"{"rpm": {"capacity": 1, "period": "day", "refill_period_seconds": 60}}"#,
                 "both",
             ),
+            ("[7]", "limits[0]: must be text"),
+            (r#"[{"capacity": 1}]"#, "limits[0]: name is missing"),
+            (r#"{"rpm": true}"#, "limits.rpm: must be a capacity"),
+            (
+                r#"{"rpm": {"name": "tpm", "capacity": 1}}"#,
+                "limits.rpm: the map key is the name",
+            ),
             (r#"["rpm:1", "rpm:2"]"#, "twice"),
             (r#"{"ttl": 5}"#, "limits.ttl"),
             ("7", "limits"),

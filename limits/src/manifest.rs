@@ -253,6 +253,15 @@ entities:
                 "audit_retention_days",
             ),
             ("entities: {user-1: {}}", "must have limits or resources"),
+            ("entities: [user-1]", "entities: must be a map from names"),
+            (
+                "entities: {user-1: {resources: gpt-4}}",
+                "entities.user-1.resources: must be a map",
+            ),
+            (
+                "entities: {user-1: {limits: {rpm: x}}}",
+                "entities.user-1.limits.rpm",
+            ),
             (
                 "entities: {user-1: {limits: {rpm: 1}, resources: {_default_: {limits: {rpm: 2}}}}}",
                 "twice",

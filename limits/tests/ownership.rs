@@ -3,13 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use zae_limiter::{ConfigLevel, EmbeddedStore, RateLimiter, Timestamp};
-use zae_limiter_limits::{Comparison, Target, every_level};
+use zae_limiter_limits::{Comparison, Error, Target, every_level};
 
 const BOTH: &str = "{system: {limits: {rpm: 1}}, resources: {a: {limits: {rpm: 2}}}}";
 const SYSTEM: &str = "system: {limits: {rpm: 1}}";
 
 struct Table {
     target: Target,
+    client: aws_sdk_dynamodb::Client,
     repository: zae_limiter::Repository,
 }
 
@@ -20,7 +21,8 @@ impl Table {
         let limiter = RateLimiter::embedded_in(&store);
         let repository = limiter.build_repository().await.unwrap();
         Self {
-            target: Target::new(repository.clone(), client, "limiter"),
+            target: Target::new(repository.clone(), client.clone(), "limiter"),
+            client,
             repository,
         }
     }
@@ -38,6 +40,11 @@ impl Table {
     async fn withdraw(&self, file: &str, owner: &str) {
         let comparison = Comparison::withdraw(&self.target, file, owner).await;
         comparison.unwrap().apply(now()).await.unwrap();
+    }
+
+    async fn set(&self, level: &ConfigLevel, limit: &str) {
+        let change = zae_limiter::ConfigChange::new().limits([limit.parse().unwrap()]);
+        self.repository.set_config(level, change).await.unwrap();
     }
 
     async fn levels(&self) -> Vec<String> {
@@ -169,4 +176,100 @@ async fn a_resource_that_takes_its_levels_back_keeps_them_when_the_other_is_dele
     assert_eq!(table.levels().await, ["system", "resource a"]);
     table.withdraw(BOTH, "limiter/Old").await;
     assert!(table.levels().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_was_faster_than_changes_nothing() {
+    let table = Table::new().await;
+    let slow = "{system: {limits: {rpm: 9}}, resources: {b: {limits: {rpm: 9}}}}";
+    let slow = Comparison::of(&table.target, slow).await.unwrap();
+    table.apply(BOTH).await;
+    let error = slow.apply(now()).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Concurrent { table } if table == "limiter"),
+        "{error:?}"
+    );
+    assert!(!error.is_missing_table());
+    assert_eq!(table.levels().await, ["system", "resource a"]);
+    let system = table.repository.get_config(&ConfigLevel::System).await.unwrap();
+    assert_eq!(system.unwrap().limits.iter().next().unwrap().capacity().get(), 1);
+    // The record is that of the first: its levels are still managed.
+    table.apply("").await;
+    assert!(table.levels().await.is_empty());
+}
+
+#[tokio::test]
+async fn levels_that_no_file_names_are_listed_and_stay() {
+    let table = Table::new().await;
+    let user = zae_limiter::EntityId::parse("user-1").unwrap();
+    let resource = zae_limiter::Resource::parse("b").unwrap();
+    let by_hand = [
+        ConfigLevel::Resource(resource.clone()),
+        ConfigLevel::EntityDefault(user.clone()),
+        ConfigLevel::Entity(user, resource),
+    ];
+    for level in &by_hand {
+        table.set(level, "rpm:7").await;
+    }
+    table.apply(BOTH).await;
+    // Resource `a` is no longer in the file, but it is managed: the next apply deletes it.
+    let comparison = Comparison::of(&table.target, SYSTEM).await.unwrap();
+    let unmanaged = comparison.unmanaged().await.unwrap();
+    for (_, settings) in &unmanaged {
+        let limits: Vec<String> = settings.limits.iter().map(ToString::to_string).collect();
+        assert_eq!(limits, ["rpm:7/min"]);
+    }
+    let unmanaged: Vec<ConfigLevel> = unmanaged.into_iter().map(|(level, _)| level).collect();
+    assert_eq!(unmanaged, by_hand);
+    comparison.apply(now()).await.unwrap();
+    let left = ["system", "resource b", "entity user-1", "entity user-1 on b"];
+    assert_eq!(table.levels().await, left);
+}
+
+#[tokio::test]
+async fn every_setting_of_the_system_is_stored() {
+    let table = Table::new().await;
+    table
+        .apply("system: {audit_retention_days: 30, auto_update: false, strict_version: true}")
+        .await;
+    let stored = table.repository.get_config(&ConfigLevel::System).await.unwrap();
+    let system = stored.unwrap().system;
+    assert_eq!(system.audit_retention_days, Some(30));
+    assert_eq!(
+        (system.auto_update, system.strict_version),
+        (Some(false), Some(true))
+    );
+}
+
+#[tokio::test]
+async fn a_missing_table_is_told_from_other_errors() {
+    let (table, other) = (Table::new().await, Table::new().await);
+    table
+        .client
+        .delete_table()
+        .table_name("limiter")
+        .send()
+        .await
+        .unwrap();
+    // The record of managed levels is missed first.
+    let error = Comparison::of(&table.target, SYSTEM).await.unwrap_err();
+    assert!(
+        matches!(
+            &error,
+            Error::Table {
+                operation: "GetItem",
+                ..
+            }
+        ) && error.is_missing_table(),
+        "{error:?}"
+    );
+    // Then the levels.
+    let levels_missing = Target::new(table.repository.clone(), other.client, "limiter");
+    let error = Comparison::of(&levels_missing, SYSTEM).await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Limiter(_)) && error.is_missing_table(),
+        "{error:?}"
+    );
+    let error = Comparison::of(&table.target, "sistem: {}").await.unwrap_err();
+    assert!(!error.is_missing_table(), "{error:?}");
 }
