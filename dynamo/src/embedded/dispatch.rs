@@ -29,13 +29,6 @@ pub(super) fn dispatch(database: &Database, target: &str, body: &[u8]) -> Outcom
         "ListTables" => run(body, |request| database.list_tables(request)),
         "UpdateTimeToLive" => run(body, |request| database.update_time_to_live(request)),
         "DescribeTimeToLive" => run(body, |request| database.describe_time_to_live(request)),
-        "ListStreams" => run(body, |request| database.list_streams(request)),
-        "DescribeStream" => run(body, |request| database.describe_stream(request)),
-        "GetShardIterator" => run(body, |request| database.get_shard_iterator(request)),
-        "GetRecords" => run(body, |request| database.get_records(request)),
-        "TagResource" => run(body, |request| database.tag_resource(request)),
-        "UntagResource" => run(body, |request| database.untag_resource(request)),
-        "ListTagsOfResource" => run(body, |request| database.list_tags_of_resource(request)),
         other => Err(DynoxideError::ValidationException(format!(
             "the embedded store has no operation {other:?}"
         ))),
