@@ -62,6 +62,8 @@ mod expression;
 mod meter;
 mod query;
 mod retry;
+#[cfg(test)]
+mod script;
 mod server_time;
 mod table;
 mod transaction;

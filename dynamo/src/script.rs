@@ -1,10 +1,13 @@
 //! An HTTP client that returns what it is told to, and keeps what it was asked.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_credential_types::Credentials;
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region};
 use aws_smithy_runtime_api::client::http::{
@@ -15,43 +18,59 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
+use zae_limiter_schema::StackName;
+
+use crate::{Entropy, Table};
 
 /// A request that was sent.
 #[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) uri: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+pub(crate) struct Sent {
+    pub(crate) uri: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Sent {
-    pub(super) fn header(&self, wanted: &str) -> Option<&str> {
+    pub(crate) fn header(&self, wanted: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.as_str())
     }
 
     /// Access key, day, region and service that it was signed with.
-    pub(super) fn scope(&self) -> Vec<&str> {
+    pub(crate) fn scope(&self) -> Vec<&str> {
         let header = self.header("authorization").unwrap();
         let scope = header.strip_prefix("AWS4-HMAC-SHA256 Credential=").unwrap();
         scope.split(',').next().unwrap().split('/').take(4).collect()
     }
 }
 
+/// A table that a client reaches.
+pub(crate) fn table(client: Client) -> Table {
+    Table {
+        client,
+        name: StackName::parse("limiter").unwrap(),
+        place: "test".to_owned(),
+        entropy: Arc::new(Entropy::seeded(1)),
+        budget: Duration::from_secs(10),
+        attempt: Duration::from_secs(3),
+        deadline: None,
+    }
+}
+
 /// Responses in turn; an empty success once they are used up.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Script {
-    pub(super) sent: Arc<Mutex<Vec<Sent>>>,
-    pub(super) connect_timeouts: Arc<Mutex<Vec<Option<Duration>>>>,
+pub(crate) struct Script {
+    pub(crate) sent: Arc<Mutex<Vec<Sent>>>,
+    pub(crate) connect_timeouts: Arc<Mutex<Vec<Option<Duration>>>>,
     responses: Arc<Mutex<VecDeque<Result<HttpResponse, ConnectorError>>>>,
 }
 
 impl Script {
-    pub(super) fn fails(&self, error: ConnectorError) {
+    pub(crate) fn fails(&self, error: ConnectorError) {
         self.responses.lock().unwrap().push_back(Err(error));
     }
 
-    pub(super) fn responds(&self, status: u16, headers: &[(&'static str, &'static str)], body: SdkBody) {
+    pub(crate) fn responds(&self, status: u16, headers: &[(&'static str, &'static str)], body: SdkBody) {
         let mut response = HttpResponse::new(StatusCode::try_from(status).unwrap(), body);
         for (name, value) in headers {
             response.headers_mut().insert(*name, *value);
@@ -59,8 +78,22 @@ impl Script {
         self.responses.lock().unwrap().push_back(Ok(response));
     }
 
+    /// A table that is reached through this.
+    pub(crate) fn table(&self) -> Table {
+        table(Client::from_conf(self.config().build()))
+    }
+
+    /// The operations that were called, in order.
+    pub(crate) fn operations(&self) -> Vec<String> {
+        let sent = self.sent.lock().unwrap();
+        let targets = sent.iter().filter_map(|sent| sent.header("x-amz-target"));
+        targets
+            .map(|target| target.replace("DynamoDB_20120810.", ""))
+            .collect()
+    }
+
     /// A configuration that sends everything here, signed.
-    pub(super) fn config(&self) -> Builder {
+    pub(crate) fn config(&self) -> Builder {
         aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::v2026_01_12())
             .region(Region::new("eu-west-1"))

@@ -64,7 +64,8 @@ impl Route {
         let request = client.update_item().table_name(table).customize();
         let stopped = request.interceptor(finder.clone()).send().await;
         match (finder.found(), stopped) {
-            (Some(route), _) => route.map_err(not_dispatched),
+            // A mistake of the configuration, which no later attempt mends.
+            (Some(route), _) => route.map_err(|error| CallError::Invalid(error.to_string())),
             (None, Err(error)) => Err(CallError::from(&error)),
             (None, Ok(_)) => Err(CallError::Invalid("the SDK ran no interceptors".to_owned())),
         }

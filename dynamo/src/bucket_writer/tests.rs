@@ -5,20 +5,17 @@ mod engine;
 mod errors;
 mod interpreter;
 mod route;
-mod script;
 mod words;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Statement};
-use zae_limiter_schema::{StackName, Timestamp};
 
 use super::{BucketRequest, BucketWriter};
-use crate::{
-    CapacityMeter, EmbeddedStore, Entropy, LocalTime, ServerTime, Table, Updated, to_sdk_item, to_sdk_key,
-};
+use crate::script::table;
+use crate::{CapacityMeter, EmbeddedStore, LocalTime, ServerTime, Table, Updated, to_sdk_item, to_sdk_key};
 
 const NOW: i64 = 1_769_860_800_000;
 
@@ -28,19 +25,6 @@ fn standing() -> ServerTime {
         now: Timestamp::from_millis(NOW),
         elapsed: Duration::ZERO,
     })
-}
-
-/// A table that a client reaches.
-fn table(client: Client) -> Table {
-    Table {
-        client,
-        name: StackName::parse("limiter").unwrap(),
-        place: "test".to_owned(),
-        entropy: Arc::new(Entropy::seeded(1)),
-        budget: Duration::from_secs(10),
-        attempt: Duration::from_secs(3),
-        deadline: None,
-    }
 }
 
 fn key() -> BucketKey {

@@ -7,9 +7,9 @@ use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use zae_limiter_schema::bucket::{Action, Attr, Attributes, Scalar, Statement};
 
-use super::script::Script;
 use super::{key, standing, table};
 use crate::bucket_writer::MAX_RESPONSE;
+use crate::script::Script;
 use crate::{BucketRequest, BucketWriter, CallError, Updated};
 
 /// A request of which only the response matters.

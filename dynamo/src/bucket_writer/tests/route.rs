@@ -8,14 +8,17 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, future};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::Builder;
+use aws_sdk_dynamodb::config::interceptors::BeforeTransmitInterceptorContextMut;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::config::{Builder, ConfigBag, Intercept, RuntimeComponents};
 use aws_smithy_async::time::TimeSource;
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Action, Attr, Scalar, Statement};
 
-use super::script::Script;
 use super::{NOW, key, standing, table};
+use crate::script::Script;
 use crate::{BucketRequest, BucketWriter, CallError, CapacityMeter, EmbeddedStore, LocalTime, ServerTime};
 
 fn request() -> BucketRequest {
@@ -228,6 +231,86 @@ async fn a_write_without_credentials_is_not_sent() {
         assert_eq!(matches!(ours, CallError::Denied(_)), denied, "{ours:?}");
         assert!(script.sent.lock().unwrap().is_empty());
     }
+}
+
+/// Credentials for a minute, and none after them.
+#[derive(Debug)]
+struct NotRenewed {
+    calendar: Calendar,
+    failure: fn() -> CredentialsError,
+}
+
+impl ProvideCredentials for NotRenewed {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let minute = SystemTime::UNIX_EPOCH + Duration::from_secs(60);
+        let credentials = Credentials::new("AKID", "secret", None, Some(minute), "test");
+        let is_over = self.calendar.now() >= minute;
+        future::ProvideCredentials::ready(if is_over {
+            Err((self.failure)())
+        } else {
+            Ok(credentials)
+        })
+    }
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_be_renewed_stop_a_write_before_it_is_sent() {
+    let failures: [(fn() -> CredentialsError, bool); 2] = [
+        (|| CredentialsError::not_loaded("none"), true),
+        (|| CredentialsError::provider_error("down"), false),
+    ];
+    for (failure, denied) in failures {
+        let (script, calendar) = (Script::default(), Calendar::default());
+        let provider = NotRenewed {
+            calendar: calendar.clone(),
+            failure,
+        };
+        let config = script.config().credentials_provider(provider);
+        let writer = writer(config.time_source(calendar.clone()));
+        writer.exchange(request()).await.unwrap();
+        calendar.0.store(61, Ordering::SeqCst);
+        let error = writer.exchange(request()).await.unwrap_err();
+        assert_eq!(matches!(error, CallError::Denied(_)), denied, "{error:?}");
+        assert_eq!(matches!(error, CallError::NotSent(_)), !denied, "{error:?}");
+        assert_eq!(script.sent.lock().unwrap().len(), 1);
+    }
+}
+
+/// Replaces the signature, as another scheme would.
+#[derive(Debug)]
+struct Bearer;
+
+#[dyn_dispatch_hint]
+impl Intercept for Bearer {
+    fn name(&self) -> &'static str {
+        "Bearer"
+    }
+
+    fn modify_before_transmit(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let headers = context.request_mut().headers_mut();
+        headers.insert("authorization", "Bearer token");
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_signs_otherwise_is_a_mistake_and_no_outage() {
+    let script = Script::default();
+    let writer = writer(script.config().interceptor(Bearer));
+    let error = writer.exchange(request()).await.unwrap_err();
+    assert!(
+        matches!(&error, CallError::Invalid(text) if text.contains("Signature Version 4")),
+        "{error:?}"
+    );
+    assert!(script.sent.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
