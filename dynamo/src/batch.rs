@@ -141,3 +141,6 @@ impl Table {
         self.failed(operation, CallError::Invalid(error.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,3 +115,6 @@ fn key_schema(key: KeyDefinition) -> Result<Vec<KeySchemaElement>, BuildError> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,6 +117,43 @@ fn a_connection_that_broke_may_have_carried_the_request() {
     }
 }
 
+type Failed = SdkError<aws_sdk_dynamodb::operation::get_item::GetItemError, HttpResponse>;
+
+#[test]
+fn a_response_in_doubt_is_told_from_a_request_that_was_never_built() {
+    use aws_smithy_runtime_api::http::StatusCode;
+    use aws_smithy_types::body::SdkBody;
+
+    let response = |status: u16| {
+        let status = StatusCode::try_from(status).unwrap_or_else(|_| panic!("{status}"));
+        Failed::response_error("no JSON", HttpResponse::new(status, SdkBody::empty()))
+    };
+    for in_doubt in [Failed::timeout_error("late"), response(200), response(502)] {
+        let error = CallError::from(&in_doubt);
+        assert!(matches!(error, CallError::Unavailable(_)), "{error:?}");
+    }
+    let CallError::Unavailable(text) = CallError::from(&response(200)) else {
+        panic!("not in doubt")
+    };
+    assert!(
+        text.contains("unreadable answer") && text.contains("no JSON"),
+        "{text}"
+    );
+    let error = CallError::from(&Failed::construction_failure("no region"));
+    assert!(
+        matches!(&error, CallError::Invalid(text) if text.contains("no region")) && !error.is_transient(),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn an_error_without_a_message_is_reported_by_its_status() {
+    let CallError::Refused(text) = CallError::from_code("SomethingNew", "", 418) else {
+        panic!("not refused")
+    };
+    assert_eq!(text, "SomethingNew (status 418)");
+}
+
 #[test]
 fn a_code_behind_a_namespace_is_the_same_code() {
     let code = "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException";

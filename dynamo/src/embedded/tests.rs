@@ -36,6 +36,44 @@ async fn a_file_that_is_no_database_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
+async fn a_path_that_cannot_be_opened_is_refused_with_the_reason() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (folder, path) = scratch("plain.txt");
+    std::fs::write(&path, "text").unwrap();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff.db");
+    for (path, expected) in [
+        (
+            folder.path().join("missing/limiter.db"),
+            "unable to open database file",
+        ),
+        (path.join("limiter.db"), "Not a directory"),
+        (folder.path().to_owned(), "it is not a file"),
+        (folder.path().join(odd), "its path is not valid UTF-8"),
+    ] {
+        let error = EmbeddedStore::file(&path).await.unwrap_err();
+        let Error::Store { place, reason } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!(*place, path.display().to_string());
+        assert!(reason.contains(expected), "{error}");
+    }
+    // Nothing was created on the way.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn an_operation_that_the_store_lacks_is_refused_by_name() {
+    let store = EmbeddedStore::memory().unwrap();
+    let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
+    let error = client.list_backups().send().await.unwrap_err();
+    let CallError::Invalid(text) = CallError::from(&error) else {
+        panic!("{error:?}")
+    };
+    assert!(text.contains("no operation \"ListBackups\""), "{text}");
+}
+
+#[tokio::test]
 async fn a_locked_file_is_reported_as_held_by_another_process() {
     let (_folder, path) = scratch("limiter.db");
     drop(EmbeddedStore::file(&path).await.unwrap());
