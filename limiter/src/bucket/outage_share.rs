@@ -18,6 +18,10 @@ use crate::{Error, Result};
 /// admitted from a new one.
 const MAX_SHARED: usize = 10_000;
 
+/// At most this many limits of a bucket have a share: calls may bring limits of their own, and each counts until it is full
+/// again.
+const MAX_LIMITS: usize = 100;
+
 /// The part of every limit that is this process's own.
 #[derive(Debug)]
 pub(crate) struct OutageShare {
@@ -123,6 +127,10 @@ impl OutageShare {
                 own.token_bucket = own.token_bucket.force_take(0, amount);
                 shares.insert(name.clone(), own);
             }
+            let unasked =
+                |(name, own): &(&LimitName, &Own)| level.limits.get(name).is_none() && !own.is_full(now);
+            let unasked = present.into_iter().flatten().filter(unasked);
+            shares.extend(unasked.map(|(name, own)| (name.clone(), *own)));
             after.push((level.key.clone(), shares));
         }
         if statuses.iter().any(|status| status.exceeded) {
@@ -132,6 +140,9 @@ impl OutageShare {
             let new = after.iter().filter(|(key, _)| !buckets.contains_key(key));
             buckets.len() + new.count() <= MAX_SHARED
         };
+        if after.iter().any(|(_, shares)| shares.len() > MAX_LIMITS) {
+            return Taken::NoRoom;
+        }
         if !has_room(&buckets) {
             buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));
             if !has_room(&buckets) {

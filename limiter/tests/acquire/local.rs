@@ -96,6 +96,18 @@ async fn what_is_given_back_or_corrected_is_so_in_the_own_part() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_with_limits_of_their_own_do_not_give_the_part_back() {
+    let stage = Stage::new();
+    let limiter = cut_off(&stage, &DAY).await;
+    local(&limiter, 25).await.unwrap();
+    for _ in 0..2 {
+        let own = limiter.acquire("user-1", GPT).limits(limits(&["burst:100/day"]));
+        own.consume("burst", 1).await.unwrap().commit().await.unwrap();
+        exceeded(local(&limiter, 1).await.unwrap_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn parents_have_parts_too() {
     let stage = Stage::new();
     let limiter = one_of_four(&stage, &DAY).await;
