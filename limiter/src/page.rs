@@ -131,6 +131,17 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_cursor_has_one_key_or_two() {
+        for text in ["a", "a\nb\nc", "a\nb\nc\nd\ne", "a\n", ""] {
+            let cursor = URL_SAFE_NO_PAD.encode(text).parse::<Cursor>();
+            assert!(
+                matches!(cursor, Err(Error::Invalid { field: "cursor", .. })),
+                "{text:?}: {cursor:?}"
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn a_cursor_survives_as_text(pk in "[A-Z#a-z0-9]{1,40}", sk in "[#A-Za-z0-9/.]{1,40}", index in prop::option::of(("[A-Z#]{1,20}", "[a-z]{1,9}"))) {

@@ -319,3 +319,43 @@ async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) 
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn deleting_the_limits_of_a_level_deletes_no_other() {
+    let stage = Stage::memory();
+    let repository = stage.repository().await;
+    repository.set_system_defaults([rpm(1)]).await.unwrap();
+    repository.set_resource_defaults("gpt-4", [rpm(2)]).await.unwrap();
+    repository.set_default_limits("user-1", [rpm(3)]).await.unwrap();
+    repository.set_limits("user-1", "gpt-4", [rpm(4)]).await.unwrap();
+    let left = async || {
+        let default = ConfigLevel::EntityDefault("user-1".parse().unwrap());
+        let default = repository.get_config(&default).await.unwrap();
+        let found = [
+            repository.get_system_defaults().await.unwrap(),
+            repository.get_resource_defaults("gpt-4").await.unwrap(),
+            default.map(|config| config.limits).unwrap_or_default(),
+            repository.get_limits("user-1", "gpt-4").await.unwrap(),
+        ];
+        found.map(|limits| limits.iter().next().map_or(0, |limit| limit.capacity().get()))
+    };
+    assert_eq!(left().await, [1, 2, 3, 4]);
+    for existed in [true, false] {
+        assert_eq!(
+            repository.delete_limits("user-1", "gpt-4").await.unwrap(),
+            existed
+        );
+    }
+    assert_eq!(left().await, [1, 2, 3, 0]);
+    for existed in [true, false] {
+        assert_eq!(
+            repository.delete_resource_defaults("gpt-4").await.unwrap(),
+            existed
+        );
+    }
+    assert_eq!(left().await, [1, 0, 3, 0]);
+    for existed in [true, false] {
+        assert_eq!(repository.delete_system_defaults().await.unwrap(), existed);
+    }
+    assert_eq!(left().await, [0, 0, 3, 0]);
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use zae_limiter::{EntityChange, Error, NewEntity};
+use zae_limiter::{EntityChange, EntitySearch, Error, NewEntity};
 use zae_limiter_schema::AttributeValue;
 
 use crate::support::{Stage, all_pages, events_about, page, rpm};
@@ -292,4 +292,64 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
             .items
             .is_empty()
     );
+}
+
+#[tokio::test]
+async fn a_change_of_nothing_is_refused_and_one_to_the_same_writes_nothing() {
+    let stage = Stage::memory();
+    let repository = stage.repository().await;
+    let created = repository
+        .create_entity(NewEntity::new("user-1").name("Ada"))
+        .await
+        .unwrap();
+    let refused = repository.update_entity("user-1", EntityChange::new()).await;
+    assert!(
+        matches!(refused, Err(Error::Invalid { field: "change", .. })),
+        "{refused:?}"
+    );
+    let same = repository
+        .update_entity("user-1", EntityChange::new().name("Ada"))
+        .await
+        .unwrap();
+    assert_eq!(same, created);
+    assert_eq!(events_about(&repository, "user-1").await.len(), 1);
+    let long = "x".repeat(257);
+    let refused = repository
+        .create_entity(NewEntity::new("user-2").name(long))
+        .await;
+    assert!(
+        matches!(refused, Err(Error::Invalid { field: "name", .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_search_is_bounded_and_its_prefix_checked() {
+    let stage = Stage::memory();
+    let limiter = stage.builder().default_limits([rpm(10)]).await.unwrap();
+    for id in ["team-a:1", "team-a:2", "team-b:1"] {
+        let lease = limiter.acquire(id, "gpt-4").consume("rpm", 1).await;
+        lease.unwrap().commit().await.unwrap();
+    }
+    let repository = limiter.repository();
+    let on = |count: usize| {
+        let resources = (4..4 + count).map(|number| format!("gpt-{number}").parse().unwrap());
+        EntitySearch::on(resources)
+    };
+    let found = async |search: EntitySearch| {
+        let ids = repository.search_entities(&search, 10).await?;
+        Ok::<Vec<String>, Error>(ids.iter().map(ToString::to_string).collect())
+    };
+    let many = EntitySearch::MAX_RESOURCES;
+    assert_eq!(
+        found(on(many).prefix("team-a:")).await.unwrap(),
+        ["team-a:1", "team-a:2"]
+    );
+    let after = "team-c".parse().unwrap();
+    let none = found(on(1).prefix("team-a:").after(after)).await.unwrap();
+    assert!(none.is_empty(), "{none:?}");
+    let refused = found(on(many + 1)).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    let refused = found(on(1).prefix("a#b")).await;
+    assert!(matches!(refused, Err(Error::Name(_))), "{refused:?}");
 }

@@ -7,10 +7,12 @@ mod support;
 
 mod audit;
 mod availability;
+mod bucket_states;
 mod call_counts;
 mod capacity;
 mod config;
 mod connecting;
+mod deletion_races;
 mod entities;
 mod entity_deletion;
 mod entity_races;

@@ -12,6 +12,7 @@ on_every_store! {
     what_has_a_problem_is_left_whole_until_it_is_repaired,
     a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same,
     records_that_cannot_be_read_stop_only_what_they_belong_to,
+    every_old_item_that_makes_no_sense_is_named_with_the_reason,
 }
 
 /// Migrates an old table with these items besides the usual ones.
@@ -137,6 +138,101 @@ async fn records_that_cannot_be_read_stop_only_what_they_belong_to(stage: Stage)
     assert!(stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.is_some());
     assert!(stage.item("ENTITY#user-3", "#LIMIT#gpt-4#rpm").await.is_some());
     assert!(stage.item("ENTITY#user-3", "#BUCKET#gpt-4#rpm").await.is_some());
+}
+
+/// An item with another value for one of its attributes.
+fn with(item: Item, attribute: &str, value: AttributeValue) -> Item {
+    let mut attributes = item.into_inner();
+    attributes.insert(attribute.to_owned(), value);
+    Item::from(attributes)
+}
+
+async fn every_old_item_that_makes_no_sense_is_named_with_the_reason(stage: Stage) {
+    let bucket = |limit: &str| old_bucket("user-3", "gpt-4", limit, 1, 1, false);
+    let number = |digits: &str| AttributeValue::N(digits.to_owned());
+    let more = [
+        with(bucket("a"), "tokens_milli", AttributeValue::Bool(true)),
+        with(bucket("b"), "tokens_milli", number("1.5")),
+        with(
+            bucket("c"),
+            "tokens_milli",
+            number("-999999999999999999999999999999"),
+        ),
+        with(bucket("d"), "last_refill_ms", number("9999999999999999999")),
+        with(bucket("e"), "refill_period_ms", number("0")),
+        old_bucket("user-3", "gpt-4", "no limit", 1, 1, false),
+        old_limit("PROJECT#x", "#LIMIT#rpm", 5),
+        old_limit("ENTITY#user-3", "#LIMIT#no resource#rpm", 5),
+    ];
+    let (_, report) = migrate_with(&stage, more.clone()).await;
+    let mut found = problems(&report);
+    found.sort_unstable();
+    let mut expected = [
+        ("ENTITY#user-3 #BUCKET#gpt-4#a: ", "tokens_milli is not a number"),
+        (
+            "ENTITY#user-3 #BUCKET#gpt-4#b: ",
+            "tokens_milli is not a whole number",
+        ),
+        ("ENTITY#user-3 #BUCKET#gpt-4#c: ", "tokens_milli is out of range"),
+        (
+            "ENTITY#user-3 #BUCKET#gpt-4#d: ",
+            "last_refill_ms is out of range",
+        ),
+        ("ENTITY#user-3 #BUCKET#gpt-4#e: ", "its parameters make no sense"),
+        ("ENTITY#user-3 #BUCKET#gpt-4#no limit: ", "no limit"),
+        ("PROJECT#x #LIMIT#rpm: ", "belongs to no level"),
+        ("ENTITY#user-3 #LIMIT#no resource#rpm: ", "no resource"),
+    ];
+    expected.sort_unstable();
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (problem, (key, reason)) in found.iter().zip(expected) {
+        let rest = problem.strip_prefix(key);
+        assert!(rest.is_some_and(|rest| rest.contains(reason)), "{problem}");
+    }
+    // Nothing of it is lost.
+    for item in more {
+        let text = |name: &str| match &item[name] {
+            AttributeValue::S(text) => text.clone(),
+            other => panic!("{other:?}"),
+        };
+        assert!(stage.item(&text("PK"), &text("SK")).await.is_some(), "{item:?}");
+    }
+}
+
+#[tokio::test]
+async fn limits_of_a_resource_at_system_level_become_its_defaults() {
+    let stage = Stage::memory();
+    let more = [old_limit("SYSTEM#", "#LIMIT#gpt-3#rpm", 7)];
+    let (repository, report) = migrate_with(&stage, more).await;
+    assert_eq!(problems(&report).len(), 0, "{report:?}");
+    let defaults = repository.get_resource_defaults("gpt-3").await.unwrap();
+    assert_eq!(defaults, LimitSet::new([rpm(7)]).unwrap());
+    let system = repository.get_system_defaults().await.unwrap();
+    assert_eq!(system, LimitSet::new([rpm(10), tpm(1_000)]).unwrap());
+}
+
+#[tokio::test]
+async fn settings_of_the_new_form_and_the_parent_of_an_entity_are_kept() {
+    let stage = Stage::memory();
+    old_table(&stage).await;
+    let tolerant = || stage.builder().strict_version(false).create_table(false);
+    let before = tolerant().build_repository().await.unwrap();
+    let change = zae_limiter::ConfigChange::new().on_unavailable(zae_limiter::OnUnavailable::Allow);
+    before.set_config(&ConfigLevel::System, change).await.unwrap();
+    before
+        .create_entity(zae_limiter::NewEntity::new("acme"))
+        .await
+        .unwrap();
+    let user = zae_limiter::NewEntity::new("user-1").parent("acme").cascade(true);
+    before.create_entity(user).await.unwrap();
+
+    before.migrate(Migrate::pending()).await.unwrap();
+    let system = before.get_config(&ConfigLevel::System).await.unwrap().unwrap();
+    assert_eq!(system.limits, LimitSet::new([rpm(10), tpm(1_000)]).unwrap());
+    assert_eq!(system.on_unavailable, Some(zae_limiter::OnUnavailable::Allow));
+    let bucket = stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await.unwrap();
+    assert_eq!(bucket["parent_id"].as_s().unwrap(), "acme");
+    assert_eq!(bucket["cascade"].as_bool(), Ok(&true));
 }
 
 #[tokio::test(start_paused = true)]

@@ -153,3 +153,42 @@ async fn two_moves_at_once_cannot_close_a_circle(stage: Stage) {
             .all(|e| matches!(e, Error::ParentCycle { .. }))
     );
 }
+
+/// Gives an entity a parent, as somebody else would who does not check it.
+async fn put_below(stage: &Stage, repository: &Repository, id: &str, parent: &str) {
+    let mut record = repository.get_entity(id).await.unwrap().unwrap();
+    record.parent = Some(parent.parse().unwrap());
+    stage.put([record.to_item()]).await;
+}
+
+#[tokio::test]
+async fn a_circle_that_others_have_stored_is_not_followed_forever() {
+    let stage = Stage::memory();
+    let repository = stage.repository().await;
+    for id in ["a", "b", "c"] {
+        repository.create_entity(NewEntity::new(id)).await.unwrap();
+    }
+    put_below(&stage, &repository, "a", "b").await;
+    put_below(&stage, &repository, "b", "a").await;
+    let created = repository
+        .create_entity(NewEntity::new("key-1").parent("a"))
+        .await;
+    let moved = repository
+        .update_entity("c", EntityChange::new().parent("b"))
+        .await;
+    for refused in [created, moved] {
+        assert!(matches!(refused, Err(Error::ParentCycle { .. })), "{refused:?}");
+    }
+    assert_eq!(repository.get_entity("key-1").await.unwrap(), None);
+    assert_eq!(repository.get_entity("c").await.unwrap().unwrap().parent, None);
+}
+
+#[tokio::test]
+async fn a_parent_whose_own_parent_is_gone_is_still_one() {
+    let stage = Stage::memory();
+    let repository = stage.repository().await;
+    repository.create_entity(NewEntity::new("team")).await.unwrap();
+    put_below(&stage, &repository, "team", "nobody").await;
+    let child = NewEntity::new("key-1").parent("team");
+    assert!(repository.create_entity(child).await.unwrap().parent.is_some());
+}

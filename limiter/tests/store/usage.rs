@@ -249,3 +249,32 @@ async fn a_senseless_query_is_refused(stage: Stage) {
     }
     assert!(matches!(UsageQuery::of_entity("a#b"), Err(Error::Name(_))));
 }
+
+#[tokio::test]
+async fn a_range_that_begins_within_a_second_begins_with_the_next() {
+    let stage = Stage::memory();
+    let repository = stage.repository().await;
+    stage
+        .put((0..2).map(|number| hour(&user(1), "gpt-4", number, 10)))
+        .await;
+    stage
+        .put([snapshot(&user(1), "gpt-4", WindowKind::Monthly, 0, 20).to_item()])
+        .await;
+    let start = Timestamp::parse(START).unwrap();
+    for (from, hours, months) in [(start, 2, 1), (start.plus_millis(1), 1, 0)] {
+        for query in [
+            UsageQuery::of_entity("user-1").unwrap(),
+            UsageQuery::of_resource("gpt-4").unwrap(),
+        ] {
+            let query = query.from(from);
+            let count = async |kind| {
+                let summary = repository.usage_summary(&query, kind).await.unwrap();
+                summary.snapshots
+            };
+            assert_eq!(count(WindowKind::Hourly).await, hours, "{query:?}");
+            assert_eq!(count(WindowKind::Monthly).await, months, "{query:?}");
+            let all = repository.usage_snapshots(&query, &page(10)).await.unwrap();
+            assert_eq!(all.items.len() as u64, hours + months, "{query:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::versions::{Compatibility, Migrate, VersionRecord};
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity};
 
-use crate::support::{Stage, rpm};
+use crate::support::{Fault, Stage, Weather, rpm, to_sdk};
 
 on_every_store! {
     a_new_table_has_a_record_that_the_python_peer_can_live_with,
@@ -203,4 +203,37 @@ async fn the_record_of_a_later_release_is_left_alone(stage: Stage) {
         repository.write_version().await.unwrap();
         assert_eq!(stored().await.schema_version, "0.8.0");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_of_a_later_release_is_left_alone_if_it_was_written_meanwhile() {
+    let stage = Stage::faulty(Weather::Fair);
+    let repository = stage.repository().await;
+    stage.put([of_version("0.7.0", "0.0.0")]).await;
+    let (client, table) = (stage.client().await, stage.name.clone());
+    stage.faults().before("UpdateItem", async move {
+        let put = client.put_item().table_name(table);
+        let later = to_sdk(of_version("0.10.0", "0.0.0"));
+        put.set_item(Some(later)).send().await.unwrap();
+    });
+    let refused = repository.write_version().await.unwrap_err();
+    assert!(matches!(refused, Error::IncompatibleSchema { .. }), "{refused}");
+    let stored = repository.version().await.unwrap().unwrap();
+    assert_eq!(stored.schema_version, "0.10.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_may_not_be_scanned_gets_no_record_and_is_used() {
+    let stage = Stage::faulty(Weather::Fair);
+    stage.repository().await;
+    forget_version(&stage).await;
+    let repository = stage
+        .builder()
+        .create_table(false)
+        .build_repository()
+        .await
+        .unwrap();
+    stage.faults().always_for("Scan", Fault::Denied);
+    repository.create_entity(NewEntity::new("user-1")).await.unwrap();
+    assert_eq!(repository.version().await.unwrap(), None, "it may hold old items");
 }
