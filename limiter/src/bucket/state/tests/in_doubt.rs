@@ -36,6 +36,34 @@ fn a_credit_whose_answer_is_lost_late_in_a_long_outage_happens_once() {
 }
 
 #[test]
+fn of_more_writes_than_are_remembered_one_that_was_forgotten_is_not_repeated() {
+    let mut bench = created();
+    let _seven = bench.ask(7);
+    bench.pass();
+    bench.give_back(7);
+    let forgotten = bench.write();
+    bench.lose();
+    for _ in 0..1_000 {
+        bench.outlast(1);
+        bench.write();
+        bench.lose();
+    }
+    assert_eq!(bench.state.unresolved.len(), 1_000);
+    let before = bench.level();
+    assert!(bench.arrive(&forgotten), "a copy that comes very late");
+    let write = bench.write();
+    assert!(!bench.arrive(&write), "the slot has moved on");
+    let moment = bench.moment();
+    let completions = bench.state.refused(bench.decoded(), moment);
+    assert!(
+        matches!(&completions[..], [Completion::Unwritten(request, _)] if request.in_doubt),
+        "{completions:?}"
+    );
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert_eq!(bench.level(), (before + 7).min(10), "given back once");
+}
+
+#[test]
 fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
     let mut bench = created();
     let _call = bench.ask(5);

@@ -1,9 +1,9 @@
 //! A bucket that more clients write than it has slots.
 
-use zae_limiter_schema::bucket::{Decoded, SlotBefore};
+use zae_limiter_schema::bucket::{ClientTag, Decoded, SlotBefore};
 
 use super::super::{Completion, Step};
-use super::bench::Bench;
+use super::bench::{Bench, rpm};
 use super::created;
 use crate::Error;
 
@@ -86,6 +86,47 @@ fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
         }
         assert!(matches!(bench.next().0, Step::Idle), "once");
     }
+}
+
+#[test]
+fn a_creation_in_doubt_is_found_though_its_slot_was_taken_over() {
+    let mut bench = Bench::new();
+    bench.read();
+    let _call = bench.ask(4);
+    let creation = bench.write();
+    assert!(bench.arrive(&creation));
+    assert_eq!(bench.lose().len(), 1, "its caller is told");
+    crowd(&mut bench);
+    let _next = bench.ask(1);
+    assert!(matches!(bench.next().0, Step::Read));
+    bench.read();
+    assert_eq!(bench.pass().len(), 2, "the call, and what nobody has goes back");
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    assert_eq!(image.limits[&rpm()].consumed, 1_000, "the last call alone");
+}
+
+#[test]
+fn a_copy_of_this_process_is_no_longer_taken_for_it() {
+    let mut bench = created();
+    let tag = ClientTag::from_random(1);
+    assert_eq!(bench.state.client, tag);
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.elapsed += 1;
+    // It has our tag, and takes our number for its own.
+    bench.elsewhere_by(1, 1);
+    bench.elsewhere_by(1, 1);
+    bench.give_back(3);
+    let first = bench.write();
+    assert!(bench.answer(&first).is_empty(), "the slot has moved on");
+    assert_ne!(bench.state.client, tag);
+    let second = bench.write();
+    assert_eq!(second.slot.before, SlotBefore::Empty, "a slot of its own");
+    assert_eq!(bench.answer(&second).len(), 1);
+    assert_eq!(bench.level(), 10 - 1 - 5 - 2 + 3);
+    assert!(matches!(bench.next().0, Step::Idle));
 }
 
 #[test]
