@@ -1,6 +1,6 @@
 //! Correcting what was used.
 
-use zae_limiter::{Error, Lease};
+use zae_limiter::{Error, Lease, NewEntity};
 
 use crate::leases::with;
 use crate::support::*;
@@ -158,4 +158,26 @@ async fn an_adjustment_of_a_limit_that_has_left_the_bucket_is_reported() {
     };
     assert_eq!((limit.as_str(), *change), ("tpm", 300_000));
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("rpm"), 4_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_was_asked_nothing_is_charged_for_more_and_gives_nothing_back() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rpm:10", "tpm:100"]).await;
+    create(&limiter, NewEntity::new("team")).await;
+    create(&limiter, child("user-1", "team")).await;
+    let team = limits(&["tpm:100"]);
+    limiter.repository().set_limits("team", GPT, team).await.unwrap();
+    take(&limiter, "user-1", "tpm", 10).await.unwrap();
+    for (change, consumed) in [(5, 15_000), (-5, 15_000)] {
+        let mut lease = lease(&limiter, "user-1", "rpm", 1).await.unwrap();
+        lease.adjust("tpm", change);
+        lease.commit().await.unwrap();
+        limiter.settled().await;
+        assert_eq!(
+            stage.bucket("team").await.unwrap().consumed("tpm"),
+            consumed,
+            "{change}"
+        );
+    }
 }
