@@ -163,37 +163,4 @@ fn summary(changes: &LevelChanges) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use aws_config::{BehaviorVersion, Region};
-    use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_table_that_does_not_respond_fails_the_request_before_lambda_ends_it() {
-        // Connections to it are accepted by the system, and nobody reads them.
-        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let keys = Credentials::new("test", "test", None, None, "test");
-        let aws = SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .endpoint_url(format!("http://{}", silent.local_addr().unwrap()))
-            .credentials_provider(SharedCredentialsProvider::new(keys))
-            .build();
-        let event = json!({
-            "RequestType": "Plan",
-            "ResourceProperties": {"Limits": "{resources: {gpt-4: {limits: {rpm: 500}}}}"},
-        });
-        let provisioner = Provisioner::new(Some("limits".to_owned()), aws);
-        let error = provisioner
-            .handle(&event, SystemTime::now() + RESERVE)
-            .await
-            .unwrap_err();
-        assert!(
-            matches!(&error, InvocationError::Request(said) if said.contains("were not applied within 0 s")),
-            "{error}"
-        );
-    }
-}
+mod tests;
