@@ -378,3 +378,25 @@ async fn an_empty_plan_has_the_answer_in_it() {
     let (other, _) = stack(&changed(), &changeable(&["UPDATE_COMPLETE"], "x"));
     assert_eq!(other.plan().await.unwrap().unchanged(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_this_release_cannot_read_is_refused() {
+    let (planner, calls) = stack(&bare(), &converged(&["UPDATE_COMPLETE"]));
+    let plan = planner.plan().await.unwrap().to_json();
+    let made = calls.names().len();
+    for (text, expected) in [
+        (
+            plan.replacen("\"format\": 1", "\"format\": 2", 1),
+            "its format is 2",
+        ),
+        (plan[..plan.len() / 2].to_owned(), "EOF while parsing"),
+        ("{}".to_owned(), "missing field"),
+    ] {
+        let refused = zae_limiter_stack::Plan::from_json(&text);
+        assert!(
+            matches!(&refused, Err(Error::PlanUnreadable { reason }) if reason.contains(expected)),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(calls.names().len(), made, "nothing was asked");
+}
