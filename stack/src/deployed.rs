@@ -8,7 +8,7 @@ use zae_limiter_template::{LambdaFunction, Template};
 
 use crate::events::timestamp;
 use crate::fingerprint::CHANGE_SET_PREFIX;
-use crate::owner::{Owner, tagged};
+use crate::owner::Owner;
 use crate::situation::Situation;
 
 /// A stack without its template.
@@ -145,11 +145,11 @@ impl Deployed {
             None if self.stack.situation() == Situation::Review => {
                 Owner::by_marks(&self.stack.parameters, &self.stack.tags)
             }
-            None if tagged(&self.stack.tags) => Owner::Peer,
-            None => match Owner::by_marks(&self.stack.parameters, &self.stack.tags) {
-                Owner::Ours => Owner::Foreign,
-                other => other,
-            },
+            // With a mark and without a template of ours it can only be the peer's.
+            None if Owner::by_marks(&self.stack.parameters, &self.stack.tags) != Owner::Foreign => {
+                Owner::Peer
+            }
+            None => Owner::Foreign,
         }
     }
 
