@@ -163,17 +163,17 @@ fn numbers_are_accepted_up_to_their_bounds_and_refused_beyond() {
         ),
         ("lambda_timeout", StackOptionsBuilder::lambda_timeout, 1, 900),
     ];
-    for (field, set, least, most) in bounds {
-        for good in [least, most] {
+    for (field, set, min, max) in bounds {
+        for valid in [min, max] {
             assert!(
-                set(StackOptions::builder(), good).build().is_ok(),
-                "{field} {good}"
+                set(StackOptions::builder(), valid).build().is_ok(),
+                "{field} {valid}"
             );
         }
-        for bad in [least - 1, most + 1, i64::MIN, i64::MAX] {
+        for invalid in [min - 1, max + 1, i64::MIN, i64::MAX] {
             assert_eq!(
-                mistakes(set(StackOptions::builder(), bad)),
-                [(field, bad.to_string())]
+                mistakes(set(StackOptions::builder(), invalid)),
+                [(field, invalid.to_string())]
             );
         }
     }
