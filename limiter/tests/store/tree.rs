@@ -26,7 +26,7 @@ async fn a_parent_must_exist(stage: Stage) {
     assert!(matches!(moved, Err(Error::ParentNotFound { .. })));
 }
 
-/// Creates `prefix-0` and so many entities below it, each the child of the one before.
+/// Creates `prefix-0` and a chain of `below` descendants, each the child of the previous one.
 async fn chain(repository: &Repository, prefix: &str, below: usize) {
     repository
         .create_entity(NewEntity::new(format!("{prefix}-0")))

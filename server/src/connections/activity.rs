@@ -30,12 +30,12 @@ impl Activity {
         Running(self.0.clone())
     }
 
-    /// How many requests there were.
+    /// The number of requests started so far.
     pub(super) fn started(&self) -> usize {
         self.0.started.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing has happened since so many requests were started.
+    /// True if no request is running and none has started since the count was `started`.
     pub(super) fn is_idle_since(&self, started: usize) -> bool {
         self.started() == started && self.0.running.load(Ordering::Relaxed) == 0
     }

@@ -90,7 +90,7 @@ impl std::fmt::Display for Measured {
     }
 }
 
-/// Starts the function anew so many times; how long it took until its first poll, shortest first.
+/// Restarts the function `times` times. Returns the time from each start to the first poll, shortest first.
 pub async fn starts(lambda: &Lambda<'_>, times: usize) -> Vec<Duration> {
     for _ in 0..times {
         lambda.recycle();

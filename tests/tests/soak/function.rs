@@ -51,7 +51,7 @@ fn say(line: &str) {
     output.flush().unwrap();
 }
 
-/// The process: counts the batch of each line, and halts after so many updates; 0 is never.
+/// The main function of the process: counts the batch on each line, and halts after `halt_after` updates, or never if that is 0.
 pub(crate) fn main(endpoint: &str, halt_after: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -99,7 +99,7 @@ impl Function {
         assert_eq!(deliver(&mut self.process, records), COUNTED);
     }
 
-    /// Kills a process after so many updates of the batch, if it has as many.
+    /// Kills a process after it has made `updates` updates of the batch, if the batch has that many.
     pub(crate) fn crash(&mut self, records: &[Json], updates: usize) {
         let mut process = process(&self.endpoint, updates);
         self.killed += usize::from(deliver(&mut process, records) == IN_THE_MIDDLE);
