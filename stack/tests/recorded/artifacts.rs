@@ -1,8 +1,5 @@
 //! The bucket with the functions' code.
 
-use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
-use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_s3::Client as S3;
 use aws_sdk_s3::operation::create_bucket::{CreateBucketError, CreateBucketOutput};
 use aws_sdk_s3::operation::get_bucket_versioning::GetBucketVersioningOutput;
@@ -21,8 +18,10 @@ use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, StackOpt
 
 use super::support::permits::Caller;
 use super::support::{archive, bare, code};
-use super::tape::{Tape, change_set, history, looks, refusal};
-use super::{ID, NAME, change_sets, count, imports, stack, stack_of, tags};
+use super::tape::{
+    Tape, change_set, created, history, looks, no_event_source_mappings, no_log_groups, refusal,
+};
+use super::{NAME, change_sets, count, imports, stack, stack_of, tags};
 
 const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
 const OWNER: Option<&str> = Some("123456789012");
@@ -36,14 +35,10 @@ fn options() -> StackOptions {
 }
 
 fn tape(s3: Vec<Rule>) -> Tape {
-    let created = mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build());
     let events = history(&[(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")], "x");
     let mut tape =
-        Tape::of([looks(&["", "CREATE_COMPLETE"], tags(&bare())), created, events]).with_free_site();
-    tape.logs.push(
-        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-            .then_output(|| DescribeLogGroupsOutput::builder().build()),
-    );
+        Tape::of([looks(&["", "CREATE_COMPLETE"], tags(&bare())), created(), events]).with_free_site();
+    tape.logs.push(no_log_groups());
     tape.s3 = s3;
     tape
 }
@@ -374,19 +369,12 @@ async fn a_plan_is_applied_with_the_bucket_it_was_planned_with() {
 async fn a_change_whose_archives_cannot_be_uploaded_leaves_no_change_set() {
     use aws_sdk_cloudformation::types::ChangeAction;
     use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
-    use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
     use aws_sdk_s3::operation::put_object::PutObjectError;
     let denied = mock!(S3::put_object).then_error(|| PutObjectError::generic(refusal("AccessDenied", "no")));
     let function = change_sets::change("AggregatorFunction", ChangeAction::Add, None, None);
     let mut tape = change_sets::tape(&["CREATE_COMPLETE"], change_set(vec![function]));
-    tape.logs.push(
-        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-            .then_output(|| DescribeLogGroupsOutput::builder().build()),
-    );
-    tape.lambda.push(
-        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
-            .then_output(|| ListEventSourceMappingsOutput::builder().build()),
-    );
+    tape.logs.push(no_log_groups());
+    tape.lambda.push(no_event_source_mappings());
     tape.dynamodb.push(
         mock!(aws_sdk_dynamodb::Client::describe_table)
             .then_output(|| DescribeTableOutput::builder().table(imports::table()).build()),

@@ -1,20 +1,14 @@
 //! Deletions of stacks that are busy, absent, or cannot be read.
 
 use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput;
 use aws_sdk_cloudformation::operation::get_template::GetTemplateError;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
-use aws_smithy_mocks::{Rule, mock};
+use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error};
 
-use super::states::created;
 use super::support::bare;
-use super::tape::{Tape, deletion, history, looks, refusal, template};
+use super::tape::{Tape, created, deletion, failure, history, looks, no_resources, refusal, template};
 use super::{NAME, body, count, stack, tags};
-
-fn resources() -> Rule {
-    mock!(Cfn::describe_stack_resources).then_output(|| DescribeStackResourcesOutput::builder().build())
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_waits_for_the_operation_of_another_process() {
@@ -30,7 +24,7 @@ async fn a_deletion_waits_for_the_operation_of_another_process() {
         looks(statuses, tags(&bare())),
         template(&body(&bare())),
         history(&[(NAME, "", "UPDATE_IN_PROGRESS", "User Initiated")], "x"),
-        resources(),
+        no_resources(),
         deletion(),
     ]);
     let (stack, calls) = stack(&bare(), &tape);
@@ -94,21 +88,16 @@ async fn a_stack_that_is_deleted_while_it_is_read_is_created_and_one_that_cannot
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_stack_that_cannot_be_deleted_is_not_created_again() {
-    let stuck = [
-        (NAME, "", "DELETE_IN_PROGRESS", "User Initiated"),
-        (
-            "AggregatorRole",
-            "AWS::IAM::Role",
-            "DELETE_FAILED",
-            "Cannot delete entity, must detach all policies first.",
-        ),
-        (NAME, "", "DELETE_FAILED", ""),
-    ];
+    let stuck = (
+        "AggregatorRole",
+        "AWS::IAM::Role",
+        "Cannot delete entity, must detach all policies first.",
+    );
     let statuses: &[_] = &["ROLLBACK_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED"];
     let rules = [
         looks(statuses, tags(&bare())),
         template(&body(&bare())),
-        history(&stuck, "x"),
+        failure("DELETE", stuck, "DELETE_FAILED", "x"),
         deletion(),
         created(),
     ];

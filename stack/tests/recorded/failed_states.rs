@@ -6,9 +6,8 @@ use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Action, Change, Error};
 
-use super::states::created;
 use super::support::bare;
-use super::tape::{Tape, deletion, described, history, looks, refusal, template};
+use super::tape::{Tape, created, deletion, described, history, looks, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,7 @@ use super::kept::{aggregating, aggregating_body};
 use super::support::bare;
 use super::support::permits::readable;
 use super::support::requests::permission;
-use super::tape::{Tape, described, looks, refusal, template};
+use super::tape::{Tape, described, looks, no_event_source_mappings, refusal, template};
 use super::{stack, tags};
 
 const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/demo-aggregator-dlq";
@@ -210,10 +210,7 @@ async fn what_may_not_be_read_is_a_problem_of_its_function_and_the_rest_is_shown
 #[tokio::test(start_paused = true)]
 async fn a_function_without_a_mapping_batches_or_a_queue_has_none_of_them() {
     let mut tape = deployed();
-    tape.lambda.push(
-        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
-            .then_output(|| ListEventSourceMappingsOutput::builder().build()),
-    );
+    tape.lambda.push(no_event_source_mappings());
     tape.cloudwatch.push(ages(&[]));
     tape.sqs
         .push(mock!(aws_sdk_sqs::Client::get_queue_attributes).then_error(|| {

@@ -10,7 +10,7 @@ use zae_limiter_stack::{Change, Error};
 
 use super::change_sets::change;
 use super::support::bare;
-use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal, template};
+use super::tape::{Tape, caller, change_set, created, deletion, history, looks, refusal, template};
 use super::{CHANGE_SET, ID, NAME, body, count, stack, tags};
 
 /// A table as a stack of ours makes it.
@@ -210,7 +210,7 @@ async fn a_table_that_is_being_deleted_is_waited_for_and_not_imported() {
     let import = change("RateLimitsTable", ChangeAction::Import, None, None);
     let mut tape = around_a_table(&["", "CREATE_COMPLETE"], import, None);
     tape.dynamodb = vec![looked];
-    tape.cloudformation.push(super::states::created());
+    tape.cloudformation.push(created());
     let (stack, calls) = stack(&bare(), &tape);
     assert_eq!(stack.ensure().await.unwrap().change, Change::Created);
     assert_eq!(count(&calls, "DescribeTable"), 3);

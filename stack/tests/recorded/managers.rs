@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;
-use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput;
 use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
 use aws_sdk_cloudformation::operation::rollback_stack::RollbackStackOutput;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::Error;
 
 use super::support::bare;
-use super::tape::{Tape, deletion, history, looks, template};
+use super::tape::{Tape, deletion, history, looks, no_resources, template};
 use super::{NAME, body, count, stack, tags};
 
 fn tape(statuses: &'static [&'static str], tags: BTreeMap<String, String>) -> Tape {
-    let resources =
-        mock!(Cfn::describe_stack_resources).then_output(|| DescribeStackResourcesOutput::builder().build());
     let go_on =
         mock!(Cfn::continue_update_rollback).then_output(|| ContinueUpdateRollbackOutput::builder().build());
     let roll_back = mock!(Cfn::rollback_stack).then_output(|| RollbackStackOutput::builder().build());
@@ -26,7 +23,7 @@ fn tape(statuses: &'static [&'static str], tags: BTreeMap<String, String>) -> Ta
         template(&body(&bare())),
         history(&[(NAME, "", "UPDATE_IN_PROGRESS", "")], "x"),
         deletion(),
-        resources,
+        no_resources(),
         go_on,
         roll_back,
         change_sets,

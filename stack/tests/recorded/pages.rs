@@ -12,14 +12,13 @@ use aws_sdk_cloudformation::types::{
     Output, ResourceStatus, StackDriftDetectionStatus, StackDriftStatus, StackEvent, StackResourceDrift,
     StackResourceDriftStatus,
 };
-use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
 use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Error, Stack, Verdict};
 
 use super::support::{bare, code};
-use super::tape::{Tape, described, looks, template};
+use super::tape::{Tape, described, looks, no_log_groups, template};
 use super::{ID, NAME, body, stack, tags};
 
 /// The first page has the token of the second.
@@ -193,10 +192,7 @@ async fn h13_readers_of_the_stream_are_counted_on_every_page() {
     });
     let mut tape = Tape::of([look, template(&body(&bare()))]).with_free_names();
     tape.lambda.extend(readers);
-    tape.logs.push(
-        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-            .then_output(|| DescribeLogGroupsOutput::builder().build()),
-    );
+    tape.logs.push(no_log_groups());
     let options = bare().to_builder().enable_aggregator(true).build().unwrap();
     let error = stack(&options, &tape).0.code(code()).ensure().await.unwrap_err();
     assert!(

@@ -1,7 +1,6 @@
 //! What is in the way, found before anything is touched.
 
 use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
 use aws_sdk_cloudformation::operation::list_imports::{ListImportsError, ListImportsOutput};
 use aws_sdk_cloudwatchlogs::operation::describe_log_groups::{
     DescribeLogGroupsError, DescribeLogGroupsOutput,
@@ -19,8 +18,10 @@ use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
 use super::kept::{aggregating, aggregating_body};
 use super::support::{Diary, bare, code};
-use super::tape::{Tape, caller, change_set, history, looks, no_table, refusal, template};
-use super::{ID, NAME, body, count, stack, tags};
+use super::tape::{
+    Tape, caller, change_set, created, history, looks, no_log_groups, no_table, refusal, template,
+};
+use super::{NAME, body, count, stack, tags};
 
 const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:ops";
 
@@ -51,8 +52,7 @@ fn enterprise() -> StackOptions {
 }
 
 fn creation(iam: Vec<Rule>, logs: Rule, sns: Rule) -> Tape {
-    let created = mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build());
-    let mut tape = Tape::of([looks(&[""], tags(&bare())), created]);
+    let mut tape = Tape::of([looks(&[""], tags(&bare())), created()]);
     tape.iam = iam;
     tape.logs.push(logs);
     tape.sns.push(sns);
@@ -119,11 +119,9 @@ async fn roles_buckets_and_archives_that_the_options_name_must_exist() {
         .build()
         .unwrap();
     let iam = Tape::default().with_free_names().iam;
-    let logs = mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-        .then_output(|| DescribeLogGroupsOutput::builder().build());
     let sns = mock!(aws_sdk_sns::Client::get_topic_attributes)
         .then_error(|| GetTopicAttributesError::generic(refusal("NotFound", "no")));
-    let mut tape = creation(iam, logs, sns);
+    let mut tape = creation(iam, no_log_groups(), sns);
     tape.s3.extend([
         mock!(aws_sdk_s3::Client::head_bucket)
             .then_error(|| HeadBucketError::generic(refusal("NotFound", "not found"))),
@@ -205,9 +203,7 @@ async fn a_role_of_another_account_and_a_topic_of_another_region_need_no_questio
         .match_requests(|input| input.policy_arn() != Some("arn:aws:iam::123456789012:policy/limits"))
         .then_error(|| GetPolicyError::generic(refusal("NoSuchEntity", "no")));
     let boundary = mock!(aws_sdk_iam::Client::get_policy).then_output(|| GetPolicyOutput::builder().build());
-    let logs = mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-        .then_output(|| DescribeLogGroupsOutput::builder().build());
-    let mut tape = creation(vec![free, boundary], logs, role(""));
+    let mut tape = creation(vec![free, boundary], no_log_groups(), role(""));
     tape.sns.clear();
     let error = stack(&options, &tape).0.code(code()).ensure().await.unwrap_err();
     let Error::Preflight { findings } = &error else {
@@ -292,10 +288,7 @@ async fn refused_with_readers((before, after): (StackOptions, StackOptions), nam
     let mut tape = Tape::of([look, template(&aggregating_body(&before))]).with_free_names();
     tape.cloudformation.extend(change_set(vec![]));
     tape.lambda.push(theirs);
-    tape.logs.push(
-        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-            .then_output(|| DescribeLogGroupsOutput::builder().build()),
-    );
+    tape.logs.push(no_log_groups());
     let (changes, calls) = stack(&after, &tape);
     let error = changes.code(code()).ensure().await.unwrap_err();
     let Error::Preflight { findings } = &error else {

@@ -12,7 +12,6 @@ use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
 use aws_sdk_cloudformation::operation::list_stacks::{ListStacksError, ListStacksOutput};
 use aws_sdk_cloudformation::operation::update_stack::UpdateStackOutput;
 use aws_sdk_cloudformation::types::{ChangeAction, StackStatus, StackSummary};
-use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
 use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceOutput;
@@ -20,7 +19,6 @@ use aws_sdk_dynamodb::operation::tag_resource::{TagResourceError, TagResourceOut
 use aws_sdk_dynamodb::operation::untag_resource::{UntagResourceError, UntagResourceOutput};
 use aws_sdk_dynamodb::operation::update_table::{UpdateTableError, UpdateTableOutput};
 use aws_sdk_dynamodb::types::Tag;
-use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
 use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_types::DateTime;
 use zae_limiter_stack::{Change, Error, Event, StackOptions};
@@ -28,7 +26,7 @@ use zae_limiter_stack::{Change, Error, Event, StackOptions};
 use super::change_sets::change;
 use super::imports::{around_a_table, table};
 use super::support::{Diary, bare};
-use super::tape::{Tape, looks, refusal};
+use super::tape::{Tape, looks, no_event_source_mappings, no_log_groups, refusal};
 use super::throttling::OFTEN;
 use super::{ID, NAME, changed, count, stack, tags};
 
@@ -282,14 +280,8 @@ fn deleted(name: &'static str, seconds_ago: u64) -> Rule {
 
 /// Options with the aggregator, and what else an import of its stack hears.
 pub(crate) fn aggregating_import(tape: &mut Tape) -> StackOptions {
-    tape.logs.push(
-        mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
-            .then_output(|| DescribeLogGroupsOutput::builder().build()),
-    );
-    tape.lambda.push(
-        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
-            .then_output(|| ListEventSourceMappingsOutput::builder().build()),
-    );
+    tape.logs.push(no_log_groups());
+    tape.lambda.push(no_event_source_mappings());
     tape.s3.push(
         mock!(aws_sdk_s3::Client::head_object)
             .then_output(|| aws_sdk_s3::operation::head_object::HeadObjectOutput::builder().build()),

@@ -16,9 +16,8 @@ use zae_limiter_stack::{Change, Error, Event};
 
 use super::imports::table;
 use super::protection::{TABLE_ARN, TAG, import};
-use super::states::created;
 use super::support::{Diary, bare};
-use super::tape::{Tape, looks, refusal, template};
+use super::tape::{Tape, created, looks, refusal, template};
 use super::{body, changed, count, stack, tags};
 
 #[tokio::test(start_paused = true)]

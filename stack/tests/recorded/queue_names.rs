@@ -9,9 +9,8 @@ use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error, Event};
 
-use super::rollbacks::created;
 use super::support::{Diary, bare};
-use super::tape::{Tape, deletion, history, looks, template};
+use super::tape::{Tape, created, deletion, history, looks, template};
 use super::{ID, NAME, body, count, stack, tags};
 
 /// What CloudFormation reports about the name of a queue that was deleted just now.

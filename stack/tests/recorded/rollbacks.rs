@@ -5,21 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;
-use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
 use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
 use aws_sdk_cloudformation::operation::rollback_stack::RollbackStackOutput;
 use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
-use aws_smithy_mocks::{Rule, mock};
+use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Error, Event};
 
 use super::support::{Diary, bare};
-use super::tape::{Tape, change_set, deletion, history, looks, template};
+use super::tape::{Tape, change_set, created, deletion, history, looks, no_resources, template};
 use super::{ID, NAME, body, changed, count, stack, tags};
-
-pub(crate) fn created() -> Rule {
-    mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_is_rolled_back_tells_the_first_cause_with_advice() {
@@ -231,15 +226,12 @@ async fn a_deletion_that_fails_is_an_error_and_purges_nothing() {
             "must detach all policies first",
         ),
     ];
-    let resources = mock!(Cfn::describe_stack_resources).then_output(|| {
-        aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput::builder().build()
-    });
     let statuses: &[_] = &["CREATE_COMPLETE", "DELETE_IN_PROGRESS", "DELETE_FAILED"];
     let rules = [
         looks(statuses, tags(&bare())),
         template(&body(&bare())),
         deletion(),
-        resources,
+        no_resources(),
         history(&events, "x"),
     ];
     let (stack, calls) = stack(&bare(), &Tape::of(rules));

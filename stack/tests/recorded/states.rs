@@ -12,7 +12,9 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Event, Owner};
 
 use super::support::{Diary, bare};
-use super::tape::{Tape, change_set, deletion, history, looks, refusal, template};
+use super::tape::{
+    Tape, change_set, created, deletion, failure, history, looks, no_resources, refusal, template,
+};
 use super::{ID, NAME, body, changed, count, stack, tags};
 
 pub(crate) fn in_place() -> ResourceChange {
@@ -36,27 +38,18 @@ pub(crate) fn converged(statuses: &'static [&'static str]) -> Tape {
 
 /// The same, with a change set that changes the table in place.
 pub(crate) fn changeable(statuses: &'static [&'static str], token: &str) -> Tape {
-    let events = [
-        (NAME, "", "UPDATE_IN_PROGRESS", "User Initiated"),
-        (
-            "RateLimitsTable",
-            "AWS::DynamoDB::Table",
-            "UPDATE_FAILED",
-            "Table is being updated",
-        ),
-        (NAME, "", "UPDATE_ROLLBACK_COMPLETE", ""),
-    ];
+    let busy = (
+        "RateLimitsTable",
+        "AWS::DynamoDB::Table",
+        "Table is being updated",
+    );
     let mut tape = Tape::of([
         looks(statuses, tags(&bare())),
         template(&body(&bare())),
-        history(&events, token),
+        failure("UPDATE", busy, "UPDATE_ROLLBACK_COMPLETE", token),
     ]);
     tape.cloudformation.extend(change_set(vec![in_place()]));
     tape.with_free_names()
-}
-
-pub(crate) fn created() -> Rule {
-    mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,15 +336,12 @@ async fn an_operation_that_shows_late_is_not_mistaken_for_the_one_before() {
         "DELETE_IN_PROGRESS",
         "DELETE_COMPLETE",
     ];
-    let resources = mock!(Cfn::describe_stack_resources).then_output(|| {
-        aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput::builder().build()
-    });
     let events = history(&[(NAME, "", "DELETE_IN_PROGRESS", "")], "x");
     let rules = [
         looks(late, tags(&bare())),
         template(&body(&bare())),
         deletion(),
-        resources,
+        no_resources(),
         events,
     ];
     let (deleted, calls) = stack(&bare(), &Tape::of(rules));

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::error::ErrorMetadata;
 use aws_sdk_cloudformation::operation::create_change_set::CreateChangeSetOutput;
+use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
 use aws_sdk_cloudformation::operation::delete_change_set::DeleteChangeSetOutput;
 use aws_sdk_cloudformation::operation::delete_stack::DeleteStackOutput;
 use aws_sdk_cloudformation::operation::describe_change_set::DescribeChangeSetOutput;
 use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
+use aws_sdk_cloudformation::operation::describe_stack_resources::DescribeStackResourcesOutput;
 use aws_sdk_cloudformation::operation::describe_stacks::{DescribeStacksError, DescribeStacksOutput};
 use aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetOutput;
 use aws_sdk_cloudformation::operation::get_template::GetTemplateOutput;
@@ -17,9 +19,11 @@ use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_cloudformation::types::{
     Change, ChangeSetStatus, ResourceChange, ResourceStatus, Stack, StackEvent, StackStatus, Tag,
 };
+use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use aws_sdk_iam::operation::get_policy::GetPolicyError;
 use aws_sdk_iam::operation::get_role::GetRoleError;
+use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityOutput;
 use aws_smithy_mocks::{
     MockResponse, MockResponseInterceptor, Rule, RuleMode, create_mock_http_client, mock,
@@ -184,6 +188,22 @@ pub(crate) fn history(events: &[(&str, &str, &str, &str)], token: &str) -> Rule 
     })
 }
 
+/// The events of an operation that one resource (its ID, type and reason) makes fail. The stack ends in `status`.
+pub(crate) fn failure(
+    operation: &str,
+    (id, kind, reason): (&str, &str, &str),
+    status: &str,
+    token: &str,
+) -> Rule {
+    let (started, failed) = (format!("{operation}_IN_PROGRESS"), format!("{operation}_FAILED"));
+    let events = [
+        (NAME, "", started.as_str(), "User Initiated"),
+        (id, kind, failed.as_str(), reason),
+        (NAME, "", status, ""),
+    ];
+    history(&events, token)
+}
+
 /// A change set that can be made, looked at, executed and thrown away.
 pub(crate) fn change_set(changes: Vec<ResourceChange>) -> Vec<Rule> {
     let changes: Vec<_> = changes
@@ -218,6 +238,10 @@ pub(crate) fn discarded() -> Rule {
     mock!(Cfn::delete_change_set).then_output(|| DeleteChangeSetOutput::builder().build())
 }
 
+pub(crate) fn created() -> Rule {
+    mock!(Cfn::create_stack).then_output(|| CreateStackOutput::builder().stack_id(ID).build())
+}
+
 pub(crate) fn deletion() -> Rule {
     mock!(Cfn::delete_stack).then_output(|| DeleteStackOutput::builder().build())
 }
@@ -232,4 +256,18 @@ pub(crate) fn caller() -> Rule {
 pub(crate) fn no_table() -> Rule {
     mock!(aws_sdk_dynamodb::Client::describe_table)
         .then_error(|| DescribeTableError::generic(refusal("ResourceNotFoundException", "no such table")))
+}
+
+pub(crate) fn no_resources() -> Rule {
+    mock!(Cfn::describe_stack_resources).then_output(|| DescribeStackResourcesOutput::builder().build())
+}
+
+pub(crate) fn no_log_groups() -> Rule {
+    mock!(aws_sdk_cloudwatchlogs::Client::describe_log_groups)
+        .then_output(|| DescribeLogGroupsOutput::builder().build())
+}
+
+pub(crate) fn no_event_source_mappings() -> Rule {
+    mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+        .then_output(|| ListEventSourceMappingsOutput::builder().build())
 }
