@@ -18,6 +18,8 @@ mod drift;
 mod early_validation;
 #[path = "recorded/errors.rs"]
 mod errors;
+#[path = "recorded/existing_table.rs"]
+mod existing_table;
 #[path = "recorded/failed_states.rs"]
 mod failed_states;
 #[path = "recorded/functions.rs"]
@@ -56,6 +58,8 @@ mod purges;
 mod queue_names;
 #[path = "recorded/readers.rs"]
 mod readers;
+#[path = "recorded/refused_tables.rs"]
+mod refused_tables;
 #[path = "recorded/retries.rs"]
 mod retries;
 #[path = "recorded/rollbacks.rs"]
@@ -68,6 +72,8 @@ mod states;
 mod tape;
 #[path = "recorded/throttling.rs"]
 mod throttling;
+#[path = "recorded/unfinished_imports.rs"]
+mod unfinished_imports;
 
 use std::collections::BTreeMap;
 

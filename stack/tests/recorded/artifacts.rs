@@ -21,7 +21,7 @@ use super::support::{archive, bare, code};
 use super::tape::{
     Tape, change_set, created, history, looks, no_event_source_mappings, no_log_groups, refusal,
 };
-use super::{NAME, change_sets, count, imports, stack, stack_of, tags};
+use super::{NAME, change_sets, count, existing_table, stack, stack_of, tags};
 
 const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
 const OWNER: Option<&str> = Some("123456789012");
@@ -368,17 +368,13 @@ async fn a_plan_is_applied_with_the_bucket_it_was_planned_with() {
 #[tokio::test(start_paused = true)]
 async fn a_change_whose_archives_cannot_be_uploaded_leaves_no_change_set() {
     use aws_sdk_cloudformation::types::ChangeAction;
-    use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
     use aws_sdk_s3::operation::put_object::PutObjectError;
     let denied = mock!(S3::put_object).then_error(|| PutObjectError::generic(refusal("AccessDenied", "no")));
     let function = change_sets::change("AggregatorFunction", ChangeAction::Add, None, None);
     let mut tape = change_sets::tape(&["CREATE_COMPLETE"], change_set(vec![function]));
     tape.logs.push(no_log_groups());
     tape.lambda.push(no_event_source_mappings());
-    tape.dynamodb.push(
-        mock!(aws_sdk_dynamodb::Client::describe_table)
-            .then_output(|| DescribeTableOutput::builder().table(imports::table()).build()),
-    );
+    tape.dynamodb.push(existing_table::found_table());
     tape.s3 = bucket();
     tape.s3.extend([no_object(), denied]);
     let options = bare().to_builder().enable_aggregator(true).build().unwrap();

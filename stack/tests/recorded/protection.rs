@@ -11,7 +11,7 @@ use aws_sdk_cloudformation::operation::execute_change_set::{ExecuteChangeSetErro
 use aws_sdk_cloudformation::operation::list_change_sets::ListChangeSetsOutput;
 use aws_sdk_cloudformation::operation::list_stacks::{ListStacksError, ListStacksOutput};
 use aws_sdk_cloudformation::operation::update_stack::UpdateStackOutput;
-use aws_sdk_cloudformation::types::{ChangeAction, StackStatus, StackSummary};
+use aws_sdk_cloudformation::types::{StackStatus, StackSummary};
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
 use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceOutput;
@@ -23,8 +23,7 @@ use aws_smithy_mocks::{Rule, mock};
 use aws_smithy_types::DateTime;
 use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
-use super::change_sets::change;
-use super::imports::{around_a_table, table};
+use super::existing_table::{TABLE_ARN, import as import_of_table, table};
 use super::support::{Diary, bare};
 use super::tape::{Tape, looks, no_event_source_mappings, no_log_groups, refusal};
 use super::throttling::OFTEN;
@@ -54,7 +53,6 @@ async fn a_protected_table_is_created_unprotected_so_that_the_creation_can_roll_
     );
 }
 
-pub(crate) const TABLE_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
 pub(crate) const TAG: &str = "zae-limiter:import-protection";
 
 /// An import whose calls that matter are noted in order. The table keeps its protection and its tag.
@@ -63,9 +61,8 @@ pub(crate) fn import(log: &Arc<Mutex<Vec<String>>>, protected: bool) -> Tape {
 }
 
 fn import_of(log: &Arc<Mutex<Vec<String>>>, protected: bool, tagged: bool) -> Tape {
-    let imported = change("RateLimitsTable", ChangeAction::Import, None, None);
     let statuses: &[_] = &["", "", "CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
-    let mut tape = around_a_table(statuses, imported, None);
+    let mut tape = import_of_table(statuses);
     let (seen, executed) = (Arc::clone(log), Arc::clone(log));
     let (tags, untags) = (Arc::clone(log), Arc::clone(log));
     let tag = Arc::new(AtomicBool::new(tagged));

@@ -14,8 +14,8 @@ use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error, Event};
 
-use super::imports::table;
-use super::protection::{TABLE_ARN, TAG, import};
+use super::existing_table::{TABLE_ARN, table};
+use super::protection::{TAG, import};
 use super::support::{Diary, bare};
 use super::tape::{Tape, created, looks, refusal, template};
 use super::{body, changed, count, stack, tags};

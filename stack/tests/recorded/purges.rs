@@ -18,7 +18,7 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Deletion, Error, StackOptions};
 use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction};
 
-use super::imports::{owned_by, table};
+use super::existing_table::{owned_by, table};
 use super::support::{self, bare};
 use super::tape::{Tape, deletion, history, looks, refusal, template};
 use super::{NAME, count, stack, tags};
