@@ -4,6 +4,10 @@
 
 mod support;
 
+#[path = "recorded/artifact_buckets.rs"]
+mod artifact_buckets;
+#[path = "recorded/artifact_storage.rs"]
+mod artifact_storage;
 #[path = "recorded/artifacts.rs"]
 mod artifacts;
 #[path = "recorded/change_sets.rs"]
