@@ -12,6 +12,8 @@ mod artifact_storage;
 mod artifacts;
 #[path = "recorded/change_sets.rs"]
 mod change_sets;
+#[path = "recorded/creations.rs"]
+mod creations;
 #[path = "recorded/deadlines.rs"]
 mod deadlines;
 #[path = "recorded/deletions.rs"]
@@ -48,6 +50,8 @@ mod pages;
 mod patience;
 #[path = "recorded/permissions.rs"]
 mod permissions;
+#[path = "recorded/plans.rs"]
+mod plans;
 #[path = "recorded/polling.rs"]
 mod polling;
 #[path = "recorded/preflight.rs"]
