@@ -34,6 +34,8 @@ mod functions;
 mod imports;
 #[path = "recorded/kept.rs"]
 mod kept;
+#[path = "recorded/logged_import.rs"]
+mod logged_import;
 #[path = "recorded/losses.rs"]
 mod losses;
 #[path = "recorded/managers.rs"]

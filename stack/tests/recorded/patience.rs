@@ -1,7 +1,5 @@
 //! Operations that AWS throttles for longer than the SDK retries: they are made later, not given up.
 
-use std::sync::Arc;
-
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::{
     ContinueUpdateRollbackError, ContinueUpdateRollbackOutput,
@@ -28,7 +26,7 @@ use aws_sdk_cloudformation::types::{
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error, Event, Mode, Stack, Verdict};
 
-use super::protection::{aggregating_import, import};
+use super::logged_import::Import;
 use super::states::converged;
 use super::support::{Diary, bare};
 use super::tape::{Tape, described, history, looks, refusal, template};
@@ -168,11 +166,10 @@ async fn a_stack_is_created_once_aws_answers() {
 async fn the_names_of_deleted_queues_are_looked_up_once_aws_answers() {
     let listed = throttled!(list_stacks, ListStacksError, || ListStacksOutput::builder()
         .build());
-    let mut tape = import(&Arc::default(), true);
-    let options = aggregating_import(&mut tape);
-    tape.cloudformation.push(listed);
+    let (mut import, options) = Import::with_aggregator();
+    import.tape.cloudformation.push(listed);
     let diary = Diary::default();
-    let (imports, calls) = stack(&options, &tape);
+    let (imports, calls) = stack(&options, &import.tape);
     let outcome = imports.observer(diary.clone()).ensure().await.unwrap();
     assert_eq!(outcome.change, Change::Imported);
     assert_eq!(count(&calls, "ListStacks"), OFTEN + 1);

@@ -1,52 +1,52 @@
 //! Deletion protection while a stack is created, where DynamoDB or CloudFormation is slow or refuses.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::update_stack::UpdateStackError;
 use aws_sdk_dynamodb::Client as DynamoDb;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
 use aws_sdk_dynamodb::operation::list_tags_of_resource::ListTagsOfResourceError;
-use aws_sdk_dynamodb::operation::untag_resource::UntagResourceError;
 use aws_sdk_dynamodb::operation::update_table::{UpdateTableError, UpdateTableOutput};
 use aws_sdk_dynamodb::types::TableStatus;
 use aws_smithy_mocks::mock;
-use zae_limiter_stack::{Change, Error, Event};
+use zae_limiter_stack::{Change, Error};
 
 use super::existing_table::{TABLE_ARN, table};
-use super::protection::{TAG, import};
+use super::logged_import::Import;
+use super::protection::warns_of_the_tag;
 use super::support::{Diary, bare};
 use super::tape::{Tape, created, looks, refusal, template};
 use super::{body, changed, count, stack, tags};
 
 #[tokio::test(start_paused = true)]
 async fn an_import_starts_only_once_the_protection_is_in_effect() {
-    let log: Arc<Mutex<Vec<String>>> = Arc::default();
-    let mut tape = import(&log, false);
+    let import = Import::of_unprotected_table();
     let updating = Arc::new(AtomicUsize::new(0));
-    let (begun, seen, told) = (Arc::clone(&updating), Arc::clone(&log), Arc::clone(&log));
-    tape.dynamodb[0] = mock!(DynamoDb::describe_table).then_compute_output(move |_| {
+    let (begun, seen, told) = (Arc::clone(&updating), import.log(), import.log());
+    let described = mock!(DynamoDb::describe_table).then_compute_output(move |_| {
         let mut table = table();
         table.table_arn = Some(TABLE_ARN.to_owned());
         let left = updating.load(Ordering::SeqCst);
         if left > 0 {
             updating.store(left - 1, Ordering::SeqCst);
-            seen.lock().unwrap().push("updating".to_owned());
+            seen.push("updating");
             table.table_status = Some(TableStatus::Updating);
         }
         DescribeTableOutput::builder().table(table).build()
     });
-    tape.dynamodb[1] = mock!(DynamoDb::update_table).then_compute_output(move |input| {
+    let updated = mock!(DynamoDb::update_table).then_compute_output(move |input| {
         let on = input.deletion_protection_enabled().unwrap();
         begun.store(if on { 2 } else { 0 }, Ordering::SeqCst);
-        told.lock().unwrap().push(format!("protection {on}"));
+        told.push(format!("protection {on}"));
         UpdateTableOutput::builder().build()
     });
-    let (importing, _) = stack(&bare(), &tape);
+    let import = import.with_dynamodb(described).with_dynamodb(updated);
+    let (importing, _) = stack(&bare(), &import.tape);
     assert_eq!(importing.ensure().await.unwrap().change, Change::Imported);
     assert_eq!(
-        *log.lock().unwrap(),
+        import.calls(),
         [
             "tag",
             "protection true",
@@ -61,15 +61,14 @@ async fn an_import_starts_only_once_the_protection_is_in_effect() {
 
 #[tokio::test(start_paused = true)]
 async fn protection_that_cannot_be_turned_off_is_a_warning_and_stays_tagged() {
-    let log = Arc::default();
-    let mut tape = import(&log, false);
-    tape.dynamodb[1] = mock!(DynamoDb::update_table)
+    let only_on = mock!(DynamoDb::update_table)
         .sequence()
         .output(|| UpdateTableOutput::builder().build())
         .error(|| UpdateTableError::generic(refusal("AccessDeniedException", "no")))
         .repeatedly()
         .build();
-    let outcome = stack(&bare(), &tape).0.ensure().await.unwrap();
+    let import = Import::of_unprotected_table().with_dynamodb(only_on);
+    let outcome = stack(&bare(), &import.tape).0.ensure().await.unwrap();
     assert_eq!(outcome.change, Change::Imported);
     assert!(
         outcome
@@ -78,50 +77,38 @@ async fn protection_that_cannot_be_turned_off_is_a_warning_and_stays_tagged() {
             .any(|warning| warning.contains("could not be turned off")),
         "{outcome:?}"
     );
-    assert_eq!(
-        *log.lock().unwrap(),
-        ["tag", "import"],
-        "the next import finds the tag"
-    );
+    assert_eq!(import.calls(), ["tag", "import"], "the next import finds the tag");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tag_that_stays_after_a_refused_protection_is_told() {
-    let mut tape = import(&Arc::default(), false);
-    tape.dynamodb[1] = mock!(DynamoDb::update_table)
-        .then_error(|| UpdateTableError::generic(refusal("AccessDeniedException", "no")));
-    tape.dynamodb[4] = mock!(DynamoDb::untag_resource)
-        .then_error(|| UntagResourceError::generic(refusal("AccessDeniedException", "no")));
+    let import = Import::of_unprotected_table()
+        .refusing_protection()
+        .refusing_untag();
     let diary = Diary::default();
-    let (importing, _) = stack(&bare(), &tape);
+    let (importing, _) = stack(&bare(), &import.tape);
     let error = importing.observer(diary.clone()).ensure().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
-    let told = diary.events();
-    assert!(
-        told.iter()
-            .any(|event| matches!(event, Event::Warning { text } if text.contains(TAG))),
-        "{told:?}"
-    );
+    warns_of_the_tag(&diary);
 }
 
 #[tokio::test(start_paused = true)]
 async fn tags_that_must_not_be_read_hinder_no_import_and_tags_that_cannot_be_read_do() {
     let unreadable = |code: &'static str| {
-        let log: Arc<Mutex<Vec<String>>> = Arc::default();
-        let mut tape = import(&log, true);
-        tape.dynamodb[2] = mock!(DynamoDb::list_tags_of_resource)
-            .then_error(move || ListTagsOfResourceError::generic(refusal(code, "no")));
-        (log, tape)
+        Import::of_protected_table().with_dynamodb(
+            mock!(DynamoDb::list_tags_of_resource)
+                .then_error(move || ListTagsOfResourceError::generic(refusal(code, "no"))),
+        )
     };
-    let (log, tape) = unreadable("AccessDeniedException");
-    let outcome = stack(&bare(), &tape).0.ensure().await.unwrap();
+    let import = unreadable("AccessDeniedException");
+    let outcome = stack(&bare(), &import.tape).0.ensure().await.unwrap();
     assert_eq!(outcome.change, Change::Imported);
-    assert_eq!(*log.lock().unwrap(), ["import"], "the protection is not ours");
+    assert_eq!(import.calls(), ["import"], "the protection is not ours");
 
-    let (log, tape) = unreadable("ValidationException");
-    let error = stack(&bare(), &tape).0.ensure().await.unwrap_err();
+    let import = unreadable("ValidationException");
+    let error = stack(&bare(), &import.tape).0.ensure().await.unwrap_err();
     assert!(matches!(error, Error::Call { .. }), "{error}");
-    assert!(log.lock().unwrap().is_empty(), "{log:?}");
+    assert!(import.calls().is_empty(), "{import:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,16 +1,20 @@
-//! SQS blocks the name of a deleted queue for 60 seconds: a creation that fails for that is tried once more.
+//! SQS blocks the name of a deleted queue for 60 seconds: a creation that fails for that is tried once more, and an
+//! import waits before it starts.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_stack_events::DescribeStackEventsOutput;
+use aws_sdk_cloudformation::operation::list_stacks::{ListStacksError, ListStacksOutput};
 use aws_sdk_cloudformation::primitives::DateTime;
-use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
-use aws_smithy_mocks::mock;
+use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent, StackStatus, StackSummary};
+use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Event};
 
+use super::logged_import::Import;
 use super::support::{Diary, bare};
-use super::tape::{Tape, created, deletion, history, looks, template};
+use super::tape::{Tape, created, deletion, history, looks, refusal, template};
 use super::{ID, NAME, body, count, stack, tags};
 
 /// What CloudFormation reports about the name of a queue that was deleted just now.
@@ -128,4 +132,51 @@ async fn m2_a_failure_that_time_does_not_heal_is_not_cleared_away() {
     let error = stack.observer(Diary::default()).ensure().await.unwrap_err();
     assert!(error.to_string().contains("quota"), "{error}");
     assert_eq!(count(&calls, "DeleteStack"), 0);
+}
+
+/// A stack that was deleted some time ago.
+fn deleted(name: &'static str, seconds_ago: u64) -> Rule {
+    mock!(Cfn::list_stacks)
+        .match_requests(|input| input.stack_status_filter() == [StackStatus::DeleteComplete])
+        .then_output(move || {
+            let time = SystemTime::now() - Duration::from_secs(seconds_ago);
+            let summary = StackSummary::builder()
+                .stack_name(name)
+                .deletion_time(DateTime::from(time));
+            let summary = summary
+                .creation_time(DateTime::from_secs(0))
+                .stack_status(StackStatus::DeleteComplete);
+            ListStacksOutput::builder()
+                .stack_summaries(summary.build())
+                .build()
+        })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_import_waits_until_sqs_frees_the_names_of_deleted_queues() {
+    let denied =
+        mock!(Cfn::list_stacks).then_error(|| ListStacksError::generic(refusal("AccessDenied", "no")));
+    let cases = [
+        (deleted(NAME, 20), true),
+        (deleted(NAME, 61), false),
+        (deleted("other", 20), false),
+        (denied, false),
+    ];
+    for (last, waits) in cases {
+        let (mut import, options) = Import::with_aggregator();
+        import.tape.cloudformation.push(last);
+        let diary = Diary::default();
+        let (importing, _) = stack(&options, &import.tape);
+        let started = tokio::time::Instant::now();
+        let outcome = importing.observer(diary.clone()).ensure().await.unwrap();
+        assert_eq!(outcome.change, Change::Imported);
+        let waited = diary
+            .events()
+            .iter()
+            .any(|event| matches!(event, Event::TryingAgain { .. }));
+        assert_eq!(
+            (waited, started.elapsed() >= Duration::from_secs(39)),
+            (waits, waits)
+        );
+    }
 }
