@@ -1,11 +1,11 @@
 //! A deterministic simulation of admission: several limiters over one table that loses, delays, throttles and conflicts.
 //!
-//! The limiters are the real ones; the table is the schema crate's interpreter of bucket writes ([`world`]). Every write
-//! that is applied is checked against an exact bucket ([`oracle`]): nothing is admitted that is not there, no level is
-//! ever above or below what it should be, every call is booked exactly once. Apart from it the promise itself is checked
-//! ([`intervals`]): over no interval is more admitted than burst and refill. The same seed gives the same run; a
-//! failing one prints how to repeat it. That the checks can fail is shown by breaking the protocol's rules one by one
-//! ([`Mutation`]).
+//! The limiters are the real ones; the table is the schema crate's interpreter of bucket writes ([`world`]), behind an
+//! unreliable connection ([`port`]). Every write that is applied is checked against an exact bucket ([`oracle`]): nothing
+//! is admitted that is not there, no level is ever above or below what it should be, every call is booked exactly once.
+//! Apart from it the promise itself is checked ([`intervals`]): over no interval is more admitted than burst and refill.
+//! The same seed gives the same run; a failing one prints how to repeat it. That the checks can fail is shown by breaking
+//! the protocol's rules one by one ([`Mutation`]).
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod account;
@@ -23,6 +23,7 @@ mod one_call;
 mod oracle;
 mod outages;
 mod peer;
+mod port;
 mod refusals;
 mod run;
 mod sdk;

@@ -10,9 +10,10 @@ use zae_limiter_schema::{Limit, LimitSet};
 use super::clock::{SimClock, block_on};
 use super::faults::Scenario;
 use super::is_long;
+use super::port::Port;
 use super::run::connect;
 use super::traffic::RESOURCE;
-use super::world::{Port, Shared, World, lock};
+use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
 use crate::builder::Settings;
 

@@ -1,14 +1,10 @@
-//! The table of the simulation: bucket writes are interpreted, and the way to it is unreliable.
+//! The table of the simulation, which interprets bucket writes. Limiters reach it through a [`Port`](super::port::Port).
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::time::sleep;
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Refused, Scalar, WriteKind};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{EntityId, Item, LimitSet, Resource};
@@ -20,12 +16,7 @@ use super::config::Configuration;
 use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
 use super::sdk::SdkTable;
-use super::unwritten::SharedUnwritten;
-use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
-use crate::{Error, Result};
-
-/// How long a read is retried before it fails.
-const NO_RESPONSE: Duration = Duration::from_millis(200);
+use crate::store::{ItemsRead, ItemsWanted, WriteOutcome};
 
 /// The table, and everything that is known about what happened to it.
 #[derive(Debug)]
@@ -103,7 +94,7 @@ impl World {
     }
 
     /// Counts a request, and says what the weather makes of it.
-    fn request(&mut self) -> Weather {
+    pub(super) fn request(&mut self) -> Weather {
         self.requests += 1;
         match self.weather() {
             Weather::BrownOut if self.random(300) => Weather::Clear,
@@ -125,7 +116,7 @@ impl World {
     }
 
     /// The item, or the one before it for a read that may be behind.
-    fn item(&mut self, key: &BucketKey, consistent: bool) -> Option<&Attributes> {
+    pub(super) fn item(&mut self, key: &BucketKey, consistent: bool) -> Option<&Attributes> {
         let stale = self.scenario.stale_reads;
         if !consistent && self.random(stale) {
             self.behind.get(key)
@@ -150,7 +141,7 @@ impl World {
         self.item(&bucket, consistent).map(Attributes::to_item)
     }
 
-    fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {
+    pub(super) fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {
         let keys = wanted.required.iter().chain(&wanted.optional);
         let consistent = wanted.consistent && self.scenario.mutation != Some(Mutation::InconsistentReload);
         let found = keys.filter_map(|key| Some((key.clone(), self.find(key, consistent)?)));
@@ -168,7 +159,7 @@ impl World {
     }
 
     /// The SDK has another result than the interpreter.
-    fn differs(&mut self, difference: Option<String>) {
+    pub(super) fn differs(&mut self, difference: Option<String>) {
         let at = self.clock.millis() - super::clock::START;
         self.oracle
             .violations
@@ -176,7 +167,7 @@ impl World {
     }
 
     /// A write arrives where the item may be throttled.
-    fn take_in(&mut self, write: &BucketWrite, seen: &Attributes) -> WriteOutcome {
+    pub(super) fn take_in(&mut self, write: &BucketWrite, seen: &Attributes) -> WriteOutcome {
         let at = self.clock.millis();
         let item = self.throttling.as_mut();
         if item.is_some_and(|item| !item.admits(&write.key, at)) {
@@ -224,7 +215,7 @@ impl World {
     }
 
     /// The response, or one that cannot be read.
-    fn garble(&mut self, outcome: WriteOutcome) -> WriteOutcome {
+    pub(super) fn garble(&mut self, outcome: WriteOutcome) -> WriteOutcome {
         let unreadable = self.scenario.unreadable;
         match outcome {
             WriteOutcome::Done(mut after) if unreadable > 0 && self.random(unreadable) => {
@@ -233,172 +224,5 @@ impl World {
             }
             outcome => outcome,
         }
-    }
-}
-
-/// One limiter's way to the table.
-#[derive(Debug)]
-pub(super) struct Port {
-    pub(super) world: Shared,
-    /// A crashed limiter neither sends nor hears anything.
-    pub(super) alive: AtomicBool,
-    pub(super) unwritten: SharedUnwritten,
-}
-
-impl Port {
-    pub(super) fn new(world: &Shared) -> Arc<Self> {
-        Arc::new(Self {
-            world: world.clone(),
-            alive: AtomicBool::new(true),
-            unwritten: SharedUnwritten::default(),
-        })
-    }
-
-    async fn wait_for_latency(&self) {
-        let millis = lock(&self.world).between(1..=4);
-        sleep(Duration::from_millis(millis)).await;
-    }
-
-    async fn wait_for_read(&self) -> Result<(), Error> {
-        let weather = lock(&self.world).request();
-        if weather == Weather::Clear {
-            self.wait_for_latency().await;
-        } else {
-            sleep(NO_RESPONSE).await;
-        }
-        let mut world = lock(&self.world);
-        let failed = world.scenario.failed_reads;
-        if weather != Weather::Clear || world.random(failed) {
-            return Err(Error::Unavailable {
-                operation: "GetItem",
-                table: "simulated".to_owned(),
-                reason: "simulated".to_owned(),
-                within: Duration::ZERO,
-            });
-        }
-        Ok(())
-    }
-
-    async fn send(&self, write: &BucketWrite) -> WriteOutcome {
-        if !self.alive.load(Ordering::Relaxed) {
-            return std::future::pending().await;
-        }
-        let weather = lock(&self.world).request();
-        match weather {
-            Weather::Silent => return std::future::pending().await,
-            Weather::Refusing => {
-                sleep(Duration::from_millis(1)).await;
-                return WriteOutcome::NotSent("simulated".to_owned());
-            }
-            Weather::Clear | Weather::BrownOut => {}
-        }
-        let brown_out = weather == Weather::BrownOut;
-        let (lost_request, lost_answer, late, throttled, conflict, there, back) = {
-            let mut world = lock(&self.world);
-            let scenario = world.scenario.clone();
-            (
-                world.random(scenario.lost_requests),
-                world.random(scenario.lost_answers),
-                world.random(scenario.late),
-                world.random(scenario.throttled),
-                world.random(scenario.conflicts),
-                world.between(1..=4),
-                world.between(1..=3),
-            )
-        };
-        if throttled || conflict {
-            sleep(Duration::from_millis(there + back)).await;
-            let reason = "simulated".to_owned();
-            return if throttled {
-                WriteOutcome::Throttled(reason)
-            } else {
-                WriteOutcome::Conflict(reason)
-            };
-        }
-        let silent = lock(&self.world).silent_entity.as_ref() == Some(&write.key.entity);
-        if lost_request || silent || (brown_out && lock(&self.world).random(500)) {
-            return std::future::pending().await;
-        }
-        let lost_answer = lost_answer || brown_out;
-        let there = if late {
-            lock(&self.world).between(80..=600)
-        } else {
-            there
-        };
-        let (answer, answered) = oneshot::channel();
-        let (world, write) = (self.world.clone(), write.clone());
-        let unwritten = self.unwritten.clone();
-        let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
-        // The request is on its way, whether its sender waits or not.
-        tokio::spawn(async move {
-            sleep(Duration::from_millis(there)).await;
-            let interpret = || lock(&world).take_in(&write, &seen);
-            let sdk = lock(&world).sdk.clone();
-            let (outcome, difference) = match sdk {
-                Some(sdk) => sdk.write(&write, interpret).await,
-                None => (interpret(), None),
-            };
-            let outcome = {
-                let mut world = lock(&world);
-                world.differs(difference);
-                if matches!(outcome, WriteOutcome::Done(_)) {
-                    unwritten.lock().unwrap().applied(&write);
-                }
-                world.garble(outcome)
-            };
-            if lost_answer {
-                // Nobody hears anything, not even that the connection is gone.
-                return std::mem::forget(answer);
-            }
-            sleep(Duration::from_millis(back)).await;
-            if answer.send(outcome).is_ok() {
-                lock(&world).oracle.doubt.heard(&write);
-            }
-        });
-        match answered.await {
-            Ok(outcome) => outcome,
-            Err(_) => std::future::pending().await,
-        }
-    }
-}
-
-impl ConfigSource for Port {
-    fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
-        Box::pin(async move {
-            self.wait_for_read().await?;
-            let read = lock(&self.world).read(wanted);
-            self.wait_for_latency().await;
-            Ok(read)
-        })
-    }
-}
-
-impl Store for Port {
-    fn read_bucket<'a>(
-        &'a self,
-        key: &'a BucketKey,
-        consistent: bool,
-    ) -> BoxFuture<'a, Result<Option<Attributes>>> {
-        Box::pin(async move {
-            lock(&self.world).reads += 1;
-            self.wait_for_read().await?;
-            let interpret = || lock(&self.world).item(key, consistent).cloned();
-            let sdk = lock(&self.world).sdk.clone();
-            let (found, difference) = match sdk.filter(|_| consistent) {
-                Some(sdk) => sdk.read(key, interpret).await,
-                None => (interpret(), None),
-            };
-            lock(&self.world).differs(difference);
-            self.wait_for_latency().await;
-            Ok(found)
-        })
-    }
-
-    fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
-        Box::pin(self.send(write))
-    }
-
-    fn ping(&self) -> BoxFuture<'_, Result<()>> {
-        Box::pin(self.wait_for_read())
     }
 }
