@@ -20,7 +20,7 @@ use super::peer::Peer;
 use super::port::Port;
 use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
-use super::traffic::{Caller, InFlight, LocalUse, RESOURCE, SharedTally};
+use super::traffic::{Caller, LocalUse, RESOURCE, SharedTally, Tally};
 use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
@@ -210,7 +210,7 @@ async fn simulate(scenario: Scenario) -> Report {
         random: fastrand::Rng::with_seed(scenario.seed),
         scenario,
         world: world.clone(),
-        tally: Arc::new(Mutex::new(InFlight::default())),
+        tally: Arc::new(Mutex::new(Tally::default())),
         clock,
         made: 0,
         crashed: false,

@@ -29,7 +29,7 @@ const MAX_PATIENCE: u64 = 1_500;
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
-pub(super) struct InFlight {
+pub(super) struct Tally {
     pub(super) acquires: u64,
     pub(super) granted: u64,
     pub(super) refused: u64,
@@ -39,7 +39,7 @@ pub(super) struct InFlight {
     pub(super) expected: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
-pub(super) type SharedTally = Arc<Mutex<InFlight>>;
+pub(super) type SharedTally = Arc<Mutex<Tally>>;
 
 pub(super) struct Caller {
     pub(super) world: Shared,
@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    fn tally(&self) -> std::sync::MutexGuard<'_, InFlight> {
+    fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
         self.tally
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
