@@ -14,12 +14,7 @@ on_every_store! {
 }
 
 async fn a_missing_table_is_its_own_error(stage: Stage) {
-    let repository = stage
-        .builder()
-        .create_table(false)
-        .build_repository()
-        .await
-        .unwrap();
+    let repository = stage.repository_without_setup().await;
     for result in [
         repository.create_entity(NewEntity::new("user-1")).await.map(drop),
         repository.resolve_limits("user-1", "gpt-4").await.map(drop),

@@ -134,12 +134,7 @@ async fn a_table_without_a_record_gets_one(stage: Stage) {
     let repository = stage.repository().await;
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     forget_version(&stage).await;
-    let repository = stage
-        .builder()
-        .create_table(false)
-        .build_repository()
-        .await
-        .unwrap();
+    let repository = stage.repository_without_setup().await;
     assert_eq!(repository.version().await.unwrap(), None);
     repository.create_entity(NewEntity::new("user-2")).await.unwrap();
     assert_eq!(
@@ -227,12 +222,7 @@ async fn a_table_that_may_not_be_scanned_gets_no_record_and_is_used() {
     let stage = Stage::faulty(Weather::Fair);
     stage.repository().await;
     forget_version(&stage).await;
-    let repository = stage
-        .builder()
-        .create_table(false)
-        .build_repository()
-        .await
-        .unwrap();
+    let repository = stage.repository_without_setup().await;
     stage.faults().always_for("Scan", Fault::Denied);
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     assert_eq!(repository.version().await.unwrap(), None, "it may hold old items");

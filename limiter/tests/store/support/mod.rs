@@ -122,6 +122,12 @@ impl Stage {
         self.builder().build_repository().await.unwrap()
     }
 
+    /// A repository that takes the table as it is, or as missing.
+    pub(crate) async fn repository_without_setup(&self) -> Repository {
+        let builder = self.builder().create_table(false);
+        builder.build_repository().await.unwrap()
+    }
+
     /// A repository on the table of a stage with faults, past them.
     pub(crate) async fn beside(&self) -> Repository {
         let Place::Faulty(store, _) = &self.place else {
