@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
-use zae_limiter::{Builder, Limit, RateLimiter};
+use zae_limiter::{Acquire, Builder, Limit, RateLimiter};
 
 /// The table, which is also the name of the limiter.
 pub(crate) const TABLE: &str = "bench";
@@ -30,13 +30,18 @@ pub(crate) fn large() -> [Limit; 2] {
     ["rpm", "tpm"].map(|name| Limit::per_minute(name, 1_000_000_000).unwrap())
 }
 
-/// One admitted call.
-pub(crate) async fn admitted(limiter: &RateLimiter, entity: &str) {
-    let call = limiter
+/// A call that takes one request and this many tokens.
+pub(crate) fn call(limiter: &RateLimiter, entity: &str, tokens: u64) -> Acquire {
+    limiter
         .acquire(entity, RESOURCE)
         .consume("rpm", 1)
-        .consume("tpm", 100);
-    call.await.unwrap().commit().await.unwrap();
+        .consume("tpm", tokens)
+}
+
+/// One admitted call.
+pub(crate) async fn admitted(limiter: &RateLimiter, entity: &str) {
+    let lease = call(limiter, entity, 100).await.unwrap();
+    lease.commit().await.unwrap();
 }
 
 /// An SDK client as everybody makes one: what it does beside the call is what the SDK does by default.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zae_limiter::RateLimiter;
 
 use super::on_memory::{Quick, chunked, refused};
-use crate::clients::{self, RESOURCE, admitted};
+use crate::clients::{self, admitted, call};
 
 /// Refusals and tokens in hand are timed in groups of this many.
 const GROUP: u32 = 64;
@@ -67,17 +67,7 @@ pub(super) const CASES: [Case; 9] = [
         tasks: 1,
         group: 1,
         build: clients::limiter,
-        operation: |limiter, _, _| {
-            Box::pin(async move {
-                let call = limiter
-                    .acquire("adjusted", RESOURCE)
-                    .consume("rpm", 1)
-                    .consume("tpm", 100);
-                let mut lease = call.await.unwrap();
-                lease.adjust("tpm", 20);
-                lease.commit().await.unwrap();
-            })
-        },
+        operation: |limiter, _, _| Box::pin(async move { adjusted(&limiter).await }),
         quick: None,
         peer: None,
     },
@@ -86,17 +76,7 @@ pub(super) const CASES: [Case; 9] = [
         tasks: 16,
         group: 1,
         build: clients::limiter,
-        operation: |limiter, _, _| {
-            Box::pin(async move {
-                let call = limiter
-                    .acquire("waiting", RESOURCE)
-                    .consume("rpm", 1)
-                    .consume("tpm", 1);
-                if let Ok(lease) = call.wait_up_to(Duration::from_secs(1)).await {
-                    lease.commit().await.unwrap();
-                }
-            })
-        },
+        operation: |limiter, _, _| Box::pin(async move { waiting(&limiter).await }),
         quick: None,
         peer: None,
     },
@@ -130,3 +110,18 @@ pub(super) const CASES: [Case; 9] = [
         peer: None,
     },
 ];
+
+/// A call that used more tokens than it took.
+async fn adjusted(limiter: &RateLimiter) {
+    let mut lease = call(limiter, "adjusted", 100).await.unwrap();
+    lease.adjust("tpm", 20);
+    lease.commit().await.unwrap();
+}
+
+/// A call that waits for its tokens for up to a second.
+async fn waiting(limiter: &RateLimiter) {
+    let patient = call(limiter, "waiting", 1).wait_up_to(Duration::from_secs(1));
+    if let Ok(lease) = patient.await {
+        lease.commit().await.unwrap();
+    }
+}
