@@ -5,8 +5,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use tokio::runtime::Builder;
 use zae_limiter::{Limit, RateLimiter};
 use zae_limiter_server::Server;
+use zae_limiter_testing::serve_in_thread;
 
 /// What is asked, by the first byte of the input.
 const ROUTES: [&str; 8] = [
@@ -24,24 +26,16 @@ const ROUTES: [&str; 8] = [
 fn server() -> SocketAddr {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
     *ADDRESS.get_or_init(|| {
-        let (sender, address) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
+        serve_in_thread(Builder::new_current_thread(), |started| async move {
+            let limit = Limit::per_minute("rpm", 1_000_000).unwrap();
+            let limiter = RateLimiter::embedded().default_limits([limit]).await.unwrap();
+            let server = Server::builder(limiter)
+                .bind("127.0.0.1:0".parse().unwrap())
+                .await
                 .unwrap();
-            runtime.block_on(async move {
-                let limit = Limit::per_minute("rpm", 1_000_000).unwrap();
-                let limiter = RateLimiter::embedded().default_limits([limit]).await.unwrap();
-                let server = Server::builder(limiter)
-                    .bind("127.0.0.1:0".parse().unwrap())
-                    .await
-                    .unwrap();
-                sender.send(server.address()).unwrap();
-                server.run(std::future::pending()).await;
-            });
-        });
-        address.recv().unwrap()
+            started.send(server.address()).unwrap();
+            server.run(std::future::pending()).await;
+        })
     })
 }
 

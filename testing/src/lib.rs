@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the local cloud and the Python peer, as processes that end with the test | [`MiniStack`], [`peer_output`] |
 //! | a headless browser, where there is one | [`Chromium`] |
-//! | a DynamoDB server in the test process | [`dynamodb_endpoint`] |
+//! | a DynamoDB server in the test process, or any other | [`dynamodb_endpoint`], [`serve_in_thread`] |
 //! | a connection to an embedded store that fails as told, or records the permissions it needs | [`connection`] |
 //! | the stream simulator: shards, event source mappings, faults, and functions that run on them | [`stream`] |
 //!
@@ -30,5 +30,5 @@ mod tools;
 pub use chromium::Chromium;
 pub use ministack::MiniStack;
 pub use peer::{peer_output, peer_python};
-pub use server::{dynamodb_endpoint, serve_dynamodb};
+pub use server::{dynamodb_endpoint, serve_dynamodb, serve_in_thread};
 pub use tools::{clients_python, dev_functions, workspace};

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use zae_limiter_testing::serve_in_thread;
 
 use crate::http::{Message, partition_key};
 
@@ -14,19 +16,11 @@ fn in_a_thread<Serve>(serve: impl FnOnce(TcpListener) -> Serve + Send + 'static)
 where
     Serve: Future<Output = ()>,
 {
-    let (sender, address) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async move {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            sender.send(listener.local_addr().unwrap()).unwrap();
-            serve(listener).await;
-        });
-    });
-    address.recv().unwrap()
+    serve_in_thread(Builder::new_current_thread(), |started| async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        started.send(listener.local_addr().unwrap()).unwrap();
+        serve(listener).await;
+    })
 }
 
 /// dynoxide's HTTP server on an empty database.
