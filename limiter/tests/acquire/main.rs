@@ -17,6 +17,7 @@ mod config_changes;
 mod config_reads;
 mod costs;
 mod counts;
+mod damaged_buckets;
 mod driving;
 mod exactly_once;
 mod expiry;
