@@ -5,41 +5,21 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use shuttle::future::block_on;
 use shuttle::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use shuttle::thread;
-use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Field};
-use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Timestamp};
 
 use super::Buckets;
+use super::test_buckets::{BURST, buckets};
 use crate::acquire::Acquire;
-use crate::builder::Settings;
-use crate::config::cache::{CacheLimits, ConfigCache};
-use crate::config::resolution::Defaults;
 use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
-use crate::{Clock, Error, Result};
+use crate::{Error, Result};
 
 const SCHEDULES: usize = 500;
-const BURST: u64 = 3;
 /// Two of these callers keep their tokens and the others give them back, if they get any.
 const CALLERS: usize = 5;
-
-/// Time stands still, so that nothing is refilled.
-#[derive(Debug)]
-struct Still;
-
-impl Clock for Still {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_700_000_000_000)
-    }
-
-    fn elapsed(&self) -> Duration {
-        Duration::from_secs(1)
-    }
-}
 
 /// A table with one bucket.
 #[derive(Debug, Default)]
@@ -95,30 +75,6 @@ impl Store for Table {
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(async { Ok(()) })
     }
-}
-
-fn buckets(table: &Arc<Table>) -> Arc<Buckets> {
-    let clock: Arc<dyn Clock> = Arc::new(Still);
-    let limit = Limit::custom("rpm", BURST, BURST, 1, 3_600).unwrap();
-    let defaults = Defaults {
-        limits: LimitSet::new([limit]).unwrap(),
-        on_unavailable: OnUnavailable::Block,
-    };
-    let kept = CacheLimits {
-        ttl: Duration::from_secs(60),
-        entries: 10,
-    };
-    let cache = ConfigCache::new(table.clone(), clock.clone(), defaults, kept);
-    let (entropy, settings) = (Entropy::seeded(1), Settings::default());
-    let name = "interleavings".to_owned();
-    Arc::new(Buckets::new(
-        table.clone(),
-        Arc::new(cache),
-        clock,
-        Arc::new(entropy),
-        settings,
-        name,
-    ))
 }
 
 /// A call that keeps its token or drops it. True if it got one and keeps it.

@@ -56,6 +56,8 @@ mod write_pace;
 
 #[cfg(test)]
 mod interleavings;
+#[cfg(test)]
+mod test_buckets;
 
 pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 

@@ -5,6 +5,8 @@ mod at_once;
 mod completions;
 mod idle;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};

@@ -1,0 +1,70 @@
+//! The bounds of a queue.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::future::pending;
+
+use smallvec::smallvec;
+use zae_limiter_schema::bucket::BucketWrite;
+
+use super::super::test_buckets::buckets;
+use super::*;
+use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
+
+/// A table that never responds.
+#[derive(Debug)]
+struct Silent;
+
+impl ConfigSource for Silent {
+    fn read_items<'a>(&'a self, _: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
+        Box::pin(pending())
+    }
+}
+
+impl Store for Silent {
+    fn read_bucket<'a>(&'a self, _: &'a BucketKey, _: bool) -> BoxFuture<'a, Result<Option<Attributes>>> {
+        Box::pin(pending())
+    }
+
+    fn write_bucket<'a>(&'a self, _: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
+        Box::pin(pending())
+    }
+
+    fn ping(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(pending())
+    }
+}
+
+/// The worker is a task of this test's only thread, so that nothing leaves the queue before the test waits.
+#[tokio::test]
+async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
+    let buckets = buckets(&Arc::new(Silent));
+    let key = BucketKey {
+        entity: "user-1".parse().unwrap(),
+        resource: "gpt-4".parse().unwrap(),
+    };
+    let client = ClientTag::from_random(1);
+    let queue = Arc::new(BucketQueue::new(buckets.shared().clone(), key.clone(), client));
+    let change: Deltas = smallvec![("rpm".parse().unwrap(), -1_000)];
+    let adjust = || queue.adjust(change.clone(), "incarnation".into());
+
+    let mut queued: Vec<_> = (0..MAX_QUEUED + MAX_CHANGES).map(|_| adjust()).collect();
+    assert!(queued.iter_mut().all(|answer| answer.try_recv().is_err()));
+    assert_eq!(buckets.report().unwritten_total, 0);
+
+    let refused = adjust().try_recv().unwrap().unwrap_err();
+    assert!(
+        matches!(&refused, Error::Overloaded { entity, what, .. }
+            if *entity == key.entity && *what == "changes waiting for this bucket"),
+        "{refused}"
+    );
+    assert_eq!(queue.lock().state.waiting(), MAX_QUEUED + MAX_CHANGES);
+    let report = buckets.report();
+    let [unwritten] = report.unwritten.as_slice() else {
+        panic!("{report:?}")
+    };
+    assert_eq!(unwritten.changes, change.to_vec());
+    assert_eq!(
+        (&unwritten.reason, unwritten.in_doubt),
+        (&refused.to_string(), false)
+    );
+}

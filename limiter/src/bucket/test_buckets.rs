@@ -1,0 +1,55 @@
+//! Buckets of a limiter over a store of the test's own.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_dynamo::Entropy;
+use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Timestamp};
+
+use super::Buckets;
+use crate::Clock;
+use crate::builder::Settings;
+use crate::config::cache::{CacheLimits, ConfigCache};
+use crate::config::resolution::Defaults;
+use crate::store::Store;
+
+/// The tokens of the only limit, `rpm`.
+pub(super) const BURST: u64 = 3;
+
+/// Time stands still, so that nothing is refilled.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+pub(super) fn buckets<S: Store>(store: &Arc<S>) -> Arc<Buckets> {
+    let clock: Arc<dyn Clock> = Arc::new(Still);
+    let limit = Limit::custom("rpm", BURST, BURST, 1, 3_600).unwrap();
+    let defaults = Defaults {
+        limits: LimitSet::new([limit]).unwrap(),
+        on_unavailable: OnUnavailable::Block,
+    };
+    let kept = CacheLimits {
+        ttl: Duration::from_secs(60),
+        entries: 10,
+    };
+    let cache = ConfigCache::new(store.clone(), clock.clone(), defaults, kept);
+    let (entropy, settings) = (Entropy::seeded(1), Settings::default());
+    Arc::new(Buckets::new(
+        store.clone(),
+        Arc::new(cache),
+        clock,
+        Arc::new(entropy),
+        settings,
+        "test".to_owned(),
+    ))
+}
