@@ -1,8 +1,5 @@
 //! The status of the functions.
 
-use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
-use aws_sdk_cloudformation::types::Output;
 use aws_sdk_cloudwatch::operation::get_metric_statistics::{
     GetMetricStatisticsError, GetMetricStatisticsOutput,
 };
@@ -23,23 +20,21 @@ use super::kept::{aggregating, aggregating_body};
 use super::support::bare;
 use super::support::permits::readable;
 use super::support::requests::permission;
-use super::tape::{Tape, described, looks, no_event_source_mappings, refusal, template};
+use super::tape::{Tape, looks, no_event_source_mappings, refusal, template, with_outputs};
 use super::{stack, tags};
 
 const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/demo-aggregator-dlq";
 
 /// A stack with the aggregator, as its outputs name it.
 fn deployed() -> Tape {
-    let all = tags(&aggregating());
-    let looked = mock!(Cfn::describe_stacks).then_output(move || {
-        let output = |key: &str, value: &str| Output::builder().output_key(key).output_value(value).build();
-        let mut stack = described("UPDATE_COMPLETE", &all);
-        stack.outputs = Some(vec![
-            output("AggregatorFunctionName", "demo-aggregator"),
-            output("AggregatorDLQUrl", QUEUE),
-        ]);
-        DescribeStacksOutput::builder().stacks(stack).build()
-    });
+    deployed_with(&[
+        ("AggregatorFunctionName", "demo-aggregator"),
+        ("AggregatorDLQUrl", QUEUE),
+    ])
+}
+
+fn deployed_with(outputs: &[(&str, &str)]) -> Tape {
+    let looked = with_outputs("UPDATE_COMPLETE", &tags(&aggregating()), outputs);
     Tape::of([looked, template(&aggregating_body(&aggregating()))])
 }
 
@@ -118,19 +113,12 @@ async fn mapping_lag_and_dead_letters_of_a_function_are_read() {
 
 #[tokio::test(start_paused = true)]
 async fn both_functions_are_read_each_with_its_mapping_its_lag_and_its_queue() {
-    let all = tags(&aggregating());
-    let looked = mock!(Cfn::describe_stacks).then_output(move || {
-        let output = |key: &str, value: &str| Output::builder().output_key(key).output_value(value).build();
-        let mut stack = described("UPDATE_COMPLETE", &all);
-        stack.outputs = Some(vec![
-            output("AggregatorFunctionName", "demo-aggregator"),
-            output("AggregatorDLQUrl", QUEUE),
-            output("ArchiverFunctionName", "demo-archiver"),
-            output("ArchiverDLQUrl", &QUEUE.replace("aggregator", "archiver")),
-        ]);
-        DescribeStacksOutput::builder().stacks(stack).build()
-    });
-    let mut tape = Tape::of([looked, template(&aggregating_body(&aggregating()))]);
+    let mut tape = deployed_with(&[
+        ("AggregatorFunctionName", "demo-aggregator"),
+        ("AggregatorDLQUrl", QUEUE),
+        ("ArchiverFunctionName", "demo-archiver"),
+        ("ArchiverDLQUrl", &QUEUE.replace("aggregator", "archiver")),
+    ]);
     let archiver = |name: Option<&str>| name.is_some_and(|name| name.contains("archiver"));
     tape.lambda.push(
         mock!(aws_sdk_lambda::Client::list_event_source_mappings).then_compute_output(move |input| {

@@ -9,7 +9,7 @@ use aws_sdk_cloudformation::operation::detect_stack_drift::DetectStackDriftOutpu
 use aws_sdk_cloudformation::operation::list_imports::ListImportsOutput;
 use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_cloudformation::types::{
-    Output, ResourceStatus, StackDriftDetectionStatus, StackDriftStatus, StackEvent, StackResourceDrift,
+    ResourceStatus, StackDriftDetectionStatus, StackDriftStatus, StackEvent, StackResourceDrift,
     StackResourceDriftStatus,
 };
 use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
@@ -18,7 +18,7 @@ use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Error, Stack, Verdict};
 
 use super::support::{bare, code};
-use super::tape::{Tape, described, looks, no_log_groups, template};
+use super::tape::{Tape, described, looks, no_log_groups, template, with_outputs};
 use super::{ID, NAME, body, stack, tags};
 
 /// The first page has the token of the second.
@@ -182,14 +182,7 @@ async fn h13_readers_of_the_stream_are_counted_on_every_page() {
         move || page("one", Some(MORE)),
         move || page("two", None)
     );
-    let look = mock!(Cfn::describe_stacks).then_output(|| {
-        let stream = Output::builder()
-            .output_key("StreamArn")
-            .output_value("arn:stream");
-        let mut stack = described("CREATE_COMPLETE", &tags(&bare()));
-        stack.outputs = Some(vec![stream.build()]);
-        DescribeStacksOutput::builder().stacks(stack).build()
-    });
+    let look = with_outputs("CREATE_COMPLETE", &tags(&bare()), &[("StreamArn", "arn:stream")]);
     let mut tape = Tape::of([look, template(&body(&bare()))]).with_free_names();
     tape.lambda.extend(readers);
     tape.logs.push(no_log_groups());

@@ -20,6 +20,7 @@ use super::kept::{aggregating, aggregating_body};
 use super::support::{Diary, bare, code};
 use super::tape::{
     Tape, caller, change_set, created, history, looks, no_log_groups, no_table, refusal, template,
+    with_outputs,
 };
 use super::{NAME, body, count, stack, tags};
 
@@ -273,18 +274,7 @@ async fn refused_with_readers((before, after): (StackOptions, StackOptions), nam
             .set_event_source_mappings(Some(readers))
             .build()
     });
-    let all = tags(&before);
-    let described = move || {
-        let output = aws_sdk_cloudformation::types::Output::builder()
-            .output_key("StreamArn")
-            .output_value("arn:stream");
-        let mut stack = super::tape::described("CREATE_COMPLETE", &all);
-        stack.outputs = Some(vec![output.build()]);
-        aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput::builder()
-            .stacks(stack)
-            .build()
-    };
-    let look = mock!(Cfn::describe_stacks).then_output(described);
+    let look = with_outputs("CREATE_COMPLETE", &tags(&before), &[("StreamArn", "arn:stream")]);
     let mut tape = Tape::of([look, template(&aggregating_body(&before))]).with_free_names();
     tape.cloudformation.extend(change_set(vec![]));
     tape.lambda.push(theirs);

@@ -1,8 +1,5 @@
 //! The functions that read the table's stream.
 
-use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
-use aws_sdk_cloudformation::types::Output;
 use aws_sdk_lambda::operation::list_event_source_mappings::{
     ListEventSourceMappingsError, ListEventSourceMappingsOutput,
 };
@@ -12,20 +9,13 @@ use zae_limiter_stack::Error;
 
 use super::kept::{aggregating, aggregating_body};
 use super::support::bare;
-use super::tape::{Tape, described, looks, refusal, template};
+use super::tape::{Tape, looks, refusal, template, with_outputs};
 use super::{stack, tags};
 
 #[tokio::test(start_paused = true)]
 async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {
-    let all = tags(&aggregating());
-    let looked = mock!(Cfn::describe_stacks).then_output(move || {
-        let output = Output::builder()
-            .output_key("StreamArn")
-            .output_value("arn:stream");
-        let mut stack = described("UPDATE_COMPLETE", &all);
-        stack.outputs = Some(vec![output.build()]);
-        DescribeStacksOutput::builder().stacks(stack).build()
-    });
+    let outputs = [("StreamArn", "arn:stream")];
+    let looked = with_outputs("UPDATE_COMPLETE", &tags(&aggregating()), &outputs);
     let mut tape = Tape::of([looked, template(&aggregating_body(&aggregating()))]);
     tape.lambda.push(
         mock!(aws_sdk_lambda::Client::list_event_source_mappings)

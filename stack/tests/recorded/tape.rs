@@ -17,7 +17,7 @@ use aws_sdk_cloudformation::operation::execute_change_set::ExecuteChangeSetOutpu
 use aws_sdk_cloudformation::operation::get_template::GetTemplateOutput;
 use aws_sdk_cloudformation::primitives::DateTime;
 use aws_sdk_cloudformation::types::{
-    Change, ChangeSetStatus, ResourceChange, ResourceStatus, Stack, StackEvent, StackStatus, Tag,
+    Change, ChangeSetStatus, Output, ResourceChange, ResourceStatus, Stack, StackEvent, StackStatus, Tag,
 };
 use aws_sdk_cloudwatchlogs::operation::describe_log_groups::DescribeLogGroupsOutput;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
@@ -147,6 +147,17 @@ pub(crate) fn described(status: &str, tags: &BTreeMap<String, String>) -> Stack 
         .creation_time(DateTime::from_secs(1_790_000_000))
         .set_tags(Some(tags))
         .build()
+}
+
+/// A stack in this status with these outputs.
+pub(crate) fn with_outputs(status: &str, tags: &BTreeMap<String, String>, outputs: &[(&str, &str)]) -> Rule {
+    let outputs = outputs
+        .iter()
+        .map(|(key, value)| Output::builder().output_key(*key).output_value(*value).build());
+    let mut stack = described(status, tags);
+    stack.outputs = Some(outputs.collect());
+    mock!(Cfn::describe_stacks)
+        .then_output(move || DescribeStacksOutput::builder().stacks(stack.clone()).build())
 }
 
 pub(crate) fn template(body: &serde_json::Value) -> Rule {
