@@ -50,7 +50,10 @@ pub(crate) fn records(port: u16, stream: &str) -> Vec<Json> {
     records
 }
 
-/// Feeds the records to the function. Some of its processes, 60 or so, are killed in the middle of a batch, which is then
+/// As many records as a batch has, half of what the stack's mapping may deliver at once.
+const BATCH: usize = 500;
+
+/// Feeds the records to the function. Some of its processes, at most 60, are killed in the middle of a batch, which is then
 /// delivered again, and every fifth batch is delivered twice. Returns how many batches there were and how many processes were
 /// killed.
 pub(crate) fn count(endpoint: &str, records: &[Json]) -> (usize, usize) {
@@ -60,9 +63,9 @@ pub(crate) fn count(endpoint: &str, records: &[Json]) -> (usize, usize) {
         key.is_some_and(|key| key.starts_with("#BUCKET#")) && record["eventName"] != "REMOVE"
     };
     let records: Vec<Json> = records.iter().filter(buckets).cloned().collect();
-    let batches = records.chunks(100);
+    let batches = records.chunks(BATCH);
     let number = batches.len();
-    let crash_each = (number / 60).max(3);
+    let crash_each = number.div_ceil(60).max(2);
     let mut function = Function::start(endpoint);
     for (at, records) in batches.enumerate() {
         if at % crash_each == crash_each - 1 {
