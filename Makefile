@@ -35,8 +35,8 @@ setup: machine venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-la
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
-demo: machine venv-ministack dev-functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive
-	@$${CARGO_TARGET_DIR:-target}/debug/examples/demo
+demo: machine venv-ministack dev-functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive (DEMO_KEEP=1 serves the UI on it)
+	@DEMO_KEEP='$(DEMO_KEEP)' $${CARGO_TARGET_DIR:-target}/debug/examples/demo
 	$(took)
 
 # The archives in the program, and the tests of that.
@@ -154,7 +154,7 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 dev-functions: machine
 	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
 	cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
-	    --bin zae-limiter-provisioner
+	    --bin zae-limiter-provisioner $(if $(DEMO_KEEP),--bin zae-limiter)
 	@scripts/pack-dev-functions
 
 .PHONY: local-up

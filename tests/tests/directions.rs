@@ -9,7 +9,7 @@ use serde_json::Value;
 type Directions = BTreeMap<String, BTreeSet<String>>;
 
 /// Which crates of ours each crate may use, optional dependencies included.
-const ALLOWED: [(&str, &[&str]); 16] = [
+const ALLOWED: [(&str, &[&str]); 17] = [
     ("zae-limiter-schema", &[]),
     ("zae-limiter-dynamo", &["zae-limiter-schema"]),
     ("zae-limiter-report", &["zae-limiter-schema"]),
@@ -61,6 +61,7 @@ const ALLOWED: [(&str, &[&str]); 16] = [
         ],
     ),
     ("zae-limiter-bench", &[]),
+    ("zae-limiter-demo", &[]),
     ("zae-limiter-tests", &[]),
 ];
 

@@ -9,8 +9,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates for our own tests.
-const OURS_ALONE: [&str; 3] = ["zae-limiter-bench", "zae-limiter-testing", "zae-limiter-tests"];
+/// Crates that nobody depends on.
+const OURS_ALONE: [&str; 4] = [
+    "zae-limiter-bench",
+    "zae-limiter-demo",
+    "zae-limiter-testing",
+    "zae-limiter-tests",
+];
 
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))

@@ -3,18 +3,17 @@
 //! Starts the local cloud, deploys the stack with the real functions, runs LLM-like traffic with parents and
 //! adjustments, and compares what the aggregator has counted with what was really used. It fails if they differ.
 //!
-//! With `DEMO_KEEP=1` it keeps everything, serves the UI and names its address.
+//! With `make demo DEMO_KEEP=1` it keeps everything, serves the UI and names its address.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use zae_limiter::audit::AuditSubject;
-use zae_limiter::stack::{Code, Event, Health, Stack, StackName, StackOptions};
+use zae_limiter::stack::{Code, Event, Stack, StackName, StackOptions};
 use zae_limiter::usage::{UsageQuery, WindowKind};
 use zae_limiter::{Error, Limit, NewEntity, OnUnavailable, PageRequest, RateLimiter, StackSetup};
-use zae_limiter_server::{LoginToken, Server, StackHealth, UiOptions};
 use zae_limiter_testing::{MiniStack, dev_functions};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -122,7 +121,7 @@ async fn main() -> Result<(), Failure> {
     print!("{}", stack.plan().await?);
 
     if std::env::var("DEMO_KEEP").is_ok_and(|keep| keep == "1") {
-        return keep(cloud.aws(), stack).await;
+        return keep(&cloud);
     }
 
     say("everything is taken down");
@@ -131,41 +130,31 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves the UI on the demo's table until Ctrl-C.
-async fn keep(aws: aws_config::SdkConfig, stack: Stack) -> Result<(), Failure> {
+/// Serves the UI on the demo's table with the command line's own command, until Ctrl-C.
+fn keep(cloud: &MiniStack) -> Result<(), Failure> {
     say("everything is kept: look at it, and end with Ctrl-C");
-    let limiter = RateLimiter::builder(NAME)
-        .sdk_config(aws)
-        .principal("demo")
-        .await?;
-    let token = LoginToken::random()?;
-    let options = UiOptions::default()
-        .edit(true)
-        .login_once(token.clone())
-        .stack_health(move || health(stack.clone()));
-    let server = Server::builder(limiter).ui(options).ui_only();
-    let server = server.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-    println!("{}", token.url(&format!("http://{}", server.address())));
-    let stop = async {
-        // Without signals the demo runs until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    server.run(stop).await;
-    Ok(())
-}
-
-/// The health of the stack, for the overview.
-async fn health(stack: Stack) -> Result<StackHealth, String> {
-    let status = stack.status().await.map_err(|error| error.to_string())?;
-    let status = status.ok_or("there is no stack of this name")?;
-    let facts = vec![("Created".to_owned(), status.created)];
-    Ok(StackHealth::new(
-        status.status,
-        status.health != Health::Failed,
-        facts,
-    ))
+    let built = std::env::current_exe()?;
+    let built = built
+        .ancestors()
+        .nth(2)
+        .ok_or("the demo is not where cargo builds examples")?;
+    let status = Command::new(built.join("zae-limiter"))
+        .args([
+            "--name",
+            NAME,
+            "--region",
+            "us-east-1",
+            "--endpoint-url",
+            &cloud.endpoint(),
+        ])
+        .args(["ui", "--edit"])
+        .envs([("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")])
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("zae-limiter ui: {status}").into())
+    }
 }
 
 async fn configure(limiter: &RateLimiter) -> Result<(), Failure> {
