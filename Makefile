@@ -16,9 +16,10 @@ export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 
-# Demo and tests compile in one profile and with one feature set, that of the whole workspace with its tests, so that each
-# dependency is compiled once. Tests are linted by the compiler that builds them: clippy-driver is rustc with more lints.
-LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
+# Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
+# so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
+# speeds up the next compile or a debugger slows this one down.
+LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -43,15 +44,26 @@ demo: machine venv-ministack dev-functions ## The whole system at work: a local 
 BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
 
 .PHONY: test
-test: lint-files venv-ministack venv-peer venv-clients typescript dev-functions ## Everything that must hold: lint, then all tests and doctests
-	@echo "== compiling all targets with clippy's lints, warnings denied"
-	$(LINTING) cargo test --workspace --locked --all-targets --no-run
+test: machine ## Everything that must hold: lint, then all tests and doctests
+	@# Tools are installed while the tests are compiled.
+	@$(MAKE) -j2 test-programs lint-files test-tools
 	@echo "== running all tests"
-	$(LINTING) cargo test --workspace --locked
+	@$(LINTING) scripts/run-tests.py
+	@echo "== running the tests of functions that are compiled in"
 	@# The whole workspace, though only two programs have such tests: choosing packages would build dependencies with other features, all anew.
-	ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --test cli --test book \
+	@ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --test cli --test book \
 	    --features $(BUNDLED) --quiet -- bundled::
 	$(took)
+
+.PHONY: test-programs
+test-programs: dev-functions
+	@echo "== compiling all tests with clippy's lints, warnings denied"
+	@$(LINTING) cargo test --workspace --locked --no-run 2>&1 | tee target/compile.log
+	@$(LINTING) cargo test --workspace --locked --no-run --benches 2>&1 | tee -a target/compile.log
+	@! grep -q '^warning' target/compile.log || { echo "make test: fix the warnings above" >&2; exit 1; }
+
+.PHONY: test-tools
+test-tools: venv-ministack venv-peer venv-clients venv-cfn-lint typescript
 
 .PHONY: lint
 lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts, workflows, rendered templates
@@ -112,7 +124,7 @@ mutants: machine ## Mutate the bucket arithmetic, or the client's state with PAR
 	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
 
 .PHONY: coverage
-coverage: venv-ministack venv-peer venv-clients venv-cfn-lint typescript dev-functions ## List the lines that no test runs, and the share of each crate (PACKAGES= chooses crates)
+coverage: test-tools dev-functions ## List the lines that no test runs, and the share of each crate (PACKAGES= chooses crates)
 	@PACKAGES='$(PACKAGES)' scripts/coverage
 	$(took)
 
@@ -153,7 +165,7 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 .PHONY: dev-functions
 dev-functions: machine
 	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
-	cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
+	@$(LINTING) cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
 	    --bin zae-limiter-provisioner $(if $(DEMO_KEEP),--bin zae-limiter)
 	@scripts/pack-dev-functions
 
