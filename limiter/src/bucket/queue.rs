@@ -31,8 +31,8 @@ pub(crate) use at_once::AtOnce;
 
 /// At most this many calls wait for one bucket at a time.
 const MAX_QUEUED: usize = 10_000;
-/// Beside them this many adjustments and refunds.
-const MAX_CHANGES: usize = 10_000;
+/// With adjustments and refunds, at most this many requests.
+const MAX_REQUESTS: usize = 20_000;
 
 /// Everything this process does to one bucket goes through its queue: one write in flight, in order of arrival.
 #[derive(Debug)]
@@ -226,8 +226,12 @@ impl BucketQueue {
             drop(done.send(Ok(())));
             return answer;
         }
-        if self.lock().state.waiting() >= MAX_QUEUED + MAX_CHANGES {
-            let error = buckets::overloaded(&self.key, "changes waiting for this bucket", MAX_CHANGES);
+        if self.lock().state.waiting() >= MAX_REQUESTS {
+            let error = buckets::overloaded(
+                &self.key,
+                "calls and changes waiting for this bucket",
+                MAX_REQUESTS,
+            );
             self.unwritten(&changes, &error.to_string(), false);
             drop(done.send(Err(error)));
             return answer;

@@ -47,17 +47,17 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
     let change: Deltas = smallvec![("rpm".parse().unwrap(), -1_000)];
     let adjust = || queue.adjust(change.clone(), "incarnation".into());
 
-    let mut queued: Vec<_> = (0..MAX_QUEUED + MAX_CHANGES).map(|_| adjust()).collect();
+    let mut queued: Vec<_> = (0..MAX_REQUESTS).map(|_| adjust()).collect();
     assert!(queued.iter_mut().all(|answer| answer.try_recv().is_err()));
     assert_eq!(buckets.report().unwritten_total, 0);
 
     let refused = adjust().try_recv().unwrap().unwrap_err();
     assert!(
-        matches!(&refused, Error::Overloaded { entity, what, .. }
-            if *entity == key.entity && *what == "changes waiting for this bucket"),
+        matches!(&refused, Error::Overloaded { entity, what, most, .. }
+            if *entity == key.entity && *what == "calls and changes waiting for this bucket" && *most == MAX_REQUESTS),
         "{refused}"
     );
-    assert_eq!(queue.lock().state.waiting(), MAX_QUEUED + MAX_CHANGES);
+    assert_eq!(queue.lock().state.waiting(), MAX_REQUESTS);
     let report = buckets.report();
     let [unwritten] = report.unwritten.as_slice() else {
         panic!("{report:?}")
