@@ -46,7 +46,7 @@ BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
 .PHONY: test
 test: machine ## Everything that must hold: lint, then all tests and doctests
 	@# Tools are installed while the tests are compiled.
-	@$(MAKE) -j2 test-programs lint-files test-tools
+	@$(MAKE) -j3 test-programs lint-files test-tools
 	@echo "== running all tests"
 	@$(LINTING) scripts/run-tests.py
 	@echo "== running the tests of functions that are compiled in"
