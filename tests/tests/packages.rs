@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Crates that nobody depends on.
+/// Crates that are not published.
 const OURS_ALONE: [&str; 4] = [
     "zae-limiter-bench",
     "zae-limiter-demo",
