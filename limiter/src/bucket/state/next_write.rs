@@ -151,7 +151,7 @@ impl QueueState {
     }
 
     /// Whether others write this bucket too: they did shortly before it was last seen, or a write of ours was refused.
-    fn sharing(&self, image: &Image, sighting: Sighting, moment: Moment) -> Sharing {
+    pub(super) fn sharing(&self, image: &Image, sighting: Sighting, moment: Moment) -> Sharing {
         if breaks!(self.mutation, NoMargin) {
             return Sharing::Alone;
         }
@@ -188,7 +188,7 @@ impl QueueState {
         guessed_wrong && !self.guess.just_read && !breaks!(self.mutation, RefillAgainstStaleLevel)
     }
 
-    fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
+    pub(super) fn may_rewrite(&self, image: &Image, config: &BucketConfig, moment: Moment) -> bool {
         if breaks!(self.mutation, ParametersFromCache) {
             return true;
         }
@@ -318,7 +318,7 @@ impl QueueState {
 }
 
 /// True if the tokens on the item do not cover the batch without what has come back since.
-fn needs_refill(evaluation: &Evaluation<'_>, batch: &Batch) -> bool {
+pub(super) fn needs_refill(evaluation: &Evaluation<'_>, batch: &Batch) -> bool {
     batch.demands.iter().any(|(limit, demand)| {
         let tokens = evaluation
             .limit_state(limit)

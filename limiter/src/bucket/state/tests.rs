@@ -2,6 +2,7 @@
 
 #![allow(clippy::panic)]
 
+mod absent;
 mod at_once;
 mod bench;
 mod failures;
@@ -9,6 +10,8 @@ mod idle;
 mod in_doubt;
 mod refill_guess;
 mod refusals;
+mod rewrites;
+mod sharing;
 mod slots;
 
 use self::bench::Bench;
@@ -27,4 +30,15 @@ fn created() -> Bench {
 fn refused(completions: &[Completion]) -> usize {
     let is_refusal = |one: &&Completion| matches!(one, Completion::Answer(_, Outcome::Refused(_)));
     completions.iter().filter(is_refusal).count()
+}
+
+#[test]
+fn a_call_is_no_change_and_a_correction_is_one() {
+    let mut bench = created();
+    let _call = bench.ask(1);
+    assert!(!bench.state.has_changes(), "a call that waits");
+    bench.write();
+    assert!(!bench.state.has_changes(), "a call that is being written");
+    bench.give_back(1);
+    assert!(bench.state.has_changes(), "a correction that waits");
 }

@@ -91,6 +91,21 @@ fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
 }
 
 #[test]
+fn a_correction_that_was_given_up_and_happened_after_all_is_not_taken_back() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    bench.pass();
+    bench.give_back(2);
+    let write = bench.write();
+    assert!(bench.arrive(&write));
+    bench.lose();
+    assert_eq!(bench.fail().len(), 1, "it is reported");
+    bench.read();
+    assert!(matches!(bench.next().0, Step::Idle));
+    assert_eq!(bench.level(), 6);
+}
+
+#[test]
 fn a_write_in_doubt_is_looked_for_once_until_somebody_asks() {
     let mut bench = created();
     for _ in 0..3 {

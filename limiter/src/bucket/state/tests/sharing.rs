@@ -1,0 +1,74 @@
+//! What a process takes for a shared bucket, and when it guesses a refill.
+
+use zae_limiter_schema::bucket::{Batch, Decoded, Demand, Evaluation, Sharing};
+
+use super::super::LastSeen;
+use super::super::next_write::needs_refill;
+use super::bench::{Bench, rpm};
+use super::created;
+
+fn sharing(bench: &Bench) -> Sharing {
+    match &bench.state.known {
+        LastSeen::Live(image, sighting) => bench.state.sharing(image, *sighting, bench.moment()),
+        known => panic!("{known:?}"),
+    }
+}
+
+#[test]
+fn a_bucket_is_shared_for_ten_seconds_after_others_wrote_it() {
+    let mut bench = created();
+    assert_eq!(sharing(&bench), Sharing::Alone);
+    bench.outlast(1_000);
+    bench.elsewhere(1);
+    bench.read();
+    assert_eq!(sharing(&bench), Sharing::Shared);
+    bench.outlast(20);
+    assert_eq!(sharing(&bench), Sharing::Shared);
+    bench.outlast(1);
+    assert_eq!(sharing(&bench), Sharing::SharedAndStale);
+    // Seen again, which says that nobody has written it since.
+    bench.outlast(9_000);
+    bench.read();
+    assert_eq!(sharing(&bench), Sharing::Shared);
+    bench.outlast(1_000);
+    bench.read();
+    assert_eq!(sharing(&bench), Sharing::Alone);
+}
+
+#[test]
+fn a_bucket_is_shared_for_ten_seconds_after_a_write_was_refused() {
+    let mut bench = created();
+    bench.state.refused_at = Some(bench.moment().elapsed);
+    assert_eq!(sharing(&bench), Sharing::Shared);
+    bench.outlast(10_000);
+    bench.read();
+    assert_eq!(sharing(&bench), Sharing::Shared);
+    bench.outlast(1);
+    bench.read();
+    assert_eq!(sharing(&bench), Sharing::Alone);
+}
+
+#[test]
+fn a_refill_is_needed_where_tokens_and_corrections_do_not_cover_the_debit() {
+    let bench = created();
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    let evaluation = Evaluation::live(&image, &bench.config, bench.moment().now);
+    let needed = |credit: i128, adjust: i128, debit: i128| {
+        let mut batch = Batch::default();
+        let demand = Demand {
+            credit: credit * 1_000,
+            adjust: adjust * 1_000,
+            debit: debit * 1_000,
+            ..Demand::default()
+        };
+        batch.add(&rpm(), demand);
+        needs_refill(&evaluation, &batch)
+    };
+    // The item has nine tokens.
+    assert!(!needed(0, 0, 9) && needed(0, 0, 10));
+    assert!(!needed(1, 0, 10) && needed(1, 0, 11));
+    assert!(!needed(0, 2, 7) && needed(0, 2, 8));
+    assert!(!needed(0, 20, 0), "what is no call needs none");
+}
