@@ -72,3 +72,40 @@ fn a_failure_that_is_not_transient_keeps_changes_in_the_queue() {
     assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
     assert_eq!(bench.level(), 6);
 }
+
+#[test]
+fn a_credit_without_an_answer_on_our_own_slot_is_sent_again_as_it_is() {
+    let mut bench = created();
+    let _booked = bench.adjust_and_wait(smallvec![(rpm(), -1_000)]);
+    bench.write();
+    let elapsed = bench.moment().elapsed;
+    assert!(bench.state.lost(elapsed));
+}
+
+#[test]
+fn a_write_that_nobody_waits_for_any_more_is_in_doubt_and_its_call_is_asked_again() {
+    let mut bench = created();
+    let _call = bench.ask(1);
+    bench.write();
+    let elapsed = bench.moment().elapsed;
+    let completions = bench.state.interrupted(elapsed);
+    assert!(completions.is_empty(), "{completions:?}");
+    assert_eq!(bench.state.unresolved.len(), 1);
+    assert_eq!(bench.write().batch.acquires, 1);
+}
+
+#[test]
+fn only_corrections_that_have_waited_too_long_are_given_up() {
+    let mut bench = created();
+    let (first, error) = (bench.moment().elapsed, Error::invalid("test", "", "away"));
+    bench.give_back(1);
+    let _call = bench.ask(1);
+    bench.outlast(1);
+    bench.give_back(2);
+    let expired = bench.state.expire(first, &error);
+    assert!(
+        matches!(&expired[..], [Completion::Unwritten(request, _)] if request.since == first),
+        "{expired:?}"
+    );
+    assert!(bench.state.has_changes(), "the second one stays");
+}
