@@ -2,6 +2,7 @@
 
 use zae_limiter_schema::bucket::{ClientTag, Decoded, SlotBefore};
 
+use super::super::slots::Ownership;
 use super::super::{Completion, Step};
 use super::bench::{Bench, rpm};
 use super::created;
@@ -141,4 +142,40 @@ fn sixteen_clients_have_a_slot_each_and_the_item_has_no_more() {
         let expected = usize::try_from(tag + 2).unwrap_or(16).min(16);
         assert_eq!(image.slots.len(), expected);
     }
+}
+
+#[test]
+fn on_a_crowded_bucket_a_process_gives_up_its_slot_for_a_while() {
+    let mut bench = created();
+    bench.state.crowded_at = Some(bench.moment().elapsed);
+    let _call = bench.ask(1);
+    let write = bench.write();
+    assert!(!matches!(write.slot.before, SlotBefore::Own(_)), "{write:?}");
+    bench.answer(&write);
+    bench.outlast(60 * 60_000);
+    let _call = bench.ask(1);
+    let write = bench.write();
+    assert!(matches!(write.slot.before, SlotBefore::Own(_)), "{write:?}");
+}
+
+#[test]
+fn a_slot_that_somebody_else_took_first_is_not_claimed_again() {
+    let mut bench = created();
+    bench.outlast(1);
+    bench.elsewhere(1);
+    bench.read();
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    let taken = image
+        .slots
+        .iter()
+        .find(|(_, number)| !bench.state.client.wrote(**number));
+    let Some((taken, _)) = taken else {
+        panic!("{image:?}")
+    };
+    bench.state.ownership = Ownership::Claiming(*taken);
+    let _call = bench.ask(1);
+    let write = bench.write();
+    assert!(bench.arrive(&write), "{write:?}");
 }
