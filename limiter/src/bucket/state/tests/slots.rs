@@ -179,3 +179,36 @@ fn a_slot_that_somebody_else_took_first_is_not_claimed_again() {
     let write = bench.write();
     assert!(bench.arrive(&write), "{write:?}");
 }
+
+/// A credit is sent and lost, and does not arrive.
+fn lose_credit(bench: &mut Bench) {
+    bench.give_back(1);
+    bench.write();
+    bench.lose();
+}
+
+#[test]
+fn a_credit_that_shows_nowhere_is_sent_again() {
+    let mut bench = created();
+    lose_credit(&mut bench);
+    assert!(bench.read().is_empty(), "our last number is still in its slot");
+    let completions = bench.pass();
+    assert!(
+        matches!(completions[..], [Completion::Booked(_)]),
+        "{completions:?}"
+    );
+    assert_eq!(bench.level(), 10);
+}
+
+#[test]
+fn a_slot_that_this_process_has_left_does_not_make_its_writes_untraceable() {
+    let mut bench = created();
+    bench.state.crowded_at = Some(bench.moment().elapsed);
+    let _call = bench.ask(1);
+    bench.pass();
+    bench.state.crowded_at = None;
+    lose_credit(&mut bench);
+    assert!(bench.read().is_empty());
+    assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
+    assert_eq!(bench.level(), 9);
+}
