@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What tests are made of, and what measures.
-NOT_MEASURED = {"zae-limiter-testing", "zae-limiter-tests", "zae-limiter-bench"}
+NOT_MEASURED = {"zae-limiter-testing", "zae-limiter-tests", "zae-limiter-bench", "zae-limiter-demo"}
 
 
 def programs(build_json):
