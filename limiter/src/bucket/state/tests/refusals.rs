@@ -88,6 +88,17 @@ fn a_call_that_does_not_fit_beside_earlier_ones_waits_for_their_answer_once() {
 }
 
 #[test]
+fn while_writes_wait_calls_that_fit_stay() {
+    let mut bench = created();
+    let _nine = bench.ask(9);
+    let _ten = bench.ask(10);
+    let refused = bench.state.refuse_hopeless(bench.moment());
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(bench.pass().len(), 1);
+    assert_eq!(bench.level(), 0);
+}
+
+#[test]
 fn while_writes_wait_calls_that_are_hopeless_are_refused_at_once() {
     let mut bench = created();
     let _nine = bench.ask(9);
