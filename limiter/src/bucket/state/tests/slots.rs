@@ -212,3 +212,39 @@ fn a_slot_that_this_process_has_left_does_not_make_its_writes_untraceable() {
     assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
     assert_eq!(bench.level(), 9);
 }
+
+#[test]
+fn a_credit_on_a_slot_that_somebody_else_took_first_did_not_happen() {
+    let mut bench = created();
+    bench.outlast(1);
+    let before = bench.item.clone();
+    bench.elsewhere(1);
+    let Some(Decoded::Bucket(image)) = bench.decoded() else {
+        panic!("no bucket")
+    };
+    let other = |number: &i128| !bench.state.client.wrote(*number);
+    let Some((taken, _)) = image.slots.iter().find(|(_, number)| other(number)) else {
+        panic!("{image:?}")
+    };
+    let after = std::mem::replace(&mut bench.item, before);
+    bench.state.ownership = Ownership::Claiming(*taken);
+    lose_credit(&mut bench);
+    bench.item = after;
+    assert!(bench.read().is_empty(), "whoever is in the slot was first");
+    assert!(matches!(bench.pass()[..], [Completion::Booked(_)]));
+    assert_eq!(bench.level(), 9);
+}
+
+#[test]
+fn a_bucket_is_crowded_only_if_all_slots_were_written_lately() {
+    let mut full = created();
+    crowd(&mut full);
+    for (idle, crowded) in [(0, true), (24 * 60 * 60_000, false)] {
+        let mut late = Bench::new();
+        (late.item, late.elapsed) = (full.item.clone(), full.elapsed + idle);
+        late.read();
+        let _call = late.ask(0);
+        assert_eq!(late.write().slot.before, SlotBefore::Any);
+        assert_eq!(late.state.crowded_at.is_some(), crowded);
+    }
+}
