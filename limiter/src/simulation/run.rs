@@ -20,7 +20,7 @@ use super::peer::Peer;
 use super::port::Port;
 use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
-use super::traffic::{Caller, LocalUse, RESOURCE, SharedTally, Tally};
+use super::traffic::{CallTotals, Caller, LocalUse, RESOURCE, SharedCallTotals};
 use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
@@ -136,7 +136,7 @@ pub(super) fn connect(port: &Arc<Port>, clock: SimClock, settings: Settings, see
 struct Run {
     scenario: Scenario,
     world: Shared,
-    tally: SharedTally,
+    call_totals: SharedCallTotals,
     random: fastrand::Rng,
     clock: SimClock,
     made: u64,
@@ -168,7 +168,7 @@ impl Run {
             let caller = Caller {
                 world: self.world.clone(),
                 buckets: buckets.clone(),
-                tally: self.tally.clone(),
+                call_totals: self.call_totals.clone(),
                 entities: vec![entity("a"), entity("b")],
                 random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
                 scenario: self.scenario.clone(),
@@ -210,7 +210,7 @@ async fn simulate(scenario: Scenario) -> Report {
         random: fastrand::Rng::with_seed(scenario.seed),
         scenario,
         world: world.clone(),
-        tally: Arc::new(Mutex::new(Tally::default())),
+        call_totals: Arc::new(Mutex::new(CallTotals::default())),
         clock,
         made: 0,
         crashed: false,
@@ -298,11 +298,11 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         limiter.buckets.settled().await;
     }
     let mut world = lock(&run.world);
-    let tally = run
-        .tally
+    let call_totals = run
+        .call_totals
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut expected = tally.expected.clone();
+    let mut expected = call_totals.expected.clone();
     let mut doubt: BTreeMap<_, (i128, i128)> = BTreeMap::new();
     for unwritten in limiters
         .iter()
@@ -349,11 +349,11 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     }
     world.oracle.finish();
     Report {
-        acquires: tally.acquires,
-        granted: tally.granted,
-        refused: tally.refused,
-        unavailable: tally.unavailable,
-        local: tally.local,
+        acquires: call_totals.acquires,
+        granted: call_totals.granted,
+        refused: call_totals.refused,
+        unavailable: call_totals.unavailable,
+        local: call_totals.local,
         writes: world.oracle.writes,
         parameters: world.oracle.parameters,
         violations: world.oracle.violations.clone(),

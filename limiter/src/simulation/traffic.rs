@@ -29,7 +29,7 @@ const MAX_PATIENCE: u64 = 1_500;
 
 /// What callers have seen, and what should be booked because of it.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct CallTotals {
     pub(super) acquires: u64,
     pub(super) granted: u64,
     pub(super) refused: u64,
@@ -39,12 +39,12 @@ pub(super) struct Tally {
     pub(super) expected: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
-pub(super) type SharedTally = Arc<Mutex<Tally>>;
+pub(super) type SharedCallTotals = Arc<Mutex<CallTotals>>;
 
 pub(super) struct Caller {
     pub(super) world: Shared,
     pub(super) buckets: Arc<Buckets>,
-    pub(super) tally: SharedTally,
+    pub(super) call_totals: SharedCallTotals,
     pub(super) entities: Vec<EntityId>,
     pub(super) random: fastrand::Rng,
     pub(super) scenario: Scenario,
@@ -96,8 +96,8 @@ impl Caller {
         }
     }
 
-    fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
-        self.tally
+    fn call_totals(&self) -> std::sync::MutexGuard<'_, CallTotals> {
+        self.call_totals
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -114,7 +114,7 @@ impl Caller {
             ("tpm", self.random.u64(1..=MAX_TPM)),
         ];
         let from = lock(&self.world).clock.millis();
-        self.tally().acquires += 1;
+        self.call_totals().acquires += 1;
         let mut acquire = Acquire::new(self.buckets.clone(), &entity, RESOURCE);
         for (limit, tokens) in amounts {
             acquire = acquire.consume(limit, tokens);
@@ -152,11 +152,11 @@ impl Caller {
             }
             Ok(lease) => {
                 drop(waits);
-                self.tally().granted += 1;
+                self.call_totals().granted += 1;
                 self.use_up(lease, amounts).await;
             }
             Err(Error::RateLimitExceeded(refused)) => {
-                self.tally().refused += 1;
+                self.call_totals().refused += 1;
                 if !self.is_short_locally(&entity, amounts) {
                     let refusal = Refusal {
                         chain: charged(refused.statuses()),
@@ -170,10 +170,10 @@ impl Caller {
                 }
             }
             Err(error) if error.is_unavailable() => {
-                self.tally().unavailable += 1;
+                self.call_totals().unavailable += 1;
                 self.check_liveness(&error);
             }
-            Err(_) if self.scenario.unreadable > 0 => self.tally().unavailable += 1,
+            Err(_) if self.scenario.unreadable > 0 => self.call_totals().unavailable += 1,
             Err(error) => self.fail(format!("a call failed: {error}")),
         }
     }
@@ -187,7 +187,7 @@ impl Caller {
 
     /// A process admits no more than its part of burst and refill.
     async fn admitted_locally(&self, lease: Lease, amounts: [(&'static str, u64); 2]) {
-        self.tally().local += 1;
+        self.call_totals().local += 1;
         let (entity, now) = (lease.entity().clone(), lock(&self.world).clock.millis());
         if let Err(error) = lease.commit().await {
             self.fail(format!(
@@ -282,14 +282,16 @@ impl Caller {
     }
 
     fn expect(&self, charged: &BTreeSet<BucketKey>, used: &[(&str, u64)]) {
-        let mut tally = self.tally();
+        let mut call_totals = self.call_totals();
         for (limit, tokens) in used {
             let Ok(limit) = LimitName::parse(limit) else {
                 continue;
             };
             for key in charged {
-                *tally.expected.entry((key.clone(), limit.clone())).or_default() +=
-                    i128::from(*tokens) * 1000;
+                *call_totals
+                    .expected
+                    .entry((key.clone(), limit.clone()))
+                    .or_default() += i128::from(*tokens) * 1000;
             }
         }
     }
