@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{
-    Attributes, BucketConfig, BucketKey, BucketWrite, ClientTag, Decoded, Refused, TtlRule,
+    Attributes, BucketConfig, BucketKey, BucketWrite, ClientTag, Decoded, Image, Refused, TtlRule,
 };
 use zae_limiter_schema::{EntityId, Limit, LimitName, LimitSet, Resource, Timestamp};
 
@@ -185,17 +185,19 @@ impl Bench {
         self.state.reread(&known, moment)
     }
 
+    /// The bucket in the table.
+    pub(super) fn bucket(&self) -> Image {
+        match self.decoded() {
+            Some(Decoded::Bucket(image)) => image,
+            other => panic!("{other:?} is no bucket"),
+        }
+    }
+
     /// What is in the bucket, in tokens.
     pub(super) fn level(&self) -> i128 {
-        match self.decoded() {
-            Some(Decoded::Bucket(image)) => {
-                image.limits[&rpm()]
-                    .token_bucket
-                    .available(image.elapsed(self.moment().now))
-                    / 1000
-            }
-            _ => panic!("no bucket"),
-        }
+        let image = self.bucket();
+        let elapsed = image.elapsed(self.moment().now);
+        image.limits[&rpm()].token_bucket.available(elapsed) / 1000
     }
 
     /// Another process writes the bucket and takes this much.

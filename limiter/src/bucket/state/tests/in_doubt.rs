@@ -1,7 +1,5 @@
 //! Writes without an answer.
 
-use zae_limiter_schema::bucket::Decoded;
-
 use super::super::{Completion, Step};
 use super::bench::{Bench, rpm};
 use super::created;
@@ -80,9 +78,7 @@ fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
     let moment = bench.moment();
     bench.state.refused(bench.decoded(), moment);
     bench.pass();
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     assert_eq!(
         image.limits[&rpm()].consumed,
         2_000,

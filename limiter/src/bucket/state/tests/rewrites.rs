@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zae_limiter_schema::bucket::{BucketConfig, Decoded, TtlRule};
+use zae_limiter_schema::bucket::{BucketConfig, TtlRule};
 use zae_limiter_schema::{Limit, LimitSet};
 
 use super::super::{Reloaded, Step};
@@ -17,9 +17,7 @@ fn doubled() -> Arc<BucketConfig> {
 
 /// The configuration was read for a bucket with the etag that this one has, or with none.
 fn reload(bench: &mut Bench, config: &Arc<BucketConfig>, same_etag: bool) {
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     assert!(image.etag.is_some());
     bench.state.reloaded = Some(Reloaded {
         etag: image.etag.filter(|_| same_etag),
@@ -38,18 +36,14 @@ fn other_limits_are_written_only_after_a_reload() {
     reload(&mut bench, &config, true);
     let write = bench.write();
     assert!(bench.arrive(&write));
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     assert!(config.matches(&image));
 }
 
 #[test]
 fn a_reload_counts_for_its_etag_its_limits_and_a_second() {
     let mut bench = created();
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     let (config, other) = (bench.config.clone(), doubled());
     let may = |bench: &Bench| bench.state.may_rewrite(&image, &config, bench.moment());
     assert!(!may(&bench), "nothing was read");

@@ -1,6 +1,6 @@
 //! What a process takes for a shared bucket, and when it guesses a refill.
 
-use zae_limiter_schema::bucket::{Batch, Decoded, Demand, Evaluation, Sharing};
+use zae_limiter_schema::bucket::{Batch, Demand, Evaluation, Sharing};
 
 use super::super::LastSeen;
 use super::super::next_write::needs_refill;
@@ -51,9 +51,7 @@ fn a_bucket_is_shared_for_ten_seconds_after_a_write_was_refused() {
 #[test]
 fn a_refill_is_needed_where_tokens_and_corrections_do_not_cover_the_debit() {
     let bench = created();
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     let evaluation = Evaluation::live(&image, &bench.config, bench.moment().now);
     let needed = |credit: i128, adjust: i128, debit: i128| {
         let mut batch = Batch::default();

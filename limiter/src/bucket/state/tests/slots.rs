@@ -1,6 +1,6 @@
 //! A bucket that more clients write than it has slots.
 
-use zae_limiter_schema::bucket::{ClientTag, Decoded, SlotBefore};
+use zae_limiter_schema::bucket::{ClientTag, SlotBefore};
 
 use super::super::slots::Ownership;
 use super::super::{Completion, Step};
@@ -10,12 +10,12 @@ use crate::Error;
 
 /// Others write until our number is in no slot any more.
 fn crowd(bench: &mut Bench) {
-    let ours = |bench: &Bench| match bench.decoded() {
-        Some(Decoded::Bucket(image)) => image
+    let ours = |bench: &Bench| {
+        let image = bench.bucket();
+        image
             .slots
             .values()
-            .any(|number| bench.state.client.wrote(*number)),
-        _ => false,
+            .any(|number| bench.state.client.wrote(*number))
     };
     let mut tag = 1_000;
     while ours(bench) {
@@ -102,9 +102,7 @@ fn a_creation_in_doubt_is_found_though_its_slot_was_taken_over() {
     assert!(matches!(bench.next().0, Step::Read));
     bench.read();
     assert_eq!(bench.pass().len(), 2, "the call, and what nobody has goes back");
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     assert_eq!(image.limits[&rpm()].consumed, 1_000, "the last call alone");
 }
 
@@ -136,9 +134,7 @@ fn sixteen_clients_have_a_slot_each_and_the_item_has_no_more() {
     for tag in 0..100 {
         bench.elapsed += 1;
         bench.elsewhere_by(1_000 + tag, 0);
-        let Some(Decoded::Bucket(image)) = bench.decoded() else {
-            panic!("no bucket")
-        };
+        let image = bench.bucket();
         let expected = usize::try_from(tag + 2).unwrap_or(16).min(16);
         assert_eq!(image.slots.len(), expected);
     }
@@ -164,9 +160,7 @@ fn a_slot_that_somebody_else_took_first_is_not_claimed_again() {
     bench.outlast(1);
     bench.elsewhere(1);
     bench.read();
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     let taken = image
         .slots
         .iter()
@@ -219,9 +213,7 @@ fn a_credit_on_a_slot_that_somebody_else_took_first_did_not_happen() {
     bench.outlast(1);
     let before = bench.item.clone();
     bench.elsewhere(1);
-    let Some(Decoded::Bucket(image)) = bench.decoded() else {
-        panic!("no bucket")
-    };
+    let image = bench.bucket();
     let other = |number: &i128| !bench.state.client.wrote(*number);
     let Some((taken, _)) = image.slots.iter().find(|(_, number)| other(number)) else {
         panic!("{image:?}")
