@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::SERVICE_NAME;
 use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::codegen::BoxStream;
+use tonic::server::NamedService;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use super::endpoint::RateLimitEndpoint;
 use crate::app::App;
 
 /// How often a watched status is checked. All watches together read the table at most once a second.
@@ -34,7 +35,7 @@ impl HealthService {
 
 /// The server as a whole, or its only service.
 fn is_known(service: &str) -> bool {
-    service.is_empty() || service == SERVICE_NAME
+    service.is_empty() || service == RateLimitEndpoint::NAME
 }
 
 async fn status(app: &App) -> ServingStatus {

@@ -4,11 +4,15 @@
 //! - `plan`: the pure step from a request to what is taken and given back
 //! - `refunds`: the pure index of leases that negative hits can still give back
 //! - `reply`: the pure step from limits to the messages of the protocol
-//! - `service`: the gRPC service
+//! - `messages`: the messages of the protocol
+//! - `service`: what is taken and given back, and the response
+//! - `endpoint`: the gRPC service
 //! - `health`: the gRPC health service
 
+mod endpoint;
 mod health;
 mod mapping;
+mod messages;
 mod plan;
 mod refunds;
 mod reply;
@@ -17,7 +21,6 @@ mod service;
 use std::sync::Arc;
 
 use axum::Router;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitServiceServer;
 use tonic::service::Routes;
 use tonic::{Request, Status};
 use tonic_health::pb::health_server::HealthServer;
@@ -26,13 +29,14 @@ pub use mapping::{EnvoyMapping, InvalidMapping};
 
 use crate::app::App;
 use crate::auth::{self, Denied, Scope};
+use endpoint::RateLimitEndpoint;
 use health::HealthService;
 use service::RateLimits;
 
 /// The gRPC services. Only the health service needs no token.
 pub(crate) fn router(app: &Arc<App>, mapping: EnvoyMapping) -> Router {
-    let limits = RateLimitServiceServer::new(RateLimits::new(app.clone(), mapping))
-        .max_decoding_message_size(app.settings.max_body_bytes);
+    let limits = RateLimits::new(app.clone(), mapping);
+    let limits = RateLimitEndpoint::new(limits, app.settings.max_body_bytes);
     let authorized = app.clone();
     let limits = tonic::service::interceptor::InterceptedService::new(limits, move |request| {
         authorize(&authorized, request)

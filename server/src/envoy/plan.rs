@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use zae_limiter::{EntityId, InvalidName, LimitName, Resource};
 
 use super::mapping::{EnvoyMapping, Rule};
+use super::messages::{RateLimitDescriptor, RateLimitRequest};
 
 /// Whose tokens of what.
 pub(super) type Bucket = (EntityId, Resource);
@@ -160,7 +159,7 @@ fn entries(descriptor: &RateLimitDescriptor) -> Option<BTreeMap<&str, &str>> {
 /// A descriptor's own number, otherwise the request's, otherwise 1. Only a descriptor can say 0.
 fn hits(descriptor: &RateLimitDescriptor, request: &RateLimitRequest) -> u64 {
     match descriptor.hits_addend {
-        Some(own) => own.value,
+        Some(own) => own,
         None => u64::from(request.hits_addend.max(1)),
     }
 }
@@ -169,9 +168,7 @@ fn hits(descriptor: &RateLimitDescriptor, request: &RateLimitRequest) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
-    use envoy_types::pb::google::protobuf::UInt64Value;
-
+    use super::super::messages::Entry;
     use super::*;
 
     const FILE: &str = r#"
@@ -189,7 +186,7 @@ domains:
         };
         RateLimitDescriptor {
             entries: entries.iter().map(entry).collect(),
-            hits_addend: hits.map(|value| UInt64Value { value }),
+            hits_addend: hits,
             ..RateLimitDescriptor::default()
         }
     }

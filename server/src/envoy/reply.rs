@@ -3,13 +3,9 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::config::core::v3::HeaderValue;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
-    Code, DescriptorStatus, RateLimit,
-};
-use envoy_types::pb::google::protobuf::Duration as ProtoDuration;
 use zae_limiter::{Limit, LimitName, LimitStatus, RateLimitHeaders, RetryAfter};
+
+use super::messages::{Code, DescriptorStatus, HeaderValue, ProtoDuration, RateLimit, Unit};
 
 /// The lengths of the units that the protocol has. Months and years vary.
 const UNITS: [(u128, Unit); 5] = [
@@ -32,7 +28,6 @@ pub(super) fn descriptor_status(statuses: &[LimitStatus], limit: &LimitName, cod
         current_limit: Some(rate_limit(&tightest.limit)),
         limit_remaining: u32::try_from(tightest.available.max(0)).unwrap_or(u32::MAX),
         duration_until_reset: reset(tightest).map(proto),
-        quota: None,
     }
 }
 
@@ -48,7 +43,6 @@ pub(super) fn headers(headers: RateLimitHeaders) -> Vec<HeaderValue> {
     let header = |(key, value): (&str, String)| HeaderValue {
         key: key.to_owned(),
         value,
-        raw_value: vec![],
     };
     headers.into_iter().map(header).collect()
 }

@@ -2,15 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus};
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::RateLimitService;
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 use futures::future::join_all;
 use tokio::sync::Semaphore;
-use tonic::{Request, Response, Status};
+use tonic::Status;
 use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
 
 use super::mapping::EnvoyMapping;
+use super::messages::{Code, DescriptorStatus, RateLimitRequest, RateLimitResponse};
 use super::plan::{Amounts, Bucket, Charge, Counting, Plan};
 use super::refunds::{self, Refunds};
 use super::reply;
@@ -55,6 +53,21 @@ impl RateLimits {
             refunds: Mutex::default(),
             places: Arc::new(Semaphore::new(most)),
         }
+    }
+
+    pub(super) async fn should_rate_limit(
+        &self,
+        request: RateLimitRequest,
+    ) -> Result<RateLimitResponse, Status> {
+        let result = self.decide(&request).await;
+        let code = match &result {
+            Ok(response) if response.overall_code() == Code::OverLimit => "over_limit",
+            Ok(_) => "ok",
+            Err(_) => "error",
+        };
+        self.app.metrics.rls_responded(code);
+        tracing::debug!(domain = %request.domain, descriptors = request.descriptors.len(), code, "rate limit service");
+        result
     }
 
     async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
@@ -106,7 +119,6 @@ impl RateLimits {
             statuses: plan.descriptors.iter().map(status).collect(),
             response_headers_to_add: reply::headers(header_fields(&answers, refusal)),
             raw_body: refusal.map_or_else(Vec::new, |refusal| Problem::from(refusal).body().into_bytes()),
-            ..RateLimitResponse::default()
         };
         if !refused {
             for (charge, outcome) in plan.charges.into_iter().zip(outcomes) {
@@ -207,25 +219,6 @@ impl RateLimits {
             let (entity, resource) = bucket;
             tracing::debug!(%entity, %resource, wanted, given, "negative hits exceed what can be given back");
         }
-    }
-}
-
-#[tonic::async_trait]
-impl RateLimitService for RateLimits {
-    async fn should_rate_limit(
-        &self,
-        request: Request<RateLimitRequest>,
-    ) -> Result<Response<RateLimitResponse>, Status> {
-        let request = request.into_inner();
-        let result = self.decide(&request).await;
-        let code = match &result {
-            Ok(response) if response.overall_code() == Code::OverLimit => "over_limit",
-            Ok(_) => "ok",
-            Err(_) => "error",
-        };
-        self.app.metrics.rls_responded(code);
-        tracing::debug!(domain = %request.domain, descriptors = request.descriptors.len(), code, "rate limit service");
-        result.map(Response::new)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Tokens, health, and what happens when the table or the server goes away.
 
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitRequest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::{Code, Request, Status};
@@ -13,6 +12,7 @@ use zae_limiter_testing::connection::{Connection, Fault};
 
 use crate::client::{MAPPING, TestServer, calls, channel, limits, request};
 use crate::connection::on_connection;
+use crate::messages::RateLimitRequest;
 
 /// More than the table ever takes to answer here. A call that is denied is not repeated, so that it fails at once.
 const TIME_BUDGET: std::time::Duration = std::time::Duration::from_secs(5);

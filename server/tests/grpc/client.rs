@@ -3,18 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::Entry;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{Code, DescriptorStatus};
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
-use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
-use envoy_types::pb::google::protobuf::UInt64Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tonic::Status;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
+use tonic::{IntoRequest, Response, Status};
+use tonic_prost::ProstCodec;
 use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
 use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
+
+use crate::messages::{
+    Code, DescriptorStatus, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
+};
 
 pub(crate) const DOMAIN: &str = "gateway";
 
@@ -43,6 +44,39 @@ domains:
       limit: nope
 "#;
 
+/// A client of the service.
+#[derive(Clone)]
+pub(crate) struct RateLimitClient {
+    grpc: Grpc<Channel>,
+}
+
+impl RateLimitClient {
+    pub(crate) fn new(channel: Channel) -> Self {
+        let grpc = Grpc::new(channel);
+        Self { grpc }
+    }
+
+    pub(crate) async fn should_rate_limit(
+        &mut self,
+        request: impl IntoRequest<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        self.call("ShouldRateLimit", request).await
+    }
+
+    pub(crate) async fn call(
+        &mut self,
+        method: &str,
+        request: impl IntoRequest<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        let path = format!("/envoy.service.ratelimit.v3.RateLimitService/{method}");
+        self.grpc.ready().await.unwrap();
+        let path = PathAndQuery::try_from(path).unwrap();
+        self.grpc
+            .unary(request.into_request(), path, ProstCodec::default())
+            .await
+    }
+}
+
 /// A server that runs until it is dropped.
 pub(crate) struct TestServer {
     pub(crate) http: SocketAddr,
@@ -50,7 +84,7 @@ pub(crate) struct TestServer {
     pub(crate) handle: ServerHandle,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limiter: RateLimiter,
-    pub(crate) client: RateLimitServiceClient<Channel>,
+    pub(crate) client: RateLimitClient,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<Closed>,
 }
@@ -107,7 +141,7 @@ impl TestServer {
             running: tokio::spawn(server.run(async move {
                 let _ = stopped.await;
             })),
-            client: RateLimitServiceClient::new(channel(grpc).await),
+            client: RateLimitClient::new(channel(grpc).await),
         }
     }
 
@@ -170,7 +204,7 @@ pub(crate) fn calls(user: &str) -> RateLimitDescriptor {
 /// Tokens of a user.
 pub(crate) fn tokens(user: &str, hits: u64) -> RateLimitDescriptor {
     RateLimitDescriptor {
-        hits_addend: Some(UInt64Value { value: hits }),
+        hits_addend: Some(hits),
         ..descriptor(&[("user", user), ("kind", "tokens")])
     }
 }

@@ -1,6 +1,5 @@
 //! The example configuration of Envoy in the guide works with the example mapping beside it.
 
-use envoy_types::pb::google::protobuf::UInt64Value;
 use serde_json::Value;
 use zae_limiter::{Limit, RateLimiter};
 use zae_limiter_server::Settings;
@@ -82,7 +81,7 @@ async fn every_descriptor_of_the_example_counts_on_a_limit() {
         descriptor.is_negative_hits = addend["is_negative_hits"] == true;
         if !addend.is_null() {
             let value = if descriptor.is_negative_hits { 120 } else { 500 };
-            descriptor.hits_addend = Some(UInt64Value { value });
+            descriptor.hits_addend = Some(value);
         }
         let mut call = request(0, [descriptor]);
         filter["domain"].as_str().unwrap().clone_into(&mut call.domain);

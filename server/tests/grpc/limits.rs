@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::RateLimitResponse;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::rate_limit::Unit;
 use serde_json::Value;
 use tonic::Code as GrpcCode;
 use zae_limiter::RateLimiter;
 use zae_limiter_server::Settings;
 
 use crate::client::{TestServer, calls, codes, descriptor, request, tokens};
+use crate::messages::{Code, RateLimitResponse, Unit};
 
 fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
     let mut headers = response.response_headers_to_add.iter();
@@ -188,4 +186,15 @@ async fn a_request_has_at_most_100_descriptors() {
     assert_eq!(server.left("user-0", "rpm").await, 10);
     let response = server.ok(users(100)).await;
     assert_eq!(response.statuses.len(), 100);
+}
+
+#[tokio::test]
+async fn another_method_is_not_implemented() {
+    let server = TestServer::start().await;
+    let mut client = server.client.clone();
+    let other = client
+        .call("ShouldNotRateLimit", request(1, [calls("ada")]))
+        .await;
+    assert_eq!(other.unwrap_err().code(), GrpcCode::Unimplemented);
+    assert_eq!(server.left("ada", "rpm").await, 10);
 }

@@ -7,6 +7,9 @@ mod client;
 mod connection;
 mod example;
 mod limits;
+#[path = "../../src/envoy/messages.rs"]
+mod messages;
 mod refunds;
 mod shadow;
 mod tls;
+mod wire;

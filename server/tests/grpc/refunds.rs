@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
-use envoy_types::pb::google::protobuf::UInt64Value;
 use zae_limiter::{EmbeddedStore, RateLimiter};
 use zae_limiter_server::Settings;
 
 use crate::client::{TestServer, calls, codes, limits, refund, request, tokens};
+use crate::messages::{Code, RateLimitDescriptor};
 
 #[tokio::test]
 async fn negative_hits_give_back_what_was_not_used() {
@@ -91,7 +89,7 @@ async fn refunds_beyond_any_number_give_back_what_was_taken() {
     server.ok(request(1, [tokens("ada", 600)])).await;
     let calls = RateLimitDescriptor {
         is_negative_hits: true,
-        hits_addend: Some(UInt64Value { value: u64::MAX }),
+        hits_addend: Some(u64::MAX),
         ..calls("ada")
     };
     server.ok(request(1, [refund("ada", u64::MAX), calls])).await;

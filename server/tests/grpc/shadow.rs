@@ -1,10 +1,10 @@
 //! A mapping in shadow mode refuses nobody and shows whom it would refuse.
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::client::{TestServer, calls, codes, descriptor, request};
+use crate::messages::Code;
 
 #[tokio::test]
 async fn refusals_of_a_shadow_pass_and_are_counted() {

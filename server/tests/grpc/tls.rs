@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::Code;
-use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_client::RateLimitServiceClient;
 use hyper_util::rt::TokioIo;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,7 +19,8 @@ use tonic::transport::{Channel, Uri};
 use zae_limiter::RateLimiter;
 use zae_limiter_server::{Error, Server, ServerHandle, Settings, TlsFiles};
 
-use crate::client::{MAPPING, calls, limits, request};
+use crate::client::{MAPPING, RateLimitClient, calls, limits, request};
+use crate::messages::Code;
 
 /// The files of a certificate that can be replaced.
 struct Files {
@@ -124,7 +123,7 @@ async fn both_listeners_serve_the_certificate_of_the_files() {
     });
     let endpoint = Channel::from_static("https://localhost");
     let channel = endpoint.connect_with_connector(connector).await.unwrap();
-    let mut client = RateLimitServiceClient::new(channel);
+    let mut client = RateLimitClient::new(channel);
     let response = client
         .should_rate_limit(request(1, [calls("ada")]))
         .await
