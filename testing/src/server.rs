@@ -38,6 +38,13 @@ pub fn dynamodb_endpoint() -> &'static str {
     })
 }
 
+/// Each write looks for the largest number of a stream record. Without an index it reads all records for that.
+fn index_stream(file: &std::path::Path) {
+    let connection = rusqlite::Connection::open(file).unwrap();
+    let index = "CREATE INDEX IF NOT EXISTS stream_record_numbers ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
+    connection.execute(index, ()).unwrap();
+}
+
 /// Serves the tables of a file as DynamoDB does, for as long as the process lives. Blocks. On port 0 it takes a free port;
 /// `started` gets the one that it has.
 pub fn serve_dynamodb(file: &std::path::Path, port: u16, started: impl FnOnce(u16)) {
@@ -49,6 +56,7 @@ pub fn serve_dynamodb(file: &std::path::Path, port: u16, started: impl FnOnce(u1
     runtime.block_on(async move {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let database = dynoxide::Database::new(file.to_str().unwrap()).unwrap();
+        index_stream(file);
         started(listener.local_addr().unwrap().port());
         dynoxide::server::serve_on(listener, database).await;
     });

@@ -13,8 +13,8 @@ use crate::ledger::{Call, Ended, Ledger};
 
 /// Calls at the same time.
 const TASKS: usize = 2;
-/// Between two calls of a task: the table's process is one, and is not to be the bottleneck.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Between two calls of a task: the table's process is one, and is not to be the bottleneck, and other tests run at the same time.
+const PAUSE: Duration = Duration::from_millis(300);
 pub(crate) const RESOURCE: &str = "gpt-4";
 pub(crate) const TABLE: &str = "soak";
 /// Clients from this number on are never killed.
