@@ -35,13 +35,12 @@ fn directory() -> PathBuf {
 
 /// A Rust list of every archive: architecture, function, bytes. An architecture has every function or none.
 fn embed(directory: &Path) -> Result<String, String> {
+    // The whole directory: cargo would take a file that is not there, as those of another architecture, for changed in every build.
+    println!("cargo::rerun-if-changed={}", directory.display());
     let mut list = String::from("&[\n");
     let mut found = 0;
     for architecture in ARCHITECTURES {
         let archives = FUNCTIONS.map(|function| directory.join(architecture).join(format!("{function}.zip")));
-        for archive in &archives {
-            println!("cargo::rerun-if-changed={}", archive.display());
-        }
         let exists = archives.each_ref().map(|archive| archive.is_file());
         if exists == [false; FUNCTIONS.len()] {
             continue;

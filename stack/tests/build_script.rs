@@ -70,4 +70,10 @@ fn archives_are_compiled_in_and_a_missing_one_is_a_compile_error_that_says_what_
     let list = list.unwrap();
     assert_eq!(list.matches("include_bytes!").count(), 3, "{list}");
     assert!(list.contains(r#"("arm64", "archiver", "#), "{list}");
+    // A path that is not there would be a change in every build.
+    let watched: Vec<&str> = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="))
+        .collect();
+    assert_eq!(watched, ["build.rs", archives.to_str().unwrap()]);
 }

@@ -90,7 +90,7 @@ use std::collections::BTreeMap;
 use support::calls::Calls;
 use support::permits::Caller;
 use tape::Tape;
-use zae_limiter_stack::{Stack, StackOptions};
+use zae_limiter_stack::{Code, Stack, StackOptions};
 use zae_limiter_template::FunctionCode;
 
 const NAME: &str = "demo";
@@ -127,7 +127,7 @@ fn stack_of(caller: Caller, options: &StackOptions, tape: &Tape) -> (Stack, Call
     let calls = Calls::of(caller);
     let clients = calls.counted(&tape.clients());
     (
-        Stack::with_clients(support::name(NAME), options.clone(), clients),
+        Stack::with_clients(support::name(NAME), options.clone(), clients).code(Code::AsDeployed),
         calls,
     )
 }

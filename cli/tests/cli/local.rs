@@ -115,25 +115,21 @@ fn a_cloud_is_started_shown_and_stopped() {
     );
 }
 
-#[cfg(not(feature = "bundled-functions"))]
+/// Also with the feature `bundled-functions`: the archives for another architecture than this machine's are not in the program.
 #[test]
 fn a_stack_with_functions_needs_their_packages() {
     let cloud = Cloud::new();
-    let ministack = ministack();
-    let mut up = cloud.command(&[
-        "local",
-        "up",
-        "--name",
-        "demo",
-        "--port",
-        &cloud.port,
-        "--output",
-        "json",
-    ]);
-    up.arg("--ministack")
-        .arg(ministack)
+    cloud.up().expect_exit(0);
+    let architecture = if cfg!(target_arch = "aarch64") {
+        "lambda_architecture=x86_64"
+    } else {
+        "lambda_architecture=arm64"
+    };
+    let mut deploy = cloud.on(&["deploy", "--name", "demo", "--yes", "--output", "json"]);
+    deploy
+        .args(["--set", architecture])
         .current_dir(cloud.bench.path(""));
-    let told = result(up).expect_exit(1);
+    let told = result(deploy).expect_exit(1);
     assert_eq!(told.error()["error"], "code_missing");
     assert!(told.stderr.contains("make functions"), "{told:?}");
 }

@@ -58,12 +58,12 @@ async fn an_app_without_archives_leaves_the_code_as_it_is_and_changes_the_rest()
 
     let calls = Calls::of(Caller::planner("no-archives"));
     let clients = calls.counted(&ministack::clients());
-    let app = Stack::with_clients(name("no-archives"), options.clone(), clients);
+    let app = Stack::with_clients(name("no-archives"), options.clone(), clients).code(Code::AsDeployed);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);
     assert_eq!(calls.names().len(), 2);
 
     let options = options.to_builder().lambda_memory(512).build().unwrap();
-    let app = Stack::with_clients(name("no-archives"), options, ministack::clients());
+    let app = Stack::with_clients(name("no-archives"), options, ministack::clients()).code(Code::AsDeployed);
     assert_eq!(app.ensure().await.unwrap().change, Change::Updated);
     let after = super::template("no-archives").await;
     let code = "/Resources/AggregatorFunction/Properties/Code";

@@ -1,7 +1,7 @@
 //! Stacks that others deploy from the exported template.
 
 use aws_sdk_cloudformation::types::{Capability, Parameter, Tag};
-use zae_limiter_stack::{Change, Error, Stack, StackOptions};
+use zae_limiter_stack::{Change, Code, Error, Stack, StackOptions};
 use zae_limiter_template::{export, stack_tags};
 
 use super::support::calls::Calls;
@@ -64,13 +64,14 @@ async fn a_stack_of_the_exported_template_is_as_it_should_be() {
     deploy("exported", &options, true).await;
     let calls = Calls::of(Caller::planner("exported"));
     let clients = calls.counted(&ministack::clients());
-    let app = Stack::with_clients(support::name("exported"), options.clone(), clients);
+    let app = Stack::with_clients(support::name("exported"), options.clone(), clients).code(Code::AsDeployed);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);
     assert_eq!(calls.names(), ["DescribeStacks", "GetTemplate"]);
 
     put_item("exported").await;
     let options = options.to_builder().lambda_memory(512).build().unwrap();
-    let app = Stack::with_clients(support::name("exported"), options, ministack::clients());
+    let app =
+        Stack::with_clients(support::name("exported"), options, ministack::clients()).code(Code::AsDeployed);
     let plan = app.plan().await.unwrap();
     assert!(
         plan.refusals[0]
@@ -93,7 +94,9 @@ async fn a_stack_of_the_exported_template_without_tags_is_adopted_and_keeps_its_
     let options = StackOptions::default();
     deploy("untagged", &options, false).await;
     put_item("untagged").await;
-    let app = Stack::with_clients(support::name("untagged"), options, ministack::clients()).adopt(true);
+    let app = Stack::with_clients(support::name("untagged"), options, ministack::clients())
+        .code(Code::AsDeployed)
+        .adopt(true);
     assert_eq!(app.ensure().await.unwrap().change, Change::Updated);
     assert!(has_item("untagged").await);
     assert_eq!(app.ensure().await.unwrap().change, Change::None);
