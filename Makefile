@@ -19,7 +19,7 @@ export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 # Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
 # so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
 # speeds up the next compile or a debugger slows this one down.
-LINTING := RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+LINTING := RUSTC_WRAPPER=$(abspath scripts/rustc-for-tests) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -36,30 +36,29 @@ setup: machine venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-la
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
-demo: machine venv-ministack dev-functions ## The whole system at work: a local cloud, the stack, traffic, usage and archive (DEMO_KEEP=1 serves the UI on it)
+demo: machine ## The whole system at work: a local cloud, the stack, traffic, usage and archive (DEMO_KEEP=1 serves the UI on it)
+	@# The local cloud is installed while the demo is compiled.
+	@$(MAKE) -j2 dev-functions venv-ministack
 	@DEMO_KEEP='$(DEMO_KEEP)' $${CARGO_TARGET_DIR:-target}/debug/examples/demo
 	$(took)
 
-# The archives in the program, and the tests of that.
-BUNDLED := zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
+# The tests' programs have the functions' archives inside, and tests of that.
+BUNDLED := --features zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
+test-programs test: export ZAE_LIMITER_FUNCTIONS := $(abspath target/dev-functions)
 
 .PHONY: test
 test: machine ## Everything that must hold: lint, then all tests and doctests
 	@# Tools are installed while the tests are compiled.
 	@$(MAKE) -j3 test-programs lint-files test-tools
 	@echo "== running all tests"
-	@$(LINTING) scripts/run-tests.py
-	@echo "== running the tests of functions that are compiled in"
-	@# The whole workspace, though only two programs have such tests: choosing packages would build dependencies with other features, all anew.
-	@ZAE_LIMITER_FUNCTIONS=$(abspath target/dev-functions) $(LINTING) cargo test --workspace --locked --test cli --test book \
-	    --features $(BUNDLED) --quiet -- bundled::
+	@$(LINTING) scripts/run-tests.py $(BUNDLED)
 	$(took)
 
 .PHONY: test-programs
 test-programs: dev-functions
 	@echo "== compiling all tests with clippy's lints, warnings denied"
-	@$(LINTING) cargo test --workspace --locked --no-run 2>&1 | tee target/compile.log
-	@$(LINTING) cargo test --workspace --locked --no-run --benches 2>&1 | tee -a target/compile.log
+	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run 2>&1 | tee target/compile.log
+	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run --benches 2>&1 | tee -a target/compile.log
 	@! grep -q '^warning' target/compile.log || { echo "make test: fix the warnings above" >&2; exit 1; }
 
 .PHONY: test-tools

@@ -5,7 +5,9 @@
 kill. Here one more program runs than there are processors. What a program prints goes to target/test-output, and to the terminal
 if the program fails. All programs run, whatever fails.
 
-Usage: scripts/run-tests.py    (after `cargo test --workspace --no-run` with the same environment, or it compiles first)
+Usage: scripts/run-tests.py [OPTION OF cargo test ...]
+
+Run it after `cargo test --workspace --no-run` with the same options and environment, or it compiles first.
 """
 
 import json
@@ -20,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "target" / "test-output"
-WORKSPACE = ["cargo", "test", "--workspace", "--locked"]
+WORKSPACE = ["cargo", "test", "--workspace", "--locked", *sys.argv[1:]]
 # What takes longest begins first, so that nothing runs alone in the end.
 FIRST = [
     "zae-limiter-tests soak",
