@@ -58,10 +58,10 @@ fn lint(cfn_lint: &Path, files: &[PathBuf]) -> (bool, String) {
 fn cfn_lint_has_nothing_to_say_about_any_variant() {
     let folder = Folder::new("lint");
     let mut files = Vec::new();
+    // As JSON: the next test shows that the YAML says the same.
     for (name, template) in variants::all() {
         assert!(template.is_ours(), "{name}");
         files.push(folder.write(&format!("{name}.json"), &template.to_json()));
-        files.push(folder.write(&format!("{name}.yaml"), &template.to_yaml()));
     }
     let policy = variants::deployer_template().to_string();
     assert!(policy.contains("iam:PassRole"));
