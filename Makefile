@@ -10,6 +10,9 @@ PORT ?= 4566
 # plan and deploy build what the options file says.
 ARCH ?= $(patsubst aarch64,arm64,$(shell uname -m))
 
+# Tools in Python keep what they compile: scripts/venv installs only sources.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The tests find their tools here and not on the machine.
 export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
 export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
