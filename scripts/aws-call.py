@@ -4,6 +4,7 @@ Usage: aws-call.py SERVICE OPERATION [PARAMETERS as JSON] [QUERY]
        aws-call.py --serve SOCKET    make the calls of other processes, which have ZAE_AWS_CALLS=SOCKET, until the parent ends
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -65,7 +66,8 @@ def serve(path):
                 connection, _ = listener.accept()
             except TimeoutError:
                 continue
-            with connection, connection.makefile("rw") as stream:
+            # A client that is interrupted hangs up. The calls that clean up come after it.
+            with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rw") as stream:
                 settings, arguments = json.loads(stream.readline())
                 json.dump(caller.call(settings, *arguments), stream)
 
