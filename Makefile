@@ -213,5 +213,10 @@ typescript: machine
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
 .PHONY: venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda
-venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda: venv-%: machine
+venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
 	@scripts/venv $*
+
+# Before all others: where there is no flock, two of them at once would both make it.
+.PHONY: venv-pip
+venv-pip: machine
+	@scripts/venv
