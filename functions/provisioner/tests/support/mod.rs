@@ -29,10 +29,17 @@ impl Bucket {
         // Ends with the process of the test.
         std::thread::spawn(move || {
             for connection in listener.incoming() {
-                let at = heard.lock().unwrap().len().min(statuses.len() - 1);
-                if let Some(sent) = take(&connection.unwrap(), statuses[at]) {
-                    heard.lock().unwrap().push(sent);
-                }
+                let mut connection = connection.unwrap();
+                let Some(sent) = read(&connection) else { continue };
+                // Kept before the answer, after which the test looks at what was sent.
+                let mut heard = heard.lock().unwrap();
+                let status = statuses[heard.len().min(statuses.len() - 1)];
+                heard.push(sent);
+                drop(heard);
+                let answer =
+                    format!("HTTP/1.1 {status} ok\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                // Who has hung up needs no answer.
+                drop(connection.write_all(answer.as_bytes()));
             }
         });
         Self { address, sent }
@@ -55,7 +62,8 @@ impl Bucket {
     }
 }
 
-fn take(mut connection: &TcpStream, status: u16) -> Option<Sent> {
+/// The request on a connection, or nothing if it ends too early.
+fn read(connection: &TcpStream) -> Option<Sent> {
     let mut reader = BufReader::new(connection);
     let mut lines = Vec::new();
     loop {
@@ -71,8 +79,6 @@ fn take(mut connection: &TcpStream, status: u16) -> Option<Sent> {
         .find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    let answer = format!("HTTP/1.1 {status} ok\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-    connection.write_all(answer.as_bytes()).ok()?;
     Some(Sent {
         request_line: lines.remove(0),
         headers: lines,
