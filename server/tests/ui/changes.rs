@@ -197,6 +197,29 @@ async fn nothing_changes_without_edit_or_with_a_forged_form() {
 }
 
 #[tokio::test]
+async fn a_form_without_a_session_changes_nothing_and_asks_to_sign_in() {
+    let tokens = format!("ops admin {TOKEN}").parse().unwrap();
+    let stage = Stage::empty(UiOptions::default().edit(true), Some(tokens)).await;
+    let limits = "name=rpm&capacity=1&period=60&burst=&refill=&policy=";
+    for browser in [
+        Browser::on(&stage),
+        Browser {
+            stage: &stage,
+            cookie: Some("zae-limiter-guess=guess".to_owned()),
+        },
+    ] {
+        for refused in [
+            browser.review(limits.to_owned()).await,
+            browser.apply(limits.to_owned()).await,
+        ] {
+            let page = text(&refused.expect(401));
+            assert!(page.contains("You are not signed in"), "{page}");
+        }
+    }
+    assert!(stored_limits(&stage).await.is_empty());
+}
+
+#[tokio::test]
 async fn of_two_changes_from_the_same_form_one_is_refused() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
     let browser = Browser::on(&stage);

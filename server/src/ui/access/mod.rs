@@ -191,6 +191,7 @@ mod tests {
                 false,
             ),
             (&[("origin", "null"), ("host", "127.0.0.1:80")], false),
+            (&[("origin", "http://127.0.0.1:80")], false),
             (&[("host", "127.0.0.1:80")], true),
         ] {
             assert_eq!(is_same_origin(&headers(pairs)), same, "{pairs:?}");
