@@ -22,7 +22,8 @@ export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 # Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
 # so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
 # speeds up the next compile or a debugger slows this one down.
-LINTING := RUSTC_WRAPPER=$(abspath scripts/rustc-for-tests) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+LINTING = RUSTC_WRAPPER=$(abspath scripts/rustc-for-tests) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 \
+    CARGO_PROFILE_DEV_DEBUG=0 ZAE_UNSTABLE_OPTIONS="$$(scripts/rustc-for-tests --unstable-options)"
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 

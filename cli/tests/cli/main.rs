@@ -12,6 +12,7 @@ mod book;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
 mod clients;
+mod compiler;
 mod concurrent_updates;
 mod configuration;
 mod entities;

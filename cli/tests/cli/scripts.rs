@@ -12,14 +12,14 @@ pub(crate) fn program(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-fn script(name: &str) -> PathBuf {
+pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../scripts")
         .join(name)
 }
 
 /// The exit code, and what the command printed.
-fn run(command: &mut Command) -> (Option<i32>, String, String) {
+pub(crate) fn run(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
