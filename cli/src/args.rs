@@ -1,6 +1,7 @@
 //! The command line: global options and the list of commands.
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -11,6 +12,7 @@ use crate::commands::{
     acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, resource,
     serve, stack, system, ui, usage, version,
 };
+use crate::deferred::Deferred;
 use crate::output::{Color, Format};
 use crate::parse;
 
@@ -102,30 +104,30 @@ impl FromStr for Output {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Acquire tokens, once or many times
-    Acquire(acquire::Arguments),
+    Acquire(Deferred<acquire::Arguments>),
     /// Show how many tokens are available
-    Available(available::Arguments),
+    Available(Deferred<available::Arguments>),
     /// Create, show, and change entities and their limits
     #[command(subcommand)]
-    Entity(entity::Command),
+    Entity(Deferred<entity::Command>),
     /// Manage the default limits of a resource
     #[command(subcommand)]
-    Resource(resource::Command),
+    Resource(Deferred<resource::Command>),
     /// Manage the system-wide default limits
     #[command(subcommand)]
-    System(system::Command),
+    System(Deferred<system::Command>),
     /// Show and change the configuration of any level
     #[command(subcommand)]
-    Config(config::Command),
+    Config(Deferred<config::Command>),
     /// Manage the limits of all levels with one file
     #[command(subcommand)]
-    Limits(limits::Command),
+    Limits(Deferred<limits::Command>),
     /// Show and archive the audit trail
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(Deferred<audit::Command>),
     /// Show usage by hour, day, or month
     #[command(subcommand)]
-    Usage(usage::Command),
+    Usage(Deferred<usage::Command>),
     /// Show what deploy would change
     Plan(Box<stack::plan::Arguments>),
     /// Create or update the stack
@@ -133,13 +135,13 @@ pub(crate) enum Command {
     /// Upgrade a stack that an earlier release deployed
     Upgrade(Box<stack::upgrade::Arguments>),
     /// Show the status of the stack and its table
-    Status(stack::status::Arguments),
+    Status(Deferred<stack::status::Arguments>),
     /// List the stacks in the account and region
-    List(stack::list::Arguments),
+    List(Deferred<stack::list::Arguments>),
     /// Report drift: resources changed outside of CloudFormation
-    Drift(stack::drift::Arguments),
+    Drift(Deferred<stack::drift::Arguments>),
     /// Delete the stack; keeps the table and the audit archive
-    Delete(stack::delete::Arguments),
+    Delete(Deferred<stack::delete::Arguments>),
     /// Write the CloudFormation template or a Terraform module
     CfnTemplate(Box<stack::template::Arguments>),
     /// Print an IAM policy for people, pipelines or applications
@@ -147,22 +149,22 @@ pub(crate) enum Command {
     /// Write the deployment package of a Lambda function
     LambdaExport(stack::lambda_export::Arguments),
     /// Show the versions of this command and the table
-    Version(version::Arguments),
+    Version(Deferred<version::Arguments>),
     /// Check that this command and the table are compatible
-    Check(check::Arguments),
+    Check(Deferred<check::Arguments>),
     /// Migrate the table to the current schema version
-    Migrate(migrate::Arguments),
+    Migrate(Deferred<migrate::Arguments>),
     /// Serve rate limiting over HTTP and JSON
-    Serve(serve::Arguments),
+    Serve(Deferred<serve::Arguments>),
     /// Show limits, levels, usage and the audit trail in the browser
-    Ui(ui::Arguments),
+    Ui(Deferred<ui::Arguments>),
     /// Run a local AWS cloud for development
     #[command(subcommand)]
-    Local(local::Command),
+    Local(Deferred<local::Command>),
     /// Print the completion script for a shell
-    Completions(completions::Arguments),
+    Completions(Deferred<completions::Arguments>),
     /// Print the manual page
-    Man(man::Arguments),
+    Man(Deferred<man::Arguments>),
 }
 
 /// The parsed command line.
@@ -174,7 +176,8 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = command();
+        // Never freed: that would only take time, right before the process ends.
+        let mut command = ManuallyDrop::new(command());
         let matches = command.try_get_matches_from_mut(arguments)?;
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
         Ok(Self {
@@ -188,6 +191,13 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
+/// With the arguments of all commands, and without those commands that show help.
+pub(crate) fn full_command() -> clap::Command {
+    let mut command = command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +205,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_are_declared_when_their_command_runs() {
+        let declared = |root: &clap::Command| {
+            let entity = root.find_subcommand("entity").unwrap();
+            let acquire = root.find_subcommand("acquire").unwrap();
+            (
+                entity.get_subcommands().count() > 0,
+                acquire
+                    .get_arguments()
+                    .any(|argument| argument.get_id() == "entity"),
+            )
+        };
+        let mut root = command();
+        assert_eq!(declared(&root), (false, false));
+        root.build();
+        assert_eq!(declared(&root), (true, true));
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod commands;
 mod confirm;
 mod connect;
 mod context;
+mod deferred;
 mod error;
 mod exit;
 #[doc(hidden)]
@@ -52,7 +53,7 @@ pub fn main() -> ExitCode {
 
 /// The full command-line definition, for help, completions, and man pages.
 pub fn command() -> clap::Command {
-    args::command()
+    args::full_command()
 }
 
 fn run() -> Exit {

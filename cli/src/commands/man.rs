@@ -33,7 +33,7 @@ impl Text for PagesReport {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<CommandOutput> {
-    let command = crate::args::command().disable_help_subcommand(true);
+    let command = crate::args::full_command();
     let Some(directory) = &arguments.directory else {
         return Ok(CommandOutput::document(page(command)?));
     };

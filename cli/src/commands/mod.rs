@@ -27,38 +27,39 @@ use std::future::Future;
 use crate::args::Command;
 use crate::command_output::CommandOutput;
 use crate::context::Context;
+use crate::deferred::Deferred;
 use crate::error::{Error, Result};
 
 /// Runs a command. Only commands that make network calls start an async runtime.
 pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::Acquire(arguments) => block_on(acquire::run(arguments, context)),
-        Command::Available(arguments) => block_on(available::run(arguments, context)),
-        Command::Entity(command) => block_on(entity::run(command, context)),
-        Command::Resource(command) => block_on(resource::run(command, context)),
-        Command::System(command) => block_on(system::run(command, context)),
-        Command::Config(command) => block_on(config::run(command, context)),
-        Command::Limits(command) => block_on(limits::run(command, context)),
-        Command::Audit(command) => block_on(audit::run(command, context)),
-        Command::Usage(command) => block_on(usage::run(command, context)),
+        Command::Acquire(Deferred(arguments)) => block_on(acquire::run(arguments, context)),
+        Command::Available(Deferred(arguments)) => block_on(available::run(arguments, context)),
+        Command::Entity(Deferred(command)) => block_on(entity::run(command, context)),
+        Command::Resource(Deferred(command)) => block_on(resource::run(command, context)),
+        Command::System(Deferred(command)) => block_on(system::run(command, context)),
+        Command::Config(Deferred(command)) => block_on(config::run(command, context)),
+        Command::Limits(Deferred(command)) => block_on(limits::run(command, context)),
+        Command::Audit(Deferred(command)) => block_on(audit::run(command, context)),
+        Command::Usage(Deferred(command)) => block_on(usage::run(command, context)),
         Command::Plan(arguments) => block_on(stack::plan::run(*arguments, context)),
         Command::Deploy(arguments) => block_on(stack::deploy::run(*arguments, context)),
         Command::Upgrade(arguments) => block_on(stack::upgrade::run(*arguments, context)),
-        Command::Status(arguments) => block_on(stack::status::run(arguments, context)),
-        Command::List(arguments) => block_on(stack::list::run(arguments, context)),
-        Command::Drift(arguments) => block_on(stack::drift::run(arguments, context)),
-        Command::Delete(arguments) => block_on(stack::delete::run(arguments, context)),
+        Command::Status(Deferred(arguments)) => block_on(stack::status::run(arguments, context)),
+        Command::List(Deferred(arguments)) => block_on(stack::list::run(arguments, context)),
+        Command::Drift(Deferred(arguments)) => block_on(stack::drift::run(arguments, context)),
+        Command::Delete(Deferred(arguments)) => block_on(stack::delete::run(arguments, context)),
         Command::CfnTemplate(arguments) => stack::template::run(&arguments, context),
         Command::Policy(arguments) => stack::policy::run(&arguments, context),
         Command::LambdaExport(arguments) => stack::lambda_export::run(&arguments, context),
-        Command::Version(arguments) => block_on(version::run(arguments, context)),
-        Command::Check(arguments) => block_on(check::run(arguments, context)),
-        Command::Migrate(arguments) => block_on(migrate::run(arguments, context)),
-        Command::Serve(arguments) => block_on_all_cores(serve::run(arguments, context)),
-        Command::Ui(arguments) => block_on_all_cores(ui::run(arguments, context)),
-        Command::Local(command) => local::run(command, context),
-        Command::Completions(arguments) => Ok(completions::run(&arguments)),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Version(Deferred(arguments)) => block_on(version::run(arguments, context)),
+        Command::Check(Deferred(arguments)) => block_on(check::run(arguments, context)),
+        Command::Migrate(Deferred(arguments)) => block_on(migrate::run(arguments, context)),
+        Command::Serve(Deferred(arguments)) => block_on_all_cores(serve::run(arguments, context)),
+        Command::Ui(Deferred(arguments)) => block_on_all_cores(ui::run(arguments, context)),
+        Command::Local(Deferred(command)) => local::run(command, context),
+        Command::Completions(Deferred(arguments)) => Ok(completions::run(&arguments)),
+        Command::Man(Deferred(arguments)) => man::run(&arguments),
     }
 }
 
