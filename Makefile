@@ -22,8 +22,8 @@ export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 # Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
 # so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
 # speeds up the next compile or a debugger slows this one down.
-LINTING = RUSTC_WRAPPER=$(abspath scripts/rustc-for-tests) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 \
-    CARGO_PROFILE_DEV_DEBUG=0 ZAE_UNSTABLE_OPTIONS="$$(scripts/rustc-for-tests --unstable-options)"
+LINTING = RUSTC_WRAPPER=$(abspath scripts/rustc-wrapper) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 \
+    CARGO_PROFILE_DEV_DEBUG=0 ZAE_UNSTABLE_OPTIONS="$$(scripts/rustc-wrapper --unstable-options)"
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -132,9 +132,15 @@ coverage: test-tools dev-functions ## List the lines that no test runs, and the 
 	$(took)
 
 .PHONY: bench
-bench: machine venv-peer functions ## Measure acquire beside the bare SDK call and the Python package, and the packed functions
+bench: machine ## Measure acquire beside the bare SDK call and the Python package, and the packed functions
+	@# The functions and the benchmarks are compiled side by side: each has steps that use one processor only.
+	@$(MAKE) -j3 functions bench-programs venv-peer
 	@scripts/bench
 	$(took)
+
+.PHONY: bench-programs
+bench-programs: machine
+	@scripts/bench compile
 
 .PHONY: audit
 audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates

@@ -109,10 +109,7 @@ pub(crate) fn child(arguments: &[String]) {
         return;
     };
     let (endpoint, operations): (SocketAddr, u32) = (endpoint.parse().unwrap(), operations.parse().unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = crate::runtime();
     if who == "bare" {
         let client = clients::sdk(endpoint);
         return count(&runtime, operations, async || bare(&client, "user-0").await);

@@ -2,6 +2,7 @@
 //! project's ADR-001).
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
@@ -19,15 +20,19 @@ pub(crate) const SECOND_RCU: &str = "RCU per acquire, second pass";
 pub(crate) const MEGABYTES: &str = "megabytes kept for them";
 
 const ENTITIES: u64 = 20_000;
-const TASKS: u64 = 32;
+const TASKS: usize = 32;
+const MILLION: u64 = 1_000_000;
+/// Threads that share the million.
+const THREADS: u64 = 2;
 
 /// Every entity once, by several tasks.
-async fn pass(limiter: &RateLimiter, entities: u64) {
+async fn pass(limiter: &RateLimiter, entities: Range<u64>) {
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let limiter = limiter.clone();
+            let entities = entities.clone();
             tokio::spawn(async move {
-                for entity in (task..entities).step_by(TASKS as usize) {
+                for entity in entities.skip(task).step_by(TASKS) {
                     admitted(&limiter, &format!("entity-{entity}")).await;
                 }
             })
@@ -54,7 +59,7 @@ fn on_recorded(runtime: &Runtime, meter: CapacityMeter) -> RateLimiter {
             admitted(&limiter, entity).await;
         }
         recorded.replay();
-        pass(&limiter, 1).await;
+        pass(&limiter, 0..1).await;
         limiter
     })
 }
@@ -63,24 +68,36 @@ fn on_recorded(runtime: &Runtime, meter: CapacityMeter) -> RateLimiter {
 pub(crate) fn many(runtime: &Runtime, results: &mut Results) {
     let meter = CapacityMeter::new();
     let limiter = on_recorded(runtime, meter.clone());
-    let kept = allocation_counter::measure(|| runtime.block_on(pass(&limiter, ENTITIES)));
+    let kept = allocation_counter::measure(|| runtime.block_on(pass(&limiter, 0..ENTITIES)));
     let per_entity = |sum: f64| sum / ENTITIES as f64;
     let single = &mut results.single;
     single.push((BYTES, per_entity(kept.bytes_current as f64)));
     let before = meter.consumed();
-    runtime.block_on(pass(&limiter, ENTITIES));
+    runtime.block_on(pass(&limiter, 0..ENTITIES));
     let after = meter.consumed();
     single.push((SECOND_CALLS, per_entity((after.calls - before.calls) as f64)));
     single.push((SECOND_RCU, per_entity(after.read_units - before.read_units)));
     drop(limiter);
-    let many = std::env::var("ZAE_BENCH_ENTITIES")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let many = many.unwrap_or(1_000_000);
     let limiter = on_recorded(runtime, CapacityMeter::new());
-    let kept = allocation_counter::measure(|| runtime.block_on(pass(&limiter, many)));
-    single.push(("entities for memory", many as f64));
-    single.push((MEGABYTES, kept.bytes_current as f64 / 1e6));
+    single.push(("entities for memory", MILLION as f64));
+    single.push((MEGABYTES, bytes_kept(&limiter) as f64 / 1e6));
+}
+
+/// What the limiter keeps of a million entities. Threads count for themselves: what one allocates and another one frees is in the sum.
+fn bytes_kept(limiter: &RateLimiter) -> i64 {
+    let part = MILLION / THREADS;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                scope.spawn(move || {
+                    let runtime = crate::runtime();
+                    let entities = thread * part..(thread + 1) * part;
+                    allocation_counter::measure(|| runtime.block_on(pass(limiter, entities))).bytes_current
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
 }
 
 /// Random entities among 20,000 for a while.

@@ -29,6 +29,8 @@ mod targets;
 
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
 use crate::cases::{CANNED, CANNED_LATE, CASCADE, DYNAMODB};
 use crate::endpoint::Canned;
 use crate::results::Results;
@@ -43,10 +45,7 @@ fn main() {
     }
     let dynamodb = endpoint::dynamodb();
     let (canned, canned_address) = Canned::start(dynamodb);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     runtime.block_on(cases::prepare(dynamodb));
 
     if let Some(place) = arguments.iter().position(|argument| argument == "--profile") {
@@ -98,13 +97,16 @@ fn main() {
     report::write(&results, &targets, &text).unwrap();
 }
 
+/// On the thread that calls, where allocations and processor time are counted.
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// The buckets as they are now are what every write returns from here on: those of the cascade, and one for everybody else.
-fn record(
-    runtime: &tokio::runtime::Runtime,
-    canned: &Canned,
-    address: std::net::SocketAddr,
-    delay: Duration,
-) {
+fn record(runtime: &Runtime, canned: &Canned, address: std::net::SocketAddr, delay: Duration) {
     canned.record();
     runtime.block_on(async {
         let limiter = clients::limiter(address).await.unwrap();

@@ -1,4 +1,4 @@
-//! The compiler of demo and tests, `scripts/rustc-for-tests`: what it adds to the arguments that cargo gives it.
+//! The compiler of demo, tests and benchmarks, `scripts/rustc-wrapper`: what it adds to the arguments that cargo gives it.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn called(options: &str, arguments: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let compiler = directory.path().join("rustc");
     program(&compiler, "#!/bin/sh\necho \"${RUSTC_BOOTSTRAP:-0}: $*\"\n");
-    let (code, out, error) = run(Command::new(script("rustc-for-tests"))
+    let (code, out, error) = run(Command::new(script("rustc-wrapper"))
         .env("ZAE_UNSTABLE_OPTIONS", options)
         .env_remove("RUSTC_BOOTSTRAP")
         .arg(&compiler)
@@ -47,12 +47,11 @@ fn a_build_script_that_asks_what_the_compiler_can_do_sees_it_as_it_is() {
 }
 
 #[test]
-fn test_programs_and_the_embedded_store_are_not_optimized() {
+fn test_programs_are_not_optimized() {
     let test = format!("--crate-name store {BY_CARGO} --test -C opt-level=1");
     assert_eq!(called("", &test), format!("0: {test} -Copt-level=0"));
-    let store = format!("--crate-name dynoxide {BY_CARGO} -C opt-level=1");
-    let plain = format!("0: {store} -Copt-level=0 -Cdebug-assertions=off");
-    assert_eq!(called("", &store), plain);
+    let benchmark = format!("--crate-name acquire {BY_CARGO} -C opt-level=2 --cfg test");
+    assert_eq!(called("", &benchmark), format!("0: {benchmark}"));
     let simulation = format!("--crate-name zae_limiter_aggregator {BY_CARGO} --test -C opt-level=1");
     assert_eq!(called("", &simulation), format!("0: {simulation}"));
 }
@@ -68,7 +67,7 @@ fn the_compiler_is_asked_which_options_it_knows() {
                 "#!/bin/sh\n[ \"$RUSTC_BOOTSTRAP\" = 1 ] || exit 1\ncase $1 in {known}) ;; *) exit 1 ;; esac\n"
             ),
         );
-        let (code, out, error) = run(Command::new(script("rustc-for-tests"))
+        let (code, out, error) = run(Command::new(script("rustc-wrapper"))
             .env("RUSTC", &compiler)
             .arg("--unstable-options"));
         assert_eq!((code, out.trim_end(), error.as_str()), (Some(0), listed, ""));
