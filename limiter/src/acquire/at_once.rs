@@ -16,8 +16,11 @@ impl Acquire {
         let Target::Known(known) = &self.target else {
             return None;
         };
-        let is_plain = self.mistake.is_none() && self.limits.is_none() && self.patience.is_none();
-        if !is_plain || self.asks_unknown_limit || self.amounts.is_empty() || self.buckets.is_closed() {
+        if self.extras.is_some()
+            || self.asks_unknown_limit
+            || self.amounts.is_empty()
+            || self.buckets.is_closed()
+        {
             return None;
         }
         let shared = self.buckets.shared();

@@ -44,11 +44,17 @@ pub struct Acquire {
     pub(super) amounts: Deltas,
     /// Something is consumed that the call which is known had no limit for.
     pub(super) asks_unknown_limit: bool,
-    /// The first mistake in what is consumed.
-    pub(super) mistake: Option<Box<Error>>,
-    pub(super) limits: Option<Vec<Limit>>,
     pub(super) policy: Option<OnUnavailable>,
-    pub(super) patience: Option<Duration>,
+    /// What few calls have. A call is moved whenever something is added to it: it should be small.
+    pub(super) extras: Option<Box<Extras>>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extras {
+    /// The first mistake in what is consumed.
+    mistake: Option<Error>,
+    limits: Option<Vec<Limit>>,
+    patience: Option<Duration>,
 }
 
 /// Who calls for what.
@@ -57,7 +63,13 @@ pub(super) enum Target {
     /// The same was called before.
     Known(Arc<KnownCall>),
     /// Names that are still to be checked.
-    Named { entity: String, resource: String },
+    Named(Box<Names>),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    entity: String,
+    resource: String,
 }
 
 impl Target {
@@ -65,14 +77,14 @@ impl Target {
     pub(super) fn names(&self) -> (&str, &str) {
         match self {
             Self::Known(known) => (known.key.entity.as_str(), known.key.resource.as_str()),
-            Self::Named { entity, resource } => (entity, resource),
+            Self::Named(names) => (&names.entity, &names.resource),
         }
     }
 
     pub(super) fn known(&self) -> Option<&Arc<KnownCall>> {
         match self {
             Self::Known(known) => Some(known),
-            Self::Named { .. } => None,
+            Self::Named(_) => None,
         }
     }
 }
@@ -93,26 +105,30 @@ impl Acquire {
     pub(crate) fn new(buckets: Arc<Buckets>, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Self {
         let (entity, resource) = (entity.as_ref(), resource.as_ref());
         let known = buckets.known_calls().get(entity, resource);
-        let named = || Target::Named {
-            entity: entity.to_owned(),
-            resource: resource.to_owned(),
+        let named = || {
+            Target::Named(Box::new(Names {
+                entity: entity.to_owned(),
+                resource: resource.to_owned(),
+            }))
         };
         Self {
             target: known.map_or_else(named, Target::Known),
             buckets,
             amounts: Deltas::new(),
             asks_unknown_limit: false,
-            mistake: None,
-            limits: None,
             policy: None,
-            patience: None,
+            extras: None,
         }
+    }
+
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
     }
 
     /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
         if let Err(error) = self.add(limit.as_ref(), tokens) {
-            self.mistake.get_or_insert_with(|| Box::new(error));
+            self.extras().mistake.get_or_insert(error);
         }
         self
     }
@@ -153,7 +169,7 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
-        self.limits = Some(limits.into_iter().collect());
+        self.extras().limits = Some(limits.into_iter().collect());
         self
     }
 
@@ -193,7 +209,7 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn wait_up_to(mut self, time: Duration) -> Self {
-        self.patience = Some(time);
+        self.extras().patience = Some(time);
         self
     }
 
@@ -252,14 +268,15 @@ impl Acquire {
 
     /// Every mistake that can be seen without the table.
     fn check(self, may_ask_nothing: bool) -> Result<Checked> {
-        if let Some(mistake) = self.mistake {
-            return Err(*mistake);
+        let extras = self.extras.map_or_else(Extras::default, |extras| *extras);
+        if let Some(mistake) = extras.mistake {
+            return Err(mistake);
         }
         if self.amounts.is_empty() && !may_ask_nothing {
             let rule = "a call must consume at least one token of at least one limit";
             return Err(Error::invalid("consume", "nothing", rule));
         }
-        let limits = self
+        let limits = extras
             .limits
             .map(|limits| limit_set("limits", limits))
             .transpose()?;
@@ -268,9 +285,11 @@ impl Acquire {
         }
         let (entity, resource, known) = match self.target {
             Target::Known(known) => (known.key.entity.clone(), known.key.resource.clone(), Some(known)),
-            Target::Named { entity, resource } => {
-                (EntityId::parse(&entity)?, Resource::parse(&resource)?, None)
-            }
+            Target::Named(names) => (
+                EntityId::parse(&names.entity)?,
+                Resource::parse(&names.resource)?,
+                None,
+            ),
         };
         Ok(Checked {
             entity,
@@ -284,7 +303,7 @@ impl Acquire {
 
     pub(super) async fn acquire(self) -> Result<Lease> {
         let buckets = self.buckets.clone();
-        let patience = self.patience;
+        let patience = self.extras.as_ref().and_then(|extras| extras.patience);
         let checked = self.check(false)?;
         let _inside = buckets.enter()?;
         let metrics = &buckets.shared().metrics;

@@ -48,9 +48,9 @@ pub struct Lease {
     /// What is counted: on the entity's own bucket first, then on its parents'.
     held: SmallVec<[Grant; 1]>,
     /// Taken from the process's own part instead.
-    own: Option<OutagePortion>,
+    own: Option<Box<OutagePortion>>,
     /// Taken by a lease that is not counted.
-    uncounted: Deltas,
+    uncounted: Option<Box<Deltas>>,
     /// The sum of all adjustments, which may be below what was taken until it is booked.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
@@ -75,7 +75,6 @@ impl Lease {
     ) -> Self {
         Self {
             held: held.map(|(charge, grant)| granted(charge, grant)).collect(),
-            uncounted: Deltas::new(),
             ..Self::new(buckets, checked, Admission::Counted)
         }
     }
@@ -86,11 +85,11 @@ impl Lease {
             buckets: call.buckets,
             key: match call.target {
                 Target::Known(known) => LeaseKey::Known(known),
-                Target::Named { .. } => LeaseKey::Own(grant.queue().key().clone()),
+                Target::Named(_) => LeaseKey::Own(grant.queue().key().clone()),
             },
             held: smallvec![grant],
             own: None,
-            uncounted: Deltas::new(),
+            uncounted: None,
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission: Admission::Counted,
@@ -100,12 +99,16 @@ impl Lease {
     }
 
     pub(super) fn uncounted(buckets: Arc<Buckets>, checked: &Checked) -> Self {
-        Self::new(buckets, checked, Admission::AllowedWhileUnavailable)
+        Self {
+            uncounted: Some(Box::new(checked.amounts.clone())),
+            ..Self::new(buckets, checked, Admission::AllowedWhileUnavailable)
+        }
     }
 
     pub(super) fn local(buckets: Arc<Buckets>, checked: &Checked, own: OutagePortion) -> Self {
         Self {
-            own: Some(own),
+            own: Some(Box::new(own)),
+            uncounted: Some(Box::new(checked.amounts.clone())),
             ..Self::new(buckets, checked, Admission::Local)
         }
     }
@@ -119,7 +122,7 @@ impl Lease {
             }),
             held: SmallVec::new(),
             own: None,
-            uncounted: checked.amounts.clone(),
+            uncounted: None,
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
@@ -156,7 +159,7 @@ impl Lease {
         let taken = self.taken().into_iter();
         let mut consumed: BTreeMap<_, _> = taken.map(|(limit, amount)| (limit, whole(amount))).collect();
         for (limit, delta) in self.adjustments() {
-            *consumed.entry(limit).or_default() += delta;
+            *consumed.entry(limit).or_default() += whole(delta);
         }
         consumed
     }
@@ -165,19 +168,20 @@ impl Lease {
     fn taken(&self) -> Deltas {
         match self.held.first() {
             Some(own) => own.taken(),
-            None => self.uncounted.clone(),
+            None => self.uncounted.as_deref().cloned().unwrap_or_default(),
         }
     }
 
-    /// What is booked of the adjustments: a lease never gives back more than it took.
-    fn adjustments(&self) -> BTreeMap<LimitName, i64> {
+    /// What is booked of the adjustments, in millitokens: a lease never gives back more than it took.
+    fn adjustments(&self) -> Deltas {
         if self.adjusted.is_empty() {
-            return BTreeMap::new();
+            return Deltas::new();
         }
         let (taken, most) = (self.taken(), i64::try_from(Tokens::MAX).unwrap_or(i64::MAX));
         let booked = self.adjusted.iter().map(|(limit, sum)| {
             let taken = whole(amount_of(&taken, limit));
-            (limit.clone(), (*sum).clamp(-taken, most))
+            let tokens = (*sum).clamp(-taken, most);
+            (limit.clone(), i128::from(tokens) * 1000)
         });
         booked.collect()
     }

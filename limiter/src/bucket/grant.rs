@@ -101,9 +101,10 @@ impl Grant {
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
     /// more. The answers say whether it is booked; what is not yet goes on in the background.
-    pub(crate) fn keep(mut self, mut changes: Deltas) -> Vec<Booked> {
+    pub(crate) fn keep(mut self, changes: &Deltas) -> Vec<Booked> {
         let portions = std::mem::take(&mut self.taken);
-        changes.retain(|(limit, _)| self.has_limit(limit));
+        let here = changes.iter().filter(|(limit, _)| self.has_limit(limit));
+        let mut changes: Deltas = here.cloned().collect();
         if changes.is_empty() {
             return Vec::new();
         }

@@ -1,9 +1,6 @@
 //! The end of a lease: its tokens are kept and its adjustments written, or everything is given back.
 
-use std::collections::BTreeMap;
-
 use tokio::sync::oneshot;
-use zae_limiter_schema::LimitName;
 
 use super::Lease;
 use crate::bucket::{Deltas, Grant};
@@ -53,7 +50,7 @@ impl Lease {
 
     /// Keeps the tokens and queues the adjustments.
     fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
-        let changes = in_millitokens(&self.adjustments());
+        let changes = self.adjustments();
         if let Some(own) = self.own.take() {
             // A lease that is counted in part has its adjustments written.
             let unwritten = if self.is_counted() {
@@ -63,8 +60,11 @@ impl Lease {
             };
             own.keep(&unwritten);
         }
-        let held = self.held.drain(..);
-        held.flat_map(|grant| grant.keep(changes.clone())).collect()
+        let mut answers = Vec::new();
+        for grant in self.held.drain(..) {
+            answers.append(&mut grant.keep(&changes));
+        }
+        answers
     }
 
     /// Gives everything back.
@@ -97,11 +97,4 @@ impl Lease {
             .await
             .unwrap_or_else(|_| Err(pending()))
     }
-}
-
-fn in_millitokens(tokens: &BTreeMap<LimitName, i64>) -> Deltas {
-    tokens
-        .iter()
-        .map(|(limit, tokens)| (limit.clone(), i128::from(*tokens) * 1000))
-        .collect()
 }

@@ -59,7 +59,7 @@ impl Lease {
             let full = buckets.shared().unavailable("too many buckets are in use");
             self.take_own(&name, amount, &full)?;
         }
-        add(&mut self.uncounted, &name, amount);
+        add(self.uncounted.get_or_insert_default(), &name, amount);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Lease {
                 policy: self.policy,
                 known: None,
             };
-            self.own = Some(outage::take_share(shared, share, &more, why)?);
+            self.own = Some(Box::new(outage::take_share(shared, share, &more, why)?));
         }
         Ok(())
     }
