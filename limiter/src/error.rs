@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey};
@@ -50,7 +51,7 @@ pub enum Error {
 
     /// There is too little of a limit. Nothing was taken.
     #[error(transparent)]
-    RateLimitExceeded(Box<RateLimitExceeded>),
+    RateLimitExceeded(Arc<RateLimitExceeded>),
 
     /// The entity that was to be created is already there.
     #[error("entity {entity} exists already; update it, or choose another id")]
@@ -246,7 +247,7 @@ pub enum Error {
     /// The stack could not be brought to what its options say.
     #[cfg(feature = "stack")]
     #[error(transparent)]
-    Stack(std::sync::Arc<zae_limiter_stack::Error>),
+    Stack(Arc<zae_limiter_stack::Error>),
 
     /// An item of the table is not what it should be.
     #[error(transparent)]

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use super::call::{Acquire, Target};
 use super::lease::Admission;
 use crate::bucket::{AtOnce, Grant};
-use crate::status::RateLimitExceeded;
 use crate::{Error, Result};
 
 impl Acquire {
@@ -34,15 +33,14 @@ impl Acquire {
             .queue()?
             .at_once(&mut self.amounts, &known.config, elapsed)?
         {
-            AtOnce::Refused(statuses) => {
+            AtOnce::Refused(refusal) => {
                 // Counted while the call is under way, so that a shutdown writes the count.
                 let _under_way = self.buckets.enter_briefly()?;
                 shared.cache.count_hit();
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 shared.count_known_refusal(known);
-                let refusal = RateLimitExceeded::new(statuses);
                 tracing::debug!(%refusal, "a limit is exceeded");
-                let refused = Error::RateLimitExceeded(Box::new(refusal));
+                let refused = Error::RateLimitExceeded(refusal);
                 let metrics = &shared.metrics;
                 metrics.acquired(&self.buckets, resource, Err(&refused), timer);
                 Some(Err(refused))

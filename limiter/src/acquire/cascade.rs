@@ -1,5 +1,7 @@
 //! Asking all charges of a call, so that all of them admit it or none is charged.
 
+use std::sync::Arc;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::charge::Charge;
@@ -58,7 +60,7 @@ async fn alone(charge: &Charge) -> Result<Grants> {
         Some(Outcome::Granted(grant)) => Ok(smallvec![Some(grant)]),
         Some(Outcome::Refused(statuses)) => {
             let refusal = RateLimitExceeded::new(statuses);
-            Err(Error::RateLimitExceeded(Box::new(refusal)))
+            Err(Error::RateLimitExceeded(Arc::new(refusal)))
         }
         Some(Outcome::Failed(error)) => Err(error),
         None => Err(no_runtime(charge)),
@@ -123,6 +125,6 @@ impl Round {
                 None => statuses.extend(charge.statuses(self.grants[index].is_some())),
             }
         }
-        Error::RateLimitExceeded(Box::new(RateLimitExceeded::new(statuses)))
+        Error::RateLimitExceeded(Arc::new(RateLimitExceeded::new(statuses)))
     }
 }

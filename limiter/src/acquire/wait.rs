@@ -51,7 +51,7 @@ pub(super) async fn acquire_within(
     }
     loop {
         if let Some(refused) = waiting.wait_for_turn().await? {
-            return Err(Error::RateLimitExceeded(Box::new(refused)));
+            return Err(Error::RateLimitExceeded(Arc::new(refused)));
         }
         if waiting.is_behind() {
             continue;
@@ -134,7 +134,7 @@ impl Waiting<'_> {
 
     /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its
     /// tokens will not be available in time.
-    fn refused(&mut self, refused: Box<RateLimitExceeded>) -> Result<()> {
+    fn refused(&mut self, refused: Arc<RateLimitExceeded>) -> Result<()> {
         let gives_up = breaks!(self.buckets.shared().settings.mutation, PatientCallsAreRefused);
         let due = match refused.retry_after() {
             RetryAfter::After(wait) if Instant::now() + wait <= self.deadline && !gives_up => {

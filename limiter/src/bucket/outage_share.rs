@@ -236,7 +236,7 @@ impl OutagePortion {
         match self.share.take(&levels, self.shared.clock.elapsed()) {
             Taken::All => {}
             Taken::TooLittle(statuses) => {
-                return Err(Error::RateLimitExceeded(Box::new(RateLimitExceeded::new(
+                return Err(Error::RateLimitExceeded(Arc::new(RateLimitExceeded::new(
                     statuses,
                 ))));
             }

@@ -39,7 +39,7 @@ enum Outcome<'a> {
     },
     /// The request only asked.
     Seen(Vec<LimitStatus>),
-    Refused(Box<RateLimitExceeded>),
+    Refused(Arc<RateLimitExceeded>),
     /// Nobody knows, and the charge is a shadow.
     Unknown,
 }

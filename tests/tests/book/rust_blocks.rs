@@ -7,6 +7,7 @@
     reason = "examples show what a reader needs, and nothing else"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter::audit::*;
@@ -44,7 +45,7 @@ fn chunks_of_the_response() -> Vec<i64> {
 }
 
 /// A refusal.
-async fn refused(limiter: &RateLimiter) -> Box<RateLimitExceeded> {
+async fn refused(limiter: &RateLimiter) -> Arc<RateLimitExceeded> {
     match limiter.acquire("user-1", "gpt-4").consume("rpm", 101).await {
         Err(Error::RateLimitExceeded(exceeded)) => exceeded,
         other => panic!("{other:?}"),

@@ -1,6 +1,7 @@
 //! One acquire: a lease or a rejection.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use zae_limiter::{
@@ -68,7 +69,9 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
         Err(Limiter::RateLimitExceeded(exceeded)) => {
-            return Ok(CommandOutput::new(RejectedReport(*exceeded)).with_exit(Exit::Limited));
+            return Ok(
+                CommandOutput::new(RejectedReport(Arc::unwrap_or_clone(exceeded))).with_exit(Exit::Limited)
+            );
         }
         Err(error) => return Err(error.into()),
     };

@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::BucketConfig;
 use super::super::deltas::Deltas;
 use super::super::grant::Grant;
 use super::BucketQueue;
-use crate::status::LimitStatus;
+use crate::status::RateLimitExceeded;
 
 /// What memory says about a call.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum AtOnce {
     /// Tokens in hand cover it.
     Granted(Grant),
     /// There was too little a moment ago.
-    Refused(Vec<LimitStatus>),
+    Refused(Arc<RateLimitExceeded>),
 }
 
 impl BucketQueue {
@@ -34,7 +34,7 @@ impl BucketQueue {
             return Some(AtOnce::Granted(grant));
         }
         let now = self.shared.now();
-        let locked = self.lock();
+        let mut locked = self.lock();
         if locked.has_worker {
             // Whoever works on the bucket may be about to give something back.
             return None;

@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation};
 
+use self::at_once::LastRefusal;
 pub(crate) use self::idle::IdleBucket;
 use self::in_doubt::Unresolved;
 use self::slots::Ownership;
@@ -150,6 +151,8 @@ pub(crate) struct QueueState {
     /// When a write was last refused though its image was current as far as we knew: somebody else writes too.
     refused_at: Option<Duration>,
     guess: RefillGuess,
+    /// The last refusal that nothing was sent for.
+    last_refusal: Option<Box<LastRefusal>>,
     #[cfg(test)]
     pub(crate) mutation: Option<crate::simulation::Mutation>,
     /// For the rule that is broken by [`EightTries`](crate::simulation::Mutation::EightTries).
@@ -178,6 +181,7 @@ impl QueueState {
             patience,
             refused_at: None,
             guess: RefillGuess::default(),
+            last_refusal: None,
             #[cfg(test)]
             mutation: None,
             #[cfg(test)]

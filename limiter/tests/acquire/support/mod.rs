@@ -3,6 +3,7 @@
 pub(crate) use zae_limiter_testing::connection::{Connection, Fault, FaultRates};
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -202,7 +203,7 @@ pub(crate) const fn secs(secs: u64) -> Duration {
 
 pub(crate) fn exceeded(error: Error) -> RateLimitExceeded {
     match error {
-        Error::RateLimitExceeded(exceeded) => *exceeded,
+        Error::RateLimitExceeded(exceeded) => Arc::unwrap_or_clone(exceeded),
         other => panic!("not a refusal: {other}"),
     }
 }

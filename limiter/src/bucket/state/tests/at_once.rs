@@ -1,5 +1,6 @@
 //! What is refused without a queue.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -9,7 +10,7 @@ use super::super::Completion;
 use super::bench::{Bench, rpm};
 use super::created;
 use crate::bucket::request::Outcome;
-use crate::status::LimitStatus;
+use crate::status::{LimitStatus, RateLimitExceeded};
 
 /// The statuses of the only call that was refused.
 fn refusal(completions: Vec<Completion>) -> Option<Vec<LimitStatus>> {
@@ -33,29 +34,60 @@ proptest! {
         let _first = bench.ask(taken);
         bench.pass();
         bench.elapsed += pause;
-        let (moment, amounts) = (bench.moment(), smallvec![(rpm(), asked * 1000)]);
-        let at_once = bench.state.refuse_at_once(&amounts, &bench.config, moment.now, moment.elapsed);
+        let at_once = refuse_at_once(&mut bench, asked);
         let _second = bench.ask(asked);
-        prop_assert_eq!(at_once, refusal(bench.next().1));
+        prop_assert_eq!(at_once.map(|refusal| refusal.statuses().to_vec()), refusal(bench.next().1));
     }
+
+    /// Whatever was refused before, a refusal is the same as without a memory of it.
+    #[test]
+    fn a_refusal_does_not_depend_on_the_last_one(
+        calls in proptest::collection::vec((1_i128..=12, 0_u64..3, any::<bool>()), 1..20),
+    ) {
+        let mut bench = created();
+        for (asked, pause, adjusts) in calls {
+            bench.elapsed += pause;
+            if adjusts {
+                bench.adjust(smallvec![(rpm(), 1000)]);
+                bench.pass();
+            }
+            let at_once = refuse_at_once(&mut bench, asked);
+            bench.state.last_refusal = None;
+            prop_assert_eq!(at_once, refuse_at_once(&mut bench, asked));
+        }
+    }
+}
+
+fn refuse_at_once(bench: &mut Bench, asked: i128) -> Option<Arc<RateLimitExceeded>> {
+    let (moment, amounts) = (bench.moment(), smallvec![(rpm(), asked * 1000)]);
+    bench
+        .state
+        .refuse_at_once(&amounts, &bench.config, moment.now, moment.elapsed)
+}
+
+#[test]
+fn the_same_call_is_refused_by_the_same_answer_until_the_next_millisecond() {
+    let is_same = |one: &Option<Arc<RateLimitExceeded>>, other: &Option<Arc<RateLimitExceeded>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
+    let mut bench = created();
+    let first = refuse_at_once(&mut bench, 10);
+    let second = refuse_at_once(&mut bench, 10);
+    assert!(is_same(&first, &second));
+    let more = refuse_at_once(&mut bench, 11);
+    assert!(more.is_some() && !is_same(&first, &more), "another amount");
+    bench.elapsed += 1;
+    let later = refuse_at_once(&mut bench, 11);
+    assert!(later.is_some() && !is_same(&more, &later), "more has come back");
 }
 
 #[test]
 fn nothing_is_refused_at_once_while_something_is_queued_or_in_doubt() {
     let mut bench = created();
-    let amounts = smallvec![(rpm(), 10_000)];
-    let refuses = |bench: &Bench| {
-        let moment = bench.moment();
-        let refused = bench
-            .state
-            .refuse_at_once(&amounts, &bench.config, moment.now, moment.elapsed);
-        refused.is_some()
-    };
-    assert!(refuses(&bench));
+    let refuses = |bench: &mut Bench| refuse_at_once(bench, 10).is_some();
+    assert!(refuses(&mut bench));
     bench.give_back(1);
-    assert!(!refuses(&bench), "a refund is queued");
+    assert!(!refuses(&mut bench), "a refund is queued");
     let _lost = bench.write();
-    assert!(!refuses(&bench), "it is under way");
+    assert!(!refuses(&mut bench), "it is under way");
     bench.lose();
-    assert!(!refuses(&bench), "it is in doubt");
+    assert!(!refuses(&mut bench), "it is in doubt");
 }
