@@ -1,5 +1,5 @@
 //! Calls that memory decides: refused by a bucket that was seen exhausted a moment ago, or covered by tokens in hand. They run
-//! without waiting, and allocate nothing but what they return.
+//! without waiting, and allocate nothing but what they return and, once a bucket, the place for its last refusal.
 
 use std::sync::atomic::Ordering;
 

@@ -45,10 +45,11 @@ pub struct Acquire {
     /// Something is consumed that the call which is known had no limit for.
     pub(super) asks_unknown_limit: bool,
     pub(super) policy: Option<OnUnavailable>,
-    /// What few calls have. A call is moved whenever something is added to it: it should be small.
+    /// In a box, since a call is moved whenever something is added to it.
     pub(super) extras: Option<Box<Extras>>,
 }
 
+/// What few calls come with.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extras {
     /// The first mistake in what is consumed.
@@ -66,6 +67,7 @@ pub(super) enum Target {
     Named(Box<Names>),
 }
 
+/// The names of a call as its caller gave them.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     entity: String,
