@@ -8,6 +8,7 @@ use zae_limiter_function::{
 use zae_limiter_schema::WindowKind;
 
 use crate::counting::{Counted, Counter};
+use crate::known_buckets::KnownBuckets;
 use crate::resource_names::ResourceNames;
 use crate::rules::Rules;
 use crate::{DynamoDb, Entry, Group, Reading, Settings, Table, UsageDelta, groups};
@@ -85,8 +86,9 @@ impl<T, D> Aggregator<T, D> {
     /// Reads every record. A record that cannot be read becomes a dead letter.
     fn read(&self, batch: &Batch, report: &mut Report) -> (Indexed<UsageDelta>, Indexed<String>) {
         let (mut deltas, mut unreadable) = (Vec::new(), Vec::new());
+        let mut known = KnownBuckets::default();
         for (index, record) in batch.records().enumerate() {
-            match self.read_one(record) {
+            match self.read_one(record, &mut known) {
                 Ok(reading) => {
                     reading.at.into_iter().for_each(|at| report.made_at(at));
                     report.count(metric::RESERVED_LIMITS, reading.reserved);
@@ -98,8 +100,11 @@ impl<T, D> Aggregator<T, D> {
         (deltas, unreadable)
     }
 
-    fn read_one(&self, record: Record<'_>) -> Result<Reading, String> {
-        reading(|| Reading::by(self.rules, &record.change()?).map_err(|malformed| malformed.to_string()))
+    fn read_one<'a>(&self, record: Record<'a>, known: &mut KnownBuckets<'a>) -> Result<Reading, String> {
+        reading(|| {
+            let read = Reading::by(self.rules, &record.change()?, known);
+            read.map_err(|malformed| malformed.to_string())
+        })
     }
 }
 

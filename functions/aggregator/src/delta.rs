@@ -1,12 +1,13 @@
 //! What a stream record says was consumed.
 
-use zae_limiter_function::{Image, Images, ItemChange, Value};
+use zae_limiter_function::{Image, ItemChange, Value};
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
+use crate::known_buckets::KnownBuckets;
 use crate::link::{EVENTS, REFUSALS, counted_limit};
 use crate::rules::Rules;
-use crate::{Digest, Link, Position};
+use crate::{Link, Position};
 
 /// What one change of a bucket consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,19 +63,24 @@ impl Reading {
 
     /// Reads a record. Deletions and records of other items have no delta; the mapping's filter leaves them out anyway.
     pub fn of(change: &ItemChange<'_>) -> Result<Self, Malformed> {
-        Self::by(Rules::default(), change)
+        Self::by(Rules::default(), change, &mut KnownBuckets::default())
     }
 
-    pub(crate) fn by(rules: Rules, change: &ItemChange<'_>) -> Result<Self, Malformed> {
-        let images = &change.images;
-        let sort_key = text(&images.keys, attribute::SK)?;
+    /// Reads a record after those that have shown these buckets.
+    pub(crate) fn by<'a>(
+        rules: Rules,
+        change: &ItemChange<'a>,
+        known: &mut KnownBuckets<'a>,
+    ) -> Result<Self, Malformed> {
+        let keys = Image::read(change.keys).map_err(Malformed)?;
+        let sort_key = text(&keys, attribute::SK)?;
         let Some(resource) = sort_key.strip_prefix(prefix::BUCKET) else {
             return Ok(Self::NOTHING);
         };
         if !["INSERT", "MODIFY"].contains(&&*change.event_name) {
             return Ok(Self::NOTHING);
         }
-        let partition = text(&images.keys, attribute::PK)?;
+        let partition = text(&keys, attribute::PK)?;
         let entity = partition.strip_prefix(prefix::ENTITY).ok_or_else(|| {
             Malformed(format!(
                 "key {partition:?} of a bucket does not start with {}",
@@ -83,18 +89,19 @@ impl Reading {
         })?;
         let entity = EntityId::parse(entity).map_err(|error| Malformed(error.to_string()))?;
         let resource = Resource::from_stored(resource).map_err(|error| Malformed(error.to_string()))?;
-        let at = created(images)?;
+        let at = created(change)?;
         let stream = change.stream_arn.as_deref().unwrap_or_default();
-        let number = images.sequence_number.as_deref().unwrap_or_default();
+        let number = change.sequence_number.as_deref().unwrap_or_default();
         let position = Position::by(rules, stream, number).map_err(Malformed)?;
+        let (old, new) = known.before_and_after(change).map_err(Malformed)?;
         let link = Link {
-            before: Digest::of(&images.old_image),
-            after: Digest::of(&images.new_image),
+            before: old.digest.clone(),
+            after: new.digest.clone(),
         };
 
-        let (consumed, reserved) = consumed(&images.old_image, &images.new_image)?;
-        let events = events(&images.old_image, &images.new_image, &consumed)?;
-        let refusals = refusals(&images.old_image, &images.new_image);
+        let (consumed, reserved) = consumed(&old.image, &new.image)?;
+        let events = events(&old.image, &new.image, &consumed)?;
+        let refusals = refusals(&old.image, &new.image);
         let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
             delta: counts.then_some(UsageDelta {
@@ -121,8 +128,8 @@ fn text<'a>(item: &'a Image<'_>, name: &str) -> Result<&'a str, Malformed> {
     }
 }
 
-fn created(images: &Images<'_>) -> Result<Timestamp, Malformed> {
-    let millis = images.made_at_millis();
+fn created(change: &ItemChange<'_>) -> Result<Timestamp, Malformed> {
+    let millis = change.made_at_millis();
     let valid = millis.filter(|millis| (1..=Timestamp::MAX.millis()).contains(millis));
     valid
         .map(Timestamp::from_millis)

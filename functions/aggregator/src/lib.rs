@@ -16,6 +16,7 @@ mod dynamodb;
 mod expression;
 mod gap;
 mod group;
+mod known_buckets;
 mod link;
 mod position;
 mod progress;

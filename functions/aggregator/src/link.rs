@@ -82,6 +82,8 @@ impl Fnv {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use serde_json::value::RawValue;
+
     use super::*;
 
     fn digest(attributes: &[(&str, &str)]) -> Digest {
@@ -89,7 +91,8 @@ mod tests {
             .iter()
             .map(|(name, digits)| format!(r#""{name}":{{"N":"{digits}"}}"#))
             .collect();
-        Digest::of(&serde_json::from_str(&format!("{{{}}}", attributes.join(","))).unwrap())
+        let json = RawValue::from_string(format!("{{{}}}", attributes.join(","))).unwrap();
+        Digest::of(&Image::read((&*json).into()).unwrap())
     }
 
     #[test]

@@ -67,9 +67,9 @@ impl<'a> Record<'a> {
         serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
     }
 
-    /// What it says about an item, without a copy of its texts, or why that is not possible.
+    /// What it says about an item, or why that is not possible.
     pub fn change(self) -> Result<ItemChange<'a>, String> {
-        serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
+        ItemChange::read(self.raw.into()).map_err(|error| format!("it is not a stream record: {error}"))
     }
 
     /// Its sequence number, even if the rest cannot be decoded.
@@ -86,6 +86,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Image;
 
     #[test]
     fn one_unreadable_record_leaves_the_others_readable() {
@@ -101,7 +102,8 @@ mod tests {
         let records: Vec<_> = batch.records().collect();
         assert_eq!(records.len(), 3);
         assert!(records[0].decode().is_err());
-        assert!(records[0].change().is_err());
+        assert!(Image::read(records[0].change().unwrap().new_image).is_err());
+        assert!(records[1].change().is_err());
         assert_eq!(records[0].sequence_number().as_deref(), Some("7"));
         assert_eq!(records[1].sequence_number(), None);
         assert_eq!(records[2].decode().unwrap().event_name, "INSERT");

@@ -1,70 +1,71 @@
 //! A change of an item, borrowed from the text of its stream record.
 
-use serde::Deserialize;
+use crate::cursor::{Cursor, Json};
+use crate::image::Text;
 
-use crate::image::{Attributes, Image, Text};
-
-/// What a stream record says about an item. Only what is needed to count is parsed, and no text is copied.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// What a stream record says about an item. No text is copied, and images are read by those who need them.
+#[derive(Debug)]
 pub struct ItemChange<'a> {
     /// `INSERT`, `MODIFY` or `REMOVE`.
-    #[serde(borrow)]
     pub event_name: Text<'a>,
     /// The stream.
-    #[serde(borrow, default, rename = "eventSourceARN")]
     pub stream_arn: Option<Text<'a>>,
-    /// The item before and after the change.
-    #[serde(borrow, rename = "dynamodb")]
-    pub images: Images<'a>,
-}
-
-/// An item before and after a change.
-#[derive(Debug, Deserialize)]
-#[serde(from = "Delivered<'a>", bound(deserialize = "'de: 'a"))]
-pub struct Images<'a> {
     /// When the change was made, in epoch seconds.
     made_at: Option<f64>,
     /// The position of the change in the stream.
     pub sequence_number: Option<Text<'a>>,
-    /// The key.
-    pub keys: Image<'a>,
-    /// The item before the change; empty if there was none.
-    pub old_image: Image<'a>,
-    /// The item after the change; empty if it was removed.
-    pub new_image: Image<'a>,
+    /// The key: an [`Image`](crate::Image), like the two that follow.
+    pub keys: Json<'a>,
+    /// The item before the change; null if there was none.
+    pub old_image: Json<'a>,
+    /// The item after the change; null if it was removed.
+    pub new_image: Json<'a>,
 }
 
-/// The same with attributes in the order of delivery.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Delivered<'a> {
-    #[serde(default)]
-    approximate_creation_date_time: Option<f64>,
-    #[serde(borrow, default)]
-    sequence_number: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    keys: Attributes<'a>,
-    #[serde(borrow, default)]
-    old_image: Attributes<'a>,
-    #[serde(borrow, default)]
-    new_image: Attributes<'a>,
-}
-
-impl<'a> From<Delivered<'a>> for Images<'a> {
-    fn from(delivered: Delivered<'a>) -> Self {
-        let new_image = Image::from(delivered.new_image);
-        Self {
-            made_at: delivered.approximate_creation_date_time,
-            sequence_number: delivered.sequence_number,
-            keys: delivered.keys.into(),
-            old_image: Image::like(&new_image, delivered.old_image),
-            new_image,
+impl<'a> ItemChange<'a> {
+    /// Reads a record.
+    pub fn read(record: Json<'a>) -> Result<Self, String> {
+        let (mut event_name, mut stream_arn) = (None, None);
+        let (mut has_images, mut made_at, mut sequence_number) = (false, None, None);
+        let (mut keys, mut old_image, mut new_image) = (Json::NULL, Json::NULL, Json::NULL);
+        let mut read_images = |cursor: &mut Cursor<'a>, name: Text<'a>| {
+            match &*name {
+                "ApproximateCreationDateTime" => made_at = seconds(cursor)?,
+                "SequenceNumber" => sequence_number = text_or_null(cursor)?,
+                "Keys" => keys = cursor.value()?,
+                "OldImage" => old_image = cursor.value()?,
+                "NewImage" => new_image = cursor.value()?,
+                _ => drop(cursor.value()?),
+            }
+            Ok(())
+        };
+        record.cursor().members(|cursor, name| {
+            match &*name {
+                "eventName" => event_name = Some(cursor.text()?),
+                "eventSourceARN" => stream_arn = text_or_null(cursor)?,
+                "dynamodb" => {
+                    has_images = true;
+                    cursor.members(&mut read_images)?;
+                }
+                _ => drop(cursor.value()?),
+            }
+            Ok(())
+        })?;
+        let missing = |field: &str| format!("it has no field {field}");
+        if !has_images {
+            return Err(missing("dynamodb"));
         }
+        Ok(Self {
+            event_name: event_name.ok_or_else(|| missing("eventName"))?,
+            stream_arn,
+            made_at,
+            sequence_number,
+            keys,
+            old_image,
+            new_image,
+        })
     }
-}
 
-impl Images<'_> {
     /// When the change was made, in epoch milliseconds.
     #[allow(clippy::cast_possible_truncation)]
     pub fn made_at_millis(&self) -> Option<i64> {
@@ -75,49 +76,77 @@ impl Images<'_> {
     }
 }
 
+fn text_or_null<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, String> {
+    let value = cursor.value()?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    value.cursor().text().map(Some)
+}
+
+fn seconds(cursor: &mut Cursor<'_>) -> Result<Option<f64>, String> {
+    let value = cursor.value()?.as_str();
+    serde_json::from_str(value).map_err(|_| format!("{value} is not a number of seconds"))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use serde_json::value::RawValue;
+
     use super::*;
 
-    #[test]
-    fn images_are_sorted_alike_whether_or_not_they_have_the_same_names() {
-        let names = |old: &str| {
-            let text =
-                format!(r#"{{"OldImage": {old}, "NewImage": {{"b": {{"N": "1"}}, "a": {{"N": "2"}}}}}}"#);
-            let images: Images<'_> = serde_json::from_str(&text).unwrap();
-            let [old, new] = [&images.old_image, &images.new_image].map(|image| {
-                let names: Vec<_> = image.iter().map(|(name, _)| name.to_owned()).collect();
-                names.concat()
-            });
-            (old, new)
-        };
-        assert_eq!(
-            names(r#"{"b": {"N": "5"}, "a": {"N": "6"}}"#),
-            ("ab".to_owned(), "ab".to_owned())
-        );
-        assert_eq!(
-            names(r#"{"a": {"N": "5"}, "b": {"N": "6"}}"#),
-            ("ab".to_owned(), "ab".to_owned())
-        );
-        assert_eq!(names(r#"{"b": {"N": "5"}}"#), ("b".to_owned(), "ab".to_owned()));
-        assert_eq!(names("null"), (String::new(), "ab".to_owned()));
+    fn change(text: &str) -> Result<ItemChange<'_>, String> {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        ItemChange::read(raw.into())
     }
 
     #[test]
-    fn an_absent_image_is_empty() {
-        let change: ItemChange<'_> =
-            serde_json::from_str(r#"{"eventName": "REMOVE", "dynamodb": {"OldImage": null}}"#).unwrap();
-        assert_eq!(change.images.old_image.iter().len(), 0);
-        assert_eq!(change.images.made_at_millis(), None);
+    fn every_field_is_read_whatever_the_order() {
+        let text = r#" {"dynamodb": {"NewImage": {"a": {"N": "1"}}, "SizeBytes": 3, "Keys": {}, "SequenceNumber": "7"},
+            "eventSourceARN": "arn", "other": [{"eventName": "x"}], "eventName": "INSERT"} "#;
+        let change = change(text).unwrap();
+        assert_eq!(
+            (&*change.event_name, change.stream_arn.as_deref()),
+            ("INSERT", Some("arn"))
+        );
+        assert_eq!(change.sequence_number.as_deref(), Some("7"));
+        assert_eq!(change.new_image.as_str(), r#"{"a": {"N": "1"}}"#);
+        assert_eq!(change.keys.as_str(), "{}");
+        assert!(change.old_image.is_null());
+    }
+
+    #[test]
+    fn what_is_missing_or_null_is_absent_unless_it_is_needed() {
+        let found =
+            change(r#"{"eventName": "REMOVE", "eventSourceARN": null, "dynamodb": {"OldImage": null}}"#);
+        let found = found.unwrap();
+        assert!(found.old_image.is_null() && found.new_image.is_null());
+        assert_eq!((found.made_at_millis(), found.stream_arn), (None, None));
+        for (text, problem) in [
+            ("17", "an object was expected at byte 0"),
+            (r#"{"dynamodb": {}}"#, "it has no field eventName"),
+            (r#"{"eventName": "INSERT"}"#, "it has no field dynamodb"),
+            (
+                r#"{"eventName": "INSERT", "dynamodb": []}"#,
+                "an object was expected at byte 36",
+            ),
+            (r#"{"eventName": 1}"#, "a string was expected at byte 14"),
+            (
+                r#"{"eventName": "INSERT", "dynamodb": {"ApproximateCreationDateTime": "now"}}"#,
+                r#""now" is not a number of seconds"#,
+            ),
+        ] {
+            assert_eq!(change(text).unwrap_err(), problem, "{text}");
+        }
     }
 
     #[test]
     fn the_time_is_read_to_the_millisecond() {
         let millis = |seconds: &str| {
-            let text = format!(r#"{{"ApproximateCreationDateTime": {seconds}}}"#);
-            serde_json::from_str::<Images<'_>>(&text)
+            let images = format!(r#"{{"ApproximateCreationDateTime": {seconds}}}"#);
+            change(&format!(r#"{{"eventName": "INSERT", "dynamodb": {images}}}"#))
                 .unwrap()
                 .made_at_millis()
         };

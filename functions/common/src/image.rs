@@ -1,16 +1,12 @@
 //! The attributes of an item, borrowed from the text of a stream record.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::ops::Deref;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::cursor::{Cursor, Json};
 
 /// The attributes of an item, by name.
-#[derive(Debug, Deserialize)]
-#[serde(from = "Attributes<'a>", bound(deserialize = "'de: 'a"))]
+#[derive(Debug)]
 pub struct Image<'a> {
     attributes: Vec<(Text<'a>, Value<'a>)>,
     /// The indexes of the attributes, sorted by name.
@@ -32,20 +28,23 @@ impl<'a> Image<'a> {
         attributes.map(|(name, value)| (&**name, value))
     }
 
-    /// An image that most likely has the names of another one, in the same order: that is sorted once.
-    pub(crate) fn like(other: &Self, attributes: Attributes<'a>) -> Self {
-        let names = attributes.0.iter().map(|(name, _)| name);
+    /// Reads an image, or no attributes from null.
+    pub fn read(json: Json<'a>) -> Result<Self, String> {
+        attributes(json).map(Self::sorted)
+    }
+
+    /// Reads an image that most likely has the names of another one, in the same order: they are sorted once.
+    pub fn read_like(other: &Self, json: Json<'a>) -> Result<Self, String> {
+        let attributes = attributes(json)?;
+        let names = attributes.iter().map(|(name, _)| name);
         if names.eq(other.attributes.iter().map(|(name, _)| name)) {
             let by_name = other.by_name.clone();
-            let attributes = attributes.0;
-            return Self { attributes, by_name };
+            return Ok(Self { attributes, by_name });
         }
-        attributes.into()
+        Ok(Self::sorted(attributes))
     }
-}
 
-impl<'a> From<Attributes<'a>> for Image<'a> {
-    fn from(Attributes(attributes): Attributes<'a>) -> Self {
+    fn sorted(attributes: Vec<(Text<'a>, Value<'a>)>) -> Self {
         let name = |index: usize| &*attributes[index].0;
         let mut by_name: Vec<_> = (0..attributes.len()).collect();
         // JSON allows a name twice: the last one counts.
@@ -55,12 +54,8 @@ impl<'a> From<Attributes<'a>> for Image<'a> {
     }
 }
 
-/// The attributes of an item in the order of delivery.
-#[derive(Debug, Default)]
-pub(crate) struct Attributes<'a>(Vec<(Text<'a>, Value<'a>)>);
-
 /// The value of an attribute.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum Value<'a> {
     /// A string.
     S(Text<'a>),
@@ -69,18 +64,7 @@ pub enum Value<'a> {
     /// A flag.
     Bool(bool),
     /// A value of any other type, as it was delivered.
-    Other(&'a RawValue),
-}
-
-impl PartialEq for Value<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::S(a), Self::S(b)) | (Self::N(a), Self::N(b)) => a == b,
-            (Self::Bool(a), Self::Bool(b)) => a == b,
-            (Self::Other(a), Self::Other(b)) => a.get() == b.get(),
-            _ => false,
-        }
-    }
+    Other(Json<'a>),
 }
 
 /// A text, copied only if it is written with escapes.
@@ -95,106 +79,72 @@ impl Deref for Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor).map(Self)
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
     }
 }
 
-struct TextVisitor;
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Attributes<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AttributesVisitor).map(Self)
+impl From<String> for Text<'_> {
+    fn from(text: String) -> Self {
+        Self(Cow::Owned(text))
     }
 }
 
 /// More attributes than this are rare in a bucket.
 const USUAL_ATTRIBUTES: usize = 40;
 
-struct AttributesVisitor;
-
-impl<'de> Visitor<'de> for AttributesVisitor {
-    type Value = Vec<(Text<'de>, Value<'de>)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an item or null")
+/// The attributes in the order of delivery.
+fn attributes(json: Json<'_>) -> Result<Vec<(Text<'_>, Value<'_>)>, String> {
+    if json.is_null() {
+        return Ok(Vec::new());
     }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Vec::new())
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut attributes: Self::Value = Vec::with_capacity(USUAL_ATTRIBUTES);
-        while let Some(attribute) = map.next_entry()? {
-            attributes.push(attribute);
-        }
-        Ok(attributes)
-    }
+    let mut attributes = Vec::with_capacity(USUAL_ATTRIBUTES);
+    json.cursor().members(|cursor, name| {
+        attributes.push((name, value(cursor)?));
+        Ok(())
+    })?;
+    Ok(attributes)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an attribute value, such as {\"N\": \"1\"}")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let kind: Text<'de> = map
-            .next_key()?
-            .ok_or_else(|| M::Error::custom("an attribute value without a type"))?;
-        let value = match &*kind {
-            "S" => Value::S(map.next_value()?),
-            "N" => Value::N(map.next_value()?),
-            "BOOL" => Value::Bool(map.next_value()?),
-            "B" | "BS" | "L" | "M" | "NS" | "NULL" | "SS" => Value::Other(map.next_value()?),
-            other => {
-                return Err(M::Error::custom(format_args!(
-                    "{other:?} is not a type of attribute values"
-                )));
-            }
-        };
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(value),
-            Some(_) => Err(M::Error::custom("an attribute value of two types")),
+/// Reads an attribute value, such as `{"N": "1"}`.
+fn value<'a>(cursor: &mut Cursor<'a>) -> Result<Value<'a>, String> {
+    let mut value = None;
+    cursor.members(|cursor, kind| {
+        if value.is_some() {
+            return Err("an attribute value of two types".to_owned());
         }
-    }
+        value = Some(match &*kind {
+            "S" => Value::S(cursor.text()?),
+            "N" => Value::N(cursor.text()?),
+            "BOOL" => match cursor.value()?.as_str() {
+                "true" => Value::Bool(true),
+                "false" => Value::Bool(false),
+                other => return Err(format!("{other} is not a flag")),
+            },
+            "B" | "BS" | "L" | "M" | "NS" | "NULL" | "SS" => Value::Other(cursor.value()?),
+            other => return Err(format!("{other:?} is not a type of attribute values")),
+        });
+        Ok(())
+    })?;
+    value.ok_or_else(|| "an attribute value without a type".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use serde_json::value::RawValue;
+
     use super::*;
 
+    fn read(text: &str) -> Result<Image<'_>, String> {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        Image::read(raw.into())
+    }
+
     fn image(text: &str) -> Image<'_> {
-        serde_json::from_str(text).unwrap()
+        read(text).unwrap()
     }
 
     #[test]
@@ -228,16 +178,35 @@ mod tests {
             r#"{"X": 1}"#,
             r#"{"N": "1", "S": "x"}"#,
             r#"{"N": 1}"#,
+            r#"{"BOOL": "true"}"#,
             "1",
             "null",
         ] {
             let text = format!(r#"{{"a": {value}}}"#);
-            assert!(serde_json::from_str::<Image<'_>>(&text).is_err(), "{value}");
+            assert!(read(&text).is_err(), "{value}");
         }
     }
 
     #[test]
     fn null_is_an_empty_image() {
         assert_eq!(image("null").iter().len(), 0);
+    }
+    #[test]
+    fn images_are_sorted_alike_whether_or_not_they_have_the_same_names() {
+        let names = |image: &Image<'_>| image.iter().map(|(name, _)| name.to_owned()).collect::<String>();
+        let other = image(r#"{"b": {"N": "1"}, "a": {"N": "2"}}"#);
+        assert_eq!(names(&other), "ab");
+        for (text, expected) in [
+            (r#"{"b": {"N": "5"}, "a": {"N": "6"}}"#, "ab"),
+            (r#"{"a": {"N": "5"}, "b": {"N": "6"}}"#, "ab"),
+            (r#"{"b": {"N": "5"}}"#, "b"),
+            (r#"{"b": {"N": "5"}, "a": {"N": "6"}, "0": {"N": "6"}}"#, "0ab"),
+            ("null", ""),
+        ] {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            let like = Image::read_like(&other, raw.into()).unwrap();
+            assert_eq!(names(&like), expected);
+            assert!(like.iter().eq(image(text).iter()));
+        }
     }
 }

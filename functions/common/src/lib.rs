@@ -3,7 +3,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | records as Lambda delivers them, each readable on its own | [`Batch`], [`Record`] |
-//! | what a record says about an item, without copies | [`ItemChange`], [`Image`], [`Value`] |
+//! | what a record says about an item, without copies | [`ItemChange`], [`Image`], [`Value`], [`Json`] |
 //! | the time of an invocation, and retries within it | [`Invocation`] |
 //! | what a failed call means for its records | [`CallError`], [`Remedy`] |
 //! | records that cannot be processed | [`DeadLetter`], [`DeadLetters`], [`DeadLetterSource`], [`Queue`] |
@@ -16,6 +16,7 @@
 mod aws;
 mod batch;
 mod change;
+mod cursor;
 mod dead_letter;
 mod environment;
 mod failures;
@@ -29,7 +30,8 @@ mod spread;
 
 pub use aws::{lambda_config, sdk_config};
 pub use batch::{Batch, Record};
-pub use change::{Images, ItemChange};
+pub use change::ItemChange;
+pub use cursor::Json;
 pub use dead_letter::{DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Queue, pass_over};
 pub use environment::{Environment, InvalidSetting};
 pub use failures::{Failures, Unreportable};

@@ -1,0 +1,138 @@
+//! Buckets as earlier records of a batch have left them.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use zae_limiter_function::{Image, ItemChange, Json};
+
+use crate::Digest;
+
+/// More buckets than this are read again, so that a batch takes little memory.
+const MAX_BUCKETS: usize = 1_000;
+
+/// A bucket in one state.
+#[derive(Debug)]
+pub(crate) struct Bucket<'a> {
+    json: Json<'a>,
+    pub(crate) image: Image<'a>,
+    pub(crate) digest: Digest,
+}
+
+impl<'a> Bucket<'a> {
+    fn of(json: Json<'a>, image: Image<'a>) -> Rc<Self> {
+        let digest = Digest::of(&image);
+        Rc::new(Self { json, image, digest })
+    }
+}
+
+/// Buckets as the last record of each has left them, by key. The next record of a bucket shows that state again, and it need not be read
+/// twice.
+#[derive(Debug, Default)]
+pub(crate) struct KnownBuckets<'a> {
+    left: HashMap<Json<'a>, Rc<Bucket<'a>>>,
+}
+
+impl<'a> KnownBuckets<'a> {
+    /// The bucket before and after a change.
+    pub(crate) fn before_and_after(
+        &mut self,
+        change: &ItemChange<'a>,
+    ) -> Result<(Rc<Bucket<'a>>, Rc<Bucket<'a>>), String> {
+        let left = self.left.get(&change.keys);
+        let old = match left.filter(|left| left.json == change.old_image) {
+            Some(left) => left.clone(),
+            None => Bucket::of(change.old_image, Image::read(change.old_image)?),
+        };
+        let new = Image::read_like(&old.image, change.new_image)?;
+        let new = Bucket::of(change.new_image, new);
+        if left.is_some() || self.left.len() < MAX_BUCKETS {
+            self.left.insert(change.keys, new.clone());
+        }
+        Ok((old, new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use zae_limiter_function::Batch;
+
+    use super::*;
+    use crate::Reading;
+    use crate::rules::Rules;
+
+    fn image(consumed: u64) -> String {
+        format!(r#"{{"b_rpm_tc":{{"N":"{consumed}000"}},"ev":{{"N":"{consumed}"}}}}"#)
+    }
+
+    const STREAM: &str = "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/2026-01-31T00:00:00.000";
+
+    fn record(number: usize, bucket: usize, old: &str, new: &str) -> String {
+        format!(
+            concat!(
+                r#"{{"eventName":"MODIFY","eventSourceARN":"{4}","dynamodb":{{"ApproximateCreationDateTime":1769889600,"#,
+                r##""Keys":{{"PK":{{"S":"ENTITY#user-{1}"}},"SK":{{"S":"#BUCKET#gpt-4"}}}},"##,
+                r#""OldImage":{2},"NewImage":{3},"SequenceNumber":"{0}"}}}}"#
+            ),
+            number, bucket, old, new, STREAM
+        )
+    }
+
+    fn batch(records: &[String]) -> Batch {
+        serde_json::from_str(&format!(r#"{{"Records":[{}]}}"#, records.join(","))).unwrap()
+    }
+
+    #[test]
+    fn a_record_reads_the_same_after_whatever_other_records() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut last = vec![0_u64; MAX_BUCKETS + 100];
+        let records: Vec<_> = (0..20_000)
+            .map(|number| {
+                // Few buckets often, and so many in all that not all are known.
+                let buckets = if random.bool() { 5 } else { last.len() };
+                let bucket = random.usize(..buckets);
+                let old = match random.u8(..10) {
+                    // A record before this one is missing.
+                    0 => last[bucket] + 1,
+                    // It comes again.
+                    1 => last[bucket].saturating_sub(1),
+                    _ => last[bucket],
+                };
+                last[bucket] = old + 1;
+                let old = match random.u8(..10) {
+                    0 => format!(r#"{{"ev":{{"N":"{old}"}},"b_rpm_tc":{{"N":"{old}000"}}}}"#),
+                    1 => "null".to_owned(),
+                    _ => image(old),
+                };
+                record(number, bucket, &old, &image(last[bucket]))
+            })
+            .collect();
+        let batch = batch(&records);
+        let mut known = KnownBuckets::default();
+        for record in batch.records() {
+            let change = record.change().unwrap();
+            let after_others = Reading::by(Rules::default(), &change, &mut known).unwrap();
+            assert_eq!(after_others, Reading::of(&change).unwrap());
+        }
+        assert_eq!(known.left.len(), MAX_BUCKETS);
+    }
+
+    #[test]
+    fn a_state_that_the_last_record_has_left_is_not_read_again() {
+        let batch = batch(&[
+            record(1, 1, "null", &image(1)),
+            record(2, 2, "null", &image(7)),
+            record(3, 1, &image(1), &image(2)),
+            record(4, 1, &image(3), &image(4)),
+        ]);
+        let mut known = KnownBuckets::default();
+        let states: Vec<_> = batch
+            .records()
+            .map(|record| known.before_and_after(&record.change().unwrap()).unwrap())
+            .collect();
+        assert!(Rc::ptr_eq(&states[0].1, &states[2].0));
+        assert!(!Rc::ptr_eq(&states[2].1, &states[3].0));
+        assert_eq!(states[3].0.digest, Digest::of(&states[3].0.image));
+    }
+}
