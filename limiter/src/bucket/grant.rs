@@ -101,13 +101,14 @@ impl Grant {
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
     /// more. The answers say whether it is booked; what is not yet goes on in the background.
-    pub(crate) fn keep(mut self, changes: &Deltas) -> Vec<Booked> {
+    pub(crate) fn keep(&mut self, changes: &Deltas) -> Vec<Booked> {
+        if changes.is_empty() {
+            self.taken.clear();
+            return Vec::new();
+        }
         let portions = std::mem::take(&mut self.taken);
         let here = changes.iter().filter(|(limit, _)| self.has_limit(limit));
         let mut changes: Deltas = here.cloned().collect();
-        if changes.is_empty() {
-            return Vec::new();
-        }
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();

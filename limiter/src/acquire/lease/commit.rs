@@ -61,7 +61,7 @@ impl Lease {
             own.keep(&unwritten);
         }
         let mut answers = Vec::new();
-        for grant in self.held.drain(..) {
+        for grant in &mut self.held {
             answers.append(&mut grant.keep(&changes));
         }
         answers
