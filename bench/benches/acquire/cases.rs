@@ -132,7 +132,8 @@ fn against_peer(
 ) {
     let Some(python) = peer::python() else { return };
     for (who, how) in [(PEER, "asyncio"), (PEER_THREADS, "threads")] {
-        match peer::run(&python, endpoint, how, tasks, entity, own) {
+        let run = || peer::run(&python, endpoint, how, tasks, entity, own);
+        match results.disturbance.undisturbed(run) {
             Ok(figures) => results.add(name, case, who, figures),
             Err(error) => eprintln!("  {name} {case} {who}: {error}"),
         }

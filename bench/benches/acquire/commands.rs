@@ -7,7 +7,9 @@ use std::time::Instant;
 use crate::measure::median;
 use crate::results::Results;
 
+/// Runs of each program, and how many of them are a round.
 const RUNS: usize = 30;
+const ROUND: usize = 10;
 
 pub(crate) const HELP: &str = "zae-limiter --help, ms";
 pub(crate) const ACQUIRE: &str = "zae-limiter acquire on a file, ms";
@@ -47,14 +49,19 @@ pub(crate) fn starts(results: &mut Results) {
         (ACQUIRE, &program, acquire),
         (NOTHING, &nothing, vec![]),
     ];
-    let mut times = [const { Vec::new() }; 3];
     // In turns, so that whatever else this machine does slows all of them.
-    for _ in 0..RUNS {
-        for ((_, program, arguments), times) in cases.iter().zip(&mut times) {
-            times.push(run(program, arguments));
-        }
+    let turn = || {
+        cases
+            .each_ref()
+            .map(|(_, program, arguments)| run(program, arguments))
+    };
+    let mut turns = Vec::new();
+    while turns.len() < RUNS {
+        let round = || (0..ROUND).map(|_| turn()).collect::<Vec<_>>();
+        turns.extend(results.disturbance.undisturbed(round));
     }
-    for ((name, ..), times) in cases.iter().zip(times) {
+    for (index, (name, ..)) in cases.iter().enumerate() {
+        let times = turns.iter().map(|turn| turn[index]).collect();
         results.single.push((name, median(times)));
     }
 }

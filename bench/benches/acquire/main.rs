@@ -15,6 +15,7 @@ mod cases;
 mod chart;
 mod clients;
 mod commands;
+mod disturbance;
 mod endpoint;
 mod entities;
 mod functions;
@@ -37,6 +38,9 @@ use crate::results::Results;
 
 /// The name of the figures about many entities, beside the names of the cases.
 const ENTITIES: &str = "entities";
+/// Rounds during which other virtual machines had the processors.
+const REPEATED: &str = "disturbed rounds that were repeated";
+const KEPT: &str = "disturbed rounds that count";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -90,6 +94,9 @@ fn main() {
     commands::starts(&mut results);
     http_load::measure(&mut results);
     functions::measure(&mut results);
+    let (repeated, kept) = (results.disturbance.repeated, results.disturbance.kept);
+    results.single.push((REPEATED, f64::from(repeated)));
+    results.single.push((KEPT, f64::from(kept)));
 
     let targets = targets::all(&results);
     let text = report::text(&results, &targets, &report::last());

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::disturbance::Disturbance;
 use crate::measure::{Figures, ROUNDS};
 
 /// One line of the table.
@@ -19,6 +20,7 @@ pub(crate) struct Results {
     pub(crate) rows: Vec<Row>,
     /// Figures that are no operation: bytes per entity, calls of a second pass.
     pub(crate) single: Vec<(&'static str, f64)>,
+    pub(crate) disturbance: Disturbance,
 }
 
 /// A contestant and one round of it.
@@ -38,7 +40,7 @@ impl Results {
         let mut rounds: Vec<Vec<Figures>> = vec![Vec::new(); contestants.len()];
         for _ in 0..ROUNDS {
             for ((_, run), own) in contestants.iter_mut().zip(&mut rounds) {
-                own.push(run());
+                own.push(self.disturbance.undisturbed(run));
             }
         }
         for ((who, _), rounds) in contestants.iter().zip(rounds) {
