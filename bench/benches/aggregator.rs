@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use zae_limiter_bench::Disturbance;
 use zae_limiter_schema::Timestamp;
 use zae_limiter_testing::stream::{
     Chaos, Cloud, Database, ItemChange, Lambda, Measured, Stream, packed, starts,
@@ -28,8 +29,11 @@ fn main() {
         .build()
         .unwrap();
     println!("aggregator ({})", packed("aggregator").display());
+    let mut disturbance = Disturbance::default();
     for buckets in [1, 50, 500] {
-        runtime.block_on(throughput(buckets));
+        let events: Vec<_> = (0..ROUNDS).map(|round| event(buckets as u64, round)).collect();
+        let measured = disturbance.undisturbed(|| runtime.block_on(throughput(&events)));
+        report(buckets, events[0].len(), &measured);
     }
     runtime.block_on(start());
 }
@@ -85,15 +89,17 @@ fn event(buckets: u64, round: u64) -> String {
     stream.event()
 }
 
-async fn throughput(buckets: usize) {
+async fn throughput(events: &[String]) -> Measured {
     let cloud = Cloud::start(Chaos::new(0, 0));
     let lambda =
         Lambda::new(packed("aggregator"), &cloud, &VARIABLES).with_time_limit(Duration::from_mins(1));
-    let events: Vec<_> = (0..ROUNDS).map(|round| event(buckets as u64, round)).collect();
-    let measured = Measured::of(&lambda, &cloud, ACQUIRES, &events).await;
+    Measured::of(&lambda, &cloud, ACQUIRES, events).await
+}
+
+fn report(buckets: usize, bytes: usize, measured: &Measured) {
     println!(
         "  a batch of 1,000 acquires, buckets: {buckets}, {LIMITS} limits, {WINDOWS} windows, {} KB: {measured}",
-        events[0].len() / 1_000,
+        bytes / 1_000,
     );
     println!(
         "    {} writes: {} for each bucket and window; one per limit, window and record would be {}",

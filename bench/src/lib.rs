@@ -1,1 +1,5 @@
-//! Benchmarks of `acquire`, in `benches/`; this crate has nothing else. `make bench` runs them.
+//! Benchmarks of `acquire` and of the functions, in `benches/`; here is what they share. `make bench` runs them.
+
+mod disturbance;
+
+pub use disturbance::Disturbance;

@@ -22,7 +22,7 @@ pub(crate) fn measure(results: &mut Results) {
     let Some(program) = built("examples/http_load") else {
         return;
     };
-    let report = match load(&program) {
+    let report = match results.disturbance.undisturbed(|| load(&program)) {
         Ok(report) => report,
         Err(error) => return eprintln!("  the server under load was not measured: {error}"),
     };

@@ -15,7 +15,6 @@ mod cases;
 mod chart;
 mod clients;
 mod commands;
-mod disturbance;
 mod endpoint;
 mod entities;
 mod functions;

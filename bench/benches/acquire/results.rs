@@ -1,8 +1,8 @@
 //! What was measured, and how contestants take turns.
 
 use serde_json::{Value, json};
+use zae_limiter_bench::Disturbance;
 
-use crate::disturbance::Disturbance;
 use crate::measure::{Figures, ROUNDS};
 
 /// One line of the table.

@@ -9,17 +9,17 @@ const MOST_TIME: Duration = Duration::from_mins(2);
 
 /// Repeats disturbed rounds, whoever runs them.
 #[derive(Debug, Default)]
-pub(crate) struct Disturbance {
+pub struct Disturbance {
     /// Rounds that do not count.
-    pub(crate) repeated: u32,
+    pub repeated: u32,
     /// Disturbed rounds that count, because there was no time left.
-    pub(crate) kept: u32,
+    pub kept: u32,
     took: Duration,
 }
 
 impl Disturbance {
     /// Runs a round until one is undisturbed.
-    pub(crate) fn undisturbed<T>(&mut self, mut round: impl FnMut() -> T) -> T {
+    pub fn undisturbed<T>(&mut self, mut round: impl FnMut() -> T) -> T {
         loop {
             let (started, before) = (Instant::now(), ProcessorTime::now());
             let result = round();
@@ -70,6 +70,8 @@ impl ProcessorTime {
             self.all.saturating_sub(before.all),
             self.stolen.saturating_sub(before.stolen),
         );
-        stolen as f64 / all.max(1) as f64
+        #[allow(clippy::cast_precision_loss, reason = "a share needs no more precision")]
+        let share = stolen as f64 / all.max(1) as f64;
+        share
     }
 }
