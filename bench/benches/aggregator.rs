@@ -35,6 +35,10 @@ fn main() {
         let measured = disturbance.undisturbed(|| runtime.block_on(throughput(&events)));
         report(buckets, events[0].len(), &measured);
     }
+    println!(
+        "  disturbed rounds: {} repeated, {} count",
+        disturbance.repeated, disturbance.kept
+    );
     runtime.block_on(start());
 }
 

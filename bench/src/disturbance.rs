@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// A round is repeated if more than this part of the processors' time was stolen.
 const MOST_STOLEN: f64 = 0.03;
-/// What all repetitions of a run may take.
+/// No round is repeated after repetitions have taken this long.
 const MOST_TIME: Duration = Duration::from_mins(2);
 
 /// Repeats disturbed rounds, whoever runs them.
@@ -18,7 +18,7 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Runs a round until one is undisturbed.
+    /// Runs a round until one is undisturbed, or the time for repetitions is used up.
     pub fn undisturbed<T>(&mut self, mut round: impl FnMut() -> T) -> T {
         loop {
             let (started, before) = (Instant::now(), ProcessorTime::now());

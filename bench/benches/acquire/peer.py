@@ -1,6 +1,6 @@
-"""Acquires with the Python package for a while and prints rate and latencies as JSON.
+"""Acquires with the Python package for a few rounds and prints rate and latencies of each as JSON.
 
-Usage: peer.py NAME ENDPOINT asyncio|threads TASKS SECONDS ENTITY own|one
+Usage: peer.py NAME ENDPOINT asyncio|threads TASKS ROUNDS SECONDS ENTITY own|one
 """
 
 import asyncio
@@ -11,17 +11,26 @@ import time
 
 from zae_limiter import RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
 
-name, endpoint, how, tasks, seconds, entity, sharing = sys.argv[1:]
-tasks, seconds = int(tasks), float(seconds)
+name, endpoint, how, tasks, rounds, seconds, entity, sharing = sys.argv[1:]
+tasks, rounds, seconds = int(tasks), int(rounds), float(seconds)
 CONSUME = {"rpm": 1, "tpm": 100}
 times: list[float] = []
+measured: list[dict[str, float]] = []
 
 
 def whose(task: int) -> str:
     return f"{entity}-{task}" if sharing == "own" else entity
 
 
-async def with_asyncio() -> tuple[float, float]:
+def finish_round(started: float, cpu: float) -> None:
+    took, cpu = time.perf_counter() - started, time.process_time() - cpu
+    times.sort()
+    at = lambda part: times[min(int(len(times) * part), len(times) - 1)] * 1e6
+    measured.append({"rate": len(times) / took, "p50": at(0.5), "p99": at(0.99), "cpu": cpu * 1e6 / len(times)})
+    times.clear()
+
+
+async def with_asyncio() -> None:
     limiter = RateLimiter(repository=Repository(name, region="us-east-1", endpoint_url=endpoint))
 
     async def once(task: int) -> None:
@@ -39,14 +48,14 @@ async def with_asyncio() -> tuple[float, float]:
     for task in range(tasks):
         await once(task)
         await once(task)
-    started, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(run(task, started + seconds) for task in range(tasks)))
-    took = time.perf_counter() - started, time.process_time() - cpu
+    for _ in range(rounds):
+        started, cpu = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(run(task, started + seconds) for task in range(tasks)))
+        finish_round(started, cpu)
     await limiter.close()
-    return took
 
 
-def with_threads() -> tuple[float, float]:
+def with_threads() -> None:
     limiter = SyncRateLimiter(repository=SyncRepository(name, region="us-east-1", endpoint_url=endpoint))
 
     def once(task: int) -> None:
@@ -64,16 +73,18 @@ def with_threads() -> tuple[float, float]:
     for task in range(tasks):
         once(task)
         once(task)
-    started, cpu = time.perf_counter(), time.process_time()
-    threads = [threading.Thread(target=run, args=(task, started + seconds)) for task in range(tasks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - started, time.process_time() - cpu
+    for _ in range(rounds):
+        started, cpu = time.perf_counter(), time.process_time()
+        threads = [threading.Thread(target=run, args=(task, started + seconds)) for task in range(tasks)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        finish_round(started, cpu)
 
 
-took, cpu = asyncio.run(with_asyncio()) if how == "asyncio" else with_threads()
-times.sort()
-at = lambda part: times[min(int(len(times) * part), len(times) - 1)] * 1e6
-print(json.dumps({"rate": len(times) / took, "p50": at(0.5), "p99": at(0.99), "cpu": cpu * 1e6 / len(times)}))
+if how == "asyncio":
+    asyncio.run(with_asyncio())
+else:
+    with_threads()
+print(json.dumps(measured))
