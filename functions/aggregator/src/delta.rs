@@ -72,7 +72,7 @@ impl Reading {
         change: &ItemChange<'a>,
         known: &mut KnownBuckets<'a>,
     ) -> Result<Self, Malformed> {
-        let keys = Image::read(change.keys).map_err(Malformed)?;
+        let keys = Image::read(change.keys).map_err(|error| Malformed(format!("Keys: {error}")))?;
         let sort_key = text(&keys, attribute::SK)?;
         let Some(resource) = sort_key.strip_prefix(prefix::BUCKET) else {
             return Ok(Self::NOTHING);

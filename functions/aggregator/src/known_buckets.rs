@@ -39,12 +39,15 @@ impl<'a> KnownBuckets<'a> {
         change: &ItemChange<'a>,
     ) -> Result<(Rc<Bucket<'a>>, Rc<Bucket<'a>>), String> {
         let left = self.left.get(&change.keys);
-        let old = match left.filter(|left| left.json == change.old_image) {
-            Some(left) => left.clone(),
-            None => Bucket::of(change.old_image, Image::read(change.old_image)?),
+        let old = if let Some(left) = left.filter(|left| left.json == change.old_image) {
+            left.clone()
+        } else {
+            let image = Image::read(change.old_image).map_err(|error| format!("OldImage: {error}"))?;
+            Bucket::of(change.old_image, image)
         };
-        let new = Image::read_like(&old.image, change.new_image)?;
-        let new = Bucket::of(change.new_image, new);
+        let image = Image::read_like(&old.image, change.new_image);
+        let image = image.map_err(|error| format!("NewImage: {error}"))?;
+        let new = Bucket::of(change.new_image, image);
         if left.is_some() || self.left.len() < MAX_BUCKETS {
             self.left.insert(change.keys, new.clone());
         }
@@ -116,6 +119,20 @@ mod tests {
             assert_eq!(after_others, Reading::of(&change).unwrap());
         }
         assert_eq!(known.left.len(), MAX_BUCKETS);
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_read_is_named() {
+        let batch = batch(&[
+            record(1, 1, r#"{"ev":{"N":1}}"#, "null"),
+            record(2, 1, "null", r#"{"ev":1}"#),
+        ]);
+        let problem = |index: usize| {
+            let change = batch.record(index).unwrap().change().unwrap();
+            Reading::of(&change).unwrap_err().to_string()
+        };
+        assert_eq!(problem(0), "OldImage: a string was expected at byte 11");
+        assert_eq!(problem(1), "NewImage: an object was expected at byte 6");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::cursor::{Cursor, Json};
 use crate::image::Text;
 
-/// What a stream record says about an item. No text is copied, and images are read by those who need them.
+/// What a stream record says about an item. Texts are copied only if they have escapes, and whoever needs an image reads it.
 #[derive(Debug)]
 pub struct ItemChange<'a> {
     /// `INSERT`, `MODIFY` or `REMOVE`.
@@ -77,11 +77,12 @@ impl<'a> ItemChange<'a> {
 }
 
 fn text_or_null<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, String> {
-    let value = cursor.value()?;
-    if value.is_null() {
+    let mut after = cursor.clone();
+    if after.value()?.is_null() {
+        *cursor = after;
         return Ok(None);
     }
-    value.cursor().text().map(Some)
+    cursor.text().map(Some)
 }
 
 fn seconds(cursor: &mut Cursor<'_>) -> Result<Option<f64>, String> {
@@ -133,6 +134,7 @@ mod tests {
                 "an object was expected at byte 36",
             ),
             (r#"{"eventName": 1}"#, "a string was expected at byte 14"),
+            (r#"{"eventSourceARN": 1}"#, "a string was expected at byte 19"),
             (
                 r#"{"eventName": "INSERT", "dynamodb": {"ApproximateCreationDateTime": "now"}}"#,
                 r#""now" is not a number of seconds"#,

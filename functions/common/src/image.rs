@@ -191,6 +191,7 @@ mod tests {
     fn null_is_an_empty_image() {
         assert_eq!(image("null").iter().len(), 0);
     }
+
     #[test]
     fn images_are_sorted_alike_whether_or_not_they_have_the_same_names() {
         let names = |image: &Image<'_>| image.iter().map(|(name, _)| name.to_owned()).collect::<String>();
