@@ -1,8 +1,8 @@
-//! Rounds during which other virtual machines had the processors.
+//! Detects rounds that lost CPU time to other virtual machines, and repeats them.
 
 use std::time::{Duration, Instant};
 
-/// A round is repeated if more than this part of the processors' time was stolen.
+/// A round is repeated if more than this share of CPU time was stolen.
 const MOST_STOLEN: f64 = 0.03;
 /// No round is repeated after repetitions have taken this long.
 const MOST_TIME: Duration = Duration::from_mins(2);

@@ -37,7 +37,7 @@ use crate::results::Results;
 
 /// The name of the figures about many entities, beside the names of the cases.
 const ENTITIES: &str = "entities";
-/// Rounds during which other virtual machines had the processors.
+/// Rounds that lost CPU time to other virtual machines.
 const REPEATED: &str = "disturbed rounds that were repeated";
 const KEPT: &str = "disturbed rounds that count";
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::clients::TABLE;
 use crate::measure::{Figures, ROUNDS};
 
-/// How long each round runs, in seconds. It needs hardly less: some of its calls take most of a second.
+/// How long each round runs, in seconds. Some of its calls take most of a second, so shorter rounds would cut them off.
 const SECONDS: &str = "0.8";
 
 /// The interpreter that has it installed, if there is one.

@@ -1,4 +1,4 @@
-//! Buckets as earlier records of a batch have left them.
+//! The latest state of each bucket in a batch.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use zae_limiter_function::{Image, ItemChange, Json};
 
 use crate::Digest;
 
-/// More buckets than this are read again, so that a batch takes little memory.
+/// Buckets beyond this number are parsed every time, which bounds the memory of a batch.
 const MAX_BUCKETS: usize = 1_000;
 
 /// A bucket in one state.
@@ -25,8 +25,8 @@ impl<'a> Bucket<'a> {
     }
 }
 
-/// Buckets as the last record of each has left them, by key. The next record of a bucket shows that state again, and it need not be read
-/// twice.
+/// The latest state of each bucket in a batch, by key. The old image of the next record is usually that same state, so it is not parsed
+/// again.
 #[derive(Debug, Default)]
 pub(crate) struct KnownBuckets<'a> {
     left: HashMap<Json<'a>, Rc<Bucket<'a>>>,
@@ -92,13 +92,13 @@ mod tests {
         let mut last = vec![0_u64; MAX_BUCKETS + 100];
         let records: Vec<_> = (0..20_000)
             .map(|number| {
-                // Few buckets often, and so many in all that not all are known.
+                // Half of the records hit five hot buckets; the rest spread over more buckets than are kept.
                 let buckets = if random.bool() { 5 } else { last.len() };
                 let bucket = random.usize(..buckets);
                 let old = match random.u8(..10) {
-                    // A record before this one is missing.
+                    // The previous record is missing.
                     0 => last[bucket] + 1,
-                    // It comes again.
+                    // The record is delivered again.
                     1 => last[bucket].saturating_sub(1),
                     _ => last[bucket],
                 };

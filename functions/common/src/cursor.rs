@@ -1,4 +1,4 @@
-//! Reading JSON from left to right, where a general parser takes most of the time of a function.
+//! A minimal JSON reader. A general parser took most of a function's CPU time.
 
 use serde_json::value::RawValue;
 
@@ -6,8 +6,8 @@ use crate::image::Text;
 
 /// A place in the text of a JSON value.
 ///
-/// The text is known to be valid JSON, so only what a reader expects is checked. In other texts it finds errors or nonsense, but
-/// always an end.
+/// The text must be valid JSON: the cursor checks only what its caller expects. On invalid text it may return errors or garbage, but it
+/// never panics and always terminates.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'a> {
     text: &'a str,
@@ -46,7 +46,7 @@ impl<'a> Json<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Reads an object: `read` is called behind the name of each member, and must read or skip its value.
+    /// Reads an object. Calls `read` after the name of each member; `read` must consume the value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&mut Self, Text<'a>) -> Result<(), String>,
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         text.map(Text::from).ok_or_else(|| self.expected("a string"))
     }
 
-    /// Passes over a value of any kind.
+    /// Skips a value of any type and returns its text.
     pub(crate) fn value(&mut self) -> Result<Json<'a>, String> {
         let first = self.peek();
         let start = self.place;
@@ -130,8 +130,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The place behind the quote that ends the string whose first character is here, and whether it has escapes. Beyond all text if there
-/// is no end.
+/// The position after the closing quote of the string whose first character is at `start`, and whether it has escapes. Past the end of
+/// the text if the string is not terminated.
 #[inline]
 fn end_of_string(text: &[u8], start: usize) -> (usize, bool) {
     let (mut place, mut has_escapes) = (start, false);
@@ -145,7 +145,7 @@ fn end_of_string(text: &[u8], start: usize) -> (usize, bool) {
     }
 }
 
-/// The first place from here on with a quote or a backslash. Eight bytes at a time: names and numbers are hardly longer.
+/// The position of the next quote or backslash. Checks eight bytes at a time; most names and numbers are about that long.
 #[inline]
 fn quote_or_escape(text: &[u8], mut place: usize) -> usize {
     const EACH: u64 = u64::MAX / 0xff;
@@ -164,7 +164,7 @@ fn quote_or_escape(text: &[u8], mut place: usize) -> usize {
     place + found.unwrap_or(rest.len())
 }
 
-/// The place behind the bracket that closes the one that is here. Beyond all text if there is none.
+/// The position after the bracket that closes the one at `start`. Past the end of the text if there is none.
 fn end_of_nested(text: &[u8], start: usize) -> usize {
     let (mut place, mut depth) = (start, 0_usize);
     while let Some(byte) = text.get(place) {
