@@ -127,7 +127,7 @@ async fn acquires(limiter: &RateLimiter) {
 
 /// All that somebody does who looks.
 async fn reads(limiter: &RateLimiter) {
-    let page = PageRequest::of(10);
+    let page = PageRequest::new(10);
     limiter.repository().get_entity("key").await.unwrap();
     limiter.repository().list_entities(&page).await.unwrap();
     limiter.repository().children("project", &page).await.unwrap();

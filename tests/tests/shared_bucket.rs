@@ -36,7 +36,7 @@ async fn is_admitted(limiter: &RateLimiter) -> bool {
         }
         // A bucket that several processes fight for may be contended; that is no admission.
         Err(error) if error.is_unavailable() => false,
-        Err(Error::RateLimitExceeded(_)) => false,
+        Err(Error::Refused(_)) => false,
         Err(error) => panic!("{error}"),
     }
 }

@@ -15,6 +15,7 @@ use super::change::ConfigChange;
 use super::limit_count::MAX_LIMITS;
 use super::registry;
 use crate::config::cache::PolicyAfter;
+use crate::error::Conflict;
 use crate::{Error, Repository, Result};
 
 /// How often a change is attempted if other writers change the same item.
@@ -32,9 +33,9 @@ enum Required<'a> {
 impl Required<'_> {
     fn check(self, level: &ConfigLevel, present: Option<&ConfigRecord>) -> Result<()> {
         match self {
-            Self::As(seen) if seen != present => Err(Error::ConfigChanged {
+            Self::As(seen) if seen != present => Err(Error::Conflict(Conflict::ConfigChanged {
                 level: level.to_string(),
-            }),
+            })),
             _ => Ok(()),
         }
     }
@@ -93,7 +94,7 @@ impl Repository {
     /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
     /// let change = ConfigChange::new().limits([Limit::per_minute("rpm", 50)?]);
     /// let refused = repository.set_config_if_unchanged(&system, seen.as_ref(), change).await;
-    /// assert!(matches!(refused, Err(Error::ConfigChanged { .. })));
+    /// assert!(matches!(refused, Err(Error::Conflict(Conflict::ConfigChanged { .. }))));
     /// # Ok(()) }
     /// ```
     pub async fn set_config_if_unchanged(

@@ -158,7 +158,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.create_entity(NewEntity::new("user-1")).await?;
-    /// let page = repository.scan_entities(&PageRequest::of(50)).await?;
+    /// let page = repository.scan_entities(&PageRequest::new(50)).await?;
     /// assert_eq!(page.items[0].id.as_str(), "user-1");
     /// # Ok(()) }
     /// ```

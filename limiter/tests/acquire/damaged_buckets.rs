@@ -1,5 +1,6 @@
 //! Buckets that somebody damages while a limiter uses them: an error until they are repaired, never an admission.
 
+use zae_limiter::error::Internal;
 use zae_limiter::{Error, OnUnavailable, RateLimiter};
 
 use crate::support::*;
@@ -23,7 +24,10 @@ async fn damage(stage: &Stage) -> Option<i64> {
 
 async fn is_an_error(limiter: &RateLimiter) {
     let error = take(limiter, "user-1", "rpm", 2).await.unwrap_err();
-    assert!(matches!(error, Error::Malformed(_)), "{error:?}");
+    assert!(
+        matches!(error, Error::Internal(Internal::Malformed(_))),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

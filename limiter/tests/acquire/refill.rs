@@ -58,7 +58,7 @@ async fn limits_with_different_periods_on_one_bucket_refill_independently() {
     }
     let refused = exceeded(call().await.unwrap_err());
     let names: Vec<_> = refused
-        .violations()
+        .refused_limits()
         .map(|one| one.limit.name().as_str())
         .collect();
     assert_eq!(names, ["rpd"]);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use zae_limiter::error::Unavailable;
 use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
 use crate::support::{Fault, Stage, Weather, configured_resources, events_about, rpm};
@@ -104,7 +105,7 @@ async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
         let started = tokio::time::Instant::now();
         let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
         assert!(
-            matches!(&resolved, Error::Unavailable { within, .. } if *within == budget),
+            matches!(&resolved, Error::Unavailable(Unavailable::NoResponse { within, .. }) if *within == budget),
             "{fault:?}: {resolved}"
         );
         assert!(started.elapsed() <= budget, "{fault:?}");

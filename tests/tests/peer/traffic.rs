@@ -97,7 +97,7 @@ async fn call(limiter: &RateLimiter, child: &str, step: u64, tally: &mut Tally) 
         .consume("tpm", estimate);
     let mut lease = match call.await {
         Ok(lease) => lease,
-        Err(Error::RateLimitExceeded(_)) => return false,
+        Err(Error::Refused(_)) => return false,
         // Many processes that fight for one bucket; nothing was admitted.
         Err(error) if error.is_unavailable() => return false,
         Err(error) => panic!("{error}"),
@@ -310,8 +310,8 @@ async fn drain_parent(limiter: &RateLimiter, children: &[String], tally: &mut Ta
         let child = &children[0];
         match limiter.acquire(child, RESOURCE).consume("rpm", 1).await {
             Ok(lease) => written(lease.commit().await),
-            Err(Error::RateLimitExceeded(refused)) => {
-                let violated: Vec<_> = refused.violations().map(|one| one.entity.as_str()).collect();
+            Err(Error::Refused(refused)) => {
+                let violated: Vec<_> = refused.refused_limits().map(|one| one.entity.as_str()).collect();
                 assert_eq!(violated, [PARENT], "{refused:?}");
                 return;
             }

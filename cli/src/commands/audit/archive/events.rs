@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::scan::ScanError;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use serde_dynamo::Item;
+use zae_limiter::error::{NotFound, Unavailable};
 use zae_limiter::{Error as Limiter, StackName};
 use zae_limiter_dynamo::{SdkItem, from_sdk_item};
 
@@ -105,7 +106,7 @@ impl Events {
         let text = aws_sdk_dynamodb::error::DisplayErrorContext(&error).to_string();
         let has_response = matches!(error, SdkError::ServiceError(_));
         let limiter = match error.code() {
-            Some("ResourceNotFoundException") => Limiter::TableMissing { table, place },
+            Some("ResourceNotFoundException") => Limiter::NotFound(NotFound::Table { table, place }),
             Some("AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException") => {
                 Limiter::PermissionDenied {
                     operation: OPERATION,
@@ -121,12 +122,12 @@ impl Events {
                     source: error.into(),
                 };
             }
-            _ => Limiter::Unavailable {
+            _ => Limiter::Unavailable(Unavailable::NoResponse {
                 operation: OPERATION,
                 table,
                 reason: text,
                 within: CALL_TIMEOUT,
-            },
+            }),
         };
         limiter.into()
     }
