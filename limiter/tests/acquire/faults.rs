@@ -1,6 +1,6 @@
 //! Single faults at the worst moment.
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_debit_whose_answer_is_lost_happens_once() {

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use zae_limiter::{Admission, ConfigChange, ConfigLevel, Error, OnUnavailable, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 use OnUnavailable::{Allow, Block};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::Credentials;
 use zae_limiter::{EmbeddedStore, Error, NewEntity, PageRequest, RateLimiter};
 
-use crate::support::{Stage, rpm};
+use crate::store::support::{Stage, rpm};
 
 on_every_store! {
     a_missing_table_is_its_own_error,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use zae_limiter::{EntityChange, EntitySearch, Error, NewEntity};
 use zae_limiter_schema::AttributeValue;
 
-use crate::support::{Stage, all_pages, events_about, page, rpm};
+use crate::store::support::{Stage, all_pages, events_about, page, rpm};
 
 on_every_store! {
     a_created_entity_is_found_with_all_that_was_said_about_it,

@@ -4,7 +4,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::UsageQuery;
 use zae_limiter::{Cursor, EntitySearch, Error, NewEntity, PageRequest};
 
-use crate::support::{Stage, Weather, page, rpm};
+use crate::store::support::{Stage, Weather, page, rpm};
 
 on_every_store! {
     a_page_of_a_senseless_size_is_refused,
