@@ -1,5 +1,4 @@
 //! The limiter for code without async.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 

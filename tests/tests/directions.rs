@@ -1,5 +1,4 @@
 //! The crates depend on each other only as ADR 4 allows.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

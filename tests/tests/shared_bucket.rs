@@ -1,5 +1,4 @@
 //! The Python peer and this library on one bucket at the same time.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What is admitted: all limits of a call or none, by the server's condition, never too much.
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_taken_until_there_are_none() {

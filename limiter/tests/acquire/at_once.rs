@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use zae_limiter::error::Invalid;
 use zae_limiter::{Acquire, AcquireFuture, Error, Lease, Limit};
 
-use crate::leases::with;
-use crate::support::*;
+use crate::acquire::leases::with;
+use crate::acquire::support::*;
 
 /// The result, if the first poll has it.
 fn first_poll(call: Acquire) -> Option<Result<Lease, Error>> {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use tokio::time::Instant;
 use zae_limiter::{Admission, BreakerState, ManualClock, OnUnavailable, RateLimiter, Timestamp};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter whose table does not respond, which it knows.
 async fn away(stage: &Stage, policy: OnUnavailable) -> RateLimiter {

@@ -3,7 +3,7 @@
 use zae_limiter::error::NotFound;
 use zae_limiter::{Error, NewEntity, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter and the chain org → team → user, every hop cascading.
 async fn chain(stage: &Stage) -> RateLimiter {

@@ -3,7 +3,7 @@
 use zae_limiter::error::Internal;
 use zae_limiter::{Error, OnUnavailable, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter that has taken tokens of its bucket, and admits calls where the table is unavailable.
 async fn in_use(tokens: u64) -> (Stage, RateLimiter) {

@@ -1,6 +1,6 @@
 //! Single faults at the worst moment.
 
-use crate::support::*;
+use crate::acquire::support::*;
 use zae_limiter::error::Conflict;
 
 #[tokio::test(start_paused = true)]

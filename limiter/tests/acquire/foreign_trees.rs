@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::error::Conflict;
 use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, OnUnavailable, PageRequest, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// An entity as the Python package stores it, which checks nothing.
 async fn put_entity(stage: &Stage, id: &str, parent: Option<&str>, cascade: bool) {

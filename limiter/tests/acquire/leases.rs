@@ -2,7 +2,7 @@
 
 use zae_limiter::{Admission, Error, Lease, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 pub(crate) async fn with(limits: &[&str]) -> (Stage, RateLimiter) {
     let stage = Stage::new();

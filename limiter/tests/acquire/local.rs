@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use zae_limiter::{Admission, Error, NewEntity, OnUnavailable, RateLimiter, RetryAfter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 const DAY: [&str; 1] = ["rpd:100/day"];
 

@@ -3,7 +3,7 @@
 use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Error, Limit};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 async fn message(acquire: zae_limiter::Acquire) -> String {
     acquire.await.unwrap_err().to_string()

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::Clock;
 use zae_limiter::error::Internal;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A bucket with one limit as the peer writes it, without anything of ours.
 async fn put_bucket(stage: &Stage, tokens: i64, refilled_before: i64, extra: &[(&str, i64)]) {

@@ -2,7 +2,7 @@
 
 use zae_limiter::{Clock, RetryAfter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// Takes one token whenever the last refusal says that there is one, for a minute by the clock that decides.
 async fn admitted_in_a_minute(latency: std::time::Duration) -> u64 {

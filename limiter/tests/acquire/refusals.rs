@@ -3,7 +3,7 @@
 use serde_json::json;
 use zae_limiter::RetryAfter;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_tells_how_every_limit_stands() {

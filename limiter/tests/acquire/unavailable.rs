@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use zae_limiter::error::{Internal, NotFound};
 use zae_limiter::{Admission, ConfigChange, ConfigLevel, Error, OnUnavailable, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 use OnUnavailable::{Allow, Block};
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 use zae_limiter::{Error, RetryAfter};
 
-use crate::support::*;
-use crate::wait::{empty, many_patient, patient, take_patiently, team, waiting};
+use crate::acquire::support::*;
+use crate::acquire::wait::{empty, many_patient, patient, take_patiently, team, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_are_served_in_order_of_arrival() {

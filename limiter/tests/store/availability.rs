@@ -5,8 +5,8 @@ use std::time::Duration;
 use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Availability, Error, NewEntity, RateLimiter, RetryAfter};
 
-use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
+use crate::store::capacity::{NOON, bucket};
+use crate::store::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,

@@ -4,8 +4,8 @@ use zae_limiter::error::{Internal, Invalid};
 use zae_limiter::{Error, PageRequest};
 use zae_limiter_schema::AttributeValue;
 
-use crate::migrations::item;
-use crate::support::{Stage, page, rpm};
+use crate::store::migrations::item;
+use crate::store::support::{Stage, page, rpm};
 
 #[tokio::test]
 async fn a_bucket_that_cannot_be_read_does_not_hide_the_others() {

@@ -4,7 +4,7 @@ use zae_limiter::error::Invalid;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable};
 use zae_limiter_schema::{ConfigRecord, LimitSet};
 
-use crate::support::{Stage, all_pages, configured_resources, page, rpm, tpm};
+use crate::store::support::{Stage, all_pages, configured_resources, page, rpm, tpm};
 
 on_every_store! {
     each_level_keeps_what_was_set_and_forgets_what_was_deleted,

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use zae_limiter::error::{Conflict, Invalid, NotFound, Unavailable};
 use zae_limiter::{EmbeddedStore, Error, NewEntity, PageRequest, RateLimiter};
 
-use crate::support::{Stage, rpm};
+use crate::store::support::{Stage, rpm};
 
 on_every_store! {
     a_missing_table_is_its_own_error,

@@ -3,7 +3,7 @@
 use zae_limiter::error::{Conflict, NotFound};
 use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
-use crate::support::{Stage, Weather, configured_resources, rpm};
+use crate::store::support::{Stage, Weather, configured_resources, rpm};
 
 /// A stage, a repository whose calls are overtaken, and one past the faults.
 async fn overtaken() -> (Stage, Repository, Repository) {
@@ -23,7 +23,7 @@ async fn a_deletion_that_another_one_finished_counts_its_own_part() {
     repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let id = "user-1".parse().unwrap();
     stage
-        .put((0..3).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((0..3).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage.faults().before("TransactWriteItems", async move {
         // The usage is deleted by now; configuration and entity are left.

@@ -6,7 +6,7 @@ use zae_limiter::error::{Conflict, Invalid, NotFound};
 use zae_limiter::{EntityChange, EntitySearch, Error, NewEntity};
 use zae_limiter_schema::AttributeValue;
 
-use crate::support::{Stage, all_pages, events_about, page, rpm};
+use crate::store::support::{Stage, all_pages, events_about, page, rpm};
 
 on_every_store! {
     a_created_entity_is_found_with_all_that_was_said_about_it,

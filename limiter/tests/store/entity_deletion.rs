@@ -5,7 +5,7 @@ use zae_limiter::error::Conflict;
 use zae_limiter::{Error, NewEntity};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
-use crate::support::{Stage, configured_resources, events_about, page, rpm};
+use crate::store::support::{Stage, configured_resources, events_about, page, rpm};
 
 on_every_store! {
     deleting_removes_every_record_and_keeps_counts_and_audit,
@@ -48,7 +48,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
     repository.set_default_limits("user-1", [rpm(30)]).await.unwrap();
     let id: EntityId = "user-1".parse().unwrap();
     stage
-        .put((0..60).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((0..60).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage
         .put([

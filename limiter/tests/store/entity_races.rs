@@ -8,7 +8,7 @@ use zae_limiter::error::Conflict;
 use zae_limiter::{EntityChange, EntityRecord, Error, ManualClock, NewEntity, Repository, Timestamp};
 use zae_limiter_schema::{AttributeValue, Item, keys};
 
-use crate::support::{Stage, Weather, events_about};
+use crate::store::support::{Stage, Weather, events_about};
 
 on_every_store! {
     six_updates_at_once_all_stay_and_the_events_tell_them_in_order,

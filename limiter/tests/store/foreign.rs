@@ -7,8 +7,8 @@ use zae_limiter::usage::CapacityScope;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository};
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
-use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, configured_resources, events_about, page, rpm, tpm};
+use crate::store::capacity::{NOON, bucket};
+use crate::store::support::{Stage, configured_resources, events_about, page, rpm, tpm};
 
 on_every_store! {
     a_configuration_that_cannot_be_read_is_repaired_by_new_limits,

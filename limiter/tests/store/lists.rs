@@ -5,7 +5,7 @@ use zae_limiter::error::Invalid;
 use zae_limiter::usage::UsageQuery;
 use zae_limiter::{Cursor, EntitySearch, Error, NewEntity, PageRequest};
 
-use crate::support::{Stage, Weather, page, rpm};
+use crate::store::support::{Stage, Weather, page, rpm};
 
 on_every_store! {
     a_page_of_a_senseless_size_is_refused,

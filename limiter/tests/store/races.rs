@@ -6,8 +6,8 @@ use zae_limiter::error::Conflict;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Error, Limit, NewEntity};
 use zae_limiter_schema::LimitSet;
 
-use crate::support::Weather;
-use crate::support::{Stage, page, rpm};
+use crate::store::support::Weather;
+use crate::store::support::{Stage, page, rpm};
 
 on_every_store! {
     registries_are_right_after_setting_and_deleting_at_once,

@@ -3,7 +3,7 @@
 use zae_limiter::error::{Conflict, NotFound};
 use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, Repository};
 
-use crate::support::Stage;
+use crate::store::support::Stage;
 
 on_every_store! {
     a_parent_must_exist,

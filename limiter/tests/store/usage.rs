@@ -7,7 +7,7 @@ use zae_limiter::usage::{UsageQuery, UsageSnapshot, WindowKind};
 use zae_limiter::{Error, Timestamp};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
-use crate::support::{Stage, all_pages, page};
+use crate::store::support::{Stage, all_pages, page};
 
 on_every_store! {
     an_entitys_usage_comes_newest_first_in_full_pages,

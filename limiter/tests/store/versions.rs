@@ -5,7 +5,7 @@ use zae_limiter::error::Internal;
 use zae_limiter::versions::{Compatibility, Migrate, VersionRecord};
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity};
 
-use crate::support::{Fault, Stage, Weather, rpm, to_sdk};
+use crate::store::support::{Fault, Stage, Weather, rpm, to_sdk};
 
 on_every_store! {
     a_new_table_has_a_record_that_the_python_peer_can_live_with,
@@ -150,8 +150,8 @@ async fn a_table_without_a_record_gets_one(stage: Stage) {
 async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage) {
     stage.repository().await;
     for old in [
-        crate::migrations::old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
-        crate::migrations::old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
+        crate::store::migrations::old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
+        crate::store::migrations::old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
     ] {
         forget_version(&stage).await;
         stage.put([old]).await;

@@ -6,7 +6,7 @@ use zae_limiter::{Limit, LimitSet, PageRequest};
 use zae_limiter_server::UiOptions;
 
 use crate::client::Response;
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 const TOKEN: &str = "0123456789abcdef-admin";
 const LEVEL: &str = "resource=gpt-4";

@@ -18,7 +18,7 @@ use zae_limiter_function::{Batch, Function, Invocation, Level, Queue, Report};
 use zae_limiter_testing::connection::{Call, Connection};
 use zae_limiter_testing::stream::bucket_changes;
 
-use crate::pages;
+use crate::book::pages;
 
 const TABLE: &str = "limiter";
 const OPERATIONS: [&str; 9] = [

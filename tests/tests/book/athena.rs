@@ -9,7 +9,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::{Limit, PageRequest, RateLimiter, Timestamp};
 use zae_limiter_archiver::Object;
 
-use crate::{markdown, pages};
+use crate::book::{markdown, pages};
 
 const TABLE: &str = "zae_limiter_audit";
 

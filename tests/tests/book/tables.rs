@@ -9,7 +9,7 @@ use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Function, Level, Queue, Report};
 use zae_limiter_template::{Accepts, StackOptions};
 
-use crate::{links, pages};
+use crate::book::{links, pages};
 
 #[test]
 fn the_options_page_has_every_option() {

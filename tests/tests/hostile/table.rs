@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::error::Internal;
 use zae_limiter::{EmbeddedStore, Error, Limit, NewEntity, RateLimiter};
 
-use crate::mutate::Mutator;
+use crate::hostile::mutate::Mutator;
 
 const TABLE: &str = "hostile";
 const BURST: u64 = 5;

@@ -200,7 +200,7 @@ async fn bucket(table: &str, entity: &str) -> HashMap<String, i128> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitted() {
-    let size = if crate::long() {
+    let size = if crate::peer::long() {
         Size {
             children: 8,
             clients_of_peer: 4,
@@ -222,7 +222,10 @@ async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitte
     let started = Instant::now();
     let told = settings(size, &children).to_string();
     let peer = tokio::task::spawn_blocking(move || {
-        peer_output(&crate::script("traffic.py"), &[table, dynamodb_endpoint(), &told])
+        peer_output(
+            &crate::peer::script("traffic.py"),
+            &[table, dynamodb_endpoint(), &told],
+        )
     });
     let stop = Arc::new(AtomicBool::new(false));
     let ours: Vec<_> = (1..=size.ours as u64)

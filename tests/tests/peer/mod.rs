@@ -1,7 +1,6 @@
 //! The Python peer (`zae-limiter` 0.9.1) and this library on one table, at scale.
 //!
 //! `make interop` runs it long; `make test` runs the same in seconds. See docs/reliability.md.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod aggregation;
 mod traffic;

@@ -2,7 +2,6 @@
 //!
 //! The targets are those of `fuzz/`, which `make fuzz` drives with libFuzzer. Here they get mutations of the committed corpus,
 //! the same in every run.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod mutate;
 mod table;

@@ -1,5 +1,4 @@
 //! The book is true: its blocks run, its links lead somewhere, and its tables say what the code says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, reason = "the build script uses the rest")]
 #[path = "../../markdown.rs"]

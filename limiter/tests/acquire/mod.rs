@@ -2,7 +2,6 @@
 //!
 //! Time is tokio's paused time: it passes only when a test says so or when everything waits, so nothing here depends on
 //! how fast the machine is.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

@@ -1,6 +1,5 @@
 //! What the store must do, on every store: in memory, in a file, over HTTP, on the local cloud, with a page boundary
 //! after every item, and over a connection that fails all the time.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[macro_use]
 mod support;

@@ -1,6 +1,5 @@
 //! The command line of the Python peer (`zae-limiter` 0.9.1) and ours on one table: each shows what the other wrote, and
 //! finds nothing where the other deleted it. The peer's command has no command for buckets; the libraries' tests have.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod table;
 mod usage;

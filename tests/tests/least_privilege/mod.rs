@@ -1,11 +1,7 @@
 //! Each policy permits what its holder really does, and nothing else.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "least_privilege/awaited.rs"]
 mod awaited;
-#[path = "least_privilege/policy.rs"]
 mod policy;
-#[path = "least_privilege/redriving.rs"]
 mod redriving;
 
 use std::time::Duration;

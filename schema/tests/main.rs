@@ -1,18 +1,23 @@
-//! Everything about buckets in one program, so that one link tests a change: mutation tests make hundreds of them.
-
-mod common;
+//! Records, names, limits and the arithmetic of buckets.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod batch;
 mod bucket_parameters;
 mod bucket_write;
+mod common;
 mod conditions;
 mod damage;
 mod decisions;
 mod estimates;
 mod expiry;
 mod fingerprint;
+mod limits;
+mod names;
+mod purity;
+mod records;
 mod slots;
 mod token_bucket;
 mod touches;
 mod two_writers;
 mod vectors;
+mod windows;

@@ -1,28 +1,16 @@
 //! The reconciler on a cloud that really does what it is told.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
-#[path = "local_cloud/create.rs"]
 mod create;
-#[path = "local_cloud/delete.rs"]
 mod delete;
-#[path = "local_cloud/exported.rs"]
 mod exported;
-#[path = "local_cloud/others.rs"]
 mod others;
-#[path = "local_cloud/plans.rs"]
 mod plans;
-#[path = "local_cloud/releases.rs"]
 mod releases;
-#[path = "local_cloud/together.rs"]
 mod together;
-#[path = "local_cloud/update.rs"]
 mod update;
 
+use crate::support::{self, ministack};
 use aws_sdk_dynamodb::types::AttributeValue;
-use support::ministack;
 use zae_limiter_stack::{Stack, StackOptions};
 
 /// A stack with its functions' code at hand.

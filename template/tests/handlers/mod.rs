@@ -3,13 +3,10 @@
 //! `handlers.json` has the permissions of each handler from the CloudFormation registry, as cfn-lint carries its schemas; where
 //! cfn-lint is installed (`ZAE_TEST_CFN_LINT`), the file is compared with them.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 mod permits;
 mod requests;
-#[path = "../variants/mod.rs"]
-mod variants;
 
+use crate::variants;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{env, fs};

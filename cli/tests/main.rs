@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, reason = "other tests use the rest")]
-#[path = "../../../tests/markdown.rs"]
+#[path = "../../tests/markdown.rs"]
 mod markdown;
 
 mod acquire;
@@ -23,6 +23,7 @@ mod interrupt;
 mod limits_file;
 mod local;
 mod pages;
+mod peer;
 mod scripts;
 mod serve;
 mod serving;

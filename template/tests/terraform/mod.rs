@@ -1,7 +1,5 @@
 //! The Terraform module of native resources, evaluated and compared with the CloudFormation template.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 mod archives;
 mod candidates;
 mod cloudformation;
@@ -17,5 +15,3 @@ mod page;
 mod parts;
 mod schema;
 mod variables;
-#[path = "../variants/mod.rs"]
-mod variants;

@@ -1,5 +1,4 @@
 //! The example `llm_gateway`, between a client and a fake provider, over real HTTP on this machine.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../examples/llm_gateway/gateway/mod.rs"]
 mod gateway;

@@ -1,94 +1,51 @@
 //! The reconciler against recorded answers: what no local cloud does.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
-#[path = "recorded/artifact_buckets.rs"]
 mod artifact_buckets;
-#[path = "recorded/artifact_storage.rs"]
 mod artifact_storage;
-#[path = "recorded/artifacts.rs"]
 mod artifacts;
-#[path = "recorded/change_sets.rs"]
 mod change_sets;
-#[path = "recorded/creations.rs"]
 mod creations;
-#[path = "recorded/deadlines.rs"]
 mod deadlines;
-#[path = "recorded/deletions.rs"]
 mod deletions;
-#[path = "recorded/drift.rs"]
 mod drift;
-#[path = "recorded/early_validation.rs"]
 mod early_validation;
-#[path = "recorded/errors.rs"]
 mod errors;
-#[path = "recorded/existing_table.rs"]
 mod existing_table;
-#[path = "recorded/failed_states.rs"]
 mod failed_states;
-#[path = "recorded/functions.rs"]
 mod functions;
-#[path = "recorded/imports.rs"]
 mod imports;
-#[path = "recorded/kept.rs"]
 mod kept;
-#[path = "recorded/logged_import.rs"]
 mod logged_import;
-#[path = "recorded/losses.rs"]
 mod losses;
-#[path = "recorded/managers.rs"]
 mod managers;
-#[path = "recorded/modes.rs"]
 mod modes;
-#[path = "recorded/obstacles.rs"]
 mod obstacles;
-#[path = "recorded/options.rs"]
 mod options;
-#[path = "recorded/pages.rs"]
 mod pages;
-#[path = "recorded/patience.rs"]
 mod patience;
-#[path = "recorded/permissions.rs"]
 mod permissions;
-#[path = "recorded/plans.rs"]
 mod plans;
-#[path = "recorded/polling.rs"]
 mod polling;
-#[path = "recorded/preflight.rs"]
 mod preflight;
-#[path = "recorded/protection.rs"]
 mod protection;
-#[path = "recorded/protection_failures.rs"]
 mod protection_failures;
-#[path = "recorded/purges.rs"]
 mod purges;
-#[path = "recorded/queue_names.rs"]
 mod queue_names;
-#[path = "recorded/readers.rs"]
 mod readers;
-#[path = "recorded/refused_tables.rs"]
 mod refused_tables;
-#[path = "recorded/retries.rs"]
 mod retries;
-#[path = "recorded/rollbacks.rs"]
 mod rollbacks;
-#[path = "recorded/service_role.rs"]
 mod service_role;
-#[path = "recorded/states.rs"]
 mod states;
-#[path = "recorded/tape.rs"]
 mod tape;
-#[path = "recorded/throttling.rs"]
 mod throttling;
-#[path = "recorded/unfinished_imports.rs"]
 mod unfinished_imports;
 
+use crate::support;
 use std::collections::BTreeMap;
 
-use support::calls::Calls;
-use support::permits::Caller;
+use crate::support::calls::Calls;
+use crate::support::permits::Caller;
 use tape::Tape;
 use zae_limiter_stack::{Code, Stack, StackOptions};
 use zae_limiter_template::FunctionCode;
