@@ -11,6 +11,7 @@ mod decisions;
 mod estimates;
 mod expiry;
 mod fingerprint;
+mod pinned_writes;
 mod slots;
 mod token_bucket;
 mod touches;
