@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item, Malformed};
 
 use crate::Result;
@@ -87,8 +87,8 @@ pub fn to_sdk_key(key: &Key) -> SdkItem {
 /// The same for a key that nobody else needs.
 pub(crate) fn into_sdk_key(key: Key) -> SdkItem {
     HashMap::from([
-        ("PK".to_owned(), SdkValue::S(key.pk)),
-        ("SK".to_owned(), SdkValue::S(key.sk)),
+        (attribute::PK.to_owned(), SdkValue::S(key.pk)),
+        (attribute::SK.to_owned(), SdkValue::S(key.sk)),
     ])
 }
 

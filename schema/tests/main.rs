@@ -13,6 +13,7 @@ mod expiry;
 mod fingerprint;
 mod limits;
 mod names;
+mod pinned_writes;
 mod purity;
 mod records;
 mod slots;

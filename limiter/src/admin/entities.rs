@@ -203,7 +203,7 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
-        self.page_of_scan("#META", page, |item| Ok(read_if_ours(item)))
+        self.page_of_scan(keys::ENTITY_META, page, |item| Ok(read_if_ours(item)))
             .await
     }
 
@@ -233,7 +233,13 @@ pub(super) fn children_of(parent: &EntityId) -> Query {
 
 /// What a change requires to be as it was read. The version alone does not tell: it starts again at 1 when an entity is
 /// deleted and created anew, and the Python package writes none.
-const COMPARED: [&str; 5] = ["version", "created_at", "name", "cascade", "metadata"];
+const COMPARED: [&str; 5] = [
+    attribute::VERSION,
+    attribute::CREATED_AT,
+    attribute::NAME,
+    attribute::CASCADE,
+    attribute::METADATA,
+];
 
 /// Changes exactly what differs, on the condition that the record is still the one that was read.
 fn write(stored: &Item, record: &EntityRecord) -> Update {
@@ -242,11 +248,11 @@ fn write(stored: &Item, record: &EntityRecord) -> Update {
     for name in COMPARED {
         update = update.when_still(name, stored.get(name).cloned());
     }
-    update = match stored.get("parent_id") {
+    update = match stored.get(attribute::PARENT_ID) {
         Some(AttributeValue::S(parent)) => {
-            update.when_still("parent_id", Some(AttributeValue::S(parent.clone())))
+            update.when_still(attribute::PARENT_ID, Some(AttributeValue::S(parent.clone())))
         }
-        _ => update.when(|p| zae_limiter_dynamo::is_none(p, "parent_id")),
+        _ => update.when(|p| zae_limiter_dynamo::is_none(p, attribute::PARENT_ID)),
     };
     let mut names: Vec<&String> = stored.keys().chain(after.keys()).collect();
     names.sort();

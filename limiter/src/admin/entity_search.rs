@@ -165,7 +165,7 @@ impl Repository {
     pub async fn scan_entities(&self, request: &PageRequest) -> Result<Page<EntityRecord>> {
         request.check()?;
         let start = request.after.as_ref().map(|after| to_sdk_key(&after.key));
-        let page = self.inner.table.scan_page("#META", start).await?;
+        let page = self.inner.table.scan_page(keys::ENTITY_META, start).await?;
         let mut rows = page.items.iter().filter_map(|item| {
             let record = EntityRecord::from_item(item).ok()?;
             Some((record, key_of(item)?))

@@ -117,11 +117,11 @@ pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[EntityRe
                 Some(parent) => {
                     format!(
                         "{} = {}",
-                        p.name("parent_id"),
+                        p.name(attribute::PARENT_ID),
                         p.value(AttributeValue::S(parent.to_string()))
                     )
                 }
-                None => is_none(p, "parent_id"),
+                None => is_none(p, attribute::PARENT_ID),
             };
             format!("{exists} AND {parent}")
         });
