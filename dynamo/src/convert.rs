@@ -24,7 +24,8 @@ fn from_sdk_map(map: SdkItem) -> Result<HashMap<String, AttributeValue>> {
         .collect()
 }
 
-fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
+/// A value as the schema reads it. Errors name the attribute.
+pub(crate) fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     Ok(match value {
         SdkValue::S(text) => AttributeValue::S(text),
         SdkValue::N(digits) => AttributeValue::N(digits),

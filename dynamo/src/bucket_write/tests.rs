@@ -4,28 +4,14 @@ mod draw;
 mod engine;
 mod errors;
 mod interpreter;
-mod route;
-mod words;
-
-use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Statement};
 
-use super::{BucketRequest, BucketWriter};
 use crate::script::table;
-use crate::{CapacityMeter, EmbeddedStore, LocalTime, ServerTime, Table, Updated, to_sdk_item, to_sdk_key};
+use crate::{CapacityMeter, EmbeddedStore, Table, Update, Updated, to_sdk_item, to_sdk_key};
 
 const NOW: i64 = 1_769_860_800_000;
-
-/// A clock that stands.
-fn standing() -> ServerTime {
-    ServerTime::new(|| LocalTime {
-        now: Timestamp::from_millis(NOW),
-        elapsed: Duration::ZERO,
-    })
-}
 
 fn key() -> BucketKey {
     BucketKey {
@@ -37,7 +23,6 @@ fn key() -> BucketKey {
 /// A table of the engine that holds at most one bucket.
 struct Engine {
     table: Table,
-    writer: BucketWriter,
     meter: CapacityMeter,
     runtime: tokio::runtime::Runtime,
 }
@@ -54,7 +39,6 @@ impl Engine {
         ));
         runtime.block_on(table.create()).unwrap();
         Self {
-            writer: BucketWriter::new(table.clone(), standing(), Some(meter.clone())),
             table,
             meter,
             runtime,
@@ -78,23 +62,24 @@ impl Engine {
         });
     }
 
+    fn send(&self, statement: &Statement) -> crate::Result<Updated<Attributes>> {
+        let update = Update::of_statement(key().key(), statement);
+        self.runtime.block_on(self.table.update_bucket(update))
+    }
+
     /// The item after the statement, or nothing and the item that refused it.
     fn apply(&self, statement: &Statement) -> Result<Attributes, Option<Attributes>> {
-        let request = BucketRequest::of_statement("limiter", &key().key(), statement);
-        self.outcome(self.writer.send(request))
+        outcome(self.send(statement))
     }
 
     fn write(&self, write: &BucketWrite) -> Result<Attributes, Option<Attributes>> {
-        self.outcome(self.writer.write(write))
+        outcome(self.runtime.block_on(self.table.write_bucket(write)))
     }
+}
 
-    fn outcome(
-        &self,
-        sent: impl Future<Output = crate::Result<Updated<Attributes>>>,
-    ) -> Result<Attributes, Option<Attributes>> {
-        match self.runtime.block_on(sent).unwrap() {
-            Updated::Done(bucket) => Ok(bucket),
-            Updated::ConditionFailed(bucket) => Err(bucket),
-        }
+fn outcome(sent: crate::Result<Updated<Attributes>>) -> Result<Attributes, Option<Attributes>> {
+    match sent.unwrap() {
+        Updated::Done(bucket) => Ok(bucket),
+        Updated::ConditionFailed(bucket) => Err(bucket),
     }
 }

@@ -3,8 +3,7 @@
 use zae_limiter_schema::AttributeValue;
 use zae_limiter_schema::bucket::{Action, Attr, Attributes, Condition, Scalar, Statement};
 
-use super::{Engine, key};
-use crate::BucketRequest;
+use super::Engine;
 
 #[test]
 fn values_of_every_type_are_written_and_read() {
@@ -95,8 +94,7 @@ fn an_error_is_the_services_own() {
         conditions: Vec::new(),
         actions: vec![Action::Add(Attr::Etag, 1)],
     };
-    let request = BucketRequest::of_statement("limiter", &key().key(), &add_to_text);
-    let error = engine.runtime.block_on(engine.writer.send(request)).unwrap_err();
+    let error = engine.send(&add_to_text).unwrap_err();
     assert!(
         matches!(error.cause(), Some(crate::CallError::Invalid(_))),
         "{error}"
