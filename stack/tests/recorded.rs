@@ -12,6 +12,8 @@ mod artifact_storage;
 mod artifacts;
 #[path = "recorded/change_sets.rs"]
 mod change_sets;
+#[path = "recorded/cloudformation.rs"]
+mod cloudformation;
 #[path = "recorded/creations.rs"]
 mod creations;
 #[path = "recorded/deadlines.rs"]
@@ -66,6 +68,8 @@ mod protection_failures;
 mod purges;
 #[path = "recorded/queue_names.rs"]
 mod queue_names;
+#[path = "recorded/random.rs"]
+mod random;
 #[path = "recorded/readers.rs"]
 mod readers;
 #[path = "recorded/refused_tables.rs"]
