@@ -136,6 +136,8 @@ pub(crate) enum Command {
     Upgrade(Box<stack::upgrade::Arguments>),
     /// Show the status of the stack and its table
     Status(Deferred<stack::status::Arguments>),
+    /// Show all outputs of the stack
+    Outputs(Deferred<stack::outputs::Arguments>),
     /// List the stacks in the account and region
     List(Deferred<stack::list::Arguments>),
     /// Report drift: resources changed outside of CloudFormation

@@ -379,3 +379,99 @@ fn a_closed_pipe_is_not_an_error() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
+
+/// Every command that works on a stack names the problem with credentials, and how to get some.
+#[test]
+fn credentials_that_cannot_be_loaded_are_told_with_a_hint() {
+    let metadata = responding(403, "forbidden");
+    for arguments in STACK_COMMANDS {
+        let mut command = command();
+        command
+            .args(arguments)
+            .args(["--region", "eu-west-1"])
+            .env("AWS_EC2_METADATA_DISABLED", "false")
+            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &metadata);
+        let result = result(command).expect_exit(1);
+        assert!(
+            result.stderr.contains("credentials") && result.stderr.contains("`aws sso login`"),
+            "{result:?}"
+        );
+        one_clean_line(&result);
+    }
+}
+
+#[test]
+fn a_profile_that_does_not_exist_is_named() {
+    for arguments in STACK_COMMANDS {
+        let mut command = command();
+        command
+            .args(arguments)
+            .args(["--profile", "nowhere", "--region", "eu-west-1"]);
+        let result = result(command).expect_exit(1);
+        assert!(result.stderr.contains("nowhere"), "{result:?}");
+        one_clean_line(&result);
+    }
+}
+
+#[test]
+fn a_service_that_responds_strangely_is_told_in_one_short_line() {
+    let url = responding(500, "<html>gateway</html>");
+    for arguments in [&["status"][..], &["list"], &["drift"]] {
+        let result = at(&url, true, arguments);
+        assert_ne!(result.code, 0, "{result:?}");
+        one_clean_line(&result);
+        assert!(result.stderr.len() < 400, "{result:?}");
+    }
+}
+
+#[test]
+fn versions_need_no_region_and_no_table() {
+    let mut command = command();
+    command.args(["version"]);
+    let shown = result(command).expect_exit(0).stdout;
+    assert!(
+        shown.starts_with("zae-limiter ") && shown.lines().count() == 1,
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_template_is_json_where_json_is_asked_for() {
+    for arguments in [&["--output", "json"][..], &["--format", "json"]] {
+        let mut command = command();
+        command.arg("cfn-template").args(arguments);
+        let template = result(command).expect_exit(0).json();
+        assert!(template["Resources"]["RateLimitsTable"].is_object());
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_told_with_their_lines() {
+    let bench = Bench::new();
+    let limits = bench.write(
+        "limits.yaml",
+        "system:\n  limits: {rpm: x}\nresources:\n  gpt-4:\n    limit: [rpm:1]\n",
+    );
+    let told = bench.run(&["limits", "plan", &limits]).expect_exit(2).stderr;
+    assert!(told.contains("line 2: system.limits.rpm: "), "{told}");
+    assert!(
+        told.contains("line 5: resources.gpt-4.limit: unknown field, did you mean \"limits\"?"),
+        "{told}"
+    );
+    let options = bench.write(
+        "options.yaml",
+        "lambda_memroy: 512\nenable_tracing: ja\nlambda_timeout: 0\n",
+    );
+    let mut command = command();
+    command.args(["cfn-template", &options]);
+    let told = result(command).expect_exit(2).stderr;
+    assert!(
+        told.contains("line 1: lambda_memroy is not a stack option; did you mean lambda_memory?"),
+        "{told}"
+    );
+    assert!(
+        told.contains("line 2: enable_tracing is \"ja\": must be true or false"),
+        "{told}"
+    );
+    assert!(told.contains("line 3: lambda_timeout is 0"), "{told}");
+}

@@ -40,7 +40,7 @@ const ON_A_TABLE: [&[&str]; 31] = [
 ];
 
 /// Commands that need a stack, a local cloud or nothing at all; other tests show what they print.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 22] = [
     "audit archive",
     "cfn-template",
     "completions",
@@ -55,6 +55,7 @@ const ELSEWHERE: [&str; 21] = [
     "local status",
     "local up",
     "man",
+    "outputs",
     "plan",
     "policy",
     "serve",

@@ -177,7 +177,7 @@ fn ctrl_c_detaches_and_the_deployment_continues() {
     let left = interrupted(deploy(&slow.url, &[]), "CREATE_IN_PROGRESS").expect_exit(130);
     assert!(
         left.stdout.contains(
-            "left: the operation on stack demo goes on; `zae-limiter deploy -n demo` attaches to it again"
+            "detached: the operation on stack demo continues; `zae-limiter deploy -n demo` attaches to it again"
         ),
         "{left:?}"
     );
@@ -186,7 +186,7 @@ fn ctrl_c_detaches_and_the_deployment_continues() {
     slow.holds_up.store(false, Ordering::SeqCst);
     let arguments = [&["deploy", "-n", "demo", "--yes"], &OPTIONS[..]].concat();
     let attached = result(cloud.on(&arguments)).expect_exit(0);
-    assert!(attached.stdout.contains("is as it should be"), "{attached:?}");
+    assert!(attached.stdout.contains("is up to date"), "{attached:?}");
     let status = result(cloud.on(&["status", "-n", "demo", "--output", "json"])).expect_exit(0);
     assert_eq!(status.json()["stack"]["status"], "CREATE_COMPLETE");
     // Those who left have not written it.

@@ -145,7 +145,7 @@ fn a_port_in_use_is_rejected() {
     assert!(
         result
             .stderr
-            .contains("in use by a process that `local up` did not start"),
+            .contains("in use by a process that is not a local cloud"),
         "{result:?}"
     );
 }
@@ -192,7 +192,8 @@ fn the_localstack_container_is_removed_by_its_id() {
     let pid = bench.path("pid");
     let script = format!(
         "#!/bin/sh\necho \"$DOCKER_HOST $*\" >> {asked}\ncase $1 in\nrun) python3 {server} {port} </dev/null >/dev/null 2>&1 & echo $! > {pid}; echo c0ffee;;\n\
-         inspect) if [ -f {pid} ]; then echo true; else echo 'No such container' >&2; exit 1; fi;;\nrm) kill $(cat {pid}); rm {pid};;\nlogs) echo a line;;\nesac\n",
+         inspect) if [ -f {pid} ]; then echo true; else echo 'No such container' >&2; exit 1; fi;;\n\
+         rm) if [ -f {pid} ]; then kill $(cat {pid}); rm {pid}; else echo 'No such container' >&2; exit 1; fi;;\nlogs) echo a line;;\nesac\n",
         asked = asked.display(),
         server = server.display(),
         port = cloud.port,
@@ -208,6 +209,7 @@ fn the_localstack_container_is_removed_by_its_id() {
         let mut command = cloud.command(&["local"]);
         command
             .env("PATH", &path)
+            .env("LOCALSTACK_AUTH_TOKEN", "secret")
             .args(arguments)
             .args(["--port", &cloud.port]);
         result(command)
@@ -240,6 +242,71 @@ fn the_localstack_container_is_removed_by_its_id() {
         asked.contains(&format!("--publish 127.0.0.1:{}:4566", cloud.port)),
         "{asked}"
     );
+    assert!(
+        asked.contains("--volume /there.sock:/var/run/docker.sock"),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("--env LOCALSTACK_AUTH_TOKEN ") && !asked.contains("secret"),
+        "{asked}"
+    );
+    let name = format!("zae-limiter-localstack-{}", cloud.port);
+    let first = asked.lines().next().unwrap();
+    assert!(
+        first.ends_with(&format!("rm --force --volumes {name}")),
+        "a stopped container of that name is removed first: {asked}"
+    );
+}
+
+/// A container that has stopped by itself is removed, and one that Docker Compose started is found and left alone.
+#[test]
+fn stopped_and_foreign_containers() {
+    let cloud = Cloud::new();
+    let bench = &cloud.bench;
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    let asked = bench.path("asked");
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >> {}\ncase $1 in\ninspect) echo false;;\nesac\n",
+        asked.display()
+    );
+    make_executable(&bench.write("bin/docker", &script));
+    let state = bench.path("state");
+    std::fs::create_dir(&state).unwrap();
+    let recorded =
+        r#"{"engine":"localstack","process":null,"container":"c0ffee","docker_host":null,"log":null}"#;
+    std::fs::write(state.join(format!("local-{}.json", cloud.port)), recorded).unwrap();
+    let local = |arguments: &[&str]| {
+        let mut command = cloud.command(&["local"]);
+        let path = std::env::var("PATH").unwrap();
+        command
+            .env("PATH", format!("{}:{path}", bench.path("bin").display()))
+            .args(arguments)
+            .args(["--port", &cloud.port]);
+        result(command)
+    };
+    local(&["status"]).expect_exit(1);
+    local(&["down"]).expect_exit(0);
+    let asked = std::fs::read_to_string(&asked).unwrap();
+    assert!(asked.contains("rm --force --volumes c0ffee"), "{asked}");
+
+    let listener = TcpListener::bind(format!("127.0.0.1:{}", cloud.port)).unwrap();
+    std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 1024];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let ready = request[..read].starts_with(b"GET /_localstack/health");
+            let status = if ready { "200 OK" } else { "404 Not Found" };
+            let _ = stream.write_all(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").as_bytes());
+        }
+    });
+    let status = local(&["status"]).expect_exit(0);
+    assert!(status.stdout.contains("LocalStack is running"), "{status:?}");
+    let up = local(&["up", "--engine", "localstack"]).expect_exit(0);
+    assert!(up.stdout.contains("is already running"), "{up:?}");
+    let down = local(&["down"]).expect_exit(0);
+    assert!(down.stdout.contains("was not started by `local up`"), "{down:?}");
 }
 
 #[test]

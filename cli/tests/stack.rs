@@ -36,19 +36,40 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
 
 fn what_is_not_there_is_told(cloud: &Cloud) {
     let none = on(cloud, &["list", "--output", "json"]).expect_exit(0).json();
-    assert_eq!(none, json!({ "stacks": [], "count": 0 }));
+    let endpoint = format!("http://127.0.0.1:{}", cloud.port);
+    assert_eq!(
+        none,
+        json!({ "account": "000000000000", "region": "us-east-1", "endpoint": endpoint, "stacks": [], "count": 0 })
+    );
+    let place = format!("account 000000000000, region us-east-1, endpoint {endpoint}");
+    let none = on(cloud, &["list"]).expect_exit(0).stdout;
+    assert_eq!(none, format!("0 stacks in {place}\n"));
     let missing = on(cloud, &["status", "-n", "demo"]).expect_exit(1);
-    assert!(missing.stdout.contains("there is no stack demo"), "{missing:?}");
+    assert!(
+        missing
+            .stdout
+            .contains(&format!("there is no stack demo in {place}")),
+        "{missing:?}"
+    );
     for command in [&["drift"][..], &["upgrade", "--yes"]] {
         let missing = on(cloud, &[command, &["-n", "demo", "--output", "json"]].concat()).expect_exit(1);
-        assert_eq!(missing.error()["error"], "stack_missing");
+        let error = missing.error();
+        assert_eq!(error["error"], "stack_missing");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("does not exist in account 000000000000, region us-east-1"),
+            "{message}"
+        );
     }
 }
 
 fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
     let plan = demo(cloud, "plan", &["--detailed-exitcode"]).expect_exit(2);
     assert!(
-        plan.stdout.contains("create the stack") && plan.stdout.contains("+ RateLimitsTable"),
+        plan.stdout
+            .contains("demo (account 000000000000, region us-east-1): create the stack")
+            && plan.stdout.contains("+ RateLimitsTable")
+            && plan.stdout.contains("BillingMode: \"PAY_PER_REQUEST\""),
         "{plan:?}"
     );
     let file = cloud.bench.path("demo.plan");
@@ -60,7 +81,15 @@ fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
 
     let refused = demo(cloud, "deploy", &[]).expect_exit(2);
     assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
-    let deployed = on(cloud, &["deploy", "-n", "demo", "--plan", file, "--yes"]).expect_exit(0);
+    let other = on(cloud, &["deploy", "-n", "other", "--plan", file, "--yes"]).expect_exit(2);
+    assert!(
+        other
+            .stderr
+            .contains("the plan is for stack demo, and --name is other"),
+        "{other:?}"
+    );
+    // The plan has the name.
+    let deployed = on(cloud, &["deploy", "--plan", file, "--yes"]).expect_exit(0);
     assert!(deployed.stdout.contains("stack demo was created"), "{deployed:?}");
     assert!(deployed.stdout.contains("TableName: demo"), "{deployed:?}");
     assert!(
@@ -150,7 +179,12 @@ fn an_upgrade_starts_from_what_was_deployed(cloud: &Cloud) {
     assert!(same.stdout.contains("nothing was changed"), "{same:?}");
     let retention = ["upgrade", "-n", "demo", "--yes", "--audit-retention-days", "30"];
     let changed = on(cloud, &retention).expect_exit(0);
-    assert!(changed.stdout.contains("AuditRetentionDays: 30"), "{changed:?}");
+    assert!(
+        changed.stdout.contains("more: `zae-limiter outputs -n demo`"),
+        "{changed:?}"
+    );
+    let outputs = on(cloud, &["outputs", "-n", "demo"]).expect_exit(0).stdout;
+    assert!(outputs.contains("AuditRetentionDays: 30\n"), "{outputs}");
     let system = [
         "config", "get", "-n", "demo", "--level", "system", "--output", "json",
     ];
@@ -175,7 +209,11 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
         (json!("healthy"), json!(true))
     );
     let text = on(cloud, &["status", "-n", "demo"]).expect_exit(0).stdout;
-    assert!(text.contains("Table:    answers (format 0.8.0)"), "{text}");
+    assert!(text.contains("Table:    available (format 0.8.0)"), "{text}");
+    assert!(
+        text.contains("Place:    account 000000000000, region us-east-1"),
+        "{text}"
+    );
     assert!(
         text.contains(" items, ") && status["table"]["items"].is_u64(),
         "{text}"
@@ -306,10 +344,17 @@ fn data_commands_work_over_a_connection(cloud: &Cloud) {
 fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
     let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).expect_exit(0);
     assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
-    assert!(gone.stdout.contains("deleted with its data: demo"), "{gone:?}");
-    assert!(gone.stdout.contains("for 60 seconds SQS blocks"), "{gone:?}");
+    assert!(
+        gone.stdout.contains("deleted with its data: table demo"),
+        "{gone:?}"
+    );
+    assert!(!gone.stdout.contains("SQS"), "it has no queues: {gone:?}");
     let none = on(cloud, &["delete", "-n", "demo", "--yes"]).expect_exit(0);
-    assert!(none.stdout.contains("there was no stack demo"), "{none:?}");
+    assert!(
+        none.stdout
+            .contains("stack demo does not exist in account 000000000000"),
+        "{none:?}"
+    );
 }
 
 fn nobody_has_to_wait(cloud: &Cloud) {

@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use crate::InvalidField;
+use crate::{InvalidField, InvalidFields};
 use zae_limiter::error::NotFound;
 
 /// The result of the operations of this crate.
@@ -14,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The file breaks a rule. Nothing was sent.
     #[error(transparent)]
-    Invalid(#[from] InvalidField),
+    Invalid(#[from] InvalidFields),
 
     /// Reading or writing a level failed.
     #[error(transparent)]
@@ -39,6 +39,12 @@ pub enum Error {
         /// The error of the SDK.
         source: Box<dyn StdError + Send + Sync>,
     },
+}
+
+impl From<InvalidField> for Error {
+    fn from(field: InvalidField) -> Self {
+        Self::Invalid(field.into())
+    }
 }
 
 impl Error {

@@ -17,6 +17,8 @@ pub struct Discovered {
     pub stack_name: String,
     /// The name in its `zae-limiter:name` tag.
     pub user_name: String,
+    /// Its account.
+    pub account: String,
     /// Its region.
     pub region: String,
     /// Whether this project or zae-limiter for Python created it.
@@ -70,6 +72,9 @@ impl Discovered {
             Owner::Foreign => Owner::Peer,
             known => known,
         };
+        let (account, region) = stack
+            .place()
+            .map_or_else(Default::default, |place| (place.account, place.region));
         let plain = stack
             .name
             .strip_prefix(PEER_PREFIX)
@@ -78,7 +83,8 @@ impl Discovered {
         Self {
             stack_name: stack.name.clone(),
             user_name: tag("name").unwrap_or(plain),
-            region: stack.place().map(|place| place.region).unwrap_or_default(),
+            account,
+            region,
             owner,
             status: stack.status.clone(),
             health: Health::of(stack),

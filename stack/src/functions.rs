@@ -57,6 +57,18 @@ impl Stack {
         Ok(all)
     }
 
+    /// The name of a deployed function, of a stack or of the Terraform module; `None` if there is no such function.
+    pub async fn function_name(&self, function: LambdaFunction) -> Result<Option<String>, Error> {
+        let named = match self.status().await? {
+            Some(status) => self.functions_of_stack(&status),
+            None if self.is_managed_by_terraform().await? => self.functions_of_terraform().await?,
+            None => return Err(self.missing().await),
+        };
+        let queue = self.dead_letter_queue(function);
+        let found = named.into_iter().find(|named| named.queue == queue);
+        Ok(found.map(|named| named.function))
+    }
+
     /// The functions that the stack's outputs name.
     fn functions_of_stack(&self, status: &Status) -> Vec<Named> {
         let named = LambdaFunction::ALL.into_iter().filter_map(|function| {
@@ -137,6 +149,10 @@ impl Stack {
 async fn read<T>(call: impl Future<Output = Result<T, Failure>>, problems: &mut Vec<String>) -> Option<T> {
     match tokio::time::timeout(PATIENCE, call).await {
         Ok(Ok(value)) => Some(value),
+        Ok(Err(failure)) if failure.unsupported() => {
+            problems.push(format!("{} is not available here", failure.action()));
+            None
+        }
         Ok(Err(failure)) => {
             problems.push(Error::from(failure).to_string());
             None

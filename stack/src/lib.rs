@@ -74,4 +74,5 @@ pub use readers::StreamReader;
 pub use reconcile::{Deleted, Deletion, Drift, Kept, PropertyDrift, ResourceDrift, Verdict};
 pub use stack::Stack;
 pub use status::{Health, Status};
+pub use zae_limiter_template::deployer::Place;
 pub use zae_limiter_template::{LambdaFunction, StackName, StackOptions};

@@ -34,7 +34,9 @@ impl Stack {
             )
         } else {
             let table = patiently(&deadline, || self.cloud.table(self.name.as_str())).await?;
-            let table = table.ok_or_else(|| self.missing())?;
+            let Some(table) = table else {
+                return Err(self.missing().await);
+            };
             let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
                 [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
             });

@@ -39,6 +39,10 @@ pub struct Status {
     pub name: String,
     /// The stack's ARN.
     pub stack_id: String,
+    /// Its account.
+    pub account: Option<String>,
+    /// Its region.
+    pub region: Option<String>,
     /// Who created it.
     pub owner: Owner,
     /// CloudFormation's status, such as `UPDATE_COMPLETE`.
@@ -60,6 +64,14 @@ pub struct Status {
 }
 
 impl Stack {
+    /// The stack's status; an error if it does not exist.
+    pub async fn existing_status(&self) -> Result<Status, Error> {
+        match self.status().await? {
+            Some(status) => Ok(status),
+            None => Err(self.missing().await),
+        }
+    }
+
     /// The stack's status, whoever created it; `None` if it does not exist.
     pub async fn status(&self) -> Result<Option<Status>, Error> {
         let Some(deployed) = self.observe(&self.reading()).await? else {
@@ -67,8 +79,11 @@ impl Stack {
         };
         let template = deployed.template.as_ref();
         let stack = &deployed.stack;
+        let place = stack.place();
         Ok(Some(Status {
             name: stack.name.clone(),
+            account: place.as_ref().map(|place| place.account.clone()),
+            region: place.map(|place| place.region),
             stack_id: stack.id.clone(),
             owner: deployed.owner(),
             status: stack.status.clone(),

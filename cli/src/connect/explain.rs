@@ -83,8 +83,13 @@ pub(crate) fn explain_stack(error: &StackError) -> String {
             "{action} on {resource} got no response: {}; check --region, --endpoint-url, and the network",
             cause(message)
         ),
-        StackError::NoSuchStack { stack } => format!(
-            "stack {stack} does not exist; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region, \
+        StackError::Denied { message, .. } | StackError::Call { message, .. }
+            if fails_on_credentials(message) =>
+        {
+            credentials_not_loaded(message)
+        }
+        StackError::NoSuchStack { stack, place } => format!(
+            "stack {stack} does not exist in {place}; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region, \
              and --endpoint-url"
         ),
         StackError::NoRegion => crate::error::Error::NoRegion.to_string(),

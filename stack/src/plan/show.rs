@@ -4,38 +4,32 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Action, Kind, Plan, ResourceChange};
+use super::{Action, Kind, Plan, ResourceChange, describe_place};
 
 /// Longer values are cut.
 const LONGEST: usize = 60;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |kinds: &[Kind]| {
-            self.changes
-                .iter()
-                .filter(|change| kinds.contains(&change.kind))
-                .count()
-        };
-        match self.action {
-            Action::Nothing => writeln!(f, "{}: no changes", self.stack)?,
-            action => writeln!(
-                f,
-                "{}: {}; {} to add, {} to import, {} to change, {} to replace, {} to remove",
-                self.stack,
-                verb(action),
-                count(&[Kind::Add]),
-                count(&[Kind::Import]),
-                count(&[Kind::Change]),
-                count(&[Kind::Replace, Kind::MayReplace]),
-                count(&[Kind::Remove]),
-            )?,
-        }
-        let (retagged, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| change.tags_only);
+        self.heading(f)?;
+        let (followers, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| folded(change));
+        let (retagged, changed): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.tags_only);
         let (iam, other): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.is_iam());
         other.into_iter().try_for_each(|change| show(f, change))?;
         if !retagged.is_empty() {
             writeln!(f, "  ~ tags of {} resources", retagged.len())?;
+        }
+        if !followers.is_empty() {
+            let names: Vec<_> = followers
+                .iter()
+                .map(|change| change.logical_id.as_str())
+                .collect();
+            writeln!(
+                f,
+                "  ~ {} resources refer to those above: {}",
+                names.len(),
+                names.join(", ")
+            )?;
         }
         if !iam.is_empty() {
             writeln!(f, "permissions:")?;
@@ -57,6 +51,44 @@ impl fmt::Display for Plan {
             .iter()
             .try_for_each(|refusal| writeln!(f, "refused: {refusal}"))
     }
+}
+
+impl Plan {
+    /// The first line: where the stack is, what happens to it, and how many resources change.
+    fn heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.stack)?;
+        if let Some(region) = &self.region {
+            write!(f, " ({})", describe_place(self.account.as_deref(), region))?;
+        }
+        if self.action == Action::Nothing {
+            return writeln!(f, ": no changes");
+        }
+        let counts = [
+            (Kind::Add, "to add"),
+            (Kind::Import, "to import"),
+            (Kind::Change, "to change"),
+            (Kind::Replace, "to replace"),
+            (Kind::MayReplace, "may be replaced"),
+            (Kind::Remove, "to remove"),
+        ];
+        let counted = counts.iter().filter_map(|(kind, words)| {
+            let changes = self.changes.iter().filter(|change| !folded(change));
+            let count = changes.filter(|change| change.kind == *kind).count();
+            (count > 0).then(|| format!("{count} {words}"))
+        });
+        let counted: Vec<_> = counted.collect();
+        let counted = if counted.is_empty() {
+            "no resource changes".to_owned()
+        } else {
+            counted.join(", ")
+        };
+        writeln!(f, ": {}; {counted}", verb(self.action))
+    }
+}
+
+/// Whether a change is shown in one line with others: it stays in place and only refers to a resource that changes.
+fn folded(change: &ResourceChange) -> bool {
+    change.follows && change.kind == Kind::Change
 }
 
 const fn verb(action: Action) -> &'static str {
@@ -93,6 +125,12 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
                 "      {}: changes with the resource it refers to{why}",
                 property.path
             )?;
+            continue;
+        }
+        if change.kind == Kind::Add || change.kind == Kind::Import {
+            if property.path != "Tags" {
+                writeln!(f, "      {}: {}", property.path, short(property.after.as_ref()))?;
+            }
             continue;
         }
         let (before, after) = (short(property.before.as_ref()), short(property.after.as_ref()));

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use zae_limiter_template::Template;
+use zae_limiter_template::deployer::Place;
 use zae_limiter_template::model::ids;
 
 use crate::deployed::{Deployed, Described};
@@ -40,6 +42,11 @@ pub struct Deleted {
     pub kept: Vec<Kept>,
     /// Resources that were deleted with their data.
     pub purged: Vec<Kept>,
+    /// Whether the stack has queues, whose names SQS blocks for [a while](Deleted::NAMES_BLOCKED).
+    pub queues: bool,
+    /// The account and region of the stack; `None` if it did not exist.
+    #[serde(skip)]
+    pub place: Option<Place>,
 }
 
 /// A deletion that was started.
@@ -47,6 +54,7 @@ struct Started {
     before: Described,
     doomed: Vec<Kept>,
     kept: Vec<Kept>,
+    queues: bool,
 }
 
 impl Deleted {
@@ -77,6 +85,8 @@ impl Stack {
             existed: true,
             kept: kept(&deployed, &physical),
             purged: vec![],
+            queues: has_queues(&deployed),
+            place: deployed.stack.place(),
         })
     }
 
@@ -96,7 +106,13 @@ impl Stack {
     pub async fn delete_with(&self, how: &Deletion) -> Result<Deleted, Error> {
         let deadline = self.deadline();
         let started = patiently(&deadline, || self.start_deletion(how, &deadline)).await?;
-        let Some(Started { before, doomed, kept }) = started else {
+        let Some(Started {
+            before,
+            doomed,
+            kept,
+            queues,
+        }) = started
+        else {
             return self.purge_orphan(how, &deadline).await;
         };
         self.tell(&Event::Started { operation: "delete" });
@@ -109,6 +125,8 @@ impl Stack {
             existed: true,
             kept,
             purged: doomed,
+            queues,
+            place: before.place(),
         })
     }
 
@@ -122,11 +140,17 @@ impl Stack {
         self.check_deletion(&deployed, &physical, &how.retain).await?;
         let kept = kept(&deployed, &physical);
         let (doomed, kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|kept| how.purge && stateful(kept));
+        let queues = has_queues(&deployed);
         let before = deployed.stack;
         self.check_purge(&doomed, &self.account_of(&before).await?)
             .await?;
         self.cloud.delete_stack(&before.id, &how.retain).await?;
-        Ok(Some(Started { before, doomed, kept }))
+        Ok(Some(Started {
+            before,
+            doomed,
+            kept,
+            queues,
+        }))
     }
 
     /// Purges what the last stack of this name left, if that is asked for.
@@ -186,6 +210,12 @@ fn kept(deployed: &Deployed, physical: &BTreeMap<String, String>) -> Vec<Kept> {
         })
     });
     kept.collect()
+}
+
+fn has_queues(deployed: &Deployed) -> bool {
+    let queue = |resource: &Value| resource["Type"] == "AWS::SQS::Queue";
+    let mut resources = deployed.template.iter().flat_map(Template::resources);
+    resources.any(|(_, resource)| queue(resource))
 }
 
 fn type_of(template: &Template, id: &str) -> String {

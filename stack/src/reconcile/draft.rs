@@ -106,6 +106,7 @@ impl Stack {
             &desired,
             &goal.loaded,
         );
+        plan.region = plan.region.or_else(|| self.cloud.region().ok());
         let mut place = None;
         if depth != Depth::Templates {
             let Some(site) = self.site(review.as_ref(), &desired, &run.deadline).await? else {
@@ -133,6 +134,7 @@ impl Stack {
                 return Ok(None);
             }
             depth.stop_if_refused(&plan)?;
+            plan.set_place(&site.place);
             place = Some(site.place);
         }
         Ok(Some(Draft {

@@ -62,7 +62,7 @@ impl Stack {
     /// Detects drift and waits for the result.
     pub async fn drift(&self) -> Result<Drift, Error> {
         let (deadline, mut pace) = (self.deadline(), Pace::polls());
-        let deployed = self.observe(&deadline).await?.ok_or_else(|| self.missing())?;
+        let deployed = self.existing(&deadline).await?;
         self.check_owner(&deployed)?;
         let id = &deployed.stack.id;
         let detection = patiently(&deadline, || self.cloud.detect_drift(id)).await?;

@@ -1,5 +1,6 @@
 //! Reading the stack: two calls that change nothing.
 
+use zae_limiter_template::deployer::Place;
 use zae_limiter_template::{StackOptions, Template, VERSION, tags_of_user};
 
 use crate::deployed::{Deployed, Described};
@@ -36,15 +37,30 @@ impl Stack {
         }
     }
 
+    /// The same; an error if it does not exist.
+    pub(crate) async fn existing(&self, deadline: &Deadline) -> Result<Deployed, Error> {
+        match self.observe(deadline).await? {
+            Some(deployed) => Ok(deployed),
+            None => Err(self.missing().await),
+        }
+    }
+
+    /// The account and region of the caller, where a stack would be created.
+    pub async fn place(&self) -> Result<Place, Error> {
+        self.cloud.caller().await
+    }
+
+    /// The region of the stack, if one is configured.
+    pub fn region(&self) -> Option<String> {
+        self.cloud.region().ok()
+    }
+
     /// The options that the stack was last deployed with, by any tool. An upgrade starts from them. Makes two read-only calls.
     ///
     /// Options that do not affect the stack, such as the memory of a function that it does not have, are those of the last
     /// deployment that changed something. The location of the functions' archives is not stored.
     pub async fn deployed_options(&self) -> Result<StackOptions, Error> {
-        let deployed = self
-            .observe(&self.reading())
-            .await?
-            .ok_or_else(|| self.missing())?;
+        let deployed = self.existing(&self.reading()).await?;
         self.check_owner(&deployed)?;
         let unknown = |reason: String| Error::OptionsUnknown {
             stack: self.name.to_string(),

@@ -8,7 +8,7 @@ use super::goal::Goal;
 use crate::mode::differences;
 use crate::outcome::{Change, Outcome};
 use crate::patience::{Deadline, patiently};
-use crate::plan::Action;
+use crate::plan::{Action, describe_place};
 use crate::{CodeError, Error, Stack};
 
 impl Stack {
@@ -73,7 +73,7 @@ impl Stack {
                 Ok(outcome)
             }
             _ if self.is_managed_by_terraform().await? => Ok(self.left_to_terraform()),
-            _ => Err(self.missing()),
+            _ => Err(self.missing().await),
         }
     }
 
@@ -98,9 +98,15 @@ impl Stack {
         }
     }
 
-    pub(crate) fn missing(&self) -> Error {
+    /// The error for a stack that does not exist, with the account and region where it was looked for.
+    pub(crate) async fn missing(&self) -> Error {
+        let place = match self.place().await {
+            Ok(place) => describe_place(Some(&place.account), &place.region),
+            Err(_) => describe_place(None, &self.cloud.region().unwrap_or_default()),
+        };
         Error::NoSuchStack {
             stack: self.name.to_string(),
+            place,
         }
     }
 

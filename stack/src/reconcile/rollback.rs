@@ -9,7 +9,7 @@ impl Stack {
     /// `UPDATE_FAILED`. Refused if another tool deploys the stack, unless [`adopt`](Stack::adopt) is set.
     pub async fn continue_rollback(&self, skip: &[String]) -> Result<Status, Error> {
         let deadline = self.deadline();
-        let deployed = self.observe(&deadline).await?.ok_or_else(|| self.missing())?;
+        let deployed = self.existing(&deadline).await?;
         self.check_owner(&deployed)?;
         self.check_manager(&deployed)?;
         let before = &deployed.stack;
@@ -26,11 +26,9 @@ impl Stack {
             }
         }
         match self.finished(&before.id, Some(before), &deadline).await? {
-            Some(stack) if stack.situation() == Situation::RolledBack => {
-                self.status().await?.ok_or_else(|| self.missing())
-            }
+            Some(stack) if stack.situation() == Situation::RolledBack => self.existing_status().await,
             Some(stack) => Err(self.failure(&stack, &deadline).await),
-            None => Err(self.missing()),
+            None => Err(self.missing().await),
         }
     }
 }

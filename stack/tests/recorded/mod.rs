@@ -4,6 +4,7 @@ mod artifact_buckets;
 mod artifact_storage;
 mod artifacts;
 mod change_sets;
+mod cloudformation;
 mod creations;
 mod deadlines;
 mod deletions;

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use zae_limiter_template::StackOptions;
+use zae_limiter_template::{Field, FieldKind, StackOptions, StackOptionsBuilder};
 
 use crate::error::{Error, Result};
+use crate::file_lines::line_of;
 
 const HEADING: &str = "Stack options";
 
@@ -143,20 +144,29 @@ impl Wanted {
     }
 
     fn on_top_of(&self, mut fields: Map<String, Value>) -> Result<StackOptions> {
-        fields.extend(self.given_by_file()?);
+        let text = self.file_text()?;
+        if let (Some(text), Some(file)) = (&text, &self.file) {
+            let parsed: Option<Map<String, Value>> = serde_yaml::from_str(text).map_err(|error| {
+                Error::usage(format!(
+                    "{} is not a file of stack options: {error}",
+                    file.display()
+                ))
+            })?;
+            fields.extend(parsed.unwrap_or_default());
+        }
         self.overlay(&mut fields);
-        Ok(StackOptions::from_value(Value::Object(fields))?)
+        parse(fields, |option| {
+            let line = line_of(text.as_deref()?, option)?;
+            Some(format!("{} line {line}", self.file.as_ref()?.display()))
+        })
     }
 
-    fn given_by_file(&self) -> Result<Map<String, Value>> {
+    fn file_text(&self) -> Result<Option<String>> {
         let Some(file) = &self.file else {
-            return Ok(Map::new());
+            return Ok(None);
         };
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(Error::reading(name.clone()))?;
-        let parsed: Option<Map<String, Value>> = serde_yaml::from_str(&text)
-            .map_err(|error| Error::usage(format!("{name} is no file of stack options: {error}")))?;
-        Ok(parsed.unwrap_or_default())
+        let text = std::fs::read_to_string(file).map_err(Error::reading(file.display().to_string()))?;
+        Ok(Some(text))
     }
 
     fn overlay(&self, fields: &mut Map<String, Value>) {
@@ -233,6 +243,64 @@ impl Wanted {
     }
 }
 
+/// Parses options. The error has every mistake: unknown names, wrong types and values that break a rule.
+fn parse(mut fields: Map<String, Value>, place: impl Fn(&str) -> Option<String>) -> Result<StackOptions> {
+    let mut mistakes = Vec::new();
+    let at = |option: &str, problem: String| match place(option) {
+        Some(place) => format!("{place}: {problem}"),
+        None => problem,
+    };
+    let known = StackOptions::fields();
+    fields.retain(|name, value| {
+        let Some(field) = known.iter().find(|field| field.name == name) else {
+            mistakes.push(at(name, unknown_option(name, &known)));
+            return false;
+        };
+        let one = Map::from_iter([(name.clone(), value.clone())]);
+        let readable = serde_json::from_value::<StackOptionsBuilder>(Value::Object(one)).is_ok();
+        if !readable {
+            mistakes.push(at(name, format!("{name} is {value}: {}", kind_rule(field.kind))));
+        }
+        readable
+    });
+    let builder = serde_json::from_value::<StackOptionsBuilder>(Value::Object(fields));
+    let built = match builder {
+        Ok(builder) => builder.build(),
+        Err(error) => return Err(Error::usage(format!("the stack options cannot be read: {error}"))),
+    };
+    match built {
+        Ok(options) if mistakes.is_empty() => return Ok(options),
+        Ok(_) => {}
+        Err(invalid) => {
+            let found = invalid.mistakes().iter();
+            mistakes.extend(found.map(|found| at(found.field, found.to_string())));
+        }
+    }
+    Err(Error::Options { mistakes })
+}
+
+fn unknown_option(name: &str, known: &[Field]) -> String {
+    let near = known
+        .iter()
+        .map(|field| (strsim::damerau_levenshtein(name, field.name), field.name))
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .min();
+    match near {
+        Some((_, meant)) => format!("{name} is not a stack option; did you mean {meant}?"),
+        None => format!("{name} is not a stack option; `zae-limiter deploy --help` lists them"),
+    }
+}
+
+const fn kind_rule(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Flag => "must be true or false",
+        FieldKind::Number => "must be a whole number",
+        FieldKind::Text => "must be text",
+        FieldKind::Windows => "must be a list of hourly, daily and monthly",
+        FieldKind::Tags => "must be a map of tags, such as {team: search}",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -294,6 +362,31 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_in_a_file_have_line_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("options.yaml");
+        std::fs::write(
+            &file,
+            "enable_tracing: ja\n# comment\nlambda_memroy: 512\nlambda_timeout: 0\n",
+        )
+        .unwrap();
+        let file = file.to_str().unwrap();
+        let error = options(&[file]).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("{file} line 1: enable_tracing is \"ja\"")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("{file} line 3: lambda_memroy")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("{file} line 4: lambda_timeout is 0")),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn every_option_can_be_set_by_name() {
         let options = options(&[
             "--set",
@@ -313,7 +406,20 @@ mod tests {
             error.contains("lambda_memory") && error.contains("log_retention_days"),
             "{error}"
         );
-        assert!(options(&["--set", "lambda_memroy=64"]).is_err());
+        let typo = options(&[
+            "--set",
+            "lambda_memroy=64",
+            "--set",
+            "enable_tracing=ja",
+            "--set",
+            "tags=x",
+        ]);
+        let typo = typo.unwrap_err().to_string();
+        assert_eq!(
+            typo,
+            "the stack options have 3 mistakes: enable_tracing is \"ja\": must be true or false; lambda_memroy is not a stack \
+             option; did you mean lambda_memory?; tags is \"x\": must be a map of tags, such as {team: search}"
+        );
         assert!(options(&["no-such-file.yaml"]).is_err());
     }
 }
