@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use aws_config::identity::IdentityCache;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -10,9 +11,9 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
+use zae_limiter_dynamo::{CapacityMeter, SharedCredentials};
 
 use crate::admin::{CALLER_ARN, CallerArn};
 use crate::{Error, Result};
@@ -65,6 +66,8 @@ pub(crate) struct Connected {
     pub(crate) client: Client,
     /// For other services; none in the process.
     pub(crate) aws: Option<SdkConfig>,
+    /// What its requests are signed with; none in the process.
+    pub(crate) credentials: Option<SharedCredentials>,
     /// For audit events; not if nothing may be looked up.
     pub(crate) caller_arn: Option<CallerArn>,
     /// Region, endpoint or file, for messages.
@@ -123,6 +126,7 @@ impl Connection {
 impl AwsSettings {
     async fn connect(self, meter: Option<CapacityMeter>) -> Result<Connected> {
         let caller_arn = self.lookups.map(|lookups| lookups.caller_arn);
+        let profile = self.profile.clone().or_else(|| self.profile_of_environment());
         let aws = self.load().await;
         let Some(region) = aws.region().map(ToString::to_string) else {
             return Err(Error::invalid(
@@ -132,15 +136,29 @@ impl AwsSettings {
             ));
         };
         let place = aws.endpoint_url().map_or(region, str::to_owned);
-        let config = aws_sdk_dynamodb::config::Builder::from(&aws)
+        let provider = aws.credentials_provider();
+        let credentials = provider.map(|provider| SharedCredentials::new(provider, profile));
+        let mut config = aws_sdk_dynamodb::config::Builder::from(&aws)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if let Some(credentials) = credentials.clone() {
+            config = config
+                .credentials_provider(credentials)
+                .identity_cache(IdentityCache::no_cache());
+        }
         Ok(Connected {
             client: client(config, meter),
             aws: Some(aws),
+            credentials,
             caller_arn,
             place,
         })
+    }
+
+    /// The profile that the SDK would choose.
+    fn profile_of_environment(&self) -> Option<String> {
+        let looks_up = self.lookups.is_some() && self.sdk_config.is_none() && self.credentials.is_none();
+        std::env::var("AWS_PROFILE").ok().filter(|_| looks_up)
     }
 
     async fn load(mut self) -> SdkConfig {
@@ -216,6 +234,7 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
     Connected {
         client: client(store.sdk_config(), meter),
         aws: None,
+        credentials: None,
         caller_arn: None,
         place: store.place(),
     }
