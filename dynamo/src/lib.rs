@@ -22,6 +22,7 @@
 //!     budget: Duration::from_secs(10),
 //!     attempt: Duration::from_secs(3),
 //!     deadline: None,
+//!     credentials: None,
 //! };
 //! table.create().await?;
 //!
@@ -44,6 +45,7 @@
 //! | retries within a time budget | [`Budget::retry`] |
 //! | items between the SDK and the schema | [`from_sdk_item`], [`to_sdk_item`] |
 //! | a wrong clock | [`ServerTime`], [`LocalTime`] |
+//! | credentials that calls share | [`SharedCredentials`] |
 //! | consumed capacity | [`CapacityMeter`] |
 //! | randomness that tests can seed | [`Entropy`] |
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
@@ -54,6 +56,7 @@ mod call_error;
 mod clock_offset;
 mod convert;
 mod create;
+mod credentials;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod entropy;
@@ -71,6 +74,7 @@ mod transaction;
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
+pub use credentials::SharedCredentials;
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use entropy::Entropy;

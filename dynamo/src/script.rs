@@ -46,6 +46,7 @@ pub(crate) fn table(client: Client) -> Table {
         budget: Duration::from_secs(10),
         attempt: Duration::from_secs(3),
         deadline: None,
+        credentials: None,
     }
 }
 

@@ -17,7 +17,8 @@ use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
 use crate::{
-    Budget, CallError, Entropy, Error, Result, SdkItem, Update, UpdateParts, from_sdk_item, to_sdk_key,
+    Budget, CallError, Entropy, Error, Result, SdkItem, SharedCredentials, Update, UpdateParts,
+    from_sdk_item, to_sdk_key,
 };
 
 /// One table, and how long its calls may take.
@@ -37,6 +38,8 @@ pub struct Table {
     pub attempt: Duration,
     /// When everything must be over, if the calls are parts of one operation.
     pub deadline: Option<Instant>,
+    /// The client's credentials. Waiting for them is part of the budget and not of an attempt.
+    pub credentials: Option<SharedCredentials>,
 }
 
 /// What became of a write that was sent once.
@@ -154,8 +157,25 @@ impl Table {
             let sent = request();
             async { sent.await.map_err(|error| CallError::from(&error)) }
         };
-        let sent = budget.retry(&self.entropy, call).await;
+        let sent = match self.has_credentials(&budget).await {
+            Ok(()) => budget.retry(&self.entropy, call).await,
+            Err(cause) => Err(cause),
+        };
         sent.map_err(|cause| self.failed(operation, cause))
+    }
+
+    /// Waits until requests can be signed. For requests that the caller sends once and times itself.
+    pub async fn ready(&self) -> Result<()> {
+        let ready = self.has_credentials(&self.budget()).await;
+        ready.map_err(|cause| self.failed("loading credentials", cause))
+    }
+
+    /// The same for the request of an operation.
+    pub(crate) async fn has_credentials(&self, budget: &Budget) -> Result<(), CallError> {
+        match &self.credentials {
+            Some(credentials) => credentials.ready_by(budget.deadline()).await,
+            None => Ok(()),
+        }
     }
 
     /// The error of an operation on this table.

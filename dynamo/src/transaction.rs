@@ -146,7 +146,11 @@ impl<'a> Transaction<'a> {
                 }
             }
         };
-        let sent = table.budget().retry(&table.entropy, call).await;
+        let budget = table.budget();
+        let sent = match table.has_credentials(&budget).await {
+            Ok(()) => budget.retry(&table.entropy, call).await,
+            Err(cause) => Err(cause),
+        };
         match sent.map_err(|cause| table.failed(OPERATION, cause))? {
             None => Ok(Transacted::Done),
             Some(reasons) => {

@@ -355,7 +355,7 @@ impl From<zae_limiter_dynamo::Error> for Error {
                 within,
                 cause,
             } => match cause {
-                CallError::Denied(message) => Self::PermissionDenied {
+                CallError::Denied(message) | CallError::ClockSkew(message) => Self::PermissionDenied {
                     operation,
                     table,
                     message,

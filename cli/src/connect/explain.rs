@@ -11,8 +11,8 @@ const NO_CREDENTIALS: &str = "no AWS credentials were found; set AWS_PROFILE or 
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::PermissionDenied { message, .. } if lacks_credentials(message) => NO_CREDENTIALS.to_owned(),
-        Error::Unavailable(Unavailable::NoResponse { reason, .. }) if fails_on_credentials(reason) => {
-            credentials_not_loaded(reason)
+        Error::PermissionDenied { message, .. } if fails_on_credentials(message) => {
+            credentials_not_loaded(message)
         }
         Error::PermissionDenied {
             operation,

@@ -99,6 +99,7 @@ impl Repository {
             budget: setup.admin_budget,
             attempt: setup.admin_budget.div_f64(3.0),
             deadline: None,
+            credentials: setup.connected.credentials,
         };
         let store: Arc<dyn Store> =
             Arc::new(TableStore::new(table.clone(), &setup.settings, embedded, dates));

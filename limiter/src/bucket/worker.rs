@@ -195,8 +195,7 @@ impl Worker {
             let shared = self.queue.shared().clone();
             let attempted = shared.clock.elapsed();
             self.queue.with_pace(WritePace::sent);
-            let sent = tokio::time::timeout(shared.attempt_timeout(), shared.store.write_bucket(write)).await;
-            let outcome = sent.unwrap_or_else(|_| WriteOutcome::Lost("no answer in time".to_owned()));
+            let outcome = shared.store.send_write(write, shared.attempt_timeout()).await;
             let outcome = match outcome {
                 WriteOutcome::NotSent(reason) if breaks!(shared.settings.mutation, RefusedIsInDoubt) => {
                     WriteOutcome::Lost(reason)

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_config::identity::IdentityCache;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -9,9 +10,9 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
+use zae_limiter_dynamo::{CapacityMeter, SharedCredentials};
 
 use crate::{Error, Result};
 
@@ -50,6 +51,8 @@ pub(crate) struct Connected {
     pub(crate) aws: Option<SdkConfig>,
     /// Whether audit events may look up the caller's ARN.
     pub(crate) look_up_caller: bool,
+    /// What its requests are signed with; none in the process.
+    pub(crate) credentials: Option<SharedCredentials>,
     /// Region, endpoint or file, for messages.
     pub(crate) place: String,
 }
@@ -106,6 +109,7 @@ impl Connection {
 impl AwsSettings {
     async fn connect(self, meter: Option<CapacityMeter>) -> Result<Connected> {
         let look_up_caller = self.look_up;
+        let profile = self.profile.clone().or_else(|| self.profile_of_environment());
         let aws = self.load().await;
         let Some(region) = aws.region().map(ToString::to_string) else {
             return Err(Error::invalid(
@@ -115,15 +119,29 @@ impl AwsSettings {
             ));
         };
         let place = aws.endpoint_url().map_or(region, str::to_owned);
-        let config = aws_sdk_dynamodb::config::Builder::from(&aws)
+        let provider = aws.credentials_provider();
+        let credentials = provider.map(|provider| SharedCredentials::new(provider, profile));
+        let mut config = aws_sdk_dynamodb::config::Builder::from(&aws)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if let Some(credentials) = credentials.clone() {
+            config = config
+                .credentials_provider(credentials)
+                .identity_cache(IdentityCache::no_cache());
+        }
         Ok(Connected {
             client: client(config, meter),
             aws: Some(aws),
             look_up_caller,
+            credentials,
             place,
         })
+    }
+
+    /// The profile that the SDK would choose.
+    fn profile_of_environment(&self) -> Option<String> {
+        let looks_up = self.look_up && self.sdk_config.is_none() && self.credentials.is_none();
+        std::env::var("AWS_PROFILE").ok().filter(|_| looks_up)
     }
 
     async fn load(mut self) -> SdkConfig {
@@ -200,6 +218,7 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
         client: client(store.sdk_config(), meter),
         aws: None,
         look_up_caller: false,
+        credentials: None,
         place: store.place(),
     }
 }

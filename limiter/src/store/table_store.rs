@@ -87,16 +87,21 @@ impl TableStore {
 
 /// Whether a write is sent again is for the bucket's queue to decide.
 fn outcome(sent: zae_limiter_dynamo::Result<Updated<Attributes>>) -> WriteOutcome {
-    let error = match sent {
-        Ok(Updated::Done(bucket)) => return WriteOutcome::Done(bucket),
-        Ok(Updated::ConditionFailed(bucket)) => return WriteOutcome::Refused(bucket),
-        Err(error) => error,
-    };
+    match sent {
+        Ok(Updated::Done(bucket)) => WriteOutcome::Done(bucket),
+        Ok(Updated::ConditionFailed(bucket)) => WriteOutcome::Refused(bucket),
+        Err(error) => failure(error),
+    }
+}
+
+fn failure(error: zae_limiter_dynamo::Error) -> WriteOutcome {
     match error.cause() {
         Some(cause @ (CallError::Throttled(_) | CallError::FileHeld(_))) => {
             WriteOutcome::Throttled(cause.to_string())
         }
-        Some(CallError::Conflict(reason)) => WriteOutcome::Conflict(reason.clone()),
+        Some(CallError::Conflict(reason) | CallError::ClockSkew(reason)) => {
+            WriteOutcome::Conflict(reason.clone())
+        }
         Some(CallError::Unavailable(reason)) => WriteOutcome::Lost(reason.clone()),
         Some(CallError::NotSent(reason)) => WriteOutcome::NotSent(reason.clone()),
         _ => WriteOutcome::Failed(error.into()),
@@ -119,6 +124,10 @@ impl Store for TableStore {
             let item = self.table.get(&key.key(), consistent).await?;
             Ok(item.as_ref().map(Attributes::from_item))
         })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
+        Box::pin(async { self.table.ready().await.map_err(failure) })
     }
 
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
@@ -159,7 +168,8 @@ impl Store for TableStore {
         })
     }
 
+    /// An embedded table has no time of its own to compare with.
     fn clock_offset(&self) -> i64 {
-        self.dates.offset()
+        if self.embedded { 0 } else { self.dates.offset() }
     }
 }

@@ -184,6 +184,22 @@ async fn a_write_that_no_server_accepts_was_not_sent() {
     assert!(matches!(outcome, Err(CallError::NotSent(_))), "{outcome:?}");
 }
 
+#[tokio::test]
+async fn a_write_whose_tls_handshake_fails_was_not_sent() {
+    use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+
+    let (address, serves) = server("no TLS here");
+    let https = aws_smithy_http_client::Builder::new()
+        .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+        .build_https();
+    let config = over_http(address)
+        .endpoint_url(format!("https://{address}"))
+        .http_client(https);
+    let outcome = write(config).await;
+    assert!(matches!(outcome, Err(CallError::NotSent(_))), "{outcome:?}");
+    serves.join().unwrap();
+}
+
 /// Credentials that cannot be loaded.
 #[derive(Debug)]
 struct Missing(fn() -> CredentialsError);
@@ -198,20 +214,53 @@ impl ProvideCredentials for Missing {
 }
 
 #[tokio::test]
-async fn a_write_without_credentials_is_not_sent() {
-    let failures: [(fn() -> CredentialsError, bool); 3] = [
-        (|| CredentialsError::not_loaded("none"), true),
-        (|| CredentialsError::invalid_configuration("odd"), true),
-        (|| CredentialsError::provider_error("down"), false),
+async fn a_write_without_credentials_is_not_sent_and_a_denial() {
+    let failures: [fn() -> CredentialsError; 4] = [
+        || CredentialsError::not_loaded("none"),
+        || CredentialsError::invalid_configuration("odd"),
+        || CredentialsError::provider_error("down"),
+        || CredentialsError::provider_timed_out(std::time::Duration::from_secs(1)),
     ];
-    for (failure, denied) in failures {
+    for failure in failures {
         let script = Script::default();
         let error = write(script.config().credentials_provider(Missing(failure)))
             .await
             .unwrap_err();
-        assert_eq!(matches!(error, CallError::Denied(_)), denied, "{error:?}");
+        assert!(
+            matches!(&error, CallError::Denied(text) if text.contains("AWS_PROFILE")),
+            "{error:?}"
+        );
         assert!(script.sent.lock().unwrap().is_empty());
     }
+}
+
+/// Reads a request of a connection and sends a response that keeps it open. The number of bytes read.
+fn serve(connection: &mut std::net::TcpStream, status: &str) -> usize {
+    let read = connection.read(&mut [0; 4096]).unwrap();
+    let response = format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\n\r\n{{}}");
+    // The client may have closed it.
+    drop(connection.write_all(response.as_bytes()));
+    read
+}
+
+#[tokio::test]
+async fn a_connection_is_not_used_again_after_the_service_failed_on_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serves = std::thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        serve(&mut first, "500 Internal Server Error");
+        let again = std::thread::spawn(move || serve(&mut first, "400 Bad Request"));
+        let (mut second, _) = listener.accept().unwrap();
+        serve(&mut second, "200 OK");
+        again.join().unwrap()
+    });
+    let client = Client::from_conf(over_http(address).build());
+    let send = async || client.update_item().table_name("limiter").send().await;
+    assert!(send().await.is_err());
+    assert!(send().await.is_ok());
+    drop(client);
+    assert_eq!(serves.join().unwrap(), 0, "the first connection was closed");
 }
 
 #[tokio::test]
