@@ -15,6 +15,7 @@ mod clients;
 mod compiler;
 mod concurrent_updates;
 mod configuration;
+mod confirmations;
 mod entities;
 mod errors;
 mod foreign_trees;
