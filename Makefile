@@ -106,12 +106,12 @@ screenshots: machine ## The pictures of the UI under docs/images/ui, taken by th
 
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
-	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test acquire -- simulation:: exactly_once:: --nocapture
-	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
+	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test main -- simulation:: exactly_once:: --nocapture
+	ZAE_FLEET=long cargo test --locked --workspace --test main -- through_crashes --nocapture
 
 .PHONY: interop
 interop: machine venv-peer ## Long mixed traffic with the Python peer, both command lines and aggregators, and its vectors
-	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test peer -- --nocapture
+	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test main -- peer:: --nocapture
 
 .PHONY: fuzz
 fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300, TARGETS=); needs a C++ compiler

@@ -92,7 +92,7 @@ impl Context {
 
     /// A limiter on the table.
     pub(crate) async fn limiter(&self) -> Result<RateLimiter> {
-        Ok(RateLimiter::over(self.repository().await?))
+        Ok(RateLimiter::from_repository(self.repository().await?))
     }
 
     /// What the table stores.

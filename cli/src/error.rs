@@ -7,6 +7,7 @@ use zae_limiter_function::{CallError, Remedy};
 use crate::exit::Exit;
 use crate::file_lines::line_of;
 use crate::output::{Format, Terminal};
+use zae_limiter::error::{Conflict, Internal, Invalid, NotFound};
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -197,8 +198,10 @@ impl Error {
         match self {
             Self::Limiter { source } if crate::connect::is_unavailable(source) => Exit::Unavailable,
             Self::Limiter { source } => match source {
-                Limiter::RateLimitExceeded(_) => Exit::Limited,
-                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => Exit::Usage,
+                Limiter::Refused(_) => Exit::Limited,
+                Limiter::Invalid(Invalid::Name(_) | Invalid::Limit(_) | Invalid::Argument { .. }) => {
+                    Exit::Usage
+                }
                 _ => Exit::Error,
             },
             Self::Stack { source } => match source {
@@ -226,19 +229,23 @@ impl Error {
         use zae_limiter::stack::{CodeError, Error as Stack};
         match self {
             Self::Limiter { source } => match source {
-                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => "invalid_argument",
-                Limiter::RateLimitExceeded(_) => "rate_limit_exceeded",
-                Limiter::EntityExists { .. } => "entity_exists",
-                Limiter::EntityNotFound { .. } | Limiter::ParentNotFound { .. } => "entity_not_found",
-                Limiter::ParentCycle { .. } | Limiter::TooDeep { .. } | Limiter::HasChildren { .. } => {
-                    "hierarchy"
+                Limiter::Invalid(Invalid::Name(_) | Invalid::Limit(_) | Invalid::Argument { .. }) => {
+                    "invalid_argument"
                 }
-                Limiter::NoLimits { .. } => "no_limits",
-                Limiter::TableMissing { .. } => "table_missing",
+                Limiter::Refused(_) => "rate_limit_exceeded",
+                Limiter::Conflict(Conflict::EntityExists { .. }) => "entity_exists",
+                Limiter::NotFound(NotFound::Entity { .. } | NotFound::Parent { .. }) => "entity_not_found",
+                Limiter::Conflict(
+                    Conflict::ParentCycle { .. }
+                    | Conflict::TooManyParents { .. }
+                    | Conflict::HasChildren { .. },
+                ) => "hierarchy",
+                Limiter::NotFound(NotFound::Limits { .. }) => "no_limits",
+                Limiter::NotFound(NotFound::Table { .. }) => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
-                Limiter::Contended { .. } => "contended",
+                Limiter::Conflict(Conflict::Concurrent { .. }) => "contended",
                 source if crate::connect::is_unavailable(source) => "unavailable",
-                Limiter::IncompatibleSchema { .. } => "incompatible_schema",
+                Limiter::Internal(Internal::IncompatibleSchema { .. }) => "incompatible_schema",
                 _ => "failed",
             },
             Self::Stack { source } => match source {

@@ -136,6 +136,10 @@ where
 {
     fn from(error: &SdkError<E, HttpResponse>) -> Self {
         match error {
+            // The SDK reports a success that it cannot read as an error of the service.
+            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+                Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
+            }
             SdkError::ServiceError(answer) => Self::from_code(
                 answer.err().code().unwrap_or_default(),
                 answer.err().message().unwrap_or_default(),
@@ -143,7 +147,7 @@ where
             ),
             SdkError::TimeoutError(_) => Self::timeout(),
             SdkError::ResponseError(answer) if answer.raw().status().as_u16() < 500 => {
-                Self::Unavailable(format!("unreadable answer: {}", with_causes(error)))
+                Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
             }
             other => from_causes(other),
         }

@@ -37,7 +37,7 @@
 //! | To find | Look in |
 //! |---|---|
 //! | reads and writes of one item, of many, and of a range | [`Table`], [`Query`] |
-//! | writes of buckets | [`BucketWriter`] |
+//! | writes of buckets | [`Table::write_bucket`] |
 //! | several writes together | [`Transaction`] |
 //! | expressions and their placeholders | [`Update`], [`Placeholders`] |
 //! | what a failed call means | [`CallError`], [`Error`] |
@@ -49,7 +49,7 @@
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
 
 mod batch;
-mod bucket_writer;
+mod bucket_write;
 mod call_error;
 mod clock_offset;
 mod convert;
@@ -68,7 +68,6 @@ mod server_time;
 mod table;
 mod transaction;
 
-pub use bucket_writer::{BucketRequest, BucketWriter};
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};

@@ -16,8 +16,6 @@ use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
 
-use zae_limiter_schema::Timestamp;
-
 use crate::clock_offset::{ClockOffset, LocalTime};
 
 /// Reads the `Date` header of each response and keeps by how much this machine's clock is off.
@@ -75,7 +73,7 @@ impl ServerTime {
         }
     }
 
-    /// The same client, whose responses are read.
+    /// The same client, whose responses are read. The SDK corrects the time of signatures by itself.
     pub fn watch(&self, client: &Client) -> Client {
         let mut config = client.config().to_builder();
         config.push_interceptor(SharedInterceptor::permanent(self.clone()));
@@ -87,18 +85,8 @@ impl ServerTime {
         self.offset.load(Ordering::Relaxed)
     }
 
-    /// This machine's time, corrected.
-    pub(crate) fn now(&self) -> Timestamp {
-        (self.local)().now.plus_millis(self.offset())
-    }
-
-    /// When a request is sent, for [`observe`](Self::observe).
-    pub(crate) fn elapsed(&self) -> Duration {
-        (self.local)().elapsed
-    }
-
     /// Reads the `Date` header of the response to a request that was sent then.
-    pub(crate) fn observe(&self, date: &str, sent: Duration) {
+    fn observe(&self, date: &str, sent: Duration) {
         let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(moment) = judged.moment(date) else {
             return;
@@ -127,7 +115,7 @@ impl Intercept for ServerTime {
         _: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        config.interceptor_state().store_put(Sent(self.elapsed()));
+        config.interceptor_state().store_put(Sent((self.local)().elapsed));
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tokio::time::Instant;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
@@ -177,7 +177,7 @@ pub fn key_of(item: &Item) -> Option<Key> {
         _ => None,
     };
     Some(Key {
-        pk: text("PK")?,
-        sk: text("SK")?,
+        pk: text(attribute::PK)?,
+        sk: text(attribute::SK)?,
     })
 }

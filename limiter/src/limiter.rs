@@ -120,11 +120,11 @@ impl RateLimiter {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let repository = RateLimiter::embedded().build_repository().await?;
     /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let limiter = RateLimiter::over(repository);
+    /// let limiter = RateLimiter::from_repository(repository);
     /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
     /// # Ok(()) }
     /// ```
-    pub fn over(repository: Repository) -> Self {
+    pub fn from_repository(repository: Repository) -> Self {
         let inner = &repository.inner;
         let buckets = Arc::new(Buckets::new(
             inner.store.clone(),

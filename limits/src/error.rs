@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 
 use crate::{InvalidField, InvalidFields};
+use zae_limiter::error::NotFound;
 
 /// The result of the operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,7 +51,7 @@ impl Error {
     /// Whether the table does not exist.
     pub fn is_missing_table(&self) -> bool {
         match self {
-            Self::Limiter(zae_limiter::Error::TableMissing { .. }) => true,
+            Self::Limiter(zae_limiter::Error::NotFound(NotFound::Table { .. })) => true,
             Self::Table { problem, .. } => problem.starts_with("ResourceNotFoundException"),
             _ => false,
         }

@@ -1,5 +1,4 @@
 //! What a decision says about a bucket, with exact numbers.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 

@@ -1,9 +1,6 @@
 //! Whatever the options, the template is sound.
 
-#![allow(clippy::unwrap_used)]
-
-mod variants;
-
+use crate::variants;
 use proptest::prelude::*;
 use zae_limiter_template::{StackName, StackOptions, StackOptionsBuilder, Template, export, render};
 

@@ -1,7 +1,5 @@
 //! The dashboards of CloudWatch and Grafana: layout, titles, units, and the same panels in both.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;

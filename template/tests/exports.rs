@@ -1,9 +1,6 @@
 //! The files for people who deploy with other tools.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod variants;
-
+use crate::variants;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! The provisioner's template. `tests/terraform` compares its Terraform module with it.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use zae_limiter_template::export;
 

@@ -2,10 +2,7 @@
 //!
 //! `ZAE_TEST_CFN_LINT` names the cfn-lint to use (`make test` sets it); PyYAML is in its environment.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod variants;
-
+use crate::variants;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};

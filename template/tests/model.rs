@@ -1,9 +1,6 @@
 //! Applications that build on the model.
 
-#![allow(clippy::unwrap_used)]
-
-mod variants;
-
+use crate::variants;
 use serde_json::json;
 use zae_limiter_template::check::Rule;
 use zae_limiter_template::model::sqs::{Queue, QueueEncryption};

@@ -1,9 +1,6 @@
 //! Who may do what.
 
-#![allow(clippy::unwrap_used)]
-
-mod variants;
-
+use crate::variants;
 use serde_json::{Value, json};
 use zae_limiter_template::deployer::{
     Place, client_policy, deployer_policy, ensure_policy, provisioning_policy, purge_policy,

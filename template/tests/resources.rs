@@ -1,9 +1,6 @@
 //! What the resources are, option by option.
 
-#![allow(clippy::unwrap_used)]
-
-mod variants;
-
+use crate::variants;
 use serde_json::{Value, json};
 use zae_limiter_template::{FunctionCode, StackName, StackOptions, StackOptionsBuilder, Template, render};
 

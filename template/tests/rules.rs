@@ -1,9 +1,6 @@
 //! Each rule finds what it is there for, and our own stacks keep them all.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod variants;
-
+use crate::variants;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};

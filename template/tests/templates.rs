@@ -1,9 +1,6 @@
 //! The templates as a whole.
 
-#![allow(clippy::unwrap_used)]
-
-mod variants;
-
+use crate::variants;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

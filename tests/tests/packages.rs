@@ -1,7 +1,6 @@
 //! Every crate that is published can be packaged: what `cargo package` and a registry refuse is noticed here.
 //!
 //! `scripts/release-check` packages them for real.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -116,7 +116,10 @@ pub(crate) async fn metered_limiter(
 ) -> Result<(RateLimiter, CapacityMeter)> {
     let meter = CapacityMeter::new();
     let builder = builder(location, name).await?.meter(meter.clone());
-    Ok((RateLimiter::over(finish(location, builder).await?), meter))
+    Ok((
+        RateLimiter::from_repository(finish(location, builder).await?),
+        meter,
+    ))
 }
 
 /// A limiter for a server: with the time budgets of applications, and counting its calls and consumed capacity.

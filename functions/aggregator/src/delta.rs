@@ -1,11 +1,11 @@
 //! What a stream record says was consumed.
 
 use zae_limiter_function::{Image, ItemChange, Value};
+use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
 use crate::known_buckets::KnownBuckets;
-use crate::link::{EVENTS, REFUSALS, counted_limit};
 use crate::rules::Rules;
 use crate::{Link, Position};
 
@@ -143,7 +143,7 @@ fn created(change: &ItemChange<'_>) -> Result<Timestamp, Malformed> {
 fn consumed(old: &Image<'_>, new: &Image<'_>) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
     let (mut consumed, mut reserved) = (Vec::new(), 0);
     for (name, value) in new.iter() {
-        let Some(limit) = counted_limit(name) else {
+        let Some(limit) = Attr::counted_limit(name) else {
             continue;
         };
         let before = old.get(name).map_or(Ok(0), |value| number(name, value))?;
@@ -166,14 +166,17 @@ fn consumed(old: &Image<'_>, new: &Image<'_>) -> Result<(Vec<(LimitName, i128)>,
 /// The number of acquires in a write. Our client counts them in `ev`. The Python peer does not: a write that consumes and
 /// changes no slot of ours is one acquire.
 fn events(old: &Image<'_>, new: &Image<'_>, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
-    let count = |item: &Image<'_>| item.get(EVENTS).map_or(Ok(0), |value| number(EVENTS, value));
+    let count = |item: &Image<'_>| {
+        item.get(attribute::EVENTS)
+            .map_or(Ok(0), |value| number(attribute::EVENTS, value))
+    };
     let counted = count(new)?.saturating_sub(count(old)?);
     if counted > 0 {
         return Ok(counted);
     }
     let ours = new
         .iter()
-        .any(|(name, value)| name.starts_with("o_") && old.get(name) != Some(value));
+        .any(|(name, value)| Attr::is_slot(name) && old.get(name) != Some(value));
     let peers = !ours && consumed.iter().any(|(_, tokens)| *tokens > 0);
     Ok(i128::from(peers))
 }
@@ -181,7 +184,10 @@ fn events(old: &Image<'_>, new: &Image<'_>, consumed: &[(LimitName, i128)]) -> R
 /// How much the counter of refusals has grown. One that is smaller was set back by somebody else. One that cannot be read
 /// counts as none: what the record consumed matters more.
 fn refusals(old: &Image<'_>, new: &Image<'_>) -> i128 {
-    let count = |item: &Image<'_>| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
+    let count = |item: &Image<'_>| {
+        item.get(attribute::REFUSALS)
+            .map_or(Ok(0), |value| number(attribute::REFUSALS, value))
+    };
     match (count(old), count(new)) {
         (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
         _ => 0,

@@ -2,17 +2,6 @@
 
 use zae_limiter_function::{Image, Value};
 
-/// The name of a bucket's counter of acquires.
-pub(crate) const EVENTS: &str = "ev";
-
-/// The name of a bucket's counter of refused acquires.
-pub(crate) const REFUSALS: &str = "rj";
-
-/// The limit whose consumption an attribute of a bucket counts.
-pub(crate) fn counted_limit(attribute: &str) -> Option<&str> {
-    attribute.strip_prefix("b_")?.strip_suffix("_tc")
-}
-
 /// The digests of a bucket before and after a change.
 ///
 /// Two changes follow each other if the bucket before the second is as the first left it. Otherwise there are records in

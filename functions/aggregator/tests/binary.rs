@@ -1,7 +1,5 @@
 //! The aggregator's binary over Lambda's runtime API, in processes that may end at any time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;

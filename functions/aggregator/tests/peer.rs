@@ -1,7 +1,5 @@
 //! The Python peer reads what the aggregator writes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::path::Path;
 use std::time::Duration;
 

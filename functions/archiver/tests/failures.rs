@@ -1,7 +1,5 @@
 //! What the archiver does when something cannot be done.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! The archiver's PutObject on the wire, compared with that of the SDK's S3 client.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,5 @@
 //! The archiver behind an event source mapping, with everything that can go wrong.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;

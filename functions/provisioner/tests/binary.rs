@@ -1,15 +1,11 @@
 //! The function's binary as Lambda starts it, on a DynamoDB server, answering to a bucket on this machine.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
-
 use std::time::Duration;
 
+use crate::support::Bucket;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use serde_json::{Value, json};
-use support::Bucket;
 use zae_limiter::{RateLimiter, Repository};
 use zae_limiter_limits::every_level;
 use zae_limiter_testing::dynamodb_endpoint;

@@ -1,7 +1,5 @@
 //! The role of the template permits what applying a file does, and nothing else on the table.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};

@@ -40,7 +40,7 @@ impl Acquire {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 shared.count_known_refusal(known);
                 tracing::debug!(%refusal, "a limit is exceeded");
-                let refused = Error::RateLimitExceeded(refusal);
+                let refused = Error::Refused(refusal);
                 let metrics = &shared.metrics;
                 metrics.acquired(&self.buckets, resource, Err(&refused), timer);
                 Some(Err(refused))

@@ -16,6 +16,7 @@ use super::outage;
 use super::wait;
 use crate::admin::limit_set;
 use crate::bucket::{Buckets, Deltas, KnownCall};
+use crate::error::Invalid;
 use crate::metrics::Timer;
 use crate::{Error, Result};
 
@@ -256,7 +257,7 @@ impl Acquire {
         match body(&mut lease).await {
             Ok(value) => match lease.commit().await {
                 // A mistake in the body is its caller's to know.
-                Err(error @ Error::Invalid { .. }) => Err(error.into()),
+                Err(error @ Error::Invalid(Invalid::Argument { .. })) => Err(error.into()),
                 // The call was made and is paid for. What is not written is not lost, or is reported.
                 _ => Ok(value),
             },
@@ -345,7 +346,7 @@ impl Buckets {
             Ok(lease) if lease.admission() == Admission::Counted => {
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);
             }
-            Err(Error::RateLimitExceeded(refusal)) => {
+            Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%refusal, "a limit is exceeded");
                 shared.count_refusal(entity, resource);

@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::charge::Charge;
 use crate::bucket::{Driver, Grant, Outcome};
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::{LimitStatus, Refusal};
 use crate::{Error, Result};
 
 /// The grants of a call by charge; a charge of which nothing is asked has none.
@@ -59,8 +59,8 @@ async fn alone(charge: &Charge) -> Result<Grants> {
     match charge.ask(false, Driver::Caller)?.outcome().await {
         Some(Outcome::Granted(grant)) => Ok(smallvec![Some(grant)]),
         Some(Outcome::Refused(statuses)) => {
-            let refusal = RateLimitExceeded::new(statuses);
-            Err(Error::RateLimitExceeded(Arc::new(refusal)))
+            let refusal = Refusal::new(statuses);
+            Err(Error::Refused(Arc::new(refusal)))
         }
         Some(Outcome::Failed(error)) => Err(error),
         None => Err(no_runtime(charge)),
@@ -125,6 +125,6 @@ impl Round {
                 None => statuses.extend(charge.statuses(self.grants[index].is_some())),
             }
         }
-        Error::RateLimitExceeded(Arc::new(RateLimitExceeded::new(statuses)))
+        Error::Refused(Arc::new(Refusal::new(statuses)))
     }
 }

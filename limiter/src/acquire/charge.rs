@@ -7,6 +7,7 @@ use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
 use crate::bucket::{Answer, BucketQueue, Buckets, Deltas, Driver, KnownCall, Turn, breaks, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
+use crate::error::NotFound;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
@@ -147,10 +148,10 @@ pub(super) fn of_chain(
         let given = given.filter(|_| own || everywhere);
         let config = buckets.shared().config(&lookup.configs, given);
         if config.limits().is_empty() {
-            return Err(Error::NoLimits {
+            return Err(Error::NotFound(NotFound::Limits {
                 entity,
                 resource: resource.clone(),
-            });
+            }));
         }
         let key = BucketKey {
             entity: entity.clone(),

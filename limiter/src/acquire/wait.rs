@@ -11,7 +11,7 @@ use super::call::Checked;
 use super::charge::Charge;
 use super::lease::Lease;
 use crate::bucket::{Buckets, Turn, Wakeup, breaks};
-use crate::status::RateLimitExceeded;
+use crate::status::Refusal;
 use crate::{Error, Result};
 
 /// A longer wait is cut to this, so that its deadline can be represented.
@@ -45,20 +45,20 @@ pub(super) async fn acquire_within(
         .any(|charge| !charge.amounts.is_empty() && !charge.queue.waiters().is_empty());
     if !others_wait && !breaks!(buckets.shared().settings.mutation, WaitsBeforeAsking) {
         match buckets.acquire_now(checked).await {
-            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
+            Err(Error::Refused(refused)) => waiting.refused(refused)?,
             other => return other,
         }
     }
     loop {
         if let Some(refused) = waiting.wait_for_turn().await? {
-            return Err(Error::RateLimitExceeded(Arc::new(refused)));
+            return Err(Error::Refused(Arc::new(refused)));
         }
         if waiting.is_behind() {
             continue;
         }
         waiting.wake_next();
         match buckets.acquire_now(checked).await {
-            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
+            Err(Error::Refused(refused)) => waiting.refused(refused)?,
             other => return other,
         }
     }
@@ -82,7 +82,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
     /// refusal if there is no turn in time.
-    async fn wait_for_turn(&mut self) -> Result<Option<RateLimitExceeded>> {
+    async fn wait_for_turn(&mut self) -> Result<Option<Refusal>> {
         let charges = self.charges;
         for (index, charge) in charges.iter().enumerate() {
             let joins = index == 0 || self.short == Some(index) || !charge.queue.waiters().is_empty();
@@ -118,7 +118,7 @@ impl Waiting<'_> {
 
     /// The refusal of a call that never had its turn: what the calls ahead want is not available to it. None if there is
     /// enough for all of them.
-    fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<RateLimitExceeded> {
+    fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<Refusal> {
         let ahead = turn.ahead();
         let statuses = self.charges.iter().enumerate().flat_map(|(at, charge)| {
             if at < index {
@@ -127,22 +127,22 @@ impl Waiting<'_> {
                 charge.statuses_behind(&ahead)
             }
         });
-        let refused = RateLimitExceeded::new(statuses.collect());
-        let is_short = refused.violations().next().is_some();
+        let refused = Refusal::new(statuses.collect());
+        let is_short = refused.refused_limits().next().is_some();
         is_short.then_some(refused)
     }
 
     /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its
     /// tokens will not be available in time.
-    fn refused(&mut self, refused: Arc<RateLimitExceeded>) -> Result<()> {
+    fn refused(&mut self, refused: Arc<Refusal>) -> Result<()> {
         let gives_up = breaks!(self.buckets.shared().settings.mutation, PatientCallsAreRefused);
         let due = match refused.retry_after() {
             RetryAfter::After(wait) if Instant::now() + wait <= self.deadline && !gives_up => {
                 Instant::now() + wait
             }
-            _ => return Err(Error::RateLimitExceeded(refused)),
+            _ => return Err(Error::Refused(refused)),
         };
-        let longest = refused.primary_violation().map(|status| &status.entity);
+        let longest = refused.primary_limit().map(|status| &status.entity);
         let short = self
             .charges
             .iter()

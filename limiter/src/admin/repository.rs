@@ -143,7 +143,7 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let ops = repository.acting_as("ops@example.com")?;
     /// ops.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let events = repository.audit_events(&AuditSubject::System, &PageRequest::of(1)).await?;
+    /// let events = repository.audit_events(&AuditSubject::System, &PageRequest::new(1)).await?;
     /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
     /// # Ok(()) }
     /// ```

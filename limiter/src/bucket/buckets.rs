@@ -312,11 +312,11 @@ impl Buckets {
     }
 }
 
-pub(crate) fn overloaded(key: &BucketKey, what: &'static str, most: usize) -> Error {
+pub(crate) fn overloaded(key: &BucketKey, what: &'static str, limit: usize) -> Error {
     Error::Overloaded {
         entity: key.entity.clone(),
         resource: key.resource.clone(),
         what,
-        most,
+        limit,
     }
 }

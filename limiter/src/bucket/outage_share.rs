@@ -11,7 +11,7 @@ use zae_limiter_schema::{Limit, LimitName, LimitSet};
 
 use super::deltas::{Deltas, amount_of};
 use super::shared::Shared;
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::{LimitStatus, Refusal};
 use crate::{Error, Result};
 
 /// At most this many buckets have a share. Beyond that, those that are full again make room, and without room nothing is
@@ -133,7 +133,7 @@ impl OutageShare {
             shares.extend(unasked.map(|(name, own)| (name.clone(), *own)));
             after.push((level.key.clone(), shares));
         }
-        if statuses.iter().any(|status| status.exceeded) {
+        if statuses.iter().any(|status| status.refused) {
             return Taken::TooLittle(statuses);
         }
         let has_room = |buckets: &BTreeMap<BucketKey, Shares>| {
@@ -236,9 +236,7 @@ impl OutagePortion {
         match self.share.take(&levels, self.shared.clock.elapsed()) {
             Taken::All => {}
             Taken::TooLittle(statuses) => {
-                return Err(Error::RateLimitExceeded(Arc::new(RateLimitExceeded::new(
-                    statuses,
-                ))));
+                return Err(Error::Refused(Arc::new(Refusal::new(statuses))));
             }
             Taken::NoRoom => return Err(why.clone()),
         }

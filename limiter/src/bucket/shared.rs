@@ -21,6 +21,7 @@ use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::cache::ConfigCache;
+use crate::error::Unavailable;
 use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::{Clock, Error};
@@ -96,12 +97,12 @@ impl Shared {
     }
 
     pub(crate) fn unavailable(&self, reason: &str) -> Error {
-        Error::Unavailable {
+        Error::Unavailable(Unavailable::NoResponse {
             operation: "UpdateItem",
             table: self.table.clone(),
             reason: reason.to_owned(),
             within: self.settings.time_budget,
-        }
+        })
     }
 
     /// The bucket configuration for a resolved configuration, or for limits that came with the call.

@@ -121,7 +121,7 @@ impl Builder {
     /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), accesses
     /// the table here.
     pub async fn build(self) -> Result<RateLimiter> {
-        Ok(RateLimiter::over(self.build_repository().await?))
+        Ok(RateLimiter::from_repository(self.build_repository().await?))
     }
 
     /// The same without a limiter, for programs that only manage what is stored. [`RateLimiter::over`] makes a limiter
@@ -197,7 +197,7 @@ impl Builder {
         }
         let times = [
             ("settle_budget", self.settings.settle_budget),
-            ("rejection_memory", self.settings.memory),
+            ("refusal_cache_ttl", self.settings.memory),
             ("config_cache_ttl", self.cache.ttl),
         ];
         for (field, value) in budgets.into_iter().chain(times) {

@@ -11,6 +11,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use super::faults::Weather;
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
+use crate::error::Unavailable;
 use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
 use crate::{Error, Result};
 
@@ -50,12 +51,12 @@ impl Port {
         let mut world = lock(&self.world);
         let failed = world.scenario.failed_reads;
         if weather != Weather::Clear || world.random(failed) {
-            return Err(Error::Unavailable {
+            return Err(Error::Unavailable(Unavailable::NoResponse {
                 operation: "GetItem",
                 table: "simulated".to_owned(),
                 reason: "simulated".to_owned(),
                 within: Duration::ZERO,
-            });
+            }));
         }
         Ok(())
     }

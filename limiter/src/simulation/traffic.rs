@@ -155,7 +155,7 @@ impl Caller {
                 self.call_totals().granted += 1;
                 self.use_up(lease, amounts).await;
             }
-            Err(Error::RateLimitExceeded(refused)) => {
+            Err(Error::Refused(refused)) => {
                 self.call_totals().refused += 1;
                 if !self.is_short_locally(&entity, amounts) {
                     let refusal = Refusal {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zae_limiter_dynamo::{BucketWriter, CallError, ServerTime, Table, Update, Updated};
+use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
@@ -17,7 +17,6 @@ use crate::builder::Settings;
 #[derive(Debug)]
 pub(crate) struct TableStore {
     table: Table,
-    bucket_writer: BucketWriter,
     embedded: bool,
     settings: Settings,
     version_checked: AtomicBool,
@@ -33,7 +32,6 @@ impl TableStore {
             ..table
         };
         Self {
-            bucket_writer: BucketWriter::new(table.clone(), dates.clone(), settings.meter.clone()),
             table,
             embedded,
             settings: settings.clone(),
@@ -124,7 +122,7 @@ impl Store for TableStore {
     }
 
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
-        Box::pin(async move { outcome(self.bucket_writer.write(write).await) })
+        Box::pin(async move { outcome(self.table.write_bucket(write).await) })
     }
 
     /// An embedded table has no aggregator.

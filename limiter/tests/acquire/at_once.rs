@@ -4,10 +4,11 @@ use std::future::{Future as _, IntoFuture as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use zae_limiter::error::Invalid;
 use zae_limiter::{Acquire, AcquireFuture, Error, Lease, Limit};
 
-use crate::leases::with;
-use crate::support::*;
+use crate::acquire::leases::with;
+use crate::acquire::support::*;
 
 /// The result, if the first poll has it.
 fn first_poll(call: Acquire) -> Option<Result<Lease, Error>> {
@@ -94,11 +95,17 @@ async fn a_known_call_with_a_mistake_says_what_is_wrong() {
     }
     let unknown = take(&limiter, "user-1", "typo", 1).await;
     assert!(
-        matches!(unknown, Err(Error::Invalid { field: "limit", .. })),
+        matches!(
+            unknown,
+            Err(Error::Invalid(Invalid::Argument { field: "limit", .. }))
+        ),
         "{unknown:?}"
     );
     let nothing = limiter.acquire("user-1", GPT).consume("rpm", 0).await;
-    assert!(matches!(nothing, Err(Error::Invalid { field: "consume", .. })));
+    assert!(matches!(
+        nothing,
+        Err(Error::Invalid(Invalid::Argument { field: "consume", .. }))
+    ));
     limiter.shutdown().await;
     let late = take(&limiter, "user-1", "rpm", 1).await;
     assert!(matches!(late, Err(Error::ShutDown { .. })));

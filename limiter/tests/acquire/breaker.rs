@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use tokio::time::Instant;
 use zae_limiter::{Admission, BreakerState, ManualClock, OnUnavailable, RateLimiter, Timestamp};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter whose table does not respond, which it knows.
 async fn away(stage: &Stage, policy: OnUnavailable) -> RateLimiter {
@@ -60,7 +60,7 @@ async fn while_the_breaker_is_open_the_outage_share_decides_at_once() {
     let builder = stage.builder().default_limits(limits(&["rpm:10"]));
     let limiter = builder
         .on_unavailable(OnUnavailable::Allow)
-        .share_while_unavailable(NonZeroU32::new(2).unwrap())
+        .outage_fraction(NonZeroU32::new(2).unwrap())
         .await
         .unwrap();
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
@@ -87,7 +87,7 @@ fn while_the_breaker_is_open_a_decision_starts_no_timer_and_sends_nothing() {
             .clock(clock.clone())
             .default_limits(limits(&["rpm:10"]));
         let limiter = builder
-            .share_while_unavailable(NonZeroU32::new(2).unwrap())
+            .outage_fraction(NonZeroU32::new(2).unwrap())
             .await
             .unwrap();
         let known = take(&limiter, "user-1", "rpm", 1).await;

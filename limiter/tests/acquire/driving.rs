@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 use tokio::time::Instant;
 use zae_limiter::{AcquireFuture, RateLimiter};
 
-use crate::leases::with;
-use crate::support::*;
+use crate::acquire::leases::with;
+use crate::acquire::support::*;
 
 /// A call whose write is under way, polled twice and not again: the first time it lets others ask too.
 async fn under_way(stage: &Stage, limiter: &RateLimiter) -> AcquireFuture {

@@ -1,6 +1,7 @@
 //! Single faults at the worst moment.
 
-use crate::support::*;
+use crate::acquire::support::*;
+use zae_limiter::error::Conflict;
 
 #[tokio::test(start_paused = true)]
 async fn a_debit_whose_answer_is_lost_happens_once() {
@@ -158,7 +159,7 @@ async fn a_contended_bucket_is_unavailable_and_never_exceeded() {
     let error = take(&limiter, "user-1", "rpd", 1).await.unwrap_err();
     busy.abort();
     assert!(
-        error.is_unavailable() && matches!(error, zae_limiter::Error::Contended { .. }),
+        !error.is_unavailable() && matches!(error, zae_limiter::Error::Conflict(Conflict::Concurrent { .. })),
         "{error:?}"
     );
     assert_eq!(

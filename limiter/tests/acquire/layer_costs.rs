@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use tower::service_fn;
 use zae_limiter::tower::{Adjustments, Call, ResponseCost};
 
-use crate::layer::{Calls, LIMITS, ask, estimated, hello, left, request, text};
-use crate::support::*;
+use crate::acquire::layer::{Calls, LIMITS, ask, estimated, hello, left, request, text};
+use crate::acquire::support::*;
 
 pub(crate) fn corrected(request: &Request<()>) -> Option<Call> {
     estimated(request).map(|call| call.corrected_by(Counted(0)))

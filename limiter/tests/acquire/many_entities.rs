@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// Twice as many as are kept whole.
 const ENTITIES: usize = 600;

@@ -1,8 +1,9 @@
 //! Mistakes of the caller: an error that names them, before any write.
 
+use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Error, Limit};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 async fn message(acquire: zae_limiter::Acquire) -> String {
     acquire.await.unwrap_err().to_string()
@@ -46,7 +47,7 @@ async fn an_unknown_limit_is_named_with_those_that_exist_and_nothing_is_written(
         .consume("tmp", 500);
     let error = asked.await.unwrap_err();
     assert!(
-        matches!(error, Error::Invalid { field: "limit", .. }),
+        matches!(error, Error::Invalid(Invalid::Argument { field: "limit", .. })),
         "{error:?}"
     );
     assert!(
@@ -69,7 +70,10 @@ async fn without_any_limits_the_error_says_where_they_were_looked_for() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
     let error = lease(&limiter, "user-1", "rpm", 1).await.unwrap_err();
-    assert!(matches!(error, Error::NoLimits { .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::NotFound(NotFound::Limits { .. })),
+        "{error:?}"
+    );
     assert_eq!(stage.wire.operations(), ["BatchGetItem"]);
 }
 

@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 use zae_limiter::{BreakerState, Error, Lease, RateLimiter};
 
-use crate::support::*;
-use crate::unavailable::OUTAGES;
+use crate::acquire::support::*;
+use crate::acquire::unavailable::OUTAGES;
 
 /// More buckets than a breaker can overlook.
 const BUCKETS: usize = 500;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Availability, Error, NewEntity, RateLimiter, RetryAfter};
 
-use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
+use crate::store::capacity::{NOON, bucket};
+use crate::store::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,
@@ -96,11 +97,17 @@ async fn a_new_configuration_is_seen_before_the_bucket_has_it(stage: Stage) {
 async fn unknown_limits_and_missing_limits_are_errors(stage: Stage) {
     let limiter = stage.limiter().await;
     let missing = limiter.acquire("user-1", "gpt-4").peek().await;
-    assert!(matches!(missing, Err(Error::NoLimits { .. })), "{missing:?}");
+    assert!(
+        matches!(missing, Err(Error::NotFound(NotFound::Limits { .. }))),
+        "{missing:?}"
+    );
     limiter.repository().set_system_defaults([rpm(60)]).await.unwrap();
     let unknown = limiter.acquire("user-1", "gpt-4").consume("rpn", 1).peek().await;
     assert!(
-        matches!(unknown, Err(Error::Invalid { field: "limit", .. })),
+        matches!(
+            unknown,
+            Err(Error::Invalid(Invalid::Argument { field: "limit", .. }))
+        ),
         "{unknown:?}"
     );
 }

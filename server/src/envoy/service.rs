@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::join_all;
 use tokio::sync::Semaphore;
 use tonic::Status;
-use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
+use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitHeaders, Refusal};
 
 use super::mapping::EnvoyMapping;
 use super::messages::{Code, DescriptorStatus, RateLimitRequest, RateLimitResponse};
@@ -39,7 +39,7 @@ enum Outcome<'a> {
     },
     /// The request only asked.
     Seen(Vec<LimitStatus>),
-    Refused(Arc<RateLimitExceeded>),
+    Refused(Arc<Refusal>),
     /// Nobody knows, and the charge is a shadow.
     Unknown,
 }
@@ -130,7 +130,7 @@ impl RateLimits {
 
     async fn take<'a>(&'a self, charge: &Charge) -> Result<Outcome<'a>, Status> {
         match self.try_to_take(charge).await {
-            Err(Error::RateLimitExceeded(refusal)) => {
+            Err(Error::Refused(refusal)) => {
                 if charge.shadow {
                     self.app.metrics.rls_shadow_refused(&charge.mappings);
                     tracing::info!(mappings = ?charge.mappings, %refusal, "a shadow would refuse");
@@ -260,11 +260,11 @@ struct Answer {
 
 impl Answer {
     fn refuses(&self) -> bool {
-        !self.shadow && self.statuses.iter().any(|status| status.exceeded)
+        !self.shadow && self.statuses.iter().any(|status| status.refused)
     }
 
     fn descriptor(&self, limit: &LimitName) -> DescriptorStatus {
-        let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.exceeded;
+        let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.refused;
         let code = if !self.shadow && self.statuses.iter().any(exceeded) {
             Code::OverLimit
         } else {
@@ -275,7 +275,7 @@ impl Answer {
 }
 
 /// The fields of the bucket that refuses, otherwise of the one where the least is left.
-fn header_fields(answers: &[Answer], refusal: Option<&RateLimitExceeded>) -> RateLimitHeaders {
+fn header_fields(answers: &[Answer], refusal: Option<&Refusal>) -> RateLimitHeaders {
     if let Some(refusal) = refusal {
         return RateLimitHeaders::refused(refusal);
     }

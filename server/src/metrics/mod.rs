@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Admission, BreakerState, CapacityMeter, Error, Lease, RateLimiter};
 
 use exposition::Exposition;
@@ -72,9 +73,12 @@ impl Outcome {
         Some(match result {
             Ok(lease) if lease.admission() == Admission::Counted => Self::Granted,
             Ok(_) => Self::Uncounted,
-            Err(Error::RateLimitExceeded(_)) => Self::Refused,
+            Err(Error::Refused(_)) => Self::Refused,
             // Mistakes of clients are not acquires.
-            Err(Error::Name(_) | Error::Invalid { .. } | Error::NoLimits { .. }) => return None,
+            Err(
+                Error::Invalid(Invalid::Name(_) | Invalid::Argument { .. })
+                | Error::NotFound(NotFound::Limits { .. }),
+            ) => return None,
             Err(error) if error.is_unavailable() => Self::Unavailable,
             Err(_) => Self::Failed,
         })
@@ -105,8 +109,8 @@ impl Metrics {
                 .or_default(),
         };
         counts.outcomes[outcome as usize] += 1;
-        if let Err(Error::RateLimitExceeded(refusal)) = result {
-            for violation in refusal.violations() {
+        if let Err(Error::Refused(refusal)) = result {
+            for violation in refusal.refused_limits() {
                 let limit = violation.limit.name().to_string();
                 *counts.refusals.entry(limit).or_default() += 1;
             }

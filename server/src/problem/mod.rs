@@ -7,7 +7,8 @@ use std::fmt;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use zae_limiter::{Error, RateLimitExceeded, RateLimitHeaders};
+use zae_limiter::error::{Conflict, Invalid, NotFound};
+use zae_limiter::{Error, RateLimitHeaders, Refusal};
 
 pub(crate) use kind::ProblemKind;
 
@@ -102,8 +103,8 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<&RateLimitExceeded> for Problem {
-    fn from(refusal: &RateLimitExceeded) -> Self {
+impl From<&Refusal> for Problem {
+    fn from(refusal: &Refusal) -> Self {
         let mut problem = Self::new(ProblemKind::QuotaExceeded, refusal.to_string())
             .with("violated-policies", refusal.violated_policies());
         if let Ok(Value::Object(members)) = serde_json::to_value(refusal) {
@@ -117,25 +118,26 @@ impl From<&RateLimitExceeded> for Problem {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::RateLimitExceeded(refusal) => return Self::from(&**refusal),
-            Error::Name(invalid) => {
+            Error::Refused(refusal) => return Self::from(&**refusal),
+            Error::Invalid(Invalid::Name(invalid)) => {
                 return Self::new(ProblemKind::InvalidRequest, invalid.to_string())
                     .with("field", invalid.field());
             }
-            Error::Invalid { field, .. } => {
+            Error::Invalid(Invalid::Argument { field, .. }) => {
                 return Self::new(ProblemKind::InvalidRequest, error.to_string()).with("field", *field);
             }
-            Error::Limit(_) => ProblemKind::InvalidRequest,
-            Error::EntityExists { .. } => ProblemKind::EntityExists,
-            Error::EntityNotFound { .. } => ProblemKind::EntityNotFound,
-            Error::ParentNotFound { .. } | Error::ParentCycle { .. } | Error::TooDeep { .. } => {
+            Error::Invalid(Invalid::Limit(_)) => ProblemKind::InvalidRequest,
+            Error::Conflict(Conflict::EntityExists { .. }) => ProblemKind::EntityExists,
+            Error::NotFound(NotFound::Entity { .. }) => ProblemKind::EntityNotFound,
+            Error::NotFound(NotFound::Parent { .. })
+            | Error::Conflict(Conflict::ParentCycle { .. } | Conflict::TooManyParents { .. }) => {
                 ProblemKind::InvalidParent
             }
-            Error::HasChildren { .. } => ProblemKind::HasChildren,
-            Error::NoLimits { .. } => ProblemKind::NoLimits,
+            Error::Conflict(Conflict::HasChildren { .. }) => ProblemKind::HasChildren,
+            Error::NotFound(NotFound::Limits { .. }) => ProblemKind::NoLimits,
             Error::Overloaded { .. } => ProblemKind::Overloaded,
             Error::ShutDown { .. } => ProblemKind::ShuttingDown,
-            unavailable if unavailable.is_unavailable() => {
+            Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => {
                 tracing::warn!(%error, "the table is unavailable");
                 ProblemKind::Unavailable
             }

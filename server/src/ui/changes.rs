@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
+use zae_limiter::error::Conflict;
 use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, Error, Limit, OnUnavailable};
 
 use super::access::{Visitor, same};
@@ -193,7 +194,7 @@ async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitFor
     };
     match written {
         Ok(()) => Ok(true),
-        Err(Error::ConfigChanged { .. }) => Ok(false),
+        Err(Error::Conflict(Conflict::ConfigChanged { .. })) => Ok(false),
         Err(other) => Err(other.into()),
     }
 }

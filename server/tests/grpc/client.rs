@@ -13,7 +13,7 @@ use tonic_prost::ProstCodec;
 use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
 use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
 
-use crate::messages::{
+use crate::grpc::messages::{
     Code, DescriptorStatus, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
 

@@ -7,8 +7,8 @@ use tonic::Code as GrpcCode;
 use zae_limiter::RateLimiter;
 use zae_limiter_server::Settings;
 
-use crate::client::{TestServer, calls, codes, descriptor, request, tokens};
-use crate::messages::{Code, RateLimitResponse, Unit};
+use crate::grpc::client::{TestServer, calls, codes, descriptor, request, tokens};
+use crate::grpc::messages::{Code, RateLimitResponse, Unit};
 
 fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
     let mut headers = response.response_headers_to_add.iter();

@@ -3,8 +3,8 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::client::{TestServer, calls, codes, descriptor, request};
-use crate::messages::Code;
+use crate::grpc::client::{TestServer, calls, codes, descriptor, request};
+use crate::grpc::messages::Code;
 
 #[tokio::test]
 async fn refusals_of_a_shadow_pass_and_are_counted() {

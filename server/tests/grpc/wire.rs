@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 
-use crate::messages::{
+use crate::grpc::messages::{
     Code, DescriptorStatus, Entry, HeaderValue, ProtoDuration, RateLimit, RateLimitDescriptor,
     RateLimitRequest, RateLimitResponse, Unit,
 };

@@ -5,7 +5,7 @@ use zae_limiter::RateLimiter;
 use zae_limiter_server::{LoginToken, Server, UiOptions};
 
 use crate::client::{Response, TestServer, noon};
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 const ADMIN: &str = "0123456789abcdef-admin";
 const READER: &str = "0123456789abcdef-reader";

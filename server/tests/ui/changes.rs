@@ -6,7 +6,7 @@ use zae_limiter::{Limit, LimitSet, PageRequest};
 use zae_limiter_server::UiOptions;
 
 use crate::client::Response;
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 const TOKEN: &str = "0123456789abcdef-admin";
 const LEVEL: &str = "resource=gpt-4";
@@ -129,7 +129,7 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
     let events = stage
         .limiter
         .repository()
-        .audit_events(&subject, &PageRequest::of(1))
+        .audit_events(&subject, &PageRequest::new(1))
         .await
         .unwrap();
     assert_eq!(events.items[0].action, AuditAction::LimitsSet);

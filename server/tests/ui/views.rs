@@ -2,7 +2,7 @@
 
 use zae_limiter_server::UiOptions;
 
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 /// Every view, and what its page must say.
 pub(crate) const VIEWS: [(&str, &str); 14] = [

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use zae_limiter_stack::{Change, Error};
 
-use super::support::bare;
 use super::tape::{Tape, looks, template};
 use super::{body, changed, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_stack_tells_the_options_that_it_was_deployed_with() {

@@ -10,9 +10,9 @@ use zae_limiter_stack::Error;
 
 use super::existing_table::table;
 use super::kept::{aggregating, aggregating_body};
-use super::support::bare;
 use super::tape::{Tape, looks, refusal, template, with_outputs};
 use super::{stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {

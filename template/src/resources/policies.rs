@@ -1,5 +1,6 @@
 //! Who may do what.
 
+use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 
 use super::context::Context;
@@ -12,25 +13,6 @@ use crate::model::logs::LogGroup;
 use crate::model::sqs::Queue;
 use crate::model::{Handle, LogicalId, Model, Pseudo, Text, arn};
 use crate::options::{AcquirePolicy, StackOptions};
-
-/// The attributes that acquiring writes. `*` stands for limit names and client ids.
-pub(super) const BUCKET_ATTRIBUTES: [&str; 15] = [
-    "PK",
-    "SK",
-    "entity_id",
-    "resource",
-    "rf",
-    "cascade",
-    "parent_id",
-    "ttl",
-    "GSI2PK",
-    "GSI2SK",
-    "cf",
-    "ev",
-    "rj",
-    "o_*",
-    "b_*",
-];
 
 /// What the status of functions needs and cannot be limited to them.
 const STATUS_OF_FUNCTIONS: [(&str, &str); 2] = [
@@ -147,7 +129,11 @@ fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
     let writable = Condition::default().all_like(LEADING_KEYS, &[&entities]);
     let writable = match narrowness {
         AcquirePolicy::Keys => writable,
-        AcquirePolicy::Attributes => writable.all_like("dynamodb:Attributes", &BUCKET_ATTRIBUTES),
+        AcquirePolicy::Attributes => {
+            let attributes = Attr::patterns();
+            let attributes: Vec<&str> = attributes.iter().map(String::as_str).collect();
+            writable.all_like("dynamodb:Attributes", &attributes)
+        }
     };
     vec![
         Statement::allow(
@@ -236,12 +222,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use zae_limiter_schema::bucket::{Attr, Field, SlotIndex};
+    use zae_limiter_schema::bucket::{Field, SlotIndex};
     use zae_limiter_schema::keys::attribute;
     use zae_limiter_schema::{ConfigRecord, Limit, LimitName};
 
     fn is_allowed(name: &str) -> bool {
-        BUCKET_ATTRIBUTES
+        Attr::patterns()
             .iter()
             .any(|pattern| match pattern.strip_suffix('*') {
                 Some(start) => name.starts_with(start),

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use zae_limiter_template::{StackName, StackOptions};
 
-use crate::compare::{evaluated, module, with_code};
-use crate::evaluate::Evaluated;
+use crate::terraform::compare::{evaluated, module, with_code};
+use crate::terraform::evaluate::Evaluated;
 
 fn function(given: &Value) -> (Evaluated, Value) {
     let evaluated = module().evaluate(given.as_object().unwrap()).unwrap();

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::evaluate::Instances;
-use crate::fields::Fields;
-use crate::parts::add_part;
-use crate::schema::Schema;
+use crate::terraform::evaluate::Instances;
+use crate::terraform::fields::Fields;
+use crate::terraform::parts::add_part;
+use crate::terraform::schema::Schema;
 
 /// A resource as CloudFormation would have it.
 #[derive(Debug, Clone, PartialEq)]

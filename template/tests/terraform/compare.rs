@@ -10,10 +10,10 @@ use zae_limiter_template::{
     render, stack_tags,
 };
 
-use crate::cloudformation;
-use crate::cloudformation::Resource;
-use crate::evaluate::{Evaluated, Module};
-use crate::schema::Schema;
+use crate::terraform::cloudformation;
+use crate::terraform::cloudformation::Resource;
+use crate::terraform::evaluate::{Evaluated, Module};
+use crate::terraform::schema::Schema;
 
 pub(crate) fn folder() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered/terraform");

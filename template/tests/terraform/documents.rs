@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use zae_limiter_template::{LambdaFunction, StackName, StackOptions, export};
 
-use crate::compare::{evaluated, folder, ids, module, with_code};
-use crate::evaluate::{Module, labels};
+use crate::terraform::compare::{evaluated, folder, ids, module, with_code};
+use crate::terraform::evaluate::{Module, labels};
 use crate::variants;
 
 #[test]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use hcl::eval::{Context, Evaluate, FuncArgs, FuncDef, ParamType};
 use hcl::{Template, Value};
 
-use crate::evaluate::to_json;
+use crate::terraform::evaluate::to_json;
 
 type Function = fn(FuncArgs) -> Result<Value, String>;
 

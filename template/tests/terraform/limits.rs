@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use zae_limiter_template::export;
 
-use crate::compare::{compare_resources, snake_case};
-use crate::evaluate::{Evaluated, Module};
-use crate::schema::Schema;
+use crate::terraform::compare::{compare_resources, snake_case};
+use crate::terraform::evaluate::{Evaluated, Module};
+use crate::terraform::schema::Schema;
 
 const LIMITS: &str = "system: {limits: {rpm: 100}}";
 

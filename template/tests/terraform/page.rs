@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::compare::module;
+use crate::terraform::compare::module;
 
 const PAGE: &str = include_str!("../../../docs/infra/terraform.md");
 const LIMITS: &str = include_str!("../../../docs/infra/limits.md");

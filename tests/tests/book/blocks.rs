@@ -5,8 +5,8 @@ use std::process::Command;
 use serde_json::Value;
 use zae_limiter_template::StackOptions;
 
-use crate::markdown::{self, Block};
-use crate::{pages, typescript};
+use crate::book::markdown::{self, Block};
+use crate::book::{pages, typescript};
 
 /// Every language that a block may have. `athena` runs SQL, `log_queries` the queries among `text`, `typescript` and `clients` run
 /// TypeScript and Python.

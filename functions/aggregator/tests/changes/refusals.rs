@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Condition, SnapshotUpdate, UsageDelta, groups};
 use zae_limiter_schema::WindowKind;
 
-use crate::support::{EVENING, after, consuming, delta, entries, record, set};
+use crate::changes::support::{EVENING, after, consuming, delta, entries, record, set};
 
 /// A client that adds to the count of refusals, and changes nothing else.
 fn refusing(number: u64, from: u64, to: u64) -> UsageDelta {

@@ -27,7 +27,7 @@ impl Lease {
     /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 600).await?;
     /// lease.consume("tph", 300).await?; // the next part of a streamed answer
     /// let refused = lease.consume("tph", 300).await;
-    /// assert!(matches!(refused, Err(Error::RateLimitExceeded(_))), "the lease keeps its 900");
+    /// assert!(matches!(refused, Err(Error::Refused(_))), "the lease keeps its 900");
     /// lease.commit().await?;
     /// # Ok(()) }
     /// ```

@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::BucketConfig;
 use super::super::deltas::Deltas;
 use super::super::grant::Grant;
 use super::BucketQueue;
-use crate::status::RateLimitExceeded;
+use crate::status::Refusal;
 
 /// What memory says about a call.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum AtOnce {
     /// Tokens in hand cover it.
     Granted(Grant),
     /// There was too little a moment ago.
-    Refused(Arc<RateLimitExceeded>),
+    Refused(Arc<Refusal>),
 }
 
 impl BucketQueue {

@@ -53,8 +53,8 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
 
     let refused = adjust().try_recv().unwrap().unwrap_err();
     assert!(
-        matches!(&refused, Error::Overloaded { entity, what, most, .. }
-            if *entity == key.entity && *what == "calls and changes waiting for this bucket" && *most == MAX_REQUESTS),
+        matches!(&refused, Error::Overloaded { entity, what, limit, .. }
+            if *entity == key.entity && *what == "calls and changes waiting for this bucket" && *limit == MAX_REQUESTS),
         "{refused}"
     );
     assert_eq!(queue.lock().state.waiting(), MAX_REQUESTS);

@@ -9,7 +9,7 @@ use zae_limiter_schema::{LimitName, Timestamp};
 use super::{LastSeen, QueueState};
 use crate::bucket::deltas::Deltas;
 use crate::bucket::limit_statuses::limit_statuses;
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::{LimitStatus, Refusal};
 
 /// A refusal and everything that it follows from. The clock has milliseconds, in which a busy bucket refuses the same call
 /// hundreds of times.
@@ -19,7 +19,7 @@ pub(super) struct LastRefusal {
     config: Arc<BucketConfig>,
     amounts: Deltas,
     now: Timestamp,
-    refusal: Arc<RateLimitExceeded>,
+    refusal: Arc<Refusal>,
 }
 
 impl QueueState {
@@ -31,7 +31,7 @@ impl QueueState {
         config: &Arc<BucketConfig>,
         now: Timestamp,
         elapsed: Duration,
-    ) -> Option<Arc<RateLimitExceeded>> {
+    ) -> Option<Arc<Refusal>> {
         let LastSeen::Live(image, sighting) = &self.known else {
             return None;
         };
@@ -50,7 +50,7 @@ impl QueueState {
             return Some(last.refusal.clone());
         }
         let statuses = self.short_statuses(image, amounts, config, now)?;
-        let refusal = Arc::new(RateLimitExceeded::new(statuses));
+        let refusal = Arc::new(Refusal::new(statuses));
         let last = LastRefusal {
             image: image.clone(),
             config: config.clone(),

@@ -12,6 +12,7 @@ use super::outcome::{complete, fail_in_doubt};
 use super::slots::Ownership;
 use super::{Completion, LastSeen, QueueState, SentWrite};
 use crate::Error;
+use crate::error::Unavailable;
 
 /// At most this many writes without an answer are remembered, one a second over a quarter of an hour.
 const MAX_UNRESOLVED: usize = 1_000;
@@ -116,7 +117,7 @@ impl QueueState {
             return Vec::new();
         }
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
-        let error = Error::OutcomeUnknown { what: self.what() };
+        let error = Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() });
         dropped
             .into_iter()
             .map(|request| fail_in_doubt(request, &carried, &error))

@@ -10,6 +10,7 @@ use super::super::request::{Outcome, Request, RequestKind};
 use super::slots::{Ownership, Trace};
 use super::{Completion, LastSeen, Moment, QueueState, SentWrite, Sighting};
 use crate::Error;
+use crate::error::Conflict;
 
 impl QueueState {
     /// The write happened; the bucket is like this now.
@@ -250,7 +251,7 @@ impl QueueState {
             #[cfg(test)]
             let late = late || self.is_tired();
             if request.is_acquire() && late {
-                let error = Error::Contended { what: self.what() };
+                let error = Error::Conflict(Conflict::Concurrent { what: self.what() });
                 completions.push(fail(request, error));
             } else {
                 self.queue.push_front(request);

@@ -164,7 +164,7 @@ async fn call(buckets: Arc<Buckets>, shared: SharedResults) {
     outcome.slowest = outcome.slowest.max(started.elapsed());
     match result {
         Ok(()) => outcome.admitted += 1,
-        Err(Error::RateLimitExceeded(_)) => outcome.refused += 1,
+        Err(Error::Refused(_)) => outcome.refused += 1,
         Err(_) => outcome.unavailable += 1,
     }
 }

@@ -102,7 +102,7 @@ impl Process {
                     outcome.admitted += 1;
                     outcome.tokens += counted;
                 }
-                Err(Error::RateLimitExceeded(_)) => outcome.refused += 1,
+                Err(Error::Refused(_)) => outcome.refused += 1,
                 Err(_) => outcome.unavailable += 1,
             }
         }

@@ -119,7 +119,7 @@ async fn usage_by_resource(
     window: Window,
 ) -> Loaded<Vec<(Resource, UsageOfWindow)>> {
     let repository = ui.app.limiter.repository();
-    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let request = PageRequest::new(ENTITIES_PER_WINDOW);
     let loads = resources.iter().map(|resource| {
         let request = &request;
         async move {

@@ -147,7 +147,7 @@ pub(crate) async fn usage_of_resource(
     resource: &Resource,
     windows: Vec<Window>,
 ) -> Loaded<UsageOfResource> {
-    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let request = PageRequest::new(ENTITIES_PER_WINDOW);
     let totals = windows
         .into_iter()
         .map(|window| usage_of_window(repository, resource, window, &request));
@@ -177,7 +177,7 @@ pub(crate) async fn usage_of_entity(
         .window(first.kind())
         .from(first.start())
         .until(last.start());
-    let request = PageRequest::of(MAX_WINDOWS);
+    let request = PageRequest::new(MAX_WINDOWS);
     let page = repository.usage_snapshots(&query, &request).await?;
     let found: BTreeMap<Window, &UsageSnapshot> = page
         .items

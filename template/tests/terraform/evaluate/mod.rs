@@ -14,7 +14,7 @@ use std::path::Path;
 use hcl::{Block, Body};
 use serde_json::{Map, Value};
 
-use crate::functions;
+use crate::terraform::functions;
 use body::{broken_rule, evaluate_body, preconditions};
 use scope::Scope;
 use syntax::evaluated;

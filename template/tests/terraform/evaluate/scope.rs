@@ -8,7 +8,7 @@ use super::body::try_evaluate_body;
 use super::policy_document::policy_document;
 use super::syntax::{attribute, labels, to_hcl, to_json};
 use super::{Instances, Module};
-use crate::functions;
+use crate::terraform::functions;
 
 /// Everything that expressions can refer to.
 pub(super) struct Scope<'a> {

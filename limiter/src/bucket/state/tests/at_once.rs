@@ -10,7 +10,7 @@ use super::super::Completion;
 use super::bench::{Bench, rpm};
 use super::created;
 use crate::bucket::request::Outcome;
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::{LimitStatus, Refusal};
 
 /// The statuses of the only call that was refused.
 fn refusal(completions: Vec<Completion>) -> Option<Vec<LimitStatus>> {
@@ -58,7 +58,7 @@ proptest! {
     }
 }
 
-fn refuse_at_once(bench: &mut Bench, asked: i128) -> Option<Arc<RateLimitExceeded>> {
+fn refuse_at_once(bench: &mut Bench, asked: i128) -> Option<Arc<Refusal>> {
     let (moment, amounts) = (bench.moment(), smallvec![(rpm(), asked * 1000)]);
     bench
         .state
@@ -67,7 +67,7 @@ fn refuse_at_once(bench: &mut Bench, asked: i128) -> Option<Arc<RateLimitExceede
 
 #[test]
 fn the_same_call_is_refused_by_the_same_answer_until_the_next_millisecond() {
-    let is_same = |one: &Option<Arc<RateLimitExceeded>>, other: &Option<Arc<RateLimitExceeded>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
+    let is_same = |one: &Option<Arc<Refusal>>, other: &Option<Arc<Refusal>>| matches!((one, other), (Some(one), Some(other)) if Arc::ptr_eq(one, other));
     let mut bench = created();
     let first = refuse_at_once(&mut bench, 10);
     let second = refuse_at_once(&mut bench, 10);

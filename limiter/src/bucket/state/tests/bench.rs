@@ -14,6 +14,7 @@ use crate::bucket::Grant;
 use crate::bucket::deltas::Deltas;
 use crate::bucket::request::{Outcome, Reply, RequestKind};
 use crate::bucket::state::{Completion, LastSeen, Moment, QueueState, Sighting, Step};
+use crate::error::Unavailable;
 
 const START: i64 = 1_700_000_000_000;
 
@@ -228,10 +229,10 @@ impl Bench {
 }
 
 fn unavailable() -> Error {
-    Error::Unavailable {
+    Error::Unavailable(Unavailable::NoResponse {
         operation: "UpdateItem",
         table: "t".to_owned(),
         reason: "no answer".to_owned(),
         within: Duration::ZERO,
-    }
+    })
 }

@@ -84,7 +84,7 @@ fn a_call_that_does_not_fit_beside_earlier_ones_waits_for_their_answer_once() {
     let [Completion::Answer(_, Outcome::Refused(statuses))] = &answered[..] else {
         panic!("{answered:?}")
     };
-    assert!(statuses.iter().any(|status| status.exceeded), "{statuses:?}");
+    assert!(statuses.iter().any(|status| status.refused), "{statuses:?}");
 }
 
 #[test]

@@ -1,0 +1,17 @@
+//! The Terraform module of native resources, evaluated and compared with the CloudFormation template.
+
+mod archives;
+mod candidates;
+mod cloudformation;
+mod compare;
+mod documents;
+mod equal;
+mod evaluate;
+mod fields;
+mod functions;
+mod limits;
+mod options;
+mod page;
+mod parts;
+mod schema;
+mod variables;
