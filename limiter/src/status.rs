@@ -145,7 +145,9 @@ impl fmt::Display for Refusal {
             (status.entity.as_str(), status.resource.as_str())
         });
         // A call is charged to the parent too, whose limits may have the same names.
-        let several = self.refused_limits().any(|status| status.entity.as_str() != entity);
+        let several = self
+            .refused_limits()
+            .any(|status| status.entity.as_str() != entity);
         let names: Vec<_> = self
             .refused_limits()
             .map(|status| match (several, status.limit.name()) {
