@@ -243,9 +243,11 @@ mod tests {
 
     #[test]
     fn commands_suggested_by_errors_parse() {
-        use zae_limiter::stack::advised::{CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP};
+        use zae_limiter::stack::advised::{
+            CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP, UNPROTECT,
+        };
         let with_id = [SKIP, RETAIN].map(|command| format!("{command} AggregatorDLQ"));
-        let whole = [CONTINUE_ROLLBACK, DELETE, RECREATE, RETRY].map(str::to_owned);
+        let whole = [CONTINUE_ROLLBACK, DELETE, RECREATE, RETRY, UNPROTECT].map(str::to_owned);
         for advised in whole.into_iter().chain(with_id) {
             let parsed = Invocation::parse(advised.split(' ').map(OsString::from));
             assert!(parsed.is_ok(), "{advised}");

@@ -407,15 +407,20 @@ fn a_profile_that_does_not_exist_is_named() {
         command
             .args(arguments)
             .args(["--profile", "nowhere", "--region", "eu-west-1"]);
-        let result = result(command).expect_exit(1);
-        assert!(result.stderr.contains("nowhere"), "{result:?}");
+        let result = result(command).expect_exit(2);
+        assert!(
+            result
+                .stderr
+                .contains("AWS profile \"nowhere\" does not exist in /nonexistent/config"),
+            "{result:?}"
+        );
         one_clean_line(&result);
     }
 }
 
 #[test]
 fn a_service_that_responds_strangely_is_told_in_one_short_line() {
-    let url = responding(500, "<html>gateway</html>");
+    let url = responding(400, "<html>gateway</html>");
     for arguments in [&["status"][..], &["list"], &["drift"]] {
         let result = at(&url, true, arguments);
         assert_ne!(result.code, 0, "{result:?}");

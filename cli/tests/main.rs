@@ -14,6 +14,7 @@ mod bundled;
 mod clients;
 mod concurrent_updates;
 mod configuration;
+mod confirmations;
 mod entities;
 mod errors;
 mod foreign_trees;

@@ -31,6 +31,7 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     data_commands_work_over_a_connection(&cloud);
     an_upgrade_starts_from_what_was_deployed(&cloud);
     it_is_deleted_with_its_data_if_asked(&cloud);
+    a_leftover_table_is_purged_only_after_asking(&cloud);
     nobody_has_to_wait(&cloud);
 }
 
@@ -342,6 +343,8 @@ fn data_commands_work_over_a_connection(cloud: &Cloud) {
 }
 
 fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
+    let refused = on(cloud, &["delete", "-n", "demo", "--purge"]).expect_exit(2);
+    assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
     let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).expect_exit(0);
     assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
     assert!(
@@ -355,6 +358,22 @@ fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
             .contains("stack demo does not exist in account 000000000000"),
         "{none:?}"
     );
+}
+
+/// The table that a deleted stack has left is data as well: its purge asks too.
+fn a_leftover_table_is_purged_only_after_asking(cloud: &Cloud) {
+    demo(cloud, "deploy", &["--yes"]).expect_exit(0);
+    let kept = on(cloud, &["delete", "-n", "demo", "--yes"]).expect_exit(0);
+    assert!(kept.stdout.contains("kept: table demo"), "{kept:?}");
+    let refused = on(cloud, &["delete", "-n", "demo", "--purge"]).expect_exit(2);
+    assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
+    on(cloud, &["version", "-n", "demo"]).expect_exit(0);
+    let gone = on(cloud, &["delete", "-n", "demo", "--purge", "--yes"]).expect_exit(0);
+    assert!(
+        gone.stdout.contains("deleted with its data: table demo"),
+        "{gone:?}"
+    );
+    on(cloud, &["version", "-n", "demo"]).expect_exit(1);
 }
 
 fn nobody_has_to_wait(cloud: &Cloud) {

@@ -121,10 +121,10 @@ fn a_deployment_draws_a_bar_and_rows() {
         .env("AWS_SECRET_ACCESS_KEY", "test");
     let (code, drawn) = on_terminal(&mut command, 90, "y\n");
     assert_eq!(code, 0, "{drawn}");
-    assert!(drawn.contains("Deploy this? [y/N]"), "{drawn}");
+    assert!(drawn.contains("Apply this plan? [y/N]"), "{drawn}");
     assert!(
         drawn.contains('░') && drawn.contains("\r\u{1b}[2K"),
-        "a bar that is drawn anew: {drawn}"
+        "a bar that is redrawn: {drawn}"
     );
     assert!(
         drawn.contains("✓") && drawn.contains("RateLimitsTable"),

@@ -186,6 +186,20 @@ fn actions_are_pinned_by_commit_and_the_toolchain_by_version() {
 }
 
 #[test]
+fn a_job_deploys_to_the_localstack_of_the_compose_file() {
+    let test = yaml(&project(".github/workflows/test.yml"));
+    let service = &test["jobs"]["localstack"]["services"]["localstack"];
+    let compose = yaml(&project("localstack/docker-compose.yml"));
+    let composed = &compose["services"]["localstack"];
+    assert_eq!(service["image"], composed["image"]);
+    assert_eq!(service["env"]["SERVICES"], composed["environment"]["SERVICES"]);
+    let commands = commands(&test).join("\n");
+    for command in ["deploy", "acquire", "status", "delete"] {
+        assert!(commands.contains(&format!("zae-limiter {command}")), "{command}");
+    }
+}
+
+#[test]
 fn localstack_has_what_the_stack_needs() {
     let compose = yaml(&project("localstack/docker-compose.yml"));
     let services = compose["services"].as_mapping().unwrap();

@@ -9,7 +9,7 @@ use zae_limiter_template::{LambdaFunction, Template};
 
 use crate::cloud::failure::Failure;
 use crate::cloud::functions::MappingState;
-use crate::patience::patiently;
+use crate::patience::{Deadline, patiently};
 use crate::{Error, Stack, Status};
 
 /// The period of [`FunctionStatus::lag_ms`].
@@ -160,13 +160,24 @@ impl Stack {
         }
     }
 
+    /// The stream that the table has now. An output of the stack may name an older one. `None` if it may not be read.
+    async fn latest_stream(&self, deadline: &Deadline) -> Result<Option<String>, Error> {
+        match patiently(deadline, || self.cloud.table(self.name.as_str())).await {
+            Ok(table) => Ok(table.and_then(|table| table.latest_stream_arn)),
+            Err(failure) if failure.denied() => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
     /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
     /// for Python counts usage twice. Of a table without a stack, only functions of the Terraform module are our own.
     pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
         let deadline = self.reading();
         let (stream, own) = if let Some(deployed) = self.observe(&deadline).await? {
             (
-                deployed.stack.outputs.get("StreamArn").cloned(),
+                self.latest_stream(&deadline)
+                    .await?
+                    .or_else(|| deployed.stack.outputs.get("StreamArn").cloned()),
                 deployed.template.as_ref().map(function_names).unwrap_or_default(),
             )
         } else {
@@ -248,6 +259,7 @@ mod tests {
         let mapping = |state: &str| MappingState {
             state: state.to_owned(),
             last_result: None,
+            stream: None,
         };
         let found = worst(vec![mapping("Enabled"), mapping("Disabled")]);
         assert_eq!(found, Some(mapping("Disabled")));

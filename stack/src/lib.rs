@@ -18,7 +18,7 @@
 //! | Task | See |
 //! |---|---|
 //! | deploy when an application starts | [`Stack::ensure`] |
-//! | operate a stack | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::discover`] |
+//! | operate a stack | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::set_termination_protection`], [`Stack::discover`] |
 //! | provide the functions' code | [`Code`] |
 //! | follow progress | [`Event`], [`Observer`] |
 //! | handle errors | [`Error`] |

@@ -62,6 +62,8 @@ pub struct Status {
     pub health: Health,
     /// The release that deployed it, if this project did.
     pub version: Option<String>,
+    /// Whether it has termination protection.
+    pub termination_protection: bool,
     /// When it was created, as RFC 3339.
     pub created: String,
     /// When it was last updated.
@@ -162,6 +164,7 @@ impl Stack {
             version: template
                 .and_then(|template| template.version())
                 .map(str::to_owned),
+            termination_protection: stack.protected,
             created: stack.created.clone(),
             updated: stack.updated.clone(),
             outputs: stack.outputs.clone(),

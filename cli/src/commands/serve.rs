@@ -221,7 +221,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         builder = builder.envoy(mapping, arguments.grpc_listen);
     }
     let server = builder.bind(arguments.listen).await?;
-    // Before the address is known, nobody can ask to stop.
+    // Before the address is known, no client can ask to stop.
     let stop = stop_signal()?;
     let listening = Listening {
         event: "listening",

@@ -2,6 +2,7 @@
 
 mod explain;
 mod place;
+mod profile;
 
 pub(crate) use explain::{
     cannot_be_asked, explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials,
@@ -49,6 +50,9 @@ impl TableLocation {
                 "this command needs a stack, and --embedded {} is only a table; remove --embedded",
                 file.display()
             )));
+        }
+        if !self.local_credentials {
+            profile::check(self.profile.as_deref())?;
         }
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12());
         if let Some(profile) = &self.profile {

@@ -27,7 +27,7 @@ impl Place {
         }
     }
 
-    /// The place where a stack would be: the caller's account, if STS tells it.
+    /// The place where a stack would be: the caller's account, if STS returns it.
     pub(crate) async fn of_caller(stack: &Stack, location: &TableLocation) -> Self {
         match stack.place().await {
             Ok(place) => Self::new(Some(place.account), Some(place.region), location),

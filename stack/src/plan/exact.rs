@@ -140,3 +140,52 @@ fn add(properties: &mut Vec<PropertyChange>, detail: &aws::ResourceChangeDetail)
         replaces,
     });
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A change of the function, and one of a resource that refers to it.
+    fn changes(function: aws::Replacement, id: &str, cause: &str) -> Vec<Kind> {
+        let body = |memory: u32| {
+            let follower = json!({ "Type": "AWS::CloudWatch::Alarm", "Properties": { "AlarmName": "x" } });
+            let function = json!({ "Type": "AWS::Lambda::Function", "Properties": { "MemorySize": memory } });
+            let body = json!({ "Resources": { "F": function, id: follower } });
+            Template::parse(&body.to_string()).unwrap()
+        };
+        let change = |id: &str, replacement: aws::Replacement| {
+            let change = aws::ResourceChange::builder().logical_resource_id(id);
+            change.action(aws::ChangeAction::Modify).replacement(replacement)
+        };
+        let target = aws::ResourceTargetDefinition::builder()
+            .attribute(aws::ResourceAttribute::Properties)
+            .name("Dimensions");
+        let detail = aws::ResourceChangeDetail::builder()
+            .target(target.build())
+            .causing_entity(cause);
+        let follower = change(id, aws::Replacement::Conditional).details(detail.build());
+        let all = [change("F", function).build(), follower.build()];
+        let found = resources(&all, Some(&body(256)), &body(512));
+        assert!(found[1].follows && !found[0].follows);
+        found.into_iter().map(|change| change.kind).collect()
+    }
+
+    #[test]
+    fn a_resource_that_refers_to_one_that_changes_in_place_is_not_replaced() {
+        use aws::Replacement::{False, True};
+        assert_eq!(changes(False, "A", "F.Arn"), [Kind::Change, Kind::Change]);
+        assert_eq!(changes(False, "A", "F"), [Kind::Change, Kind::Change]);
+        // Other attributes may change with it, and so does everything that a replacement has.
+        assert_eq!(changes(False, "A", "F.Version"), [Kind::Change, Kind::MayReplace]);
+        assert_eq!(changes(True, "A", "F.Arn"), [Kind::Replace, Kind::MayReplace]);
+        // Nothing is assumed about data.
+        assert_eq!(
+            changes(False, "RateLimitsTable", "F.Arn"),
+            [Kind::Change, Kind::MayReplace]
+        );
+    }
+}

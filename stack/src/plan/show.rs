@@ -26,7 +26,7 @@ impl fmt::Display for Plan {
                 .collect();
             writeln!(
                 f,
-                "  ~ {} resources refer to those above: {}",
+                "  ~ {} more that refer to a changed resource: {}",
                 names.len(),
                 names.join(", ")
             )?;
@@ -149,4 +149,76 @@ fn short(value: Option<&Value>) -> String {
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+    use zae_limiter_template::Template;
+
+    use super::super::{PropertyChange, compare};
+    use super::*;
+    use crate::code::Loaded;
+    use crate::desired::Desired;
+
+    fn plan(action: Action, template: &Value) -> Plan {
+        let template = Template::parse(&template.to_string()).unwrap();
+        let desired = Desired::new(&template, &BTreeMap::new()).unwrap();
+        Plan::new("demo", action, None, &desired, &Loaded::default())
+    }
+
+    fn change(id: &str, kind: Kind, follows: bool) -> ResourceChange {
+        ResourceChange {
+            logical_id: id.to_owned(),
+            resource_type: "T".to_owned(),
+            physical_id: None,
+            kind,
+            kept: false,
+            tags_only: false,
+            follows,
+            properties: vec![PropertyChange {
+                path: "P".to_owned(),
+                before: (!follows).then(|| json!(1)),
+                after: (!follows).then(|| json!(2)),
+                replaces: false,
+            }],
+        }
+    }
+
+    #[test]
+    fn sure_and_possible_replacements_are_counted_apart_and_followers_folded() {
+        let mut plan = plan(Action::Update, &json!({ "Resources": {} }));
+        plan.region = Some("eu-west-1".to_owned());
+        plan.changes = vec![
+            change("A", Kind::Change, false),
+            change("B", Kind::MayReplace, true),
+            change("C", Kind::Replace, false),
+            change("D", Kind::Change, true),
+            change("E", Kind::Change, true),
+        ];
+        assert_eq!(
+            plan.to_string(),
+            "demo (region eu-west-1): update the stack; 1 to change, 1 to replace, 1 may be replaced\n  \
+             ~ A (T)\n      P: 1 -> 2\n  \
+             ! B (T) may be replaced\n      P: changes with the resource it refers to\n  \
+             ! C (T) is replaced\n      P: 1 -> 2\n  \
+             ~ 2 more that refer to a changed resource: D, E\n"
+        );
+    }
+
+    #[test]
+    fn a_new_resource_shows_its_properties() {
+        let template = json!({ "Resources": { "Q": { "Type": "AWS::SQS::Queue",
+            "Properties": { "QueueName": "demo", "Tags": [] } } } });
+        let mut plan = plan(Action::Create, &template);
+        plan.changes = compare::resources(None, &Template::parse(&template.to_string()).unwrap());
+        assert_eq!(
+            plan.to_string(),
+            "demo: create the stack; 1 to add\n  + Q (AWS::SQS::Queue)\n      QueueName: \"demo\"\n"
+        );
+    }
 }

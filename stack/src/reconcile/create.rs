@@ -159,7 +159,9 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
         let (name, token) = (self.name.as_str(), desired.fingerprint.token());
-        match patiently(deadline, || self.cloud.create_stack(name, desired, &token)).await {
+        let template = self.template_source(desired).await?;
+        let create = || self.cloud.create_stack(name, desired, &template, &token);
+        match patiently(deadline, create).await {
             Ok(id) => {
                 self.tell(&Event::Started { operation: "create" });
                 Ok(Some(id))
@@ -344,9 +346,11 @@ impl Stack {
         created: &Described,
         deadline: &Deadline,
     ) -> Result<Attempt, Error> {
+        let template = self.template_source(&draft.desired).await?;
         let token = draft.desired.fingerprint.token();
         match patiently(deadline, || {
-            self.cloud.update_stack(&created.id, &draft.desired, &token)
+            self.cloud
+                .update_stack(&created.id, &draft.desired, &template, &token)
         })
         .await
         {

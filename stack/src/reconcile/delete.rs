@@ -9,6 +9,7 @@ use zae_limiter_template::deployer::Place;
 use zae_limiter_template::model::ids;
 
 use crate::adopt::looks_like_ours;
+use crate::advised::UNPROTECT;
 use crate::cloud::failure::Failure;
 use crate::deployed::{Deployed, Described};
 use crate::events::Event;
@@ -208,7 +209,7 @@ impl Stack {
         let mut obstacles = Vec::new();
         if deployed.stack.protected {
             obstacles.push(format!(
-                "stack {} has termination protection; turn it off first",
+                "stack {} has termination protection; turn it off first (`{UNPROTECT}`)",
                 self.name
             ));
         }

@@ -10,8 +10,9 @@ use super::converge::{Goal, Run};
 use super::create::creation_changes;
 use crate::cause::Cause;
 use crate::cloud::change_set::{ChangeSet, Purpose, gone};
+use crate::code::store_template;
 use crate::deployed::{Deployed, Described};
-use crate::desired::Desired;
+use crate::desired::{Desired, TemplateSource};
 use crate::guard::Refusal;
 use crate::mode::other_options;
 use crate::patience::{Deadline, patiently};
@@ -361,7 +362,6 @@ impl Stack {
             let Some(checked) = checked else {
                 return Ok(None);
             };
-            place = Some(checked);
             // CloudFormation computes change sets that it cannot execute, so an impossible change gets none.
             if !plan.is_impossible()
                 && !self
@@ -370,6 +370,7 @@ impl Stack {
             {
                 return Ok(None);
             }
+            place = Some(checked);
         }
         if matches && plan.change_set.is_none() && !plan.is_refused() {
             return Ok(Some(self.nothing(deployed, desired, vec![], goal)));
@@ -395,6 +396,17 @@ impl Stack {
         }
     }
 
+    /// The template for a request of CloudFormation. A long one is uploaded first.
+    pub(super) async fn template_source(&self, desired: &Desired) -> Result<TemplateSource, Error> {
+        let body = desired.template.to_json();
+        if body.len() <= Template::LONGEST_BODY {
+            return Ok(TemplateSource::Body(body));
+        }
+        let place = self.cloud.caller().await?;
+        let url = store_template(&self.cloud, &self.options, body, &place, self.observer.as_ref()).await?;
+        Ok(TemplateSource::Url(url))
+    }
+
     pub(super) async fn review(
         &self,
         stack: &str,
@@ -403,7 +415,9 @@ impl Stack {
         desired: &Desired,
         deadline: &Deadline,
     ) -> Result<Reviewed, Error> {
-        let arn = match patiently(deadline, || self.cloud.create_change_set(stack, purpose, desired)).await {
+        let template = self.template_source(desired).await?;
+        let create = || self.cloud.create_change_set(stack, purpose, desired, &template);
+        let arn = match patiently(deadline, create).await {
             Ok(arn) => arn,
             Err(failure) if failure.busy() || failure.created_meanwhile() => {
                 return Ok(Reviewed::Busy);

@@ -7,6 +7,7 @@ use crate::cloud::change_set::overtaken;
 use crate::cloud::failure::Failure;
 use crate::code::publish;
 use crate::deployed::{Deployed, Described};
+use crate::desired::TemplateSource;
 use crate::events::Event;
 use crate::outcome::Change;
 use crate::patience::{Deadline, patiently};
@@ -14,6 +15,21 @@ use crate::situation::Situation;
 use crate::{Error, Stack, Status};
 
 impl Stack {
+    /// Turns termination protection of the stack on or off, and returns whether that changed it. Deleting a protected stack is
+    /// refused. A deployment leaves the protection as it is.
+    pub async fn set_termination_protection(&self, on: bool) -> Result<bool, Error> {
+        let deadline = self.deadline();
+        let deployed = self.existing(&deadline).await?;
+        self.check_owner(&deployed)?;
+        self.check_manager(&deployed)?;
+        if deployed.stack.protected == on {
+            return Ok(false);
+        }
+        let id = &deployed.stack.id;
+        patiently(&deadline, || self.cloud.set_termination_protection(id, on)).await?;
+        Ok(true)
+    }
+
     /// Carries out an update.
     pub(super) async fn update(
         &self,
@@ -34,7 +50,9 @@ impl Stack {
             }
             return Err(error);
         }
-        match self.start_update(&deployed.stack.id, draft, &run.deadline).await {
+        let template = self.template_source(&draft.desired).await?;
+        let started = self.start_update(&deployed.stack.id, draft, &template, &run.deadline);
+        match started.await {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if overtaken(&failure) => return Ok(Attempt::Overtaken),
             Err(failure) if failure.nothing_to_update() => {
@@ -54,13 +72,20 @@ impl Stack {
         self.updated(&deployed.stack, &run.deadline).await
     }
 
-    async fn start_update(&self, id: &str, draft: &Draft, deadline: &Deadline) -> Result<(), Failure> {
+    async fn start_update(
+        &self,
+        id: &str,
+        draft: &Draft,
+        template: &TemplateSource,
+        deadline: &Deadline,
+    ) -> Result<(), Failure> {
         let token = draft.desired.fingerprint.token();
-        match &draft.plan.change_set {
-            Some(change_set) => patiently(deadline, || self.cloud.execute(id, change_set, &token)).await,
-            // Change sets do not see every change, such as one of outputs alone.
-            None => patiently(deadline, || self.cloud.update_stack(id, &draft.desired, &token)).await,
+        if let Some(change_set) = &draft.plan.change_set {
+            return patiently(deadline, || self.cloud.execute(id, change_set, &token)).await;
         }
+        // Change sets do not see every change, such as one of outputs alone.
+        let update = || self.cloud.update_stack(id, &draft.desired, template, &token);
+        patiently(deadline, update).await
     }
 
     /// Waits for the end of an update.

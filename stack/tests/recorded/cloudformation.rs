@@ -54,7 +54,7 @@ use aws_smithy_mocks::{MockResponse, Rule, mock};
 use serde_json::Value;
 
 use super::NAME;
-use super::existing_table::table as fitting_table;
+use super::existing_table::{TABLE_ARN, table as fitting_table};
 use super::tape::{Tape, caller};
 
 const TABLE: &str = "RateLimitsTable";
@@ -196,7 +196,7 @@ impl Deployed {
     }
 
     fn begin(&mut self, status: &str, token: Option<&str>, operation: Operation) {
-        self.status = status.to_owned();
+        status.clone_into(&mut self.status);
         self.operation = Some(operation);
         let token = token.unwrap_or_default().to_owned();
         self.events
@@ -204,7 +204,7 @@ impl Deployed {
     }
 
     fn end(&mut self, status: &str, reason: &str) {
-        self.status = status.to_owned();
+        status.clone_into(&mut self.status);
         let token = self
             .events
             .last()
@@ -748,6 +748,7 @@ impl Model {
                     let table = state.table.as_ref().ok_or_else(no_table);
                     table.map(|table| {
                         let mut described = fitting_table();
+                        described.table_arn = Some(TABLE_ARN.to_owned());
                         described.deletion_protection_enabled = Some(table.protected);
                         DescribeTableOutput::builder().table(described).build()
                     })

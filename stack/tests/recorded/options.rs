@@ -43,7 +43,10 @@ async fn a_stack_that_does_not_tell_its_options_in_words_of_this_release_is_an_e
     }
     assert!(options_of("{}".into()).await.is_ok());
 
-    let (absent, _) = stack(&bare(), &Tape::of([looks(&[""], BTreeMap::new())]));
+    let (absent, _) = stack(
+        &bare(),
+        &Tape::of([looks(&[""], BTreeMap::new())]).with_free_site(),
+    );
     assert!(matches!(
         absent.deployed_options().await,
         Err(Error::NoSuchStack { .. })

@@ -165,6 +165,7 @@ fn stack_actions() -> Vec<Action> {
             "RollbackStack",
             "TagResource",
             "UpdateStack",
+            "UpdateTerminationProtection",
         ],
     )
 }

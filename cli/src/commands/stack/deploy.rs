@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use zae_limiter::stack::{Change, Mode, Outcome, Plan, Stack, StackName, StackOptions};
-use zae_limiter::{ConfigChange, ConfigLevel, Repository};
 
 use super::options::Wanted;
 use super::outputs;
@@ -65,6 +64,12 @@ pub(crate) struct Arguments {
         help_heading = "Options"
     )]
     skip: Vec<String>,
+    /// Turn termination protection of the stack on, so that it cannot be deleted
+    #[arg(long, overrides_with = "no_termination_protection", help_heading = "Options")]
+    termination_protection: bool,
+    /// Turn termination protection off
+    #[arg(long, help_heading = "Options")]
+    no_termination_protection: bool,
     #[command(flatten)]
     allowed: Allowed,
 }
@@ -152,7 +157,11 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     if arguments.continue_rollback {
         Box::pin(stack.continue_rollback(&arguments.skip)).await?;
     }
+    let protected = stack.clone();
     let done = Box::pin(deployment.run(stack, stored, context)).await?;
+    if done.to_the_end && (arguments.termination_protection || arguments.no_termination_protection) {
+        Box::pin(protected.set_termination_protection(arguments.termination_protection)).await?;
+    }
     Ok(done.output)
 }
 
@@ -217,13 +226,7 @@ impl Deployment {
                 Watched::Detached => return Ok(left()),
             },
         };
-        match keep_records(context, &outcome).await {
-            // The stack is as it should be, and whoever deploys it need not be allowed to look into its table.
-            Err(error) if !outcome.changed() => outcome.warnings.push(format!(
-                "whether the table has its version record and retention was not found out: {error}"
-            )),
-            kept => kept?,
-        }
+        outcome = context.repository().await?.record_deployment(outcome).await?;
         Ok(Finished {
             output: done(&name, outcome, &progress),
             to_the_end: true,
@@ -244,13 +247,7 @@ impl Deployment {
             Watched::Detached => return Ok(watch.detached(stack.name().as_str(), self.command)),
         };
         if may_change && outcome.changed() {
-            match keep_records(context, &outcome).await {
-                // Whoever has deployed it writes them too.
-                Err(error) if outcome.change == Change::Awaited => outcome.warnings.push(format!(
-                    "the table's version record and retention were not written: {error}"
-                )),
-                kept => kept?,
-            }
+            outcome = context.repository().await?.record_deployment(outcome).await?;
         }
         Ok(done(stack.name(), outcome, &progress))
     }
@@ -296,22 +293,4 @@ pub(crate) async fn ensure(context: &Context) -> Result<()> {
         accepts: |_| Ok(()),
     };
     Box::pin(deployment.run(stack, None, context)).await.map(|_| ())
-}
-
-/// Writes what no resource can hold, also where whoever has changed the stack has gone before the end.
-async fn keep_records(context: &Context, outcome: &Outcome) -> Result<()> {
-    let repository = context.repository().await?;
-    if outcome.changed() || repository.version().await?.is_none() {
-        repository.write_version().await?;
-    }
-    keep_retention(&repository, outcome.audit_retention_days).await
-}
-
-async fn keep_retention(repository: &Repository, days: u32) -> Result<()> {
-    let stored = repository.get_config(&ConfigLevel::System).await?;
-    if stored.and_then(|config| config.system.audit_retention_days) != Some(days) {
-        let change = ConfigChange::new().audit_retention_days(days);
-        repository.set_config(&ConfigLevel::System, change).await?;
-    }
-    Ok(())
 }

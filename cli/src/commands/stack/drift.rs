@@ -63,6 +63,12 @@ impl Text for Found {
                 .iter()
                 .map(|id| format!("  {id} could not be checked")),
         );
+        if !self.drift.unchecked.is_empty() {
+            lines.push(format!(
+                "  not checked by CloudFormation: {}",
+                self.drift.unchecked.join(", ")
+            ));
+        }
         lines.join("\n")
     }
 }

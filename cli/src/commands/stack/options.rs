@@ -1,4 +1,4 @@
-//! What a stack should be: a file, flags, or both.
+//! The options of a stack: from a file, from flags, or from both.
 
 use std::path::PathBuf;
 
@@ -11,69 +11,69 @@ use crate::file_lines::line_of;
 
 const HEADING: &str = "Stack options";
 
-/// What the stack should be. Flags stand above the file.
+/// The options of the stack. Flags take precedence over the file.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Wanted {
-    /// A file with stack options, YAML or JSON
+    /// Options file, YAML or JSON
     #[arg(help_heading = "Arguments")]
     file: Option<PathBuf>,
-    /// Any stack option by its name in the file (repeatable)
+    /// Set any option by its name in the file (repeatable)
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, Value)>,
     /// Usage windows: hourly, daily, monthly
     #[arg(long, value_name = "LIST")]
     snapshot_windows: Option<String>,
-    /// Days that usage is kept
+    /// Days to keep usage
     #[arg(long, value_name = "DAYS")]
     usage_retention_days: Option<i64>,
-    /// Days that audit events stay in the table
+    /// Days to keep audit events in the table
     #[arg(long, value_name = "DAYS")]
     audit_retention_days: Option<i64>,
-    /// With the function that counts usage (the default)
+    /// Deploy the aggregator, which counts usage (the default)
     #[arg(long, overrides_with = "no_aggregator")]
     enable_aggregator: bool,
-    /// Without it
+    /// Do not deploy the aggregator
     #[arg(long)]
     no_aggregator: bool,
-    /// Days that the table can be set back to
+    /// Days of point-in-time recovery of the table
     #[arg(long, value_name = "DAYS")]
     pitr_recovery_days: Option<i64>,
-    /// Days that logs are kept
+    /// Days to keep logs
     #[arg(long, value_name = "DAYS")]
     log_retention_days: Option<i64>,
-    /// Seconds that a call of a function may take
+    /// Timeout of a function in seconds
     #[arg(long, value_name = "SECONDS")]
     lambda_timeout: Option<i64>,
-    /// Megabytes of memory of a function
+    /// Memory of a function in MB
     #[arg(long, value_name = "MB")]
     lambda_memory: Option<i64>,
-    /// With alarms (the default)
+    /// Create alarms (the default)
     #[arg(long, overrides_with = "no_alarms")]
     enable_alarms: bool,
-    /// Without alarms
+    /// Do not create alarms
     #[arg(long)]
     no_alarms: bool,
-    /// The SNS topic that alarms tell
+    /// SNS topic for alarms
     #[arg(long, value_name = "ARN")]
     alarm_sns_topic: Option<String>,
-    /// Percentage of the timeout above which there is an alarm
+    /// Alarm if a function takes longer than this percentage of its timeout
     #[arg(long, value_name = "PERCENT")]
     lambda_duration_threshold_pct: Option<i64>,
-    /// The managed policy that bounds every role
+    /// Permission boundary of every role
     #[arg(long, value_name = "NAME|ARN")]
     permission_boundary: Option<String>,
-    /// How role names are made, such as pb-{}-PowerUser
+    /// Format of role names, such as pb-{}-PowerUser
     #[arg(long, value_name = "FORMAT")]
     role_name_format: Option<String>,
-    /// How policy names are made
+    /// Format of policy names
     #[arg(long, value_name = "FORMAT")]
     policy_name_format: Option<String>,
-    /// With the archive of audit events (the default)
+    /// Archive audit events (the default)
     #[arg(long, overrides_with = "no_audit_archival")]
     enable_audit_archival: bool,
-    /// Without it
+    /// Do not archive audit events
     #[arg(long)]
     no_audit_archival: bool,
     /// Days until archived events move to Glacier Instant Retrieval
@@ -82,34 +82,34 @@ pub(crate) struct Wanted {
     /// Trace the functions with X-Ray
     #[arg(long, overrides_with = "no_tracing")]
     enable_tracing: bool,
-    /// Do not (the default)
+    /// Do not trace the functions (the default)
     #[arg(long)]
     no_tracing: bool,
-    /// With roles for applications, administrators and readers
+    /// Create roles for applications, administrators and readers
     #[arg(long, overrides_with = "no_create_iam_roles")]
     create_iam_roles: bool,
-    /// Without them (the default)
+    /// Do not create those roles (the default)
     #[arg(long)]
     no_create_iam_roles: bool,
-    /// With policies, and roles for the functions (the default)
+    /// Create policies, and roles for the functions (the default)
     #[arg(long, overrides_with = "no_iam")]
     iam: bool,
-    /// Without anything of IAM
+    /// Create no IAM resources
     #[arg(long)]
     no_iam: bool,
-    /// A role for the aggregator that exists
+    /// Existing role for the aggregator
     #[arg(long, value_name = "ARN")]
     aggregator_role_arn: Option<String>,
-    /// Let the table refuse to be deleted
+    /// Protect the table from deletion
     #[arg(long, overrides_with = "no_deletion_protection")]
     enable_deletion_protection: bool,
-    /// Do not (the default)
+    /// Do not protect the table from deletion (the default)
     #[arg(long)]
     no_deletion_protection: bool,
-    /// Where the functions' archives are [default: in this command if it was built with them, or target/functions]
+    /// Directory of the functions' archives [default: in this command if it was built with them, or target/functions]
     #[arg(long, value_name = "DIRECTORY")]
     code_directory: Option<String>,
-    /// A tag for everything in the stack (repeatable)
+    /// Tag for the stack and its resources (repeatable)
     #[arg(short, long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
 }

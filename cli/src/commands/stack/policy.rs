@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// The role that CloudFormation assumes (`deploy --service-role`), which `deployer` may then pass to it
     #[arg(long, value_name = "ARN", help_heading = "Options")]
     service_role: Option<RoleArn>,
+    /// Print only this part of a policy that is too long for one managed policy, counting from 1
+    #[arg(long, value_name = "N", help_heading = "Options")]
+    part: Option<usize>,
     /// A policy document, or a Terraform data source
     #[arg(long, default_value = "json", help_heading = "Options")]
     format: Form,
@@ -87,11 +90,58 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOut
         region: region(context)?,
         account: arguments.account.clone(),
     };
-    let document = document(arguments, &context.name()?, &place, &options);
+    let document = part(
+        document(arguments, &context.name()?, &place, &options),
+        arguments.part,
+    )?;
     Ok(CommandOutput::document(match arguments.format {
         Form::Json => format!("{document:#}\n"),
         Form::Terraform => export::policy_data_source(name(arguments.which), &document),
     }))
+}
+
+/// The most characters of a managed policy, without white space.
+const LONGEST: usize = 6_144;
+
+/// The policy, or a part of one that is too long for a managed policy.
+fn part(document: Value, part: Option<usize>) -> Result<Value> {
+    let parts = parts(&document)?;
+    match part {
+        None if parts.len() == 1 => Ok(document),
+        None => Err(Error::usage(format!(
+            "the policy has {} characters and IAM accepts {LONGEST} in a managed policy; print {} policies with --part 1 to --part {}, \
+             and attach all of them",
+            document.to_string().len(),
+            parts.len(),
+            parts.len()
+        ))),
+        Some(part) => {
+            let found = part.checked_sub(1).and_then(|at| parts.get(at).cloned());
+            found.ok_or_else(|| Error::usage(format!("--part {part}: the policy has {} parts", parts.len())))
+        }
+    }
+}
+
+/// The statements of a policy, in as few policies as have room for them in their order.
+fn parts(document: &Value) -> Result<Vec<Value>> {
+    let policy = |statements: &[Value]| json!({ "Version": document["Version"], "Statement": statements });
+    let mut parts: Vec<Vec<Value>> = vec![vec![]];
+    for statement in document["Statement"].as_array().into_iter().flatten() {
+        if policy(std::slice::from_ref(statement)).to_string().len() > LONGEST {
+            return Err(Error::usage(format!(
+                "a statement of the policy is longer than the {LONGEST} characters of a managed policy; use a shorter stack name or shorter \
+                 name formats, or attach it as an inline policy of a role"
+            )));
+        }
+        let last = parts.len() - 1;
+        let longer = [&parts[last][..], std::slice::from_ref(statement)].concat();
+        if policy(&longer).to_string().len() <= LONGEST {
+            parts[last] = longer;
+        } else {
+            parts.push(vec![statement.clone()]);
+        }
+    }
+    Ok(parts.iter().map(|statements| policy(statements)).collect())
 }
 
 fn region(context: &Context) -> Result<String> {
@@ -132,5 +182,32 @@ const fn name(which: Which) -> &'static str {
         Which::Acquire => "acquire",
         Which::Full => "full",
         Which::Read => "read",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(statements: usize, characters: usize) -> Value {
+        let statement = json!({ "Effect": "Allow", "Action": "x".repeat(characters) });
+        json!({ "Version": "2012-10-17", "Statement": vec![statement; statements] })
+    }
+
+    #[test]
+    fn a_policy_that_is_too_long_is_printed_in_parts() {
+        let short = policy(2, 100);
+        assert_eq!(part(short.clone(), None).unwrap(), short);
+        assert_eq!(part(short.clone(), Some(1)).unwrap(), short);
+        let long = policy(3, 2_500);
+        let told = part(long.clone(), None).unwrap_err().to_string();
+        assert!(told.contains("--part 1 to --part 2"), "{told}");
+        let statements = |document: Value| document["Statement"].as_array().unwrap().len();
+        let found = [1, 2].map(|at| statements(part(long.clone(), Some(at)).unwrap()));
+        assert_eq!(found, [2, 1]);
+        for wrong in [0, 3] {
+            assert!(part(long.clone(), Some(wrong)).is_err());
+        }
+        assert!(part(policy(1, 7_000), None).is_err());
     }
 }

@@ -106,6 +106,9 @@ impl Text for Glance {
         lines.push(format!("Release:  {}", stack.version.as_deref().unwrap_or("-")));
         lines.push(format!("Created:  {}", stack.created));
         lines.extend(stack.updated.iter().map(|updated| format!("Updated:  {updated}")));
+        if stack.termination_protection {
+            lines.push("          termination protection is on".to_owned());
+        }
         lines.extend(self.table.lines(view));
         lines.extend(self.function_lines(view));
         lines.push(format!("Retained: {}", stack.retained.join(", ")));
