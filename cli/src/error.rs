@@ -213,12 +213,12 @@ impl Error {
             | Self::Manifest { .. }
             | Self::Options { .. }
             | Self::NoRegion
-            | Self::Template { .. } => Exit::Usage,
-            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
-            Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
-            Self::Server {
+            | Self::Template { .. }
+            | Self::Server {
                 source: zae_limiter_server::Error::TokensRequired { .. },
             } => Exit::Usage,
+            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
+            Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
             _ => Exit::Error,
         }
     }
