@@ -19,11 +19,6 @@ export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 
-# Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
-# so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
-# speeds up the next compile or a debugger slows this one down.
-LINTING = RUSTC_WRAPPER=$(abspath scripts/rustc-wrapper) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 \
-    CARGO_PROFILE_DEV_DEBUG=0 ZAE_UNSTABLE_OPTIONS="$$(scripts/rustc-wrapper --unstable-options)"
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -48,32 +43,23 @@ demo: machine ## The whole system at work: a local cloud, the stack, traffic, us
 
 # The tests' programs have the functions' archives inside, and tests of that.
 BUNDLED := --features zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
-test-programs test: export ZAE_LIMITER_FUNCTIONS := $(abspath target/dev-functions)
+test: export ZAE_LIMITER_FUNCTIONS := $(abspath target/dev-functions)
 
 .PHONY: test
-test: machine ## Everything that must hold: lint, then all tests and doctests
-	@# Tools are installed while the tests are compiled.
-	@$(MAKE) -j3 test-programs lint-files test-tools
-	@echo "== running all tests"
-	@$(LINTING) scripts/run-tests.py $(BUNDLED)
+test: lint-files dev-functions test-tools ## Everything that must hold: formatting, clippy, all tests and doctests, the checks of files
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked $(BUNDLED)
 	$(took)
-
-.PHONY: test-programs
-test-programs: dev-functions
-	@echo "== compiling all tests with clippy's lints, warnings denied"
-	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run 2>&1 | tee target/compile.log
-	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run --benches 2>&1 | tee -a target/compile.log
-	@! grep -q '^warning' target/compile.log || { echo "make test: fix the warnings above" >&2; exit 1; }
 
 .PHONY: test-tools
 test-tools: venv-ministack venv-peer venv-clients venv-cfn-lint typescript
 
 .PHONY: lint
-lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts, workflows, rendered templates
+lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, the checks of files
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@$(MAKE) doc
 
-# Everything that no compiler reads. `make test` has clippy's lints from its own compile.
+# Formatting, workflows, Terraform, scripts and rendered templates.
 .PHONY: lint-files
 lint-files: machine venv-cfn-lint
 	cargo fmt --all --check
@@ -127,8 +113,8 @@ mutants: machine ## Mutate the bucket arithmetic, or the client's state with PAR
 	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
 
 .PHONY: coverage
-coverage: test-tools dev-functions ## List the lines that no test runs, and the share of each crate (PACKAGES= chooses crates)
-	@PACKAGES='$(PACKAGES)' scripts/coverage
+coverage: test-tools dev-functions ## The share of lines that tests run, by file, with cargo-llvm-cov (cargo install cargo-llvm-cov)
+	cargo llvm-cov --workspace --locked
 	$(took)
 
 .PHONY: bench
@@ -143,7 +129,7 @@ bench-programs: machine
 	@scripts/bench compile
 
 .PHONY: audit
-audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates
+audit: machine ## Licenses, bans, sources and advisories of dependencies; checkov on the templates
 	@scripts/install-cargo-deny
 	@scripts/audit
 
@@ -173,8 +159,9 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 # The functions as demo and tests deploy them on the local cloud: from the dev build, since optimizing them takes minutes.
 .PHONY: dev-functions
 dev-functions: machine
-	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
-	@$(LINTING) cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
+	@echo "== compiling the demo and the functions for this machine (several minutes the first time)"
+	@# The whole workspace with an example, so that dependencies have the features that the tests need and are compiled once.
+	cargo build --workspace --locked --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
 	    --bin zae-limiter-provisioner $(if $(DEMO_KEEP),--bin zae-limiter)
 	@scripts/pack-dev-functions
 
@@ -189,7 +176,7 @@ local-down: ## End the local cloud that local-up started (PORT=4566)
 .PHONY: plan deploy destroy
 plan: functions-for-options ## Show what deploy would do (NAME=, ENDPOINT= or PROFILE=, REGION=, OPTIONS_FILE=, OFFLINE=1)
 deploy: functions-for-options ## Deploy a stack (the same)
-destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 to be asked nothing)
+destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 without confirmation)
 plan deploy destroy:
 	@scripts/require $@ "the zae-limiter command" cli/src/main.rs
 	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' YES='$(YES)' \

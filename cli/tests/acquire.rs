@@ -153,3 +153,17 @@ fn a_cascading_child_charges_its_parent() {
         6
     );
 }
+
+#[test]
+fn a_refusal_by_entity_and_parent_names_the_entity_of_each_limit() {
+    let bench = Bench::new();
+    bench.ok(&["system", "set-defaults", "-l", "tpm:100/day"]);
+    bench.ok(&["entity", "create", "acme"]);
+    bench.ok(&["entity", "create", "user-1", "--parent", "acme", "--cascade"]);
+    bench.ok(&["acquire", "user-1", "gpt-4", "-c", "tpm:100"]);
+    let refused = bench
+        .run(&["acquire", "user-1", "gpt-4", "-c", "tpm:1", "--output", "json"])
+        .expect_exit(75);
+    let text = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(text.contains("[user-1 tpm, acme tpm]"), "{text}");
+}

@@ -12,7 +12,6 @@ mod book;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
 mod clients;
-mod compiler;
 mod concurrent_updates;
 mod configuration;
 mod entities;

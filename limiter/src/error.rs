@@ -332,11 +332,14 @@ impl Error {
         })
     }
 
-    /// Reports whether the table could not be used now: it could not be reached, did not respond, was throttled, or another
-    /// process has locked its file. [`OnUnavailable`](crate::OnUnavailable) decides about these errors. Invalid
+    /// Reports whether the table could not be used now: it could not be reached, did not respond, was throttled, other
+    /// writers kept changing the same item, or another process has locked its file. [`OnUnavailable`](crate::OnUnavailable) decides about these errors. Invalid
     /// arguments, missing tables, denied permissions and a limiter that is shut down never count as unavailable.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Unavailable(_))
+        matches!(
+            self,
+            Self::Unavailable(_) | Self::Conflict(Conflict::Concurrent { .. })
+        )
     }
 }
 

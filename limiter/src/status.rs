@@ -144,9 +144,16 @@ impl fmt::Display for Refusal {
         let (entity, resource) = primary.map_or(("", ""), |status| {
             (status.entity.as_str(), status.resource.as_str())
         });
+        // A call is charged to the parent too, whose limits may have the same names.
+        let several = self
+            .refused_limits()
+            .any(|status| status.entity.as_str() != entity);
         let names: Vec<_> = self
             .refused_limits()
-            .map(|status| status.limit.name().as_str())
+            .map(|status| match (several, status.limit.name()) {
+                (true, name) => format!("{} {name}", status.entity),
+                (false, name) => name.to_string(),
+            })
             .collect();
         write!(
             f,

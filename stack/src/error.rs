@@ -257,7 +257,7 @@ pub enum Error {
     Throttled {
         /// The time limit.
         after: Duration,
-        /// The last answer of AWS.
+        /// The last response of AWS.
         source: Box<Error>,
     },
 }

@@ -113,7 +113,7 @@ fn actual() -> Directions {
 
 /// The table of the ADR: names in backquotes, the crate first.
 fn documented() -> Directions {
-    let adr = include_str!("../../docs/adr/0004-crates-and-modules-of-the-client.md");
+    let adr = include_str!("../../docs/adr/0004-which-crate-may-use-which.md");
     let rows = adr.lines().filter(|line| line.starts_with("| `"));
     rows.map(|row| {
         let mut names = row.split('`').skip(1).step_by(2).map(str::to_owned);

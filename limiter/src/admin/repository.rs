@@ -116,7 +116,7 @@ impl Repository {
             stack: setup.stack,
             principal: PrincipalSource::new(
                 setup.principal,
-                setup.connected.aws.zip(setup.connected.caller_arn),
+                setup.connected.aws.filter(|_| setup.connected.look_up_caller),
             ),
             audit: AuditState::default(),
             ready: OnceCell::new(),

@@ -159,7 +159,7 @@ async fn a_contended_bucket_is_unavailable_and_never_exceeded() {
     let error = take(&limiter, "user-1", "rpd", 1).await.unwrap_err();
     busy.abort();
     assert!(
-        !error.is_unavailable() && matches!(error, zae_limiter::Error::Conflict(Conflict::Concurrent { .. })),
+        error.is_unavailable() && matches!(error, zae_limiter::Error::Conflict(Conflict::Concurrent { .. })),
         "{error:?}"
     );
     assert_eq!(

@@ -32,6 +32,7 @@ mod protection;
 mod protection_failures;
 mod purges;
 mod queue_names;
+mod random;
 mod readers;
 mod refused_tables;
 mod retries;

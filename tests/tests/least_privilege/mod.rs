@@ -338,7 +338,7 @@ async fn counting_usage_is_permitted_what_it_does_and_nothing_else() {
 async fn archiving_is_permitted_what_it_does_and_nothing_else() {
     let recorder = Recorder::to(furnished().await);
     let aws = aws(&recorder);
-    let store = S3::new(&aws, "archive");
+    let store = S3::new(aws_sdk_s3::Client::new(&aws), "archive");
     let archiver = Archiver::new(store, queue(&aws));
     process(&archiver, &audit_trail(1, 5).stream.event()).await;
     let policy = function_policy_document(LambdaFunction::Archiver, &StackOptions::default());

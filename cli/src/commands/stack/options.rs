@@ -417,8 +417,8 @@ mod tests {
         let typo = typo.unwrap_err().to_string();
         assert_eq!(
             typo,
-            "the stack options have 3 mistakes: enable_tracing is \"ja\": must be true or false; lambda_memroy is not a stack \
-             option; did you mean lambda_memory?; tags is \"x\": must be a map of tags, such as {team: search}"
+            "the stack options have 3 mistakes: lambda_memroy is not a stack option; did you mean lambda_memory?; \
+             enable_tracing is \"ja\": must be true or false; tags is \"x\": must be a map of tags, such as {team: search}"
         );
         assert!(options(&["no-such-file.yaml"]).is_err());
     }

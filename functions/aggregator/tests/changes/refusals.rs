@@ -19,7 +19,7 @@ fn a_write_of_refusals_is_no_acquire_and_consumes_nothing() {
     assert_eq!((change.refusals, change.events, change.consumed.len()), (7, 0, 0));
     assert!(change.counts());
     let reset = refusing(1, 9, 2);
-    assert_eq!(reset.refusals, 0, "somebody set it back");
+    assert_eq!(reset.refusals, 0, "another program reset it");
     let created = json!({"b_rpm_tc": {"N": "0"}, "rj": {"N": "4"}});
     let created = delta(&record("INSERT", "1", EVENING, &json!({}), &created)).unwrap();
     assert_eq!(created.refusals, 4);
