@@ -5,6 +5,7 @@
 //! [`wait`] waits for tokens, and [`lease`] holds what was taken until it is committed or given back. What happens at one
 //! bucket is in [`crate::bucket`].
 
+mod adjustment;
 mod at_once;
 mod attempt;
 mod availability;
