@@ -3,6 +3,7 @@
 //! The actions are those of the resource handlers, as the CloudFormation registry lists them.
 
 use zae_limiter_schema::StackName;
+use zae_limiter_schema::keys::SYSTEM_PARTITION;
 
 use super::Place;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
@@ -57,6 +58,62 @@ pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptio
     }
     PolicyDocument::new(statements)
 }
+
+/// What applying the Terraform module with this name needs: what CloudFormation needs for the same resources, what the AWS
+/// provider reads in addition, and the table's version record.
+///
+/// ```
+/// use zae_limiter_template::deployer::{Place, terraform_policy};
+/// use zae_limiter_template::{StackName, StackOptions};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let policy = terraform_policy(&StackName::parse("limiter")?, &place, &StackOptions::default());
+/// assert!(serde_json::to_string(&policy)?.contains("arn:aws:s3:::limiter-audit-*"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn terraform_policy(name: &StackName, place: &Place, options: &StackOptions) -> PolicyDocument {
+    let mut document = provisioning_policy(name, place, options);
+    for statement in &mut document.statements {
+        match statement.sid {
+            "Functions" => {
+                let read = ["GetPolicy", "ListVersionsByFunction"];
+                statement.actions.extend(actions("lambda", &read));
+            }
+            // Read before a role is deleted.
+            "Roles" => {
+                let read = actions("iam", &["ListInstanceProfilesForRole"]);
+                statement.actions.extend(read);
+            }
+            "Archive" => {
+                let prefix: String = name
+                    .as_str()
+                    .to_ascii_lowercase()
+                    .chars()
+                    .take(AUDIT_PREFIX)
+                    .collect();
+                statement.resources = vec![place.global_arn("s3", &format!("{prefix}-audit-*"))];
+            }
+            // With `code_bucket`, the module uploads the archives.
+            "Code" if options.code_bucket().is_some() => {
+                let write = ["DeleteObject", "GetObjectTagging", "PutObject"];
+                statement.actions.extend(actions("s3", &write));
+            }
+            _ => {}
+        }
+    }
+    let write = ["DeleteItem", "GetItem", "PutItem", "UpdateItem"];
+    let version = Statement::allow(
+        "VersionRecord",
+        actions("dynamodb", &write),
+        vec![place.arn("dynamodb", &format!("table/{name}"))],
+    );
+    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
+    document.statements.push(version.when(system));
+    document
+}
+
+/// Characters of the name that the module's archive bucket starts with.
+const AUDIT_PREFIX: usize = 30;
 
 /// DynamoDB creates this role when the first table of the account turns Contributor Insights on.
 fn contributor_insights(place: &Place) -> Statement {

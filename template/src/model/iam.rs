@@ -222,6 +222,11 @@ impl PolicyDocument {
         }
     }
 
+    /// Its length as IAM counts it.
+    pub fn characters(&self) -> usize {
+        serde_json::json!(self).to_string().chars().count()
+    }
+
     /// The actions that it allows, sorted and without duplicates.
     pub fn allowed_actions(&self) -> Vec<Action> {
         let allowed = self

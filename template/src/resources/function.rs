@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use zae_limiter_schema::StackName;
+
 use super::context::Context;
 use super::ids::{FunctionIds, RoleKind};
 use super::{policies, tags};
@@ -17,6 +19,9 @@ use crate::model::logs::LogGroup;
 use crate::model::sqs::{Queue, QueueEncryption, QueuePolicy};
 use crate::model::{Handle, LogicalId, Model, Text};
 use crate::options::{RoleArn, StreamStart};
+
+/// The longest name of a function.
+const FUNCTION_NAME: usize = 64;
 
 /// One of the stack's functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +42,17 @@ impl LambdaFunction {
             Self::Aggregator => "aggregator",
             Self::Archiver => "archiver",
         }
+    }
+
+    /// Its name in a stack: `{stack}-{function}`, or `{stack}-{component of its role}` if that is too long for a function.
+    pub fn name_in(self, stack: &StackName) -> String {
+        let longest = FUNCTION_NAME - self.as_str().len() - 1;
+        let component = if stack.as_str().len() > longest {
+            self.role().component()
+        } else {
+            self.as_str()
+        };
+        format!("{stack}-{component}")
     }
 
     /// The option that enables it.

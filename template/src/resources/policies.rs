@@ -196,11 +196,18 @@ pub(super) fn function(
         Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
         Statement::allow("Logs", write_log, vec![log_group.arn()]),
     ];
-    if cx.options.enable_tracing() {
+    statements.extend(tracing_and_key(cx.options));
+    statements
+}
+
+/// What a function needs for the options `enable_tracing` and `kms_key_arn`.
+pub(super) fn tracing_and_key(options: &StackOptions) -> Vec<Statement> {
+    let mut statements = vec![];
+    if options.enable_tracing() {
         let trace = actions("xray", &["PutTelemetryRecords", "PutTraceSegments"]);
         statements.push(Statement::allow("Tracing", trace, vec!["*".into()]));
     }
-    if let Some(key) = cx.options.kms_key_arn() {
+    if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", use_of_key(), vec![key.as_str().into()]));
     }
     statements
@@ -208,12 +215,14 @@ pub(super) fn function(
 
 /// Makes exceptions for actions of a function's role that need `*` as their resource.
 pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bool) {
-    let traces: &[&str] = if tracing {
-        &["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
-    } else {
-        &[]
-    };
-    for action in ["dynamodb:ListStreams"].iter().chain(traces) {
+    explain_wildcard(model, role, "dynamodb:ListStreams");
+    if tracing {
+        explain_tracing(model, role);
+    }
+}
+
+pub(super) fn explain_tracing(model: &mut Model, role: &LogicalId) {
+    for action in ["xray:PutTelemetryRecords", "xray:PutTraceSegments"] {
         explain_wildcard(model, role, action);
     }
 }

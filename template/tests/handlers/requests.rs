@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zae_limiter_template::{StackOptions, Template};
 
-use crate::{ACCOUNT, REGION};
+use super::{ACCOUNT, REGION};
 
 /// Permissions for features that no stack of ours has. A prefix stands for all that start with it.
 const UNUSED: [(&str, &str); 36] = [

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::evaluate::Instances;
-use crate::fields::Fields;
-use crate::parts::add_part;
-use crate::schema::Schema;
+use crate::terraform::evaluate::Instances;
+use crate::terraform::fields::Fields;
+use crate::terraform::parts::add_part;
+use crate::terraform::schema::Schema;
 
 /// A resource as CloudFormation would have it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,10 +55,11 @@ pub(crate) fn stack(resources: &Instances, ids: &BTreeMap<String, String>) -> BT
                     "two resources are {id}"
                 );
             } else if !whole && kind_of(kind).is_none() {
-                assert!(!retained, "{kind}.{name}");
                 let parent = stack
                     .get_mut(id)
                     .unwrap_or_else(|| panic!("{kind}.{name} is part of nothing"));
+                // What is left of a bucket must keep its protection.
+                assert_eq!(retained, kind.starts_with("aws_s3_bucket_"), "{kind}.{name}");
                 add_part(kind, fields, &mut parent.properties, id);
             }
         }
@@ -210,9 +211,14 @@ fn table(mut fields: Fields) -> Value {
         .blocks("global_secondary_index")
         .into_iter()
         .map(|mut block| {
-            let (keys, projection) = (keys(&mut block), block.take("projection_type"));
+            let projection = block.take("projection_type");
+            let keys: Vec<_> = block
+                .blocks("key_schema")
+                .into_iter()
+                .map(|key| key.renamed(&[("attribute_name", "AttributeName"), ("key_type", "KeyType")]))
+                .collect();
             let mut index = block.renamed(&[("name", "IndexName")]);
-            index["KeySchema"] = keys;
+            index["KeySchema"] = json!(keys);
             index["Projection"] = json!({ "ProjectionType": projection });
             index
         })

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use zae_limiter_template::{Accepts, StackName, StackOptions};
 
-use crate::cloudformation;
-use crate::compare::{compare, evaluated, ids, with_code};
-use crate::schema::Schema;
+use crate::terraform::cloudformation;
+use crate::terraform::compare::{compare, evaluated, ids, with_code};
+use crate::terraform::schema::Schema;
 use crate::variants;
 
 #[test]

@@ -6,12 +6,12 @@ use hcl::Block;
 use serde_json::{Value, json};
 use zae_limiter_template::{Accepts, FieldKind, StackOptions};
 
-use crate::candidates::around;
-use crate::compare::module;
-use crate::evaluate::attribute;
+use crate::terraform::candidates::around;
+use crate::terraform::compare::module;
+use crate::terraform::evaluate::attribute;
 
 /// The variables that are no options.
-const OWN: [&str; 3] = ["name", "release", "write_version_record"];
+const OWN: [&str; 4] = ["archive_bucket_name", "name", "release", "write_version_record"];
 
 fn declared() -> BTreeMap<&'static str, &'static Block> {
     let variables = module().blocks("variable");
