@@ -80,7 +80,8 @@ data "aws_iam_policy_document" "aggregator_role_trust" {
 resource "aws_iam_role" "aggregator_role" {
   count = local.creates_aggregator_role ? 1 : 0
 
-  name                 = replace(local.role_name_format, "{}", "${local.iam_name}-aggr")
+  name                 = local.role_names.aggr
+  path                 = var.iam_path
   description          = "For the aggregator of the rate limiter"
   assume_role_policy   = data.aws_iam_policy_document.aggregator_role_trust[0].json
   permissions_boundary = local.permissions_boundary
@@ -88,7 +89,7 @@ resource "aws_iam_role" "aggregator_role" {
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.role_name_format, "{}", "${local.iam_name}-aggr")) <= 64
+      condition     = length(local.role_names.aggr) <= 64
       error_message = "The name of the role must have at most 64 characters; shorten name or role_name_format."
     }
   }
@@ -136,6 +137,24 @@ data "aws_iam_policy_document" "aggregator_role" {
     effect    = "Allow"
     actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
     resources = ["${aws_cloudwatch_log_group.aggregator_log_group[0].arn}:*"]
+  }
+
+  dynamic "statement" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      sid    = "Network"
+      effect = "Allow"
+      actions = [
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:UnassignPrivateIpAddresses",
+      ]
+      resources = ["*"]
+    }
   }
 
   dynamic "statement" {
@@ -229,6 +248,15 @@ resource "aws_lambda_function" "aggregator_function" {
       SNAPSHOT_WINDOWS           = join(",", [for window in ["hourly", "daily", "monthly"] : window if contains(var.snapshot_windows, window)])
       TABLE_NAME                 = aws_dynamodb_table.rate_limits_table.name
       ZAE_LIMITER_SCHEMA_VERSION = "0.8.0"
+    }
+  }
+
+  dynamic "vpc_config" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      subnet_ids         = var.lambda_subnet_ids
+      security_group_ids = var.lambda_security_group_ids
     }
   }
 

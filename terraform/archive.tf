@@ -1,3 +1,9 @@
+locals {
+  creates_archive_bucket = local.has_archiver && var.archive_bucket == null
+  archive_bucket_name    = var.archive_bucket != null ? var.archive_bucket : one(aws_s3_bucket.audit_archive_bucket[*].bucket)
+  archive_bucket_arn     = var.archive_bucket != null ? "arn:${data.aws_partition.current.partition}:s3:::${var.archive_bucket}" : one(aws_s3_bucket.audit_archive_bucket[*].arn)
+}
+
 # CloudFormation retains the archive; here nothing of it can be destroyed, so that it does not lose its protection. The README
 # says how to remove the rest.
 resource "aws_s3_bucket" "audit_archive_bucket" {

@@ -80,7 +80,8 @@ data "aws_iam_policy_document" "archiver_role_trust" {
 resource "aws_iam_role" "archiver_role" {
   count = local.creates_archiver_role ? 1 : 0
 
-  name                 = replace(local.role_name_format, "{}", "${local.iam_name}-arch")
+  name                 = local.role_names.arch
+  path                 = var.iam_path
   description          = "For the archiver of the rate limiter"
   assume_role_policy   = data.aws_iam_policy_document.archiver_role_trust[0].json
   permissions_boundary = local.permissions_boundary
@@ -88,7 +89,7 @@ resource "aws_iam_role" "archiver_role" {
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.role_name_format, "{}", "${local.iam_name}-arch")) <= 64
+      condition     = length(local.role_names.arch) <= 64
       error_message = "The name of the role must have at most 64 characters; shorten name or role_name_format."
     }
   }
@@ -130,6 +131,24 @@ data "aws_iam_policy_document" "archiver_role" {
     effect    = "Allow"
     actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
     resources = ["${aws_cloudwatch_log_group.archiver_log_group[0].arn}:*"]
+  }
+
+  dynamic "statement" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      sid    = "Network"
+      effect = "Allow"
+      actions = [
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:UnassignPrivateIpAddresses",
+      ]
+      resources = ["*"]
+    }
   }
 
   dynamic "statement" {
@@ -221,6 +240,15 @@ resource "aws_lambda_function" "archiver_function" {
       ARCHIVE_BUCKET_NAME        = local.archive_bucket_name
       DLQ_URL                    = aws_sqs_queue.archiver_dlq[0].url
       ZAE_LIMITER_SCHEMA_VERSION = "0.8.0"
+    }
+  }
+
+  dynamic "vpc_config" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      subnet_ids         = var.lambda_subnet_ids
+      security_group_ids = var.lambda_security_group_ids
     }
   }
 

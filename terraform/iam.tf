@@ -74,14 +74,15 @@ data "aws_iam_policy_document" "acquire_only_policy" {
 resource "aws_iam_policy" "acquire_only_policy" {
   count = var.create_iam ? 1 : 0
 
-  name        = replace(local.policy_name_format, "{}", "${local.iam_name}-acq")
+  name        = local.policy_names.acq
+  path        = var.iam_path
   description = "Acquire, adjust and release rate limits"
   policy      = data.aws_iam_policy_document.acquire_only_policy[0].json
   tags        = local.tags
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.policy_name_format, "{}", "${local.iam_name}-acq")) <= 128
+      condition     = length(local.policy_names.acq) <= 128
       error_message = "The name of the policy must have at most 128 characters; shorten name or policy_name_format."
     }
   }
@@ -136,14 +137,15 @@ data "aws_iam_policy_document" "full_access_policy" {
 resource "aws_iam_policy" "full_access_policy" {
   count = var.create_iam ? 1 : 0
 
-  name        = replace(local.policy_name_format, "{}", "${local.iam_name}-full")
+  name        = local.policy_names.full
+  path        = var.iam_path
   description = "Full access to the data of the rate limiter's table"
   policy      = data.aws_iam_policy_document.full_access_policy[0].json
   tags        = local.tags
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.policy_name_format, "{}", "${local.iam_name}-full")) <= 128
+      condition     = length(local.policy_names.full) <= 128
       error_message = "The name of the policy must have at most 128 characters; shorten name or policy_name_format."
     }
   }
@@ -218,14 +220,15 @@ data "aws_iam_policy_document" "read_only_policy" {
 resource "aws_iam_policy" "read_only_policy" {
   count = var.create_iam ? 1 : 0
 
-  name        = replace(local.policy_name_format, "{}", "${local.iam_name}-read")
+  name        = local.policy_names.read
+  path        = var.iam_path
   description = "Read limits, buckets, usage and audit events"
   policy      = data.aws_iam_policy_document.read_only_policy[0].json
   tags        = local.tags
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.policy_name_format, "{}", "${local.iam_name}-read")) <= 128
+      condition     = length(local.policy_names.read) <= 128
       error_message = "The name of the policy must have at most 128 characters; shorten name or policy_name_format."
     }
   }
@@ -246,12 +249,28 @@ data "aws_iam_policy_document" "app_role_trust" {
       ]
     }
   }
+
+  dynamic "statement" {
+    for_each = length(var.trusted_accounts) > 0 ? [true] : []
+
+    content {
+      sid     = "OtherAccounts"
+      effect  = "Allow"
+      actions = ["sts:AssumeRole"]
+
+      principals {
+        type        = "AWS"
+        identifiers = [for account in var.trusted_accounts : "arn:${data.aws_partition.current.partition}:iam::${account}:root"]
+      }
+    }
+  }
 }
 
 resource "aws_iam_role" "app_role" {
   count = var.create_iam && var.create_iam_roles ? 1 : 0
 
-  name                 = replace(local.role_name_format, "{}", "${local.iam_name}-app")
+  name                 = local.role_names.app
+  path                 = var.iam_path
   description          = "For applications that acquire rate limits"
   assume_role_policy   = data.aws_iam_policy_document.app_role_trust[0].json
   permissions_boundary = local.permissions_boundary
@@ -259,7 +278,7 @@ resource "aws_iam_role" "app_role" {
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.role_name_format, "{}", "${local.iam_name}-app")) <= 64
+      condition     = length(local.role_names.app) <= 64
       error_message = "The name of the role must have at most 64 characters; shorten name or role_name_format."
     }
   }
@@ -272,7 +291,7 @@ resource "aws_iam_role_policy_attachment" "app_role" {
   policy_arn = aws_iam_policy.acquire_only_policy[0].arn
 }
 
-data "aws_iam_policy_document" "admin_role_trust" {
+data "aws_iam_policy_document" "account_trust" {
   count = var.create_iam && var.create_iam_roles ? 1 : 0
 
   statement {
@@ -292,15 +311,16 @@ data "aws_iam_policy_document" "admin_role_trust" {
 resource "aws_iam_role" "admin_role" {
   count = var.create_iam && var.create_iam_roles ? 1 : 0
 
-  name                 = replace(local.role_name_format, "{}", "${local.iam_name}-admin")
+  name                 = local.role_names.admin
+  path                 = var.iam_path
   description          = "For administrators of the rate limiter"
-  assume_role_policy   = data.aws_iam_policy_document.admin_role_trust[0].json
+  assume_role_policy   = data.aws_iam_policy_document.account_trust[0].json
   permissions_boundary = local.permissions_boundary
   tags                 = local.tags
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.role_name_format, "{}", "${local.iam_name}-admin")) <= 64
+      condition     = length(local.role_names.admin) <= 64
       error_message = "The name of the role must have at most 64 characters; shorten name or role_name_format."
     }
   }
@@ -313,35 +333,19 @@ resource "aws_iam_role_policy_attachment" "admin_role" {
   policy_arn = aws_iam_policy.full_access_policy[0].arn
 }
 
-data "aws_iam_policy_document" "read_only_role_trust" {
-  count = var.create_iam && var.create_iam_roles ? 1 : 0
-
-  statement {
-    sid     = "Account"
-    effect  = "Allow"
-    actions = ["sts:AssumeRole"]
-
-    principals {
-      type = "AWS"
-      identifiers = [
-        "arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:root",
-      ]
-    }
-  }
-}
-
 resource "aws_iam_role" "read_only_role" {
   count = var.create_iam && var.create_iam_roles ? 1 : 0
 
-  name                 = replace(local.role_name_format, "{}", "${local.iam_name}-read")
+  name                 = local.role_names.read
+  path                 = var.iam_path
   description          = "For readers of limits and usage"
-  assume_role_policy   = data.aws_iam_policy_document.read_only_role_trust[0].json
+  assume_role_policy   = data.aws_iam_policy_document.account_trust[0].json
   permissions_boundary = local.permissions_boundary
   tags                 = local.tags
 
   lifecycle {
     precondition {
-      condition     = length(replace(local.role_name_format, "{}", "${local.iam_name}-read")) <= 64
+      condition     = length(local.role_names.read) <= 64
       error_message = "The name of the role must have at most 64 characters; shorten name or role_name_format."
     }
   }

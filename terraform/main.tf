@@ -8,15 +8,18 @@ locals {
   # One directory per module call, so that two calls do not write one file.
   downloads = "${path.root}/.terraform/zae-limiter/${var.name}"
 
-  iam_name               = var.regional_iam_names ? "${var.name}-${data.aws_region.current.id}" : var.name
-  role_name_format       = var.role_name_format == null ? "{}" : var.role_name_format
-  policy_name_format     = var.policy_name_format == null ? "{}" : var.policy_name_format
-  boundary_by_name       = "arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:policy/"
-  permissions_boundary   = var.permission_boundary == null ? null : (startswith(var.permission_boundary, "arn:") ? var.permission_boundary : "${local.boundary_by_name}${var.permission_boundary}")
-  alarm_actions          = var.alarm_sns_topic == null ? [] : [var.alarm_sns_topic]
-  creates_archive_bucket = local.has_archiver && var.archive_bucket == null
-  archive_bucket_name    = var.archive_bucket != null ? var.archive_bucket : one(aws_s3_bucket.audit_archive_bucket[*].bucket)
-  archive_bucket_arn     = var.archive_bucket != null ? "arn:${data.aws_partition.current.partition}:s3:::${var.archive_bucket}" : one(aws_s3_bucket.audit_archive_bucket[*].arn)
+  iam_name = var.regional_iam_names ? "${var.name}-${data.aws_region.current.id}" : var.name
+  role_names = {
+    for component in ["aggr", "arch", "app", "admin", "read"] :
+    component => replace(var.role_name_format == null ? "{}" : var.role_name_format, "{}", "${local.iam_name}-${component}")
+  }
+  policy_names = {
+    for component in ["acq", "full", "read"] :
+    component => replace(var.policy_name_format == null ? "{}" : var.policy_name_format, "{}", "${local.iam_name}-${component}")
+  }
+  boundary_by_name     = "arn:${data.aws_partition.current.partition}:iam::${data.aws_caller_identity.current.account_id}:policy/"
+  permissions_boundary = var.permission_boundary == null ? null : (startswith(var.permission_boundary, "arn:") ? var.permission_boundary : "${local.boundary_by_name}${var.permission_boundary}")
+  alarm_actions        = var.alarm_sns_topic == null ? [] : [var.alarm_sns_topic]
   tags = merge(var.tags, {
     ManagedBy                    = "terraform"
     "zae-limiter:name"           = var.name

@@ -1,3 +1,8 @@
+locals {
+  has_maximum          = var.max_read_request_units != null || var.max_write_request_units != null
+  on_demand_throughput = local.has_maximum ? [{ reads = var.max_read_request_units, writes = var.max_write_request_units }] : []
+}
+
 # CloudFormation retains the table; here it cannot be destroyed. The README says how to remove it.
 resource "aws_dynamodb_table" "rate_limits_table" {
   name                        = var.name
@@ -6,6 +11,7 @@ resource "aws_dynamodb_table" "rate_limits_table" {
   range_key                   = "SK"
   stream_enabled              = true
   stream_view_type            = "NEW_AND_OLD_IMAGES"
+  table_class                 = var.table_class == "standard" ? null : "STANDARD_INFREQUENT_ACCESS"
   deletion_protection_enabled = var.enable_deletion_protection
   tags                        = merge(local.tags, { Application = "zae-limiter" })
 
@@ -62,6 +68,15 @@ resource "aws_dynamodb_table" "rate_limits_table" {
       attribute_name = "GSI1SK"
       key_type       = "RANGE"
     }
+
+    dynamic "on_demand_throughput" {
+      for_each = local.on_demand_throughput
+
+      content {
+        max_read_request_units  = on_demand_throughput.value.reads
+        max_write_request_units = on_demand_throughput.value.writes
+      }
+    }
   }
 
   global_secondary_index {
@@ -76,6 +91,15 @@ resource "aws_dynamodb_table" "rate_limits_table" {
     key_schema {
       attribute_name = "GSI2SK"
       key_type       = "RANGE"
+    }
+
+    dynamic "on_demand_throughput" {
+      for_each = local.on_demand_throughput
+
+      content {
+        max_read_request_units  = on_demand_throughput.value.reads
+        max_write_request_units = on_demand_throughput.value.writes
+      }
     }
   }
 
@@ -92,6 +116,15 @@ resource "aws_dynamodb_table" "rate_limits_table" {
       attribute_name = "GSI3SK"
       key_type       = "RANGE"
     }
+
+    dynamic "on_demand_throughput" {
+      for_each = local.on_demand_throughput
+
+      content {
+        max_read_request_units  = on_demand_throughput.value.reads
+        max_write_request_units = on_demand_throughput.value.writes
+      }
+    }
   }
 
   ttl {
@@ -102,6 +135,15 @@ resource "aws_dynamodb_table" "rate_limits_table" {
   point_in_time_recovery {
     enabled                 = true
     recovery_period_in_days = var.pitr_recovery_days
+  }
+
+  dynamic "on_demand_throughput" {
+    for_each = local.on_demand_throughput
+
+    content {
+      max_read_request_units  = on_demand_throughput.value.reads
+      max_write_request_units = on_demand_throughput.value.writes
+    }
   }
 
   dynamic "server_side_encryption" {
@@ -119,6 +161,16 @@ resource "aws_dynamodb_table" "rate_limits_table" {
     precondition {
       condition     = !var.create_iam_roles || var.create_iam
       error_message = "create_iam_roles must be false when create_iam is false."
+    }
+
+    precondition {
+      condition     = length(var.trusted_accounts) == 0 || var.create_iam_roles
+      error_message = "trusted_accounts need create_iam_roles: these accounts assume the role for applications."
+    }
+
+    precondition {
+      condition     = (length(var.lambda_subnet_ids) > 0) == (length(var.lambda_security_group_ids) > 0)
+      error_message = "lambda_subnet_ids must be set together with lambda_security_group_ids, or neither."
     }
 
     precondition {

@@ -87,6 +87,40 @@ variable "gsi2_projection" {
   }
 }
 
+variable "table_class" {
+  description = "Storage class of the table: `standard`, or `infrequent_access` for cheaper storage and dearer requests."
+  type        = string
+  default     = "standard"
+  nullable    = false
+
+  validation {
+    condition     = contains(["standard", "infrequent_access"], var.table_class)
+    error_message = "table_class must be one of standard, infrequent_access."
+  }
+}
+
+variable "max_read_request_units" {
+  description = "Most read request units per second of the table and of each index, which bounds the cost. Default: no limit."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.max_read_request_units == null ? true : (var.max_read_request_units >= 1 && var.max_read_request_units <= 10000000 && floor(var.max_read_request_units) == var.max_read_request_units)
+    error_message = "max_read_request_units must be a whole number between 1 and 10000000."
+  }
+}
+
+variable "max_write_request_units" {
+  description = "Most write request units per second of the table and of each index, which bounds the cost. Default: no limit."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.max_write_request_units == null ? true : (var.max_write_request_units >= 1 && var.max_write_request_units <= 10000000 && floor(var.max_write_request_units) == var.max_write_request_units)
+    error_message = "max_write_request_units must be a whole number between 1 and 10000000."
+  }
+}
+
 variable "pitr_recovery_days" {
   description = "Days of point-in-time recovery, 1 to 35. Default: 35, as AWS sets it."
   type        = number
@@ -182,6 +216,30 @@ variable "lambda_reserved_concurrency" {
   }
 }
 
+variable "lambda_subnet_ids" {
+  description = "Subnets of the functions, in one VPC that reaches the AWS services in use."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.lambda_subnet_ids) <= 16 && alltrue([for id in var.lambda_subnet_ids : can(regex("^subnet-[0-9a-f]{8,17}$", id))])
+    error_message = "lambda_subnet_ids must be at most 16 ids of subnets."
+  }
+}
+
+variable "lambda_security_group_ids" {
+  description = "Security groups of the functions, with `lambda_subnet_ids`."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.lambda_security_group_ids) <= 16 && alltrue([for id in var.lambda_security_group_ids : can(regex("^sg-[0-9a-f]{8,17}$", id))])
+    error_message = "lambda_security_group_ids must be at most 16 ids of security groups."
+  }
+}
+
 variable "enable_tracing" {
   description = "Whether the functions are traced with X-Ray."
   type        = bool
@@ -274,6 +332,29 @@ variable "create_iam_roles" {
   type        = bool
   default     = false
   nullable    = false
+}
+
+variable "trusted_accounts" {
+  description = "Other accounts whose roles may assume the role for applications, for access across accounts."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.trusted_accounts) <= 16 && alltrue([for account in var.trusted_accounts : can(regex("^[0-9]{12}$", account))])
+    error_message = "trusted_accounts must be at most 16 accounts of 12 digits."
+  }
+}
+
+variable "iam_path" {
+  description = "Path of every role and managed policy, such as `/limiter/`. Default: `/`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.iam_path == null ? true : (can(regex("^/([A-Za-z0-9+=,.@_-]+/)+$", var.iam_path)) && length(var.iam_path) <= 512)
+    error_message = "iam_path must match ^/([A-Za-z0-9+=,.@_-]+/)+$ and have at most 512 characters."
+  }
 }
 
 variable "permission_boundary" {

@@ -72,16 +72,21 @@ const CONDITIONS: [(&str, &str, &[&str]); 26] = [
 ];
 
 /// Statements on every resource, since their actions have no resource type or must find what they look for.
-const EVERYWHERE: [(&str, &str); 9] = [
+const EVERYWHERE: [(&str, &str); 14] = [
     ("aggregator", "ListStreams"),
+    ("aggregator", "Network"),
     ("aggregator", "Tracing"),
     ("archiver", "ListStreams"),
+    ("archiver", "Network"),
     ("archiver", "Tracing"),
     ("deployer", "Discover"),
+    ("limits", "Network"),
     ("limits", "Tracing"),
     ("provisioning", "Mappings"),
+    ("provisioning", "Network"),
     ("read", "Functions"),
     ("terraform", "Mappings"),
+    ("terraform", "Network"),
 ];
 
 /// Actions that read or write items.
@@ -116,6 +121,8 @@ fn options() -> StackOptions {
     variants::everything()
         .permission_boundary("boundary")
         .aggregator_role_arn("arn:aws:iam::123456789012:role/aggregator")
+        .lambda_subnet_ids("subnet-0a1b2c3d")
+        .lambda_security_group_ids("sg-0a1b2c3d")
         .build()
         .unwrap()
 }

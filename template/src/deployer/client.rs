@@ -95,8 +95,8 @@ fn known(name: &StackName, place: &Place) -> BTreeMap<String, String> {
 }
 
 impl Place {
-    /// The domain of the partition's services.
-    pub(super) fn url_suffix(&self) -> &'static str {
+    /// The domain of the partition's services, such as `amazonaws.com`.
+    pub fn url_suffix(&self) -> &'static str {
         match self.partition.as_str() {
             "aws-cn" => "amazonaws.com.cn",
             "aws-iso" => "c2s.ic.gov",

@@ -8,7 +8,7 @@ use zae_limiter_schema::keys::SYSTEM_PARTITION;
 use super::Place;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
 use crate::model::{LogicalId, Text, ids};
-use crate::options::{NameFormat, PermissionBoundary, StackOptions};
+use crate::options::{IamPath, NameFormat, PermissionBoundary, StackOptions};
 use crate::resources::CodeBucket;
 
 /// What CloudFormation needs to create, change and delete the resources of a stack of this name.
@@ -53,6 +53,19 @@ pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptio
         )
         .when(own_buckets(place)),
     ]);
+    if !options.lambda_subnet_ids().is_empty() {
+        let look = [
+            "DescribeNetworkInterfaces",
+            "DescribeSecurityGroups",
+            "DescribeSubnets",
+            "DescribeVpcs",
+        ];
+        statements.push(Statement::allow(
+            "Network",
+            actions("ec2", &look),
+            vec!["*".into()],
+        ));
+    }
     if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
     }
@@ -144,7 +157,7 @@ fn functions(name: &StackName, place: &Place) -> [Statement; 3] {
     ]
 }
 
-/// Lambda reads an archive with the permissions of whoever creates the function.
+/// Lambda reads an archive with the permissions of the caller that creates the function.
 fn code(place: &Place, options: &StackOptions) -> Statement {
     let bucket = CodeBucket::of(options).name(&place.account, &place.region);
     Statement::allow(
@@ -155,8 +168,11 @@ fn code(place: &Place, options: &StackOptions) -> Statement {
 }
 
 fn iam(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
-    let role = place.account_arn("iam", &names("role", name, options.role_name_format()));
-    let policy = place.account_arn("iam", &names("policy", name, options.policy_name_format()));
+    let path = options.iam_path().map_or("/", IamPath::as_str);
+    let role = names("role", path, name, options.role_name_format());
+    let role = place.account_arn("iam", &role);
+    let policy = names("policy", path, name, options.policy_name_format());
+    let policy = place.account_arn("iam", &policy);
     let boundary = options.permission_boundary().map(|boundary| match boundary {
         PermissionBoundary::Arn(arn) => Text::from(arn.as_str()),
         PermissionBoundary::Name(name) => place.account_arn("iam", &format!("policy/{name}")),
@@ -218,10 +234,10 @@ fn logs_and_queues(name: &StackName, place: &Place) -> [Statement; 3] {
 }
 
 /// What the names of a kind look like under the options' format.
-fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
+fn names(kind: &str, path: &str, name: &StackName, format: Option<&NameFormat>) -> String {
     let inner = format!("{name}-*");
     let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
-    format!("{kind}/{all}")
+    format!("{kind}{path}{all}")
 }
 
 /// Only buckets of the account: a pattern for generated names may match those of others. A bucket that is being created belongs

@@ -7,6 +7,7 @@ use serde_json::Map;
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 
 use super::context::boundary;
+use super::function::vpc;
 use super::{code, ids, policies};
 use crate::Error;
 use crate::check::Facts;
@@ -79,6 +80,7 @@ pub(crate) fn model(options: &StackOptions) -> Result<Model, Error> {
     let role = model.add(
         ROLE,
         &Role {
+            path: policies::path(options),
             role_name: options.iam_name(&table, ROLE_COMPONENT, options.role_name_format()),
             description: "For the provisioner of the rate limiter",
             assume_role_policy_document: PolicyDocument::new(vec![Statement::trust(
@@ -93,9 +95,7 @@ pub(crate) fn model(options: &StackOptions) -> Result<Model, Error> {
             managed_policy_arns: vec![],
         },
     )?;
-    if options.enable_tracing() {
-        policies::explain_tracing(&mut model, &ROLE);
-    }
+    policies::explain_wildcards(&mut model, &ROLE, options);
     let mode = if options.enable_tracing() {
         TracingMode::Active
     } else {
@@ -118,6 +118,7 @@ pub(crate) fn model(options: &StackOptions) -> Result<Model, Error> {
                 variables: BTreeMap::from([("TABLE_NAME", table)]),
             },
             kms_key_arn: key_arn,
+            vpc_config: vpc(options),
             dead_letter_config: DeadLetter {
                 target_arn: queue.arn(),
             },
@@ -261,7 +262,7 @@ fn policy(
             vec![log_group.arn()],
         ),
     ];
-    statements.extend(policies::tracing_and_key(options));
+    statements.extend(policies::options_of_functions(options));
     PolicyDocument::new(statements)
 }
 

@@ -115,7 +115,11 @@ fn properties(kind: &str, mut fields: Fields) -> Value {
         "aws_dynamodb_table" => table(fields),
         "aws_iam_policy" => {
             let document = parsed(&fields.take("policy").unwrap());
-            let mut result = fields.renamed(&[("name", "ManagedPolicyName"), ("description", "Description")]);
+            let mut result = fields.renamed(&[
+                ("name", "ManagedPolicyName"),
+                ("path", "Path"),
+                ("description", "Description"),
+            ]);
             result["PolicyDocument"] = document;
             result
         }
@@ -123,6 +127,7 @@ fn properties(kind: &str, mut fields: Fields) -> Value {
             let trust = parsed(&fields.take("assume_role_policy").unwrap());
             let mut result = fields.renamed(&[
                 ("name", "RoleName"),
+                ("path", "Path"),
                 ("description", "Description"),
                 ("permissions_boundary", "PermissionsBoundary"),
             ]);
@@ -201,6 +206,13 @@ fn keys(fields: &mut Fields) -> Value {
     json!([{ "AttributeName": hash, "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }])
 }
 
+fn throughput(block: Fields) -> Value {
+    block.renamed(&[
+        ("max_read_request_units", "MaxReadRequestUnits"),
+        ("max_write_request_units", "MaxWriteRequestUnits"),
+    ])
+}
+
 fn table(mut fields: Fields) -> Value {
     let attributes: Vec<_> = fields
         .blocks("attribute")
@@ -217,7 +229,11 @@ fn table(mut fields: Fields) -> Value {
                 .into_iter()
                 .map(|key| key.renamed(&[("attribute_name", "AttributeName"), ("key_type", "KeyType")]))
                 .collect();
+            let throughput = block.block("on_demand_throughput").map(throughput);
             let mut index = block.renamed(&[("name", "IndexName")]);
+            if let Some(throughput) = throughput {
+                index["OnDemandThroughput"] = throughput;
+            }
             index["KeySchema"] = json!(keys);
             index["Projection"] = json!({ "ProjectionType": projection });
             index
@@ -237,8 +253,10 @@ fn table(mut fields: Fields) -> Value {
         encryption["SSEType"] = json!("KMS");
         encryption
     });
+    let maximum = fields.block("on_demand_throughput").map(throughput);
     let mut result = fields.renamed(&[
         ("name", "TableName"),
+        ("table_class", "TableClass"),
         ("billing_mode", "BillingMode"),
         ("deletion_protection_enabled", "DeletionProtectionEnabled"),
     ]);
@@ -248,6 +266,9 @@ fn table(mut fields: Fields) -> Value {
     result["StreamSpecification"] = json!({ "StreamViewType": view });
     result["TimeToLiveSpecification"] = ttl;
     result["PointInTimeRecoverySpecification"] = recovery;
+    if let Some(maximum) = maximum {
+        result["OnDemandThroughput"] = maximum;
+    }
     if let Some(encryption) = encryption {
         result["SSESpecification"] = encryption;
     }
@@ -300,6 +321,12 @@ fn function(mut fields: Fields) -> Value {
         .block("dead_letter_config")
         .unwrap()
         .renamed(&[("target_arn", "TargetArn")]);
+    let vpc = fields.block("vpc_config").map(|block| {
+        block.renamed(&[
+            ("subnet_ids", "SubnetIds"),
+            ("security_group_ids", "SecurityGroupIds"),
+        ])
+    });
     let tracing = fields
         .block("tracing_config")
         .unwrap()
@@ -322,6 +349,9 @@ fn function(mut fields: Fields) -> Value {
         ("kms_key_arn", "KmsKeyArn"),
     ]);
     result["Environment"] = environment;
+    if let Some(vpc) = vpc {
+        result["VpcConfig"] = vpc;
+    }
     result["DeadLetterConfig"] = dead_letters;
     result["TracingConfig"] = tracing;
     result["LoggingConfig"] = logging;

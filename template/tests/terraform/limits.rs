@@ -39,11 +39,14 @@ fn evaluated(given: &Value) -> Evaluated {
 }
 
 /// The options of the stack that the module has variables for, by their names.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 11] = [
     "alarm_sns_topic",
     "enable_alarms",
     "enable_tracing",
+    "iam_path",
     "kms_key_arn",
+    "lambda_security_group_ids",
+    "lambda_subnet_ids",
     "log_retention_days",
     "permission_boundary",
     "regional_iam_names",

@@ -14,6 +14,9 @@ module "limiter" {
   aggregator_parallelization     = 1
   stream_start                   = "trim_horizon"
   gsi2_projection                = "keys"
+  table_class                    = "standard"
+  max_read_request_units         = 10000
+  max_write_request_units        = 10000
   pitr_recovery_days             = 14
   enable_deletion_protection     = true
   enable_contributor_insights    = true
@@ -23,6 +26,8 @@ module "limiter" {
   lambda_memory                  = 256
   lambda_architecture            = "x86_64"
   lambda_reserved_concurrency    = 10
+  lambda_subnet_ids              = ["subnet-0a1b2c3d4e5f60718"]
+  lambda_security_group_ids      = ["sg-0a1b2c3d4e5f60718"]
   enable_tracing                 = true
   enable_alarms                  = true
   alarm_sns_topic                = var.alarm_sns_topic
@@ -33,6 +38,8 @@ module "limiter" {
   enable_dashboard               = true
   create_iam                     = true
   create_iam_roles               = true
+  trusted_accounts               = ["210987654321"]
+  iam_path                       = "/limiter/"
   permission_boundary            = "company-boundary"
   role_name_format               = "company-{}"
   policy_name_format             = "company-{}"

@@ -68,6 +68,7 @@ data "aws_iam_policy_document" "provisioner_role_trust" {
 
 resource "aws_iam_role" "provisioner_role" {
   name                 = local.role_name
+  path                 = var.iam_path
   description          = "For the provisioner of the rate limiter"
   assume_role_policy   = data.aws_iam_policy_document.provisioner_role_trust.json
   permissions_boundary = local.permissions_boundary
@@ -119,6 +120,24 @@ data "aws_iam_policy_document" "provisioner_role" {
   }
 
   dynamic "statement" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      sid    = "Network"
+      effect = "Allow"
+      actions = [
+        "ec2:AssignPrivateIpAddresses",
+        "ec2:CreateNetworkInterface",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSubnets",
+        "ec2:UnassignPrivateIpAddresses",
+      ]
+      resources = ["*"]
+    }
+  }
+
+  dynamic "statement" {
     for_each = var.enable_tracing ? [true] : []
 
     content {
@@ -164,6 +183,15 @@ resource "aws_lambda_function" "provisioner_function" {
 
   environment {
     variables = { TABLE_NAME = var.table_name }
+  }
+
+  dynamic "vpc_config" {
+    for_each = length(var.lambda_subnet_ids) > 0 ? [true] : []
+
+    content {
+      subnet_ids         = var.lambda_subnet_ids
+      security_group_ids = var.lambda_security_group_ids
+    }
   }
 
   dead_letter_config {

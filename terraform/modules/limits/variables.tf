@@ -53,6 +53,30 @@ variable "log_retention_days" {
   }
 }
 
+variable "lambda_subnet_ids" {
+  description = "Subnets of the function, in one VPC that reaches the AWS services in use."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.lambda_subnet_ids) <= 16 && alltrue([for id in var.lambda_subnet_ids : can(regex("^subnet-[0-9a-f]{8,17}$", id))])
+    error_message = "lambda_subnet_ids must be at most 16 ids of subnets."
+  }
+}
+
+variable "lambda_security_group_ids" {
+  description = "Security groups of the function, with `lambda_subnet_ids`."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = length(var.lambda_security_group_ids) <= 16 && alltrue([for id in var.lambda_security_group_ids : can(regex("^sg-[0-9a-f]{8,17}$", id))])
+    error_message = "lambda_security_group_ids must be at most 16 ids of security groups."
+  }
+}
+
 variable "enable_tracing" {
   description = "Whether the function is traced with X-Ray."
   type        = bool
@@ -75,6 +99,17 @@ variable "alarm_sns_topic" {
   validation {
     condition     = var.alarm_sns_topic == null ? true : (can(regex("^arn:aws(-[a-z-]+)?:sns:[!-9;-~]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$", var.alarm_sns_topic)))
     error_message = "alarm_sns_topic must match ^arn:aws(-[a-z-]+)?:sns:[!-9;-~]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$."
+  }
+}
+
+variable "iam_path" {
+  description = "Path of the role, such as `/limiter/`. Default: `/`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.iam_path == null ? true : (can(regex("^/([A-Za-z0-9+=,.@_-]+/)+$", var.iam_path)) && length(var.iam_path) <= 512)
+    error_message = "iam_path must match ^/([A-Za-z0-9+=,.@_-]+/)+$ and have at most 512 characters."
   }
 }
 
