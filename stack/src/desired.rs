@@ -8,7 +8,6 @@ use zae_limiter_template::model::Model;
 use zae_limiter_template::{StackName, StackOptions, Template, stack_tags};
 
 use crate::Error;
-use crate::cloud::stacks::fits_a_request;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
 use crate::fingerprint::Fingerprint;
@@ -30,6 +29,8 @@ impl fmt::Debug for Customize {
 #[derive(Debug, Clone)]
 pub(crate) struct Desired {
     pub(crate) template: Template,
+    /// Where a template is that is too long for a request, once it is stored.
+    pub(crate) template_url: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) fingerprint: Fingerprint,
     /// Options without effect on the deployed stack.
@@ -40,10 +41,10 @@ const PROTECTION: &str = "/Resources/RateLimitsTable/Properties/DeletionProtecti
 
 impl Desired {
     pub(crate) fn new(template: &Template, tags: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if !fits_a_request(template) {
+        if template.size() > Template::LONGEST_OBJECT {
             return Err(Error::TemplateTooLong {
-                bytes: template.to_json().len(),
-                most: Template::LONGEST_BODY,
+                bytes: template.size(),
+                most: Template::LONGEST_OBJECT,
             });
         }
         Ok(Self::deployed(template, tags))
@@ -79,6 +80,11 @@ impl Desired {
         })
     }
 
+    /// The template for a request, unless CloudFormation reads it from a bucket.
+    pub(crate) fn template_body(&self) -> Option<String> {
+        self.template_url.is_none().then(|| self.template.to_json())
+    }
+
     /// Whether the table has deletion protection.
     pub(crate) fn protects_table(&self) -> bool {
         self.template.to_value().pointer(PROTECTION) == Some(&true.into())
@@ -103,6 +109,7 @@ impl Desired {
     pub(crate) fn deployed(template: &Template, tags: &BTreeMap<String, String>) -> Self {
         Self {
             template: template.clone(),
+            template_url: None,
             tags: tags.clone(),
             fingerprint: Fingerprint::of(&template.what_deploys(), tags),
             notes: vec![],
