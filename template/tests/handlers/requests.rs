@@ -112,6 +112,7 @@ pub(crate) fn uses(kind: &str, permission: &str, options: &StackOptions) -> bool
 }
 
 /// The ARN that a handler's request is about, and the condition keys of the request.
+#[allow(clippy::too_many_lines, reason = "a table of resource types")]
 pub(crate) fn request(
     template: &Template,
     id: &str,

@@ -78,8 +78,7 @@ fn every_option_does_to_the_module_what_it_does_to_the_template() {
         match field.name {
             "lambda_subnet_ids" => options["lambda_security_group_ids"] = json!(["sg-0a1b2c3d"]),
             "lambda_security_group_ids" => options["lambda_subnet_ids"] = json!(["subnet-0a1b2c3d"]),
-            "trusted_accounts" => options["create_iam_roles"] = json!(true),
-            "iam_path" => options["create_iam_roles"] = json!(true),
+            "trusted_accounts" | "iam_path" => options["create_iam_roles"] = json!(true),
             _ => {}
         }
         if field.name == "audit_archive_object_lock_mode" {
