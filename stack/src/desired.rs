@@ -8,6 +8,7 @@ use zae_limiter_template::model::Model;
 use zae_limiter_template::{StackName, StackOptions, Template, stack_tags};
 
 use crate::Error;
+use crate::cloud::stacks::fits_a_request;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
 use crate::fingerprint::Fingerprint;
@@ -29,8 +30,6 @@ impl fmt::Debug for Customize {
 #[derive(Debug, Clone)]
 pub(crate) struct Desired {
     pub(crate) template: Template,
-    /// Where a template is that is too long for a request, once it is stored.
-    pub(crate) template_url: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) fingerprint: Fingerprint,
     /// Options without effect on the deployed stack.
@@ -41,10 +40,10 @@ const PROTECTION: &str = "/Resources/RateLimitsTable/Properties/DeletionProtecti
 
 impl Desired {
     pub(crate) fn new(template: &Template, tags: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if template.size() > Template::LONGEST_OBJECT {
+        if !fits_a_request(template) {
             return Err(Error::TemplateTooLong {
-                bytes: template.size(),
-                most: Template::LONGEST_OBJECT,
+                bytes: template.to_json().len(),
+                most: Template::LONGEST_BODY,
             });
         }
         Ok(Self::deployed(template, tags))
@@ -80,11 +79,6 @@ impl Desired {
         })
     }
 
-    /// The template for a request, unless CloudFormation reads it from a bucket.
-    pub(crate) fn template_body(&self) -> Option<String> {
-        self.template_url.is_none().then(|| self.template.to_json())
-    }
-
     /// Whether the table has deletion protection.
     pub(crate) fn protects_table(&self) -> bool {
         self.template.to_value().pointer(PROTECTION) == Some(&true.into())
@@ -109,7 +103,6 @@ impl Desired {
     pub(crate) fn deployed(template: &Template, tags: &BTreeMap<String, String>) -> Self {
         Self {
             template: template.clone(),
-            template_url: None,
             tags: tags.clone(),
             fingerprint: Fingerprint::of(&template.what_deploys(), tags),
             notes: vec![],

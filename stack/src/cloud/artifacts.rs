@@ -1,4 +1,4 @@
-//! The bucket with the functions' archives and large templates. Every call states the expected owner.
+//! The bucket with the functions' archives. Every call states the expected owner.
 
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{
@@ -133,7 +133,7 @@ impl Cloud {
         }
     }
 
-    /// Stores an object, verified by S3 with its SHA-256. Without `overwrite`, only if the key is free.
+    /// Stores an archive, verified by S3 with its SHA-256. Without `overwrite`, only if the key is free.
     pub(crate) async fn store(
         &self,
         (bucket, key): (&str, &str),
@@ -152,12 +152,11 @@ impl Cloud {
         let call = call
             .checksum_sha256(sha256)
             .set_if_none_match((!overwrite).then(|| "*".to_owned()));
-        let kind = if key.ends_with(".json") {
-            "application/json"
-        } else {
-            "application/zip"
-        };
-        let done = call.content_type(kind).body(ByteStream::from(body)).send().await;
+        let done = call
+            .content_type("application/zip")
+            .body(ByteStream::from(body))
+            .send()
+            .await;
         done.map_err(|error| Failure::of("s3:PutObject", format!("{bucket}/{key}"), &error))?;
         Ok(())
     }

@@ -76,8 +76,7 @@ impl Cloud {
             .change_set_type(kind)
             .capabilities(Capability::CapabilityNamedIam);
         let call = call
-            .set_template_body(desired.template_body())
-            .set_template_url(desired.template_url.clone())
+            .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
         let call = call.set_role_arn(self.service_role.clone());
         let reverts = purpose == Purpose::RevertDrift;

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use aws_sdk_cloudformation::types::{
     Capability, ResourceStatus, StackResource, StackStatus, Tag, TemplateStage,
 };
+use zae_limiter_template::Template;
 
 use super::Cloud;
 use super::failure::Failure;
@@ -83,8 +84,7 @@ impl Cloud {
         let call = self.clients.cloudformation.create_stack().stack_name(name);
         let call = call.set_role_arn(self.service_role.clone());
         let call = call
-            .set_template_body(desired.template_body())
-            .set_template_url(desired.template_url.clone())
+            .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
         let call = call
             .capabilities(Capability::CapabilityNamedIam)
@@ -106,8 +106,7 @@ impl Cloud {
         let call = self.clients.cloudformation.update_stack().stack_name(stack);
         let call = call.set_role_arn(self.service_role.clone());
         let call = call
-            .set_template_body(desired.template_body())
-            .set_template_url(desired.template_url.clone())
+            .template_body(desired.template.to_json())
             .set_tags(Some(tags(&desired.tags)));
         let call = call
             .capabilities(Capability::CapabilityNamedIam)
@@ -274,4 +273,9 @@ pub(super) fn tags(tags: &BTreeMap<String, String>) -> Vec<Tag> {
     tags.iter()
         .map(|(key, value)| Tag::builder().key(key).value(value).build())
         .collect()
+}
+
+/// Whether the template fits into a request.
+pub(crate) fn fits_a_request(template: &Template) -> bool {
+    template.to_json().len() <= Template::LONGEST_BODY
 }

@@ -10,7 +10,7 @@ mod release;
 
 pub(crate) use archive::Archive;
 pub use error::CodeError;
-pub(crate) use publish::{publish, publish_template};
+pub(crate) use publish::publish;
 pub use release::Release;
 
 use std::collections::BTreeMap;

@@ -1,19 +1,15 @@
-//! Uploading archives and large templates.
+//! Uploading archives.
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
 use zae_limiter_template::deployer::Place;
-use zae_limiter_template::{CodeBucket, LambdaFunction, StackOptions, Template};
+use zae_limiter_template::{CodeBucket, LambdaFunction, StackOptions};
 
 use super::{Archive, CodeError, Loaded};
 use crate::Error;
 use crate::cloud::Cloud;
 use crate::cloud::failure::Failure;
 use crate::events::{Event, Observer};
-use crate::fingerprint::hex;
 
 /// Attempts while another request for the same bucket or object is in progress.
 const ATTEMPTS: u32 = 6;
@@ -36,30 +32,6 @@ pub(crate) async fn publish(
         upload(cloud, &name, &place.account, *function, archive, observer).await?;
     }
     Ok(())
-}
-
-/// Stores a template that is too long for a request beside the archives, and returns its address.
-pub(crate) async fn publish_template(
-    cloud: &Cloud,
-    options: &StackOptions,
-    template: &Template,
-    place: &Place,
-    observer: &dyn Observer,
-) -> Result<String, Error> {
-    let bucket = CodeBucket::of(options);
-    let name = bucket.name(&place.account, &place.region);
-    ensure_bucket(cloud, &bucket, &name, place, observer).await?;
-    let body = template.to_json();
-    let hash = Sha256::digest(&body);
-    let (key, checksum) = (format!("{}.json", hex(&hash)), STANDARD.encode(hash));
-    let stored = cloud.stored(&name, &key, Some(&place.account)).await?;
-    if stored.is_none_or(|stored| stored.sha256.as_ref() != Some(&checksum)) {
-        // Its name is its hash, so what another process stores is the same.
-        let done = cloud.store((&name, &key), &place.account, body.into_bytes(), &checksum, true);
-        done.await?;
-    }
-    let (region, domain) = (&place.region, place.url_suffix());
-    Ok(format!("https://{name}.s3.{region}.{domain}/{key}"))
 }
 
 /// The bucket's owner controls the functions' code, so it must be the caller's account.

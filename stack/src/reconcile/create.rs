@@ -154,8 +154,7 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
         let (name, token) = (self.name.as_str(), desired.fingerprint.token());
-        let submitted = self.submitted(desired).await?;
-        match patiently(deadline, || self.cloud.create_stack(name, &submitted, &token)).await {
+        match patiently(deadline, || self.cloud.create_stack(name, desired, &token)).await {
             Ok(id) => {
                 self.tell(&Event::Started { operation: "create" });
                 Ok(Some(id))

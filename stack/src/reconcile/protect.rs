@@ -101,9 +101,8 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Attempt, Error> {
         let token = draft.desired.fingerprint.token();
-        let submitted = self.submitted(&draft.desired).await?;
         match patiently(deadline, || {
-            self.cloud.update_stack(&created.id, &submitted, &token)
+            self.cloud.update_stack(&created.id, &draft.desired, &token)
         })
         .await
         {

@@ -6,7 +6,6 @@ use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
 use crate::cloud::change_set::{ChangeSet, Purpose};
-use crate::code::publish_template;
 use crate::desired::Desired;
 use crate::patience::{Deadline, patiently};
 use crate::plan::{Kind, ResourceChange, exact};
@@ -35,11 +34,7 @@ impl Stack {
         desired: &Desired,
         deadline: &Deadline,
     ) -> Result<Reviewed, Error> {
-        let submitted = self.submitted(desired).await?;
-        let created = patiently(deadline, || {
-            self.cloud.create_change_set(stack, purpose, &submitted)
-        });
-        let arn = match created.await {
+        let arn = match patiently(deadline, || self.cloud.create_change_set(stack, purpose, desired)).await {
             Ok(arn) => arn,
             Err(failure) if failure.busy() || failure.created_meanwhile() => {
                 return Ok(Reviewed::Busy);
@@ -69,18 +64,6 @@ impl Stack {
         } else {
             Err(Error::ChangeSet { reason })
         }
-    }
-
-    /// The desired state as a request has it: with the address of a template that is too long for one.
-    pub(super) async fn submitted(&self, desired: &Desired) -> Result<Desired, Error> {
-        let mut submitted = desired.clone();
-        if desired.template.needs_upload() {
-            let (place, observer) = (self.cloud.caller().await?, self.observer.as_ref());
-            let url =
-                publish_template(&self.cloud, &self.options, &desired.template, &place, observer).await?;
-            submitted.template_url = Some(url);
-        }
-        Ok(submitted)
     }
 
     /// The real reason of a failed early validation, from the change set's events.

@@ -181,12 +181,7 @@ impl Stack {
             }
             return Err(error);
         }
-        let submitted = match draft.plan.change_set {
-            Some(_) => draft.desired.clone(),
-            None => self.submitted(&draft.desired).await?,
-        };
-        let started = self.start_update(&deployed.stack.id, draft, &submitted, &run.deadline);
-        match started.await {
+        match self.start_update(&deployed.stack.id, draft, &run.deadline).await {
             Ok(()) => self.tell(&Event::Started { operation: "update" }),
             Err(failure) if overtaken(&failure) => return Ok(Attempt::Overtaken),
             Err(failure) if failure.nothing_to_update() => {
@@ -206,18 +201,12 @@ impl Stack {
         self.updated(&deployed.stack, &run.deadline).await
     }
 
-    async fn start_update(
-        &self,
-        id: &str,
-        draft: &Draft,
-        submitted: &Desired,
-        deadline: &Deadline,
-    ) -> Result<(), Failure> {
+    async fn start_update(&self, id: &str, draft: &Draft, deadline: &Deadline) -> Result<(), Failure> {
         let token = draft.desired.fingerprint.token();
         match &draft.plan.change_set {
             Some(change_set) => patiently(deadline, || self.cloud.execute(id, change_set, &token)).await,
             // Change sets do not see every change, such as one of outputs alone.
-            None => patiently(deadline, || self.cloud.update_stack(id, submitted, &token)).await,
+            None => patiently(deadline, || self.cloud.update_stack(id, &draft.desired, &token)).await,
         }
     }
 

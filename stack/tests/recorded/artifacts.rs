@@ -1,21 +1,18 @@
 //! The functions' archives.
 
-use aws_sdk_cloudformation::Client as Cfn;
-use aws_sdk_cloudformation::operation::create_stack::CreateStackOutput;
 use aws_sdk_cloudformation::types::ChangeAction;
 use aws_sdk_s3::Client as S3;
 use aws_sdk_s3::operation::head_object::{HeadObjectError, HeadObjectOutput};
 use aws_sdk_s3::operation::put_object::{PutObjectError, PutObjectOutput};
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction};
-use zae_limiter_template::model::{LogicalId, Resource};
 
-use super::artifact_storage::{BUCKET, answer, bucket, no_object, options, tape, upload};
+use super::artifact_storage::{answer, bucket, no_object, options, tape, upload};
 use super::existing_table::found_table;
 use super::kept::aggregating;
-use super::support::{archive, bare, code};
+use super::support::{archive, code};
 use super::tape::{change_set, no_event_source_mappings, no_log_groups, refusal};
-use super::{ID, change_sets, count, stack};
+use super::{change_sets, count, stack};
 
 #[tokio::test(start_paused = true)]
 async fn an_archive_for_another_processor_is_refused_before_any_upload() {
@@ -165,37 +162,4 @@ async fn a_change_whose_archives_cannot_be_uploaded_leaves_no_change_set() {
         ),
         (1, 1, 0)
     );
-}
-
-/// CloudFormation refuses a body of more than 51,200 bytes, and reads up to a megabyte from a bucket.
-#[tokio::test(start_paused = true)]
-async fn a_template_that_is_too_long_for_a_request_is_stored_beside_the_archives() {
-    let stored = mock!(S3::put_object)
-        .match_requests(|input| {
-            let named = input
-                .key()
-                .is_some_and(|key| key.len() == 69 && key.ends_with(".json"));
-            named && input.checksum_sha256().is_some() && input.content_type() == Some("application/json")
-        })
-        .then_output(|| PutObjectOutput::builder().build());
-    let mut tape = tape([bucket(), vec![no_object(), stored]].concat());
-    let by_address = mock!(Cfn::create_stack)
-        .match_requests(|input| {
-            let start = format!("https://{BUCKET}.s3.us-east-1.amazonaws.com/");
-            input.template_body().is_none()
-                && input
-                    .template_url()
-                    .is_some_and(|url| url.starts_with(&start) && url.ends_with(".json"))
-        })
-        .then_output(|| CreateStackOutput::builder().stack_id(ID).build());
-    // In place of the creation with any template.
-    tape.cloudformation[1] = by_address;
-    let (stack, calls) = stack(&bare(), &tape);
-    let stack = stack.customize(|model| {
-        let value = serde_json::json!({ "Type": "String", "Value": "x".repeat(60_000) });
-        let id = LogicalId::parse("Long")?;
-        model.add_resource(id, Resource::new("AWS::SSM::Parameter", value))
-    });
-    assert_eq!(stack.ensure().await.unwrap().change, Change::Created);
-    assert_eq!(count(&calls, "PutObject"), 1);
 }
