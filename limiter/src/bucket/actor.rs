@@ -62,8 +62,6 @@ impl Actor {
                 self.waits_since = None;
                 _permit = self.retry_permit().await;
             }
-            // Its write is the probe that finds out whether the table is back.
-            Some(_) if self.bucket.shared().takes_write_probe(self.bucket.key()) => {}
             Some(error) => return self.wait_for_table(&error).await,
         }
         let pause = self.bucket.pause_before_write();
@@ -115,7 +113,6 @@ impl Actor {
             }
             () = self.bucket.woken() => {}
             () = tokio::time::sleep(shared.until_probe().max(SHORTEST_PAUSE)) => {
-                // Its own write is the probe, if writes opened the breaker.
                 shared.probe_if_due().await;
             }
         }

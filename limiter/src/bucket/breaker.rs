@@ -5,7 +5,8 @@
 //! streak. Open, nothing is sent except for one probe at a time, after pauses that grow; normally the first response closes
 //! it. If it has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
 //!
-//! What opened it closes it. If writes failed, a response to a read proves nothing, and the probe is the write of one bucket.
+//! What opened it closes it. If writes failed, a response to a read proves nothing, and the probe is a write that
+//! changes nothing.
 
 use std::time::Duration;
 
@@ -46,8 +47,6 @@ pub(crate) struct Breaker {
     last_response: Option<Duration>,
     /// A probe is in flight and counts as lost at this time.
     probing_until: Option<Duration>,
-    /// The bucket whose write is the probe.
-    probing_bucket: Option<BucketKey>,
 }
 
 /// Failures without a response in between.
@@ -81,8 +80,8 @@ pub(crate) struct Open {
     pub(crate) since: Timestamp,
     /// The failure that opened it.
     pub(crate) reason: String,
-    /// What failed, and closes it.
-    pub(crate) operation: Operation,
+    /// If writes failed, the bucket of the first of them. Only a response to a write closes it then.
+    pub(crate) failed_write: Option<BucketKey>,
     next_probe: Duration,
     probes: u32,
     /// Without a failure in between.
@@ -112,7 +111,6 @@ impl Breaker {
             responses_to_close: 1,
             last_response: None,
             probing_until: None,
-            probing_bucket: None,
         }
     }
 
@@ -136,12 +134,8 @@ impl Breaker {
         let Some(open) = &mut self.open else {
             return false;
         };
-        if open.operation == Operation::Write {
-            if operation == Operation::Read {
-                return false;
-            }
-            // The next probe is due if it takes more of them.
-            (self.probing_until, self.probing_bucket, open.next_probe) = (None, None, now);
+        if operation == Operation::Read && open.failed_write.is_some() {
+            return false;
         }
         open.responses += 1;
         let closes = open.responses >= self.responses_to_close;
@@ -174,10 +168,6 @@ impl Breaker {
         let silent = (streak.failures >= 2 || streak.suspected) && lasted >= silence;
         if let Some(open) = &mut self.open {
             open.responses = 0;
-            if request.bucket.is_some() && self.probing_bucket.as_ref() == request.bucket {
-                self.probing_bucket = None;
-                self.probed(false, now, jitter);
-            }
             return false;
         }
         if !many && !silent {
@@ -200,15 +190,10 @@ impl Breaker {
         } else {
             1
         };
-        let writes_failed = self.streak.as_ref().is_some_and(|streak| streak.bucket.is_some());
         self.open = Some(Open {
             since: calendar,
             reason: reason.to_owned(),
-            operation: if writes_failed {
-                Operation::Write
-            } else {
-                Operation::Read
-            },
+            failed_write: self.streak.as_ref().and_then(|streak| streak.bucket.clone()),
             next_probe: now + backoff::probe(0, jitter),
             probes: 0,
             responses: 0,
@@ -255,7 +240,6 @@ impl Breaker {
         let free = self.probing_until.is_none_or(|lost| lost <= now);
         if free {
             self.probing_until = Some(until);
-            self.probing_bucket = None;
         }
         free
     }
@@ -278,18 +262,6 @@ impl Breaker {
                 open.next_probe = now + backoff::probe(open.probes, jitter);
             }
         }
-    }
-
-    /// True if the next write of this bucket is the probe that was claimed.
-    pub(crate) fn takes_write_probe(&mut self, bucket: &BucketKey, now: Duration) -> bool {
-        let is_write = self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.operation == Operation::Write);
-        if !is_write || self.probing_until.is_none_or(|lost| lost <= now) {
-            return false;
-        }
-        self.probing_bucket.get_or_insert_with(|| bucket.clone()) == bucket
     }
 
     /// How long until the next probe is due.

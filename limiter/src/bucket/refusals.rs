@@ -131,21 +131,12 @@ impl Shared {
         INTERVAL + self.entropy.up_to(SPREAD)
     }
 
-    /// While the breaker is open, the first of the writes may be its probe; but not before the table responds to reads, since a
-    /// count whose write is lost is lost too.
-    async fn may_probe_with_refusals(self: &Arc<Self>, key: &BucketKey) -> bool {
-        let responds = tokio::time::timeout(self.attempt_timeout(), self.store.responds()).await;
-        responds == Ok(true)
-            && self.check_breaker().await.is_ok()
-            && (self.breaker_error().is_none() || self.takes_write_probe(key))
-    }
-
     /// Writes what was counted until the table does not respond; the rest stays for the next time. A write that failed is
     /// not tried again, because it could be counted twice.
     pub(super) async fn write_refusals(self: &Arc<Self>) {
         let _writing = self.refusals.writing.lock().await;
         for key in self.refusals.keys() {
-            if self.breaker_error().is_some() && !self.may_probe_with_refusals(&key).await {
+            if self.check_breaker().await.is_err() {
                 return;
             }
             let Some(count) = self.refusals.take(&key) else {

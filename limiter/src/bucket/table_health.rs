@@ -18,6 +18,8 @@ struct Probe {
     since: Duration,
     /// It decides whether the breaker opens; otherwise whether it closes.
     opens: bool,
+    /// The bucket to write to; otherwise it reads.
+    write_to: Option<BucketKey>,
     responded: bool,
 }
 
@@ -38,11 +40,12 @@ impl Shared {
         Some(self.unavailable(&reason))
     }
 
-    /// An error while the breaker is open. A caller for whom a probe is due waits for it, or makes it with its own write.
+    /// An error while the breaker is open. A caller for whom a probe is due waits for it.
     pub(crate) async fn check_breaker(self: &Arc<Self>) -> Result<()> {
-        if self.breaker_error().is_none() || self.probe_if_due().await {
+        if self.breaker_error().is_none() {
             return Ok(());
         }
+        self.probe_if_due().await;
         self.breaker_error().map_or(Ok(()), Err)
     }
 
@@ -102,65 +105,66 @@ impl Shared {
         let suspicion = self.breaker().suspects(request, now, calendar, jitter);
         match suspicion {
             Suspicion::None => {}
-            Suspicion::Probe => drop(self.probe(sent, true, self.attempt_timeout())),
+            Suspicion::Probe => drop(self.probe(sent, true, None, self.attempt_timeout())),
             Suspicion::Opened => self.breaker_opened(request.reason),
         }
     }
 
     /// Makes the probe if one is due and waits for its end. If it takes more responses to close the breaker, the next one is
-    /// due at once. All of them are waited for no longer than one attempt takes. True if the next write is the probe.
-    pub(super) async fn probe_if_due(self: &Arc<Self>) -> bool {
+    /// due at once. All of them are waited for no longer than one attempt takes.
+    pub(super) async fn probe_if_due(self: &Arc<Self>) {
         let started = self.clock.elapsed();
         for _ in 0..MAX_RESPONSES {
             let now = self.clock.elapsed();
             let patience = self.attempt_timeout().saturating_sub(now.saturating_sub(started));
-            let claimed = {
+            let write_to = {
                 let mut breaker = self.breaker();
-                let operation = breaker.open().map(|open| open.operation);
-                let time = match operation {
-                    Some(Operation::Write) => self.settings.time_budget,
-                    _ => self.attempt_timeout(),
-                };
-                operation.filter(|_| !patience.is_zero() && breaker.claims_probe(now, now + time))
+                let write_to = breaker.open().and_then(|open| open.failed_write.clone());
+                if patience.is_zero() || !breaker.claims_probe(now, now + self.attempt_timeout()) {
+                    return;
+                }
+                write_to
             };
-            match claimed {
-                None => return false,
-                Some(Operation::Write) => return true,
-                // One that is dropped with its runtime has told the breaker.
-                Some(Operation::Read) => drop(self.probe(now, false, patience).await),
-            }
+            // One that is dropped with its runtime has told the breaker.
+            drop(self.probe(now, false, write_to, patience).await);
         }
-        false
-    }
-
-    /// True if the breaker is open and the next write of this bucket is its probe.
-    pub(super) fn takes_write_probe(&self, bucket: &BucketKey) -> bool {
-        let now = self.clock.elapsed();
-        self.breaker().takes_write_probe(bucket, now)
     }
 
     /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away or has no
     /// more patience. The caller may be where there are no timers.
-    fn probe(self: &Arc<Self>, since: Duration, opens: bool, patience: Duration) -> oneshot::Receiver<()> {
+    fn probe(
+        self: &Arc<Self>,
+        since: Duration,
+        opens: bool,
+        write_to: Option<BucketKey>,
+        patience: Duration,
+    ) -> oneshot::Receiver<()> {
         let (caller, over) = oneshot::channel();
         let mut probe = Probe {
             shared: self.clone(),
             since,
             opens,
+            write_to,
             responded: false,
         };
         self.spawn(async move {
             let shared = probe.shared.clone();
-            let answer = tokio::time::timeout(shared.attempt_timeout(), shared.store.responds());
-            tokio::pin!(answer);
-            let in_time = tokio::time::timeout(patience, &mut answer).await;
+            let write_to = probe.write_to.clone();
+            let response = tokio::time::timeout(shared.attempt_timeout(), async {
+                match &write_to {
+                    Some(bucket) => shared.store.accepts_writes(bucket).await,
+                    None => shared.store.responds().await,
+                }
+            });
+            tokio::pin!(response);
+            let in_time = tokio::time::timeout(patience, &mut response).await;
             // Dropped, it lets the caller go.
             let caller = in_time.is_ok().then_some(caller);
-            let answer = match in_time {
-                Ok(answer) => answer,
-                Err(_) => answer.await,
+            let responded = match in_time {
+                Ok(responded) => responded,
+                Err(_) => response.await,
             };
-            probe.responded = answer.unwrap_or(false);
+            probe.responded = responded.unwrap_or(false);
             drop(probe);
             drop(caller);
         });
@@ -196,7 +200,10 @@ impl Drop for Probe {
     fn drop(&mut self) {
         let shared = &self.shared;
         if self.responded {
-            shared.responded(Operation::Read);
+            shared.responded(match self.write_to {
+                Some(_) => Operation::Write,
+                None => Operation::Read,
+            });
         } else if self.opens {
             shared.no_response(None, self.since, "no answer in time");
         }

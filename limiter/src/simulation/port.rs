@@ -172,6 +172,26 @@ impl ConfigSource for Port {
 }
 
 impl Store for Port {
+    fn accepts_writes<'a>(&'a self, _: &'a BucketKey) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let weather = lock(&self.world).request();
+            let lost = match weather {
+                Weather::Silent | Weather::WritesSilent => true,
+                Weather::Refusing | Weather::WritesRefused => {
+                    sleep(Duration::from_millis(1)).await;
+                    return false;
+                }
+                Weather::BrownOut => lock(&self.world).random(500),
+                Weather::Clear => false,
+            };
+            if lost {
+                return std::future::pending().await;
+            }
+            self.wait_for_latency().await;
+            true
+        })
+    }
+
     fn read_bucket<'a>(
         &'a self,
         key: &'a BucketKey,

@@ -114,6 +114,15 @@ impl ConfigSource for TableStore {
     }
 }
 
+/// True unless the table did not respond.
+fn is_response<T>(result: &zae_limiter_dynamo::Result<T>) -> bool {
+    let Err(error) = result else { return true };
+    !matches!(
+        error.cause(),
+        Some(CallError::Unavailable(_) | CallError::NotSent(_))
+    )
+}
+
 impl Store for TableStore {
     fn read_bucket<'a>(
         &'a self,
@@ -157,14 +166,17 @@ impl Store for TableStore {
     }
 
     fn responds(&self) -> BoxFuture<'_, bool> {
-        Box::pin(async {
-            match self.table.get_once(&keys::version()).await {
-                Ok(_) => true,
-                Err(error) => !matches!(
-                    error.cause(),
-                    Some(CallError::Unavailable(_) | CallError::NotSent(_))
-                ),
-            }
+        Box::pin(async { is_response(&self.table.get_once(&keys::version()).await) })
+    }
+
+    /// Its condition never holds.
+    fn accepts_writes<'a>(&'a self, key: &'a BucketKey) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let update = Update::of(key.key())
+                .add(&Attr::Refusals.to_string(), AttributeValue::N("0".to_owned()))
+                .when_exists(keys::attribute::PK)
+                .when_absent(keys::attribute::PK);
+            is_response(&self.table.update_once(update).await)
         })
     }
 
