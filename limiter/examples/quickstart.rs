@@ -14,12 +14,14 @@ async fn main() -> zae_limiter::Result<()> {
         .await?;
 
     for call in 1..=4 {
-        match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await {
-            Ok(lease) => {
-                println!("call {call}: admitted, {} left", lease.statuses()[0].available);
-                lease.commit().await?; // without this it would be given back
-            }
-            Err(Error::Refused(exceeded)) => println!("call {call}: {exceeded}"),
+        match limiter
+            .acquire("user-1", "gpt-4")
+            .consume("rpm", 1)
+            .commit()
+            .await
+        {
+            Ok(()) => println!("call {call}: admitted"),
+            Err(Error::Refused(refusal)) => println!("call {call}: {refusal}"),
             Err(other) => return Err(other),
         }
     }

@@ -231,6 +231,11 @@ impl Acquire {
         })
     }
 
+    /// Takes the tokens and keeps them: see [`Acquire::commit`](crate::Acquire::commit).
+    pub fn commit(self) -> Result<()> {
+        self.background.do_work(self.acquire.commit())
+    }
+
     /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has made
     /// is returned even if its adjustments cannot be written: see [`Acquire::run`](crate::Acquire::run).
     pub fn run<T, E: From<Error>>(self, body: impl FnOnce(&mut Lease) -> Result<T, E>) -> Result<T, E> {
@@ -264,12 +269,12 @@ impl Lease {
         self.lease.admission()
     }
 
-    /// Who uses it.
+    /// The entity this lease is charged to.
     pub fn entity(&self) -> &EntityId {
         self.lease.entity()
     }
 
-    /// For what.
+    /// The resource this lease is for.
     pub fn resource(&self) -> &Resource {
         self.lease.resource()
     }

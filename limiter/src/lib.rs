@@ -16,13 +16,16 @@
 //! let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?];
 //! limiter.repository().set_resource_defaults("gpt-4", limits).await?;
 //!
+//! // A call whose cost is known.
+//! limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await?;
+//!
 //! // 500 tokens are an estimate. The response took 120 more.
 //! let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).await?;
 //! lease.adjust("tpm", 120);
 //! lease.commit().await?;
 //!
 //! let left = limiter.acquire("user-1", "gpt-4").peek().await?;
-//! assert_eq!(left.tokens("rpm"), Some(99));
+//! assert_eq!(left.tokens("rpm"), Some(98));
 //! limiter.shutdown().await;
 //! # Ok(()) }
 //! ```
@@ -39,14 +42,14 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> zae_limiter::Result<()> {
 //! # let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 1)?]).await?;
-//! # limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
-//! match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await {
-//!     Ok(lease) => lease.commit().await?,
+//! # limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await?;
+//! match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await {
+//!     Ok(()) => println!("admitted"),
 //!     Err(Error::Refused(exceeded)) => match exceeded.retry_after() {
 //!         RetryAfter::Never => println!("more than the burst: {exceeded}"),
 //!         wait => println!("wait {:?} s: {exceeded}", wait.seconds()),
 //!     },
-//!     Err(outage) if outage.is_unavailable() => println!("the table does not answer: {outage}"),
+//!     Err(outage) if outage.is_unavailable() => println!("the table does not respond: {outage}"),
 //!     Err(other) => return Err(other),
 //! }
 //! # Ok(()) }

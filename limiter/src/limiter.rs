@@ -22,8 +22,7 @@ use crate::store::connect::{AwsSettings, Connection};
 /// let limiter = RateLimiter::embedded().await?;
 /// limiter.repository().set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
 ///
-/// let lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?;
-/// lease.commit().await?;
+/// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
@@ -136,8 +135,8 @@ impl RateLimiter {
         Self { repository, buckets }
     }
 
-    /// Starts a call of `entity` on `resource`. Add what it [consumes](Acquire::consume), then await it for a
-    /// [`Lease`](crate::Lease), or [peek](Acquire::peek) at what is left.
+    /// Starts a call of `entity` on `resource`. Add what it [consumes](Acquire::consume), then
+    /// [commit](Acquire::commit) it, await it for a [`Lease`](crate::Lease), or [peek](Acquire::peek) at what is left.
     pub fn acquire(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Acquire {
         Acquire::new(self.buckets.clone(), entity, resource)
     }

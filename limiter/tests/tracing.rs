@@ -1,4 +1,4 @@
-//! Spans and events of an acquire. In a process of its own: what other threads do decides what `tracing` skips.
+//! Spans and events. In a process of its own: what other threads do decides what `tracing` skips.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::{Debug, Write as _};
@@ -82,5 +82,35 @@ fn an_acquire_is_a_span_and_a_refusal_an_event() {
             "DEBUG event message=a limit is exceeded refusal=Rate limit exceeded for user-1/gpt-4: [rpm]. \
              Retry after 60.0s",
         ]
+    );
+}
+
+#[test]
+fn the_first_lease_that_is_dropped_without_a_commit_is_logged() {
+    let notes = Notes::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    tracing::subscriber::with_default(notes.clone(), || {
+        runtime.block_on(async {
+            let limits = [Limit::per_minute("rpm", 3).unwrap()];
+            let limiter = RateLimiter::embedded().default_limits(limits).await.unwrap();
+            for user in ["user-1", "user-2"] {
+                drop(limiter.acquire(user, "gpt-4").consume("rpm", 1).await.unwrap());
+            }
+            let call = || limiter.acquire("user-3", "gpt-4").consume("rpm", 1);
+            call().commit().await.unwrap();
+            call().await.unwrap().rollback().await.unwrap();
+            call().await.unwrap().commit_in_background();
+            assert_eq!(limiter.stats().rolled_back, 2);
+        });
+    });
+    let notes = notes.0.lock().unwrap();
+    let warnings: Vec<_> = notes.iter().filter(|note| note.starts_with("WARN")).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("entity=user-1 resource=gpt-4"),
+        "{warnings:?}"
     );
 }

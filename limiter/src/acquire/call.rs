@@ -23,8 +23,8 @@ use crate::error::Invalid;
 use crate::metrics::Timer;
 use crate::{Error, Result};
 
-/// A call that is about to be limited. Nothing happens until it is awaited, [run](Acquire::run) or
-/// [peeked](Acquire::peek).
+/// A call that is about to be limited. Nothing happens until it is awaited, [committed](Acquire::commit),
+/// [run](Acquire::run) or [peeked](Acquire::peek).
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
@@ -34,8 +34,12 @@ use crate::{Error, Result};
 /// let limiter = RateLimiter::embedded()
 ///     .default_limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
 ///     .await?;
+/// // The cost is known.
+/// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await?;
+///
+/// // The cost is an estimate.
 /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).await?;
-/// lease.adjust("tpm", 120); // the answer was longer than estimated
+/// lease.adjust("tpm", 120); // the response was longer
 /// lease.commit().await?;
 /// # Ok(()) }
 /// ```
@@ -168,6 +172,22 @@ impl Acquire {
             Availability::read(&charges).await
         };
         buckets.in_time(read).await
+    }
+
+    /// Takes the tokens and keeps them: for a call whose cost is known. The same as `.await?.commit().await`.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 100)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rph", 1).commit().await?;
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("rph"), Some(99));
+    /// # Ok(()) }
+    /// ```
+    pub async fn commit(self) -> Result<()> {
+        self.await?.commit().await
     }
 
     /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
@@ -15,11 +16,16 @@ use crate::bucket::{Amounts, Buckets, Grant, LocalTokens, add, amount_of};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
+/// The log has a warning about a lease that was dropped.
+static WARNED: AtomicBool = AtomicBool::new(false);
+
 /// Tokens that a call has taken.
 ///
 /// [Commit](Lease::commit) it when the call is done. Dropped without that (by an early return, a panic or a cancelled
 /// future), it is rolled back whole in the background, like a database transaction;
-/// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) waits for it.
+/// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) waits for it. [`LimiterStats::rolled_back`](crate::LimiterStats)
+/// counts such leases, and the first of a process is logged. A call whose cost is known needs no lease:
+/// [`Acquire::commit`](crate::Acquire::commit).
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
@@ -54,6 +60,24 @@ pub struct Lease {
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
     admission: Admission,
+    /// It was committed or rolled back.
+    ended: bool,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.buckets.shared().counters().rolled_back();
+        if !WARNED.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                entity = %self.entity(), resource = %self.resource(),
+                "a lease was dropped without a commit, so its tokens are refunded; call `commit` if the call was made. \
+                 This is logged once; `stats().rolled_back` counts all of them"
+            );
+        }
+    }
 }
 
 impl Lease {
@@ -62,25 +86,22 @@ impl Lease {
         call: &Call,
         held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
-        Self {
-            held: held.map(|(charge, grant)| granted(charge, grant)).collect(),
-            ..Self::new(buckets, call, Admission::Counted)
-        }
+        let mut lease = Self::new(buckets, call, Admission::Counted);
+        lease.held = held.map(|(charge, grant)| granted(charge, grant)).collect();
+        lease
     }
 
     pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call) -> Self {
-        Self {
-            uncounted: call.amounts.clone(),
-            ..Self::new(buckets, call, Admission::AllowedWhileUnavailable)
-        }
+        let mut lease = Self::new(buckets, call, Admission::AllowedWhileUnavailable);
+        lease.uncounted.clone_from(&call.amounts);
+        lease
     }
 
     pub(super) fn local(buckets: Arc<Buckets>, call: &Call, local: LocalTokens) -> Self {
-        Self {
-            local: Some(Box::new(local)),
-            uncounted: call.amounts.clone(),
-            ..Self::new(buckets, call, Admission::Local)
-        }
+        let mut lease = Self::new(buckets, call, Admission::Local);
+        lease.local = Some(Box::new(local));
+        lease.uncounted.clone_from(&call.amounts);
+        lease
     }
 
     fn new(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
@@ -93,6 +114,7 @@ impl Lease {
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
+            ended: false,
         }
     }
 
@@ -313,6 +335,7 @@ impl Lease {
 
     /// Keeps the tokens and queues the adjustments.
     fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
+        self.ended = true;
         let changes = self.adjustments();
         if let Some(local) = self.local.take() {
             // A lease that is counted in part has its adjustments written.
@@ -332,9 +355,21 @@ impl Lease {
 
     /// Gives everything back.
     pub async fn rollback(mut self) -> Result<()> {
-        drop(self.local.take());
-        let written: Vec<_> = self.held.drain(..).flat_map(Grant::give_back).collect();
+        let written = self.return_all();
         self.wait_for(written).await
+    }
+
+    /// Gives everything back without waiting.
+    #[cfg(feature = "tower")]
+    pub(crate) fn rollback_in_background(mut self) {
+        drop(self.return_all());
+    }
+
+    /// Queues the refunds.
+    fn return_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
+        self.ended = true;
+        drop(self.local.take());
+        self.held.drain(..).flat_map(Grant::give_back).collect()
     }
 
     async fn wait_for(&self, written: Vec<oneshot::Receiver<Result<()>>>) -> Result<()> {

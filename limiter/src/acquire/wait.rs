@@ -74,7 +74,7 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
-    /// refusal if there is no turn in time.
+    /// refusal if there is no turn in time; at once if the calls ahead need everything until then.
     async fn wait_for_turn(&mut self) -> Result<Option<Refusal>> {
         let charges = self.charges;
         for (index, charge) in charges.iter().enumerate() {
@@ -87,7 +87,15 @@ impl Waiting<'_> {
             drop(self.turns.split_off(&(index + 1)));
             let mut turn = match self.turns.remove(&index) {
                 Some(turn) => turn,
-                None => charge.join_wait_queue(self.arrival)?,
+                None => {
+                    let turn = charge.join_wait_queue(self.arrival)?;
+                    let refused = self.refusal_behind(index, &turn);
+                    if let Some(refused) = refused.filter(|refused| turn.is_behind() && !self.is_due(refused))
+                    {
+                        return Ok(Some(refused));
+                    }
+                    turn
+                }
             };
             let woken = tokio::select! {
                 biased;
@@ -122,6 +130,15 @@ impl Waiting<'_> {
         let refused = Refusal::new(statuses.collect());
         let is_short = refused.refused_limits().next().is_some();
         is_short.then_some(refused)
+    }
+
+    /// True if what a refusal asks for is there before the deadline.
+    fn is_due(&self, refused: &Refusal) -> bool {
+        match refused.retry_after() {
+            RetryAfter::Now => true,
+            RetryAfter::After(wait) => Instant::now() + wait <= self.deadline,
+            RetryAfter::Never => false,
+        }
     }
 
     /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its

@@ -265,6 +265,7 @@ impl Buckets {
             refused: count(&counters.refused),
             unavailable: count(&counters.unavailable),
             unwritten: count(&counters.unwritten),
+            rolled_back: count(&counters.rolled_back),
             refill_went_back: count(&counters.refill_went_back),
             clock_offset_ms: self.shared.store.clock_offset(),
             buckets: self.cache().len() as u64,

@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     pub(crate) refused: AtomicU64,
     pub(crate) unavailable: AtomicU64,
     pub(crate) unwritten: AtomicU64,
+    pub(crate) rolled_back: AtomicU64,
     pub(crate) refill_went_back: AtomicU64,
     pub(crate) chunk_grants: AtomicU64,
     /// In millitokens.
@@ -19,6 +20,11 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// A lease was dropped without a commit.
+    pub(crate) fn rolled_back(&self) {
+        self.rolled_back.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn spent_from_chunk(&self) {
         self.chunk_grants.fetch_add(1, Ordering::Relaxed);
     }
@@ -60,7 +66,10 @@ pub struct LimiterStats {
     pub unavailable: u64,
     /// Adjustments and refunds that could not be written and were given up.
     pub unwritten: u64,
-    /// How often a bucket's now of refill was seen to go back: another client's clock is behind.
+    /// Leases that were dropped without [`commit`](crate::Lease::commit) or [`rollback`](crate::Lease::rollback). Their
+    /// tokens were refunded. A high number points to a forgotten commit.
+    pub rolled_back: u64,
+    /// How often a bucket's refill time was seen to go back: another client's clock is behind.
     pub refill_went_back: u64,
     /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
     pub clock_offset_ms: i64,

@@ -166,6 +166,16 @@ impl Turn {
         }
     }
 
+    /// True if another call is ahead.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.queue
+            .places()
+            .by_arrival
+            .range(..self.arrival)
+            .next()
+            .is_some()
+    }
+
     /// What those ahead want.
     pub(crate) fn ahead(&self) -> Batch {
         let mut batch = Batch::default();

@@ -54,14 +54,14 @@ fn patient_calls_on_a_full_bucket_cost_what_impatient_ones_cost() {
 /// Calls wait for a bucket that one lease has emptied; then the lease gives everything back.
 fn after_a_refund() -> u64 {
     block_on(async move {
-        let process = Process::new((100, 6, 60));
+        let process = Process::new((100, 60, 60));
         let lease = process.acquire("a", 100).await.unwrap();
         let mut calls = JoinSet::new();
         for _ in 0..50 {
             let call = process.acquire("a", 1).wait_up_to(PATIENCE);
             calls.spawn(async move { call.await?.commit().await });
         }
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_millis(500)).await;
         lease.rollback().await.unwrap();
         let writes = process.writes();
         calls.join_all().await.into_iter().for_each(|call| call.unwrap());

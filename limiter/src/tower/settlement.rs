@@ -35,15 +35,19 @@ impl Settlement {
 
     /// Gives all tokens back.
     pub(super) fn refund(mut self) {
-        // Dropped, it gives everything back.
-        self.lease = None;
+        self.return_tokens();
+    }
+
+    fn return_tokens(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.rollback_in_background();
+        }
     }
 
     pub(super) fn head(&mut self, head: &Parts) {
         self.responded = true;
         if self.refund.take().is_some_and(|is_failure| is_failure(head)) {
-            // Dropped, it gives everything back.
-            self.lease = None;
+            self.return_tokens();
         }
         if let Some(cost) = &mut self.cost {
             cost.head(head);
@@ -79,7 +83,7 @@ impl Drop for Settlement {
         };
         let panics = std::thread::panicking();
         if !self.responded && (panics || self.refund_without_response) {
-            return;
+            return lease.rollback_in_background();
         }
         // The caller's code is not run during a panic: a second one would end the process. Without a response it has
         // seen nothing that it could correct the cost by.

@@ -69,6 +69,24 @@ async fn a_whole_line_is_admitted_at_the_limit_s_rate() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_those_ahead_leave_no_tokens_for_is_refused_at_once() {
+    let stage = Stage::new();
+    let limiter = empty(&stage).await;
+    // They need the refill of three seconds.
+    let callers = many_patient(&limiter, 30, 1, secs(60));
+    advance(millis(50)).await;
+    let before = Instant::now();
+    let refused = exceeded(patient(&limiter, 1, secs(1)).await.unwrap_err());
+    assert_eq!(before.elapsed(), millis(0));
+    assert!(refused.retry_after() > RetryAfter::After(secs(2)), "{refused:?}");
+    // One that can be served in time waits.
+    take_patiently(&limiter, 1, secs(60)).await.unwrap();
+    for caller in callers {
+        caller.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_line_whose_time_is_over_is_refused() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;

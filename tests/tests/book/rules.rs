@@ -39,7 +39,7 @@ fn only_functions_that_are_marked_as_tests_are_tests() {
     assert_eq!(tests_of(code), ["one", "two"]);
 }
 
-/// The variants of `Mutation`.
+/// The variants of `Mutation` and the rules of the script.
 fn mutations() -> BTreeSet<String> {
     let code = pages::read("limiter/src/simulation/mod.rs");
     let start = code.find("enum Mutation {").unwrap();
@@ -49,7 +49,10 @@ fn mutations() -> BTreeSet<String> {
         .skip(1)
         .map(|line| line.trim().trim_end_matches(','))
         .filter(|line| line.starts_with(char::is_uppercase));
-    variants.map(str::to_owned).collect()
+    let script = pages::read("scripts/broken-rules.py");
+    let names = script.lines().filter_map(|line| line.strip_prefix("    (\""));
+    let rules = names.filter_map(|line| line.split('"').next());
+    variants.chain(rules).map(str::to_owned).collect()
 }
 
 #[test]
