@@ -12,6 +12,7 @@ pub(crate) struct Counters {
     pub(crate) unavailable: AtomicU64,
     pub(crate) unwritten: AtomicU64,
     pub(crate) refill_went_back: AtomicU64,
+    pub(crate) refills_set_back: AtomicU64,
     pub(crate) chunk_grants: AtomicU64,
     /// In millitokens.
     pub(crate) chunk_tokens: AtomicI64,
@@ -60,8 +61,12 @@ pub struct LimiterStats {
     pub unavailable: u64,
     /// Adjustments and refunds that could not be written and were given up.
     pub unwritten: u64,
-    /// How often a bucket's now of refill was seen to go back: another client's clock is behind.
+    /// How often the time of a bucket's last refill was seen to go back: another client's clock is behind, or it has set the
+    /// time of the bucket right.
     pub refill_went_back: u64,
+    /// How often this limiter has set the time of a bucket's last refill back, because it was more than five seconds in the
+    /// future: another client's clock is or was ahead.
+    pub refills_set_back: u64,
     /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
     pub clock_offset_ms: i64,
     /// Buckets that are kept in memory.
