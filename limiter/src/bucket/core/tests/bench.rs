@@ -214,6 +214,7 @@ impl Bench {
             core: core(key, tag, Duration::from_secs(3600)),
             item: self.item.clone(),
             elapsed: self.elapsed,
+            latest_after: self.latest_after,
             config: self.config.clone(),
         };
         other.read();
