@@ -66,6 +66,17 @@ struct Held {
     confirmed: bool,
 }
 
+/// The time as enough responses have agreed on it.
+#[derive(Debug, Clone, Copy)]
+struct Confirmed {
+    /// The response that tells most.
+    sample: Sample,
+    /// When the last response agreed, on the monotonic clock.
+    at: Duration,
+    /// The start that the calendar had then. If it moves, either of the machine's clocks may be wrong.
+    calendar: i64,
+}
+
 /// Decides what must be added to this machine's calendar.
 #[derive(Debug, Default)]
 pub(crate) struct ClockOffset {
@@ -73,9 +84,20 @@ pub(crate) struct ClockOffset {
     held: Option<Held>,
     /// The start that the calendar had at the last reading.
     calendar: Option<i64>,
+    confirmed: Option<Confirmed>,
 }
 
 impl ClockOffset {
+    /// The latest time that it can be at the server, if responses have agreed on the time and nothing has happened to this
+    /// machine's clocks since.
+    pub(crate) fn latest(&self, local: LocalTime) -> Option<Timestamp> {
+        let Confirmed { sample, at, calendar } = self.confirmed?;
+        let is_recent = local.elapsed.saturating_sub(at) <= LIFETIME;
+        let has_jumped = (local.start() - calendar).abs() > CORRECT_BEYOND_MILLIS;
+        let latest = sample.latest + millis(local.elapsed);
+        (is_recent && !has_jumped).then_some(Timestamp::from_millis(latest))
+    }
+
     /// What must be added to the calendar at this reading, in milliseconds.
     pub(crate) fn read(&mut self, local: LocalTime) -> i64 {
         let start = local.start();
@@ -108,15 +130,19 @@ impl ClockOffset {
     pub(crate) fn observe(&mut self, date: i64, sent: Duration, now: LocalTime) -> i64 {
         let offset = self.read(now);
         let round_trip = now.elapsed.saturating_sub(sent);
-        if round_trip > LONGEST_ROUND_TRIP {
-            return offset;
-        }
         let sample = Sample {
             earliest: date - millis(now.elapsed),
             latest: date + DATE_PRECISION_MILLIS - millis(sent),
             round_trip,
             read_at: now.elapsed,
         };
+        // Also if it took long: a machine that slept has a monotonic clock that is behind.
+        self.confirmed = self
+            .confirmed
+            .filter(|confirmed| confirmed.sample.agrees(&sample));
+        if round_trip > LONGEST_ROUND_TRIP {
+            return offset;
+        }
         let is_first = self.samples.is_empty();
         self.samples
             .retain(|other| now.elapsed.saturating_sub(other.read_at) <= LIFETIME);
@@ -133,11 +159,17 @@ impl ClockOffset {
         };
         let start = now.start();
         let far = |bound: i64| sample.earliest - start > bound || sample.latest - start < -bound;
-        if agreeing().count() < AGREEING && !(is_first && far(CORRECT_AT_ONCE_BEYOND_MILLIS)) {
+        let is_confirmed = agreeing().count() >= AGREEING;
+        if !is_confirmed && !(is_first && far(CORRECT_AT_ONCE_BEYOND_MILLIS)) {
             return offset;
         }
         let best = agreeing().min_by_key(|sample| sample.round_trip);
         let best = best.copied().unwrap_or(sample);
+        self.confirmed = is_confirmed.then_some(Confirmed {
+            sample: best,
+            at: now.elapsed,
+            calendar: start,
+        });
         match judge(offset, best.earliest - start, best.latest - start) {
             0 => self.follow(start),
             offset => {

@@ -15,6 +15,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
+use zae_limiter_schema::Timestamp;
 
 use crate::clock_offset::{ClockOffset, LocalTime};
 
@@ -101,6 +102,18 @@ impl ServerTime {
         let offset = judged.clock.read(local);
         judged.report(offset);
         offset
+    }
+
+    /// The latest time that it can be at the server. None unless three responses in a row have agreed on the time within the last
+    /// ten minutes, and this machine's clocks have moved alike since.
+    pub fn latest(&self) -> Option<Timestamp> {
+        let local = (self.local)();
+        self.lock().clock.latest(local)
+    }
+
+    /// This machine's calendar as it is.
+    pub fn local_calendar(&self) -> Timestamp {
+        (self.local)().now
     }
 
     /// Reads the `Date` header of the response to a request that was sent then.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::common::{entity, name, put_limit};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Image, Incarnation,
-    Params, Presence, RefillClause, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image,
+    Incarnation, Params, Presence, RefillClause, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex,
+    TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -233,20 +234,62 @@ fn a_limit_that_is_new_to_a_bucket_is_not_taken_for_a_damaged_one() {
 }
 
 #[test]
-fn a_refill_far_in_the_future_is_set_right_by_the_next_write() {
+fn a_refill_in_the_future_is_set_back_without_any_refill() {
     let config = config(&["rpm:60"]);
-    // A level of 10 at T0; the clock is that much behind.
+    // A level of 10 at T0, and the time is two minutes before that.
     let image = image(&config, &[("rpm:60", 10_000)]);
-    let at = |behind: i64| Evaluation::live(&image, &config, after(-behind));
-    let ten_minutes = 600_000;
-    // Within the bound the clock is clamped to the last refill, and nothing has come back.
-    let clamped = at(ten_minutes);
+    let now = after(-120_000);
+    let clamped = Evaluation::live(&image, &config, now);
     assert_eq!(clamped.now(), T0);
-    assert!(clamped.fits(&taking(10_000)) && !clamped.fits(&taking(10_001)));
-    // Beyond it the bucket counts as refilled a minute ago, and the write moves its time back.
-    let healed = at(ten_minutes + 1);
-    assert_eq!(healed.now(), after(-ten_minutes - 1));
-    assert!(healed.fits(&taking(60_000)));
+    let set_back = clamped.clone().with_refill_set_back(now);
+    assert_eq!(set_back.now(), now);
+    for evaluation in [&clamped, &set_back] {
+        assert!(evaluation.fits(&taking(10_000)) && !evaluation.fits(&taking(10_001)));
+    }
+    // The tokens on the item cover a call, so that it could leave the time alone.
+    for (evaluation, moves) in [(&clamped, false), (&set_back, true)] {
+        let write = write(evaluation, &taking(4_000));
+        assert_eq!(write.sets_refill_back(), moves);
+    }
+    let empty = Batch::default();
+    let moved = RefillClause::Move {
+        from: T0,
+        to: now,
+        relaxed: Vec::new(),
+    };
+    assert_eq!(write(&set_back, &empty).refill, moved);
+    // Applied, the level is the same, and it grows from then on.
+    let mut item = Attributes::default();
+    item.insert(Attr::RefilledAt, Scalar::Number(i128::from(T0.millis())));
+    item.insert(Attr::Etag, Scalar::Text(config.etag("AAAAAA").as_str().into()));
+    let limit = limit("rpm:60");
+    let token_bucket = TokenBucket {
+        tokens: 10_000,
+        ..TokenBucket::full(Params::from(&limit))
+    };
+    put_limit(&mut item, limit.name(), token_bucket, 0);
+    let item = item.apply(&write(&set_back, &taking(4_000)).statement()).unwrap();
+    let Decoded::Bucket(after_write) = item.decode().unwrap() else {
+        panic!("a stub");
+    };
+    assert_eq!(after_write.refilled_at, now);
+    let later = Evaluation::live(&after_write, &config, now.plus_millis(2_000));
+    assert!(later.fits(&taking(8_000)) && !later.fits(&taking(8_001)));
+    // Nobody sets it back twice: the condition names the time that was seen.
+    assert!(item.apply(&write(&set_back, &empty).statement()).is_err());
+}
+
+#[test]
+fn clocks_that_differ_by_seconds_are_not_wrong() {
+    let config = config(&["rpm:60"]);
+    let image = image(&config, &[("rpm:60", 10_000)]);
+    for behind in 0..=5_000 {
+        assert!(!image.is_ahead_of(after(-behind)), "{behind}");
+    }
+    assert!(image.is_ahead_of(after(-5_001)));
+}
+
+fn write(evaluation: &Evaluation<'_>, batch: &Batch) -> BucketWrite {
     let slot = Slot {
         index: SlotIndex::FIRST,
         before: SlotBefore::Any,
@@ -256,13 +299,6 @@ fn a_refill_far_in_the_future_is_set_right_by_the_next_write() {
         entity: entity("user-1"),
         resource: "gpt-4".parse().unwrap(),
     };
-    let write = healed
-        .write(key, &taking(20_000), slot, Incarnation::from_random(1))
-        .unwrap();
-    let moved = RefillClause::Move {
-        from: T0,
-        to: after(-ten_minutes - 1),
-        relaxed: Vec::new(),
-    };
-    assert_eq!(write.refill, moved);
+    let incarnation = Incarnation::from_random(1);
+    evaluation.write(key, batch, slot, incarnation).unwrap()
 }

@@ -218,3 +218,53 @@ fn a_machine_that_slept_learns_the_time_from_three_responses() {
     }
     assert!((offset - 3_600_000).abs() <= 1_000, "{offset}");
 }
+
+/// How far the latest time is after the true one.
+fn latest_after_truth(machine: &Machine) -> Option<i64> {
+    let latest = machine.offset.latest(machine.local())?;
+    Some(latest.millis() - START - machine.elapsed)
+}
+
+#[test]
+fn the_latest_time_is_known_once_three_responses_agree_and_never_before_the_true_one() {
+    for off_by in [-120_000, -2_000, 0, 1_500, 120_000] {
+        let mut machine = machine(off_by);
+        for call in 0..200 {
+            let latest = latest_after_truth(&machine);
+            assert_eq!(latest.is_some(), call >= 3, "off by {off_by}, call {call}");
+            assert!(
+                latest.is_none_or(|after| (0..=2_000).contains(&after)),
+                "{latest:?}"
+            );
+            machine.call(37 * call % 1_100, call % 500, 13 * call % 500);
+        }
+        // The calendar and the monotonic clock agree for a while.
+        machine.elapsed += 600_000;
+        assert!(latest_after_truth(&machine).is_some(), "{off_by}");
+        machine.elapsed += 1_000;
+        assert!(latest_after_truth(&machine).is_none(), "{off_by}");
+    }
+}
+
+#[test]
+fn the_latest_time_is_unknown_after_a_jump_or_a_response_that_contradicts_it() {
+    let mut jumped = machine(0);
+    jumped.calls();
+    jumped.off_by = 3_600_000;
+    assert!(
+        latest_after_truth(&jumped).is_none(),
+        "the machine may have slept"
+    );
+
+    // Both clocks stood still for an hour, as in a snapshot: the first response shows it, however slow it is.
+    for back in [5, 5_000] {
+        let mut restored = machine(0);
+        restored.calls();
+        let sent = restored.elapsed + 100;
+        let date = (START + sent + 3_600_000) / 1000 * 1000;
+        restored.elapsed = sent + back;
+        let now = restored.local();
+        restored.offset.observe(date, time(sent), now);
+        assert!(latest_after_truth(&restored).is_none(), "{back}");
+    }
+}

@@ -201,7 +201,12 @@ impl Actor {
                 _ => shared.responded(Operation::Write),
             }
             let (reason, again) = match outcome {
-                WriteOutcome::Done(attributes) => return self.done(&attributes).await,
+                WriteOutcome::Done(attributes) => {
+                    if write.sets_refill_back() {
+                        shared.note_set_back(write);
+                    }
+                    return self.done(&attributes).await;
+                }
                 WriteOutcome::Refused(attributes) => return self.refused(attributes.as_ref()).await,
                 WriteOutcome::Failed(error) => return self.failed(&error).await,
                 WriteOutcome::Lost(reason) => {

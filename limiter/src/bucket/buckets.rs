@@ -267,6 +267,7 @@ impl Buckets {
             unwritten: count(&counters.unwritten),
             rolled_back: count(&counters.rolled_back),
             refill_went_back: count(&counters.refill_went_back),
+            refills_set_back: count(&counters.refills_set_back),
             clock_offset_ms: self.shared.store.clock_offset(),
             buckets: self.cache().len() as u64,
             chunk_grants: count(&counters.chunk_grants),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
+use zae_limiter_schema::bucket::{
+    BucketConfig, BucketKey, BucketWrite, ClientTag, Decoded, Image, RefillClause, TtlRule,
+};
 use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
 
 use super::breaker::Breaker;
@@ -74,6 +76,7 @@ impl Shared {
     pub(crate) fn read_clock(&self) -> Now {
         Now {
             calendar: self.now(),
+            latest: self.store.latest_time(),
             elapsed: self.clock.elapsed(),
             random: self.entropy.bits(),
         }
@@ -174,7 +177,21 @@ impl Shared {
         });
     }
 
-    /// Counts a refill time that went back, which only a client with a clock behind can cause.
+    /// Reports that a bucket's last refill was in the future and has been set back.
+    pub(crate) fn note_set_back(&self, write: &BucketWrite) {
+        let RefillClause::Move { from, to, .. } = &write.refill else {
+            return;
+        };
+        self.counters.refills_set_back.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            entity = %write.key.entity,
+            resource = %write.key.resource,
+            ahead_ms = from.since(*to),
+            "the last refill of a bucket was in the future and has been set back; the clock of another client is or was ahead"
+        );
+    }
+
+    /// Counts a refill time that went back: a client's clock is behind, or another client has set it back.
     pub(crate) fn note_refill(&self, before: Option<&Image>, after: Option<&Decoded>) {
         if let (Some(before), Some(Decoded::Bucket(after))) = (before, after)
             && after.refilled_at < before.refilled_at

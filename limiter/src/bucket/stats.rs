@@ -13,6 +13,7 @@ pub(crate) struct Counters {
     pub(crate) unwritten: AtomicU64,
     pub(crate) rolled_back: AtomicU64,
     pub(crate) refill_went_back: AtomicU64,
+    pub(crate) refills_set_back: AtomicU64,
     pub(crate) chunk_grants: AtomicU64,
     /// In millitokens.
     pub(crate) chunk_tokens: AtomicI64,
@@ -69,8 +70,12 @@ pub struct LimiterStats {
     /// Leases that were dropped without [`commit`](crate::Lease::commit) or [`rollback`](crate::Lease::rollback). Their
     /// tokens were refunded. A high number points to a forgotten commit.
     pub rolled_back: u64,
-    /// How often a bucket's refill time was seen to go back: another client's clock is behind.
+    /// How often the time of a bucket's last refill was seen to go back: another client's clock is behind, or it has set the
+    /// time of the bucket right.
     pub refill_went_back: u64,
+    /// How often this limiter has set the time of a bucket's last refill back, because it was more than five seconds in the
+    /// future: another client's clock is or was ahead.
+    pub refills_set_back: u64,
     /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
     pub clock_offset_ms: i64,
     /// Buckets that are kept in memory.

@@ -73,6 +73,7 @@ pub(super) const CHUNK_GRANTS: &str = "zae_limiter_chunk_grants_total";
 pub(super) const CHUNK_TOKENS: &str = "zae_limiter_chunk_tokens";
 pub(super) const BUCKETS: &str = "zae_limiter_buckets";
 pub(super) const CLOCK_OFFSET: &str = "zae_limiter_clock_offset_seconds";
+pub(super) const REFILLS_SET_BACK: &str = "zae_limiter_refills_set_back_total";
 pub(super) const CACHE_HITS: &str = "zae_limiter_config_cache_hits_total";
 pub(super) const CACHE_MISSES: &str = "zae_limiter_config_cache_misses_total";
 pub(super) const CACHE_STALE_HITS: &str = "zae_limiter_config_cache_stale_hits_total";
@@ -83,7 +84,7 @@ pub(super) const TABLE_WRITE_UNITS: &str = "zae_limiter_table_write_units";
 
 /// All metrics, as `docs/reference/metrics.md` lists them. Those of the table are recorded if the builder has a
 /// [`meter`](crate::Builder::meter).
-pub const METRICS: [Metric; 21] = [
+pub const METRICS: [Metric; 22] = [
     counter(ACQUIRES, &["resource", "outcome"], "Acquires by outcome."),
     counter(
         REFUSALS,
@@ -135,6 +136,11 @@ pub const METRICS: [Metric; 21] = [
         CLOCK_OFFSET,
         &["table"],
         "By how much the clock of this machine is corrected.",
+    ),
+    counter(
+        REFILLS_SET_BACK,
+        &[],
+        "Buckets whose last refill was in the future and was set back.",
     ),
     counter(CACHE_HITS, &[], "Lookups of limits answered from memory."),
     counter(CACHE_MISSES, &[], "Lookups of limits that needed a read."),

@@ -48,6 +48,11 @@ impl Published {
                 self.stats.breaker_opened,
             ),
             (list::CHUNK_GRANTS, stats.chunk_grants, self.stats.chunk_grants),
+            (
+                list::REFILLS_SET_BACK,
+                stats.refills_set_back,
+                self.stats.refills_set_back,
+            ),
             (list::CACHE_HITS, cache.hits, self.cache.hits),
             (list::CACHE_MISSES, cache.misses, self.cache.misses),
             (list::CACHE_STALE_HITS, cache.stale_hits, self.cache.stale_hits),

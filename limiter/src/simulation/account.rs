@@ -131,6 +131,10 @@ impl Account {
                 continue;
             }
             let now = write.decided_at.millis();
+            if write.sets_refill_back() {
+                // What a wrong clock was granted stays granted; `latest` keeps how far ahead it was.
+                exact.at = exact.at.min(now);
+            }
             exact.behind = (exact.at - now).max(0);
             // A write counts from the now it was decided: what it gave back left room then, and what has come back
             // since, until a later write that arrived first, is kept.

@@ -33,6 +33,7 @@ mod traffic;
 mod unwritten;
 mod waiting;
 mod world;
+mod wrong_clock;
 
 /// True if `ZAE_SIMULATION=long` asks for long runs.
 fn is_long() -> bool {

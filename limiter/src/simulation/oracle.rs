@@ -11,6 +11,9 @@ use super::clock::START;
 use super::doubt::Doubt;
 use super::intervals::Intervals;
 
+/// Clocks that differ by no more are right, in milliseconds.
+const MAX_SPREAD: i64 = 4_000;
+
 /// A promise that was broken.
 #[derive(Debug, Clone)]
 pub(super) struct Violation {
@@ -87,6 +90,9 @@ impl Oracle {
         let Some(after) = image(after) else {
             return self.violation(at, "a write left something that is no bucket".to_owned());
         };
+        if write.sets_refill_back() && self.spread <= MAX_SPREAD {
+            self.violation(at, "clocks agree, and the last refill was set back".to_owned());
+        }
         self.intervals.applied(write, &after, at);
         let mut account = self.accounts.remove(&write.key).unwrap_or_default();
         match write.kind {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 
 use super::faults::Weather;
@@ -24,6 +25,8 @@ pub(super) struct Port {
     pub(super) world: Shared,
     /// A crashed limiter neither sends nor hears anything.
     pub(super) alive: AtomicBool,
+    /// Whether enough responses have shown the time.
+    pub(super) knows_time: AtomicBool,
     pub(super) unwritten: SharedUnwritten,
 }
 
@@ -32,6 +35,7 @@ impl Port {
         Arc::new(Self {
             world: world.clone(),
             alive: AtomicBool::new(true),
+            knows_time: AtomicBool::new(true),
             unwritten: SharedUnwritten::default(),
         })
     }
@@ -218,5 +222,12 @@ impl Store for Port {
 
     fn ping(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.wait_for_read())
+    }
+
+    /// Dates have whole seconds.
+    fn latest_time(&self) -> Option<Timestamp> {
+        let latest = lock(&self.world).clock.millis() + 1_000;
+        let knows_time = self.knows_time.load(Ordering::Relaxed);
+        knows_time.then_some(Timestamp::from_millis(latest))
     }
 }

@@ -11,9 +11,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use zae_limiter_schema::Item;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::{Item, Timestamp};
 
 use crate::{Error, Result};
 
@@ -114,6 +114,11 @@ pub(crate) trait Store: ConfigSource {
     /// no offset.
     fn clock_offset(&self) -> i64 {
         0
+    }
+
+    /// The latest time that it can be now, where that is known for certain. What is later was written by a wrong clock.
+    fn latest_time(&self) -> Option<Timestamp> {
+        None
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
-use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
+use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, Timestamp, VersionRecord};
 
 use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
 use crate::Result;
@@ -183,5 +183,14 @@ impl Store for TableStore {
     /// An embedded table has no time of its own to compare with.
     fn clock_offset(&self) -> i64 {
         if self.embedded { 0 } else { self.dates.offset() }
+    }
+
+    /// All processes that use an embedded table have this machine's calendar.
+    fn latest_time(&self) -> Option<Timestamp> {
+        if self.embedded {
+            Some(self.dates.local_calendar())
+        } else {
+            self.dates.latest()
+        }
     }
 }

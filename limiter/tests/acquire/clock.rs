@@ -1,6 +1,6 @@
 //! Clocks that are wrong.
 
-use zae_limiter::{Clock, ManualClock, Timestamp};
+use zae_limiter::{Clock, ManualClock, RateLimiter, Timestamp};
 
 use crate::acquire::support::*;
 
@@ -109,4 +109,75 @@ async fn a_moment_of_refill_that_somebody_set_back_is_noticed() {
     advance(secs(10)).await;
     take(&limiter, "user-1", "rpm", 5).await.unwrap();
     assert_eq!(limiter.stats().refill_went_back, 1);
+}
+
+/// A limiter whose clock three responses have confirmed, and the date they carry.
+async fn confirmed(stage: &Stage) -> RateLimiter {
+    stage.wire.date("Sat, 31 Jan 2026 12:00:00 GMT");
+    let limiter = stage.limiter(&["rpm:60"]).await;
+    for _ in 0..4 {
+        take(&limiter, "other", "rpm", 1).await.unwrap();
+    }
+    limiter
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_that_a_wrong_clock_left_in_the_future_is_set_back_and_reported() {
+    let stage = Stage::new();
+    let right = confirmed(&stage).await;
+    // Two minutes ahead. It knows no better until it has heard three responses; here it hears none with a date.
+    let wrong = stage
+        .builder_on(&stage.another_wire())
+        .clock(stage.clock.off_by(120_000))
+        .default_limits(limits(&["rpm:60"]))
+        .await
+        .unwrap();
+    take(&wrong, "user-1", "rpm", 60).await.unwrap();
+    let now = stage.clock.now().millis();
+    let refilled_at = stage.bucket("user-1").await.unwrap().number("rf").unwrap();
+    assert_eq!(refilled_at - now, 120_000);
+
+    exceeded(take(&right, "user-1", "rpm", 1).await.unwrap_err());
+    right.settled().await;
+    let refilled_at = stage.bucket("user-1").await.unwrap().number("rf").unwrap();
+    assert!(refilled_at - now <= 2_000, "{refilled_at}");
+    assert_eq!(right.stats().refills_set_back, 1);
+    assert_eq!(
+        stage.bucket("user-1").await.unwrap().consumed("rpm"),
+        60_000,
+        "nothing is given back"
+    );
+
+    // One token a second, from then on.
+    advance(secs(12)).await;
+    take(&right, "user-1", "rpm", 10).await.unwrap();
+    exceeded(take(&right, "user-1", "rpm", 3).await.unwrap_err());
+    assert_eq!(right.stats().refills_set_back, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_behind_and_is_set_right_neither_refills_nor_freezes_a_bucket() {
+    let stage = Stage::new();
+    let right = confirmed(&stage).await;
+    let clock = std::sync::Arc::new(ManualClock::at(stage.clock.now().plus_millis(-120_000)));
+    let wire = stage.another_wire();
+    wire.date("Sat, 31 Jan 2026 12:00:00 GMT");
+    let set_right = stage
+        .builder_on(&wire)
+        .clock(clock.clone())
+        .default_limits(limits(&["rpm:60"]))
+        .await
+        .unwrap();
+    for _ in 0..4 {
+        take(&set_right, "another", "rpm", 1).await.unwrap();
+    }
+    let offset = set_right.stats().clock_offset_ms;
+    assert!((119_000..=121_000).contains(&offset), "{offset}");
+    take(&set_right, "user-1", "rpm", 60).await.unwrap();
+    clock.set(stage.clock.now());
+    exceeded(take(&set_right, "user-1", "rpm", 3).await.unwrap_err());
+    let refilled_at = stage.bucket("user-1").await.unwrap().number("rf").unwrap();
+    assert!(refilled_at - stage.clock.now().millis() <= 2_000);
+    advance(secs(6)).await;
+    take(&right, "user-1", "rpm", 4).await.unwrap();
 }

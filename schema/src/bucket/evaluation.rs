@@ -208,7 +208,22 @@ impl<'a> Evaluation<'a> {
         Self { sharing, ..self }
     }
 
-    /// The one reading of the clock, not before the last refill.
+    /// The same for a bucket whose last refill is [in the future](Image::is_ahead_of): the write moves it back to `time`. The
+    /// levels stay as they are, since nothing has come back since a time in the future.
+    #[must_use]
+    pub fn with_refill_set_back(self, time: Timestamp) -> Self {
+        Self { now: time, ..self }
+    }
+
+    /// True if the write moves the last refill back.
+    pub(super) fn sets_refill_back(&self) -> bool {
+        match self.basis {
+            Basis::Create => false,
+            Basis::Live(image) | Basis::Parameters(image) => self.now < image.refilled_at,
+        }
+    }
+
+    /// The one reading of the clock, not before the last refill unless that is set back.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -282,18 +297,8 @@ fn fresh(params: Params, presence: Presence) -> LimitState {
     LimitState::new(presence, TokenBucket::full(params), params, 0)
 }
 
-/// A last refill that is further ahead was written by a wrong clock: one that is off by more than five minutes cannot sign
-/// requests to DynamoDB without being corrected.
-const MAX_AHEAD_MILLIS: i64 = 10 * 60 * 1_000;
-/// The refill that a bucket with such a time gets: when it was really refilled is not known.
-const REFILL_OF_UNKNOWN_TIME_MILLIS: i128 = 60 * 1_000;
-
-/// A clock behind the last refill is clamped to it. A last refill far ahead of the clock counts as one a minute ago, so that the
-/// next write sets it right instead of refusing everything until then.
+/// A clock behind the last refill is clamped to it.
 fn forward(image: &Image, now: Timestamp) -> (Timestamp, i128) {
-    if image.refilled_at > now.plus_millis(MAX_AHEAD_MILLIS) {
-        return (now, REFILL_OF_UNKNOWN_TIME_MILLIS);
-    }
     let now = now.max(image.refilled_at);
     (now, image.elapsed(now))
 }

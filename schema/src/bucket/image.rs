@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Etag, LegacyClient, SlotIndex, TokenBucket};
 use crate::{EntityId, LimitName, Timestamp};
 
+/// A last refill that is further in the future was written by a wrong clock.
+const MAX_AHEAD_MILLIS: i64 = 5_000;
+
 /// One limit of a bucket as last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitImage {
@@ -57,6 +60,12 @@ impl Image {
         let full_at = i128::from(now.millis()) + to_full;
         let expires_first = |seconds| (i128::from(seconds) + 1) * 1000 < full_at;
         to_full > 0 && self.expires_at.is_some_and(expires_first)
+    }
+
+    /// True if the last refill is so far in the future that only a wrong clock can have written it. `latest` is the latest
+    /// time that it can be now. Clocks that agree with the server's are at most four seconds ahead of it.
+    pub fn is_ahead_of(&self, latest: Timestamp) -> bool {
+        self.refilled_at > latest.plus_millis(MAX_AHEAD_MILLIS)
     }
 
     /// Milliseconds since the last refill; 0 for a clock that is behind it.

@@ -69,7 +69,8 @@ impl Evaluation<'_> {
             Basis::Live(image) => {
                 // A bucket that matches its config has an etag; an empty one matches no item and so writes nothing.
                 let etag = EtagClause::Keep(image.etag.clone().unwrap_or_else(|| self.config.etag("")));
-                if let Some(rows) = self.touch_rows(batch) {
+                let touch = self.touch_rows(batch).filter(|_| !self.sets_refill_back());
+                if let Some(rows) = touch {
                     (WriteKind::Touch, etag, touch_refill(image, &rows), rows)
                 } else {
                     let rows = self.refilled_rows(batch);

@@ -128,6 +128,11 @@ pub struct BucketWrite {
 }
 
 impl BucketWrite {
+    /// True if it moves the last refill back, because that was in the future.
+    pub fn sets_refill_back(&self) -> bool {
+        matches!(&self.refill, RefillClause::Move { from, to, .. } if to < from)
+    }
+
     /// The incarnation of the bucket that has this write on it.
     pub fn incarnation(&self) -> &str {
         match &self.etag {

@@ -80,6 +80,11 @@ impl Core {
             // A limit that this config does not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, now.calendar),
         };
+        let set_back = self.refill_set_back(image, now);
+        let evaluation = match set_back {
+            Some(time) => evaluation.with_refill_set_back(time),
+            None => evaluation,
+        };
         let memory = self.refusal_memory;
         let refuses = |request: &Request| may_refuse(request, seen, now, memory);
         let share = self.own_share(image, &config, seen, now).filter(|_| agrees);
@@ -91,7 +96,7 @@ impl Core {
         if nothing && combined.doubtful {
             return (Step::Read, combined.completions);
         }
-        if nothing && !rewrites && self.searched().next().is_none() {
+        if nothing && !rewrites && set_back.is_none() && self.searched().next().is_none() {
             self.guess.just_read = false;
             return (Step::Again, combined.completions);
         }
@@ -108,7 +113,8 @@ impl Core {
             return (Step::Read, combined.completions);
         }
         self.guess.under_way = guesses;
-        // With nothing to carry it still applies new parameters, or fences off writes without an answer.
+        // With nothing to carry it still applies new parameters, sets the last refill back, or fences off writes without a
+        // response.
         match self.send(&evaluation, &combined.batch, combined.taken, now) {
             Some(step) => (step, combined.completions),
             None => (Step::Read, combined.completions),

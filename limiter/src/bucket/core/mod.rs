@@ -36,11 +36,16 @@ use self::write_pace::WritePace;
 use super::amounts::Amounts;
 use crate::Error;
 
+/// At most this often a client sets the last refill of a bucket back.
+const BETWEEN_SET_BACKS: Duration = Duration::from_mins(10);
+
 /// One reading of everything that a decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
     /// The calendar, corrected by the server's.
     pub(crate) calendar: Timestamp,
+    /// The latest time that it can be, if that is known for certain.
+    pub(crate) latest: Option<Timestamp>,
     /// The clock's time scale that never goes back.
     pub(crate) elapsed: Duration,
     /// Random bits, for a new incarnation, the choice of a slot and, after a collision, a new tag.
@@ -177,6 +182,8 @@ pub(crate) struct Core {
     chunks: Option<Box<Chunks>>,
     /// Something was written since the bucket's expiry was last checked.
     check_expiry: bool,
+    /// When the bucket's last refill was last set back, on the clock's time scale.
+    refill_set_back_at: Option<Duration>,
     /// The limiter is shutting down: no more tokens are taken ahead.
     closing: bool,
 }
@@ -205,6 +212,7 @@ impl Core {
             pace: WritePace::default(),
             chunks: settings.takes_chunks.then(|| Box::new(Chunks::new())),
             check_expiry: false,
+            refill_set_back_at: None,
             closing,
         }
     }
@@ -362,6 +370,19 @@ impl Core {
             && self
                 .image()
                 .is_some_and(|image| image.expires_before_full(now.calendar))
+    }
+
+    /// What the bucket's last refill must be set back to, if a wrong clock has left it in the future: nothing would come back until
+    /// then. Not often: every time that a clock which stays wrong writes the bucket again, it books a refill for that time.
+    fn refill_set_back(&self, image: &Image, now: Now) -> Option<Timestamp> {
+        let set_back = self.refill_set_back_at;
+        if set_back.is_some_and(|at| now.elapsed.saturating_sub(at) < BETWEEN_SET_BACKS) {
+            return None;
+        }
+        // Not to a time that may have passed: what has come back since has been booked.
+        let latest = now.latest.filter(|latest| image.is_ahead_of(*latest))?;
+        let time = latest.max(now.calendar);
+        (time < image.refilled_at).then_some(time)
     }
 
     /// How long the next write waits for more calls to carry. Calls that need no write for their refusal do not wait.

@@ -53,6 +53,10 @@ impl Core {
         if !seen.consistent || !is_recent || !nothing_waits || !call.config.matches(image) {
             return None;
         }
+        if self.refill_set_back(image, now).is_some() {
+            // It needs a write.
+            return None;
+        }
         let (image, seen) = (image.clone(), *seen);
         let share = self.own_share(&image, &call.config, seen, now);
         let evaluation = Evaluation::live(&image, &call.config, now.calendar);
@@ -89,8 +93,8 @@ impl Core {
         let Some(config) = self.front_config().filter(|config| config.matches(&image)) else {
             return Vec::new();
         };
-        if self.queue.iter().any(Request::only_returns) {
-            // The next write makes room.
+        if self.queue.iter().any(Request::only_returns) || self.refill_set_back(&image, now).is_some() {
+            // The next write makes room, or sets the bucket right.
             return Vec::new();
         }
         let evaluation = Evaluation::live(&image, &config, now.calendar);

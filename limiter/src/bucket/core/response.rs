@@ -19,6 +19,9 @@ impl Core {
         };
         self.see(decoded, now);
         self.pace.answered(now.elapsed);
+        if current.write.sets_refill_back() {
+            self.refill_set_back_at = Some(now.elapsed);
+        }
         if self.guess.under_way {
             self.guess.wrong_at = None;
         }

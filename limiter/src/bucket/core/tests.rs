@@ -8,6 +8,7 @@ mod failures;
 mod refill_guess;
 mod refusals;
 mod rewrites;
+mod set_back;
 mod sharing;
 mod slots;
 mod unconfirmed;

@@ -23,6 +23,8 @@ pub(in crate::bucket::core) struct Bench {
     pub(super) core: Core,
     pub(super) item: Option<Attributes>,
     pub(super) elapsed: u64,
+    /// By how much the latest time that it can be is after the calendar, where it is known.
+    pub(super) latest_after: Option<i64>,
     pub(super) config: Arc<BucketConfig>,
 }
 
@@ -50,13 +52,16 @@ impl Bench {
             core: core(key, 1, memory),
             item: None,
             elapsed: 0,
+            latest_after: None,
             config: Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never)),
         }
     }
 
     pub(super) fn now(&self) -> Now {
+        let calendar = Timestamp::from_millis(START + i64::try_from(self.elapsed).unwrap_or(0));
         Now {
-            calendar: Timestamp::from_millis(START + i64::try_from(self.elapsed).unwrap_or(0)),
+            calendar,
+            latest: self.latest_after.map(|after| calendar.plus_millis(after)),
             elapsed: Duration::from_millis(self.elapsed),
             random: u128::from(self.elapsed) << 64,
         }
@@ -209,6 +214,7 @@ impl Bench {
             core: core(key, tag, Duration::from_secs(3600)),
             item: self.item.clone(),
             elapsed: self.elapsed,
+            latest_after: self.latest_after,
             config: self.config.clone(),
         };
         other.read();
