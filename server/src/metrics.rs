@@ -94,16 +94,19 @@ impl Metrics {
     }
 
     /// Counts an HTTP response.
+    #[expect(clippy::unused_self, reason = "the recorder belongs to the process")]
     pub(crate) fn responded(&self, status: u16) {
         counter!(HTTP_RESPONSES, "status" => status.to_string()).increment(1);
     }
 
     /// Counts a response of the rate limit service of Envoy.
+    #[expect(clippy::unused_self, reason = "the recorder belongs to the process")]
     pub(crate) fn rls_responded(&self, code: &'static str) {
         counter!(RLS_RESPONSES, "code" => code).increment(1);
     }
 
     /// Counts a refusal that the mappings in shadow mode turned into an admission.
+    #[expect(clippy::unused_self, reason = "the recorder belongs to the process")]
     pub(crate) fn rls_shadow_refused(&self, mappings: &BTreeSet<String>) {
         for mapping in mappings {
             counter!(RLS_SHADOW_REFUSALS, "mapping" => mapping.clone()).increment(1);
@@ -111,6 +114,7 @@ impl Metrics {
     }
 
     /// Counts a descriptor whose values cannot be counted.
+    #[expect(clippy::unused_self, reason = "the recorder belongs to the process")]
     pub(crate) fn rls_invalid(&self, mapping: &str) {
         counter!(RLS_INVALID, "mapping" => mapping.to_owned()).increment(1);
     }

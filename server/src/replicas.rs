@@ -261,7 +261,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 
 fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !digits || text.len() % 2 != 0 {
+    if !digits || !text.len().is_multiple_of(2) {
         return None;
     }
     let pairs = (0..text.len()).step_by(2);

@@ -1,9 +1,10 @@
 //! Corrections without a lease.
 
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
 
 use super::charge;
-use crate::bucket::Deltas;
+use crate::bucket::Amounts;
 use crate::{Error, RateLimiter, Result};
 
 impl RateLimiter {
@@ -31,8 +32,11 @@ impl RateLimiter {
         resource: impl AsRef<str>,
         adjustments: impl IntoIterator<Item = (L, i64)>,
     ) -> Result<bool> {
-        let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
-        let mut changes = Deltas::new();
+        let key = BucketKey {
+            entity: EntityId::parse(entity)?,
+            resource: Resource::parse(resource)?,
+        };
+        let mut changes = Amounts::new();
         for (limit, tokens) in adjustments {
             let limit = LimitName::from_stored(limit.as_ref())?;
             Tokens::new(tokens.unsigned_abs())
@@ -45,16 +49,16 @@ impl RateLimiter {
         }
         let buckets = self.buckets();
         let _inside = buckets.enter()?;
-        let charges = charge::charges(buckets, &entity, &resource, &changes, None);
+        let charges = charge::charges(buckets, &key, &changes, None);
         let charges = buckets.in_time(charges).await?;
-        let booked: Vec<_> = charges
+        let pending: Vec<_> = charges
             .into_iter()
             .filter(|charge| !charge.amounts.is_empty())
-            .map(|charge| charge.queue.adjust(charge.amounts, "".into()))
+            .map(|charge| charge.bucket.adjust(charge.amounts, "".into()))
             .collect();
         let written = async {
-            for booked in booked {
-                if !matches!(booked.await, Ok(Ok(()))) {
+            for change in pending {
+                if !matches!(change.await, Ok(Ok(()))) {
                     return false;
                 }
             }

@@ -18,8 +18,6 @@ use zae_limiter_template::{RoleArn, StackName, StackOptions, StackOptionsBuilder
 use permits::permits;
 use requests::{request, uses};
 
-use crate::variants;
-
 pub(crate) const REGION: &str = "eu-central-1";
 pub(crate) const ACCOUNT: &str = "123456789012";
 

@@ -68,9 +68,16 @@ fn yaml_is_a_file_of_options_or_of_limits() {
     for (place, block) in blocks {
         // The command parses limits files, and its tests apply them. The server's tests use the files for Envoy
         // and for the collector. Kubernetes has manifests of its own.
-        if ["system:", "resources:", "entities:", "domains:", "receivers:", "apiVersion:"]
-            .iter()
-            .any(|key| block.text.contains(key))
+        if [
+            "system:",
+            "resources:",
+            "entities:",
+            "domains:",
+            "receivers:",
+            "apiVersion:",
+        ]
+        .iter()
+        .any(|key| block.text.contains(key))
         {
             continue;
         }

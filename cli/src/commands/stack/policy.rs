@@ -106,50 +106,6 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOut
     }))
 }
 
-/// The most characters of a managed policy, without white space.
-const LONGEST: usize = 6_144;
-
-/// The policy, or a part of one that is too long for a managed policy.
-fn part(document: Value, part: Option<usize>) -> Result<Value> {
-    let parts = parts(&document)?;
-    match part {
-        None if parts.len() == 1 => Ok(document),
-        None => Err(Error::usage(format!(
-            "the policy has {} characters and IAM accepts {LONGEST} in a managed policy; print {} policies with --part 1 to --part {}, \
-             and attach all of them",
-            document.to_string().len(),
-            parts.len(),
-            parts.len()
-        ))),
-        Some(part) => {
-            let found = part.checked_sub(1).and_then(|at| parts.get(at).cloned());
-            found.ok_or_else(|| Error::usage(format!("--part {part}: the policy has {} parts", parts.len())))
-        }
-    }
-}
-
-/// The statements of a policy, in as few policies as have room for them in their order.
-fn parts(document: &Value) -> Result<Vec<Value>> {
-    let policy = |statements: &[Value]| json!({ "Version": document["Version"], "Statement": statements });
-    let mut parts: Vec<Vec<Value>> = vec![vec![]];
-    for statement in document["Statement"].as_array().into_iter().flatten() {
-        if policy(std::slice::from_ref(statement)).to_string().len() > LONGEST {
-            return Err(Error::usage(format!(
-                "a statement of the policy is longer than the {LONGEST} characters of a managed policy; use a shorter stack name or shorter \
-                 name formats, or attach it as an inline policy of a role"
-            )));
-        }
-        let last = parts.len() - 1;
-        let longer = [&parts[last][..], std::slice::from_ref(statement)].concat();
-        if policy(&longer).to_string().len() <= LONGEST {
-            parts[last] = longer;
-        } else {
-            parts.push(vec![statement.clone()]);
-        }
-    }
-    Ok(parts.iter().map(|statements| policy(statements)).collect())
-}
-
 fn region(context: &Context) -> Result<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let given = context.location.region.clone();
