@@ -1,4 +1,4 @@
-//! The page of rules: every test that it names exists, and it has every rule that the simulation breaks.
+//! The page of rules: every test that it names exists, and it has every rule that the simulation or the script breaks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -52,6 +52,23 @@ fn mutations() -> BTreeSet<String> {
     variants.map(str::to_owned).collect()
 }
 
+/// The rules that `scripts/broken-rules.py` breaks.
+fn rules_of_the_script() -> BTreeSet<String> {
+    let code = pages::read("scripts/broken-rules.py");
+    let rules = code
+        .split("\nRULES = [")
+        .nth(1)
+        .unwrap()
+        .split("\n]")
+        .next()
+        .unwrap();
+    let names = rules.lines().filter_map(|line| line.trim().strip_prefix("(\""));
+    names
+        .filter_map(|rest| rest.split('"').next())
+        .map(str::to_owned)
+        .collect()
+}
+
 #[test]
 fn the_page_of_rules_names_tests_that_exist_and_every_mutation() {
     let mut tests = BTreeSet::new();
@@ -72,5 +89,7 @@ fn the_page_of_rules_names_tests_that_exist_and_every_mutation() {
         }
         broken.extend(row.get(2).map(|cell| pages::code_spans(cell)).unwrap_or_default());
     }
-    assert_eq!(broken, mutations());
+    let mut mutations = mutations();
+    mutations.extend(rules_of_the_script());
+    assert_eq!(broken, mutations);
 }
