@@ -9,8 +9,13 @@ pub(crate) fn readmes(root: &std::path::Path) -> Vec<String> {
             .flatten()
             .flatten();
         let paths = folders.map(|folder| format!("{parent}{}/README.md", folder.file_name().display()));
-        let ours =
-            |path: &String| !path.starts_with('.') && !path.starts_with("docs/") && root.join(path).exists();
+        // The pages of `docs` are read apart. Tests of the template compare the README of the Terraform module with its code.
+        let ours = |path: &String| {
+            let apart = [".", "docs/", "terraform/"]
+                .iter()
+                .any(|start| path.starts_with(*start));
+            !apart && root.join(path).exists()
+        };
         found.extend(paths.filter(ours));
     }
     found.sort();

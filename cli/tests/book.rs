@@ -46,12 +46,17 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Why a block is not run: what it contains, and what it would need.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 11] = [
     ("aws ", "the AWS command line and an account"),
     ("make ", "a build; `book` looks up the targets"),
     ("cargo ", "a build; examples and tests compile here anyway"),
     ("releases/download", "a published release"),
     ("$base", "a published release"),
+    ("--engine localstack", "Docker and an image of LocalStack"),
+    (
+        "--advertise",
+        "several hosts; the tests of `replicas` run several servers",
+    ),
     ("--open", "a browser; the tests of `ui` start it without one"),
     (
         "lambda-export",
