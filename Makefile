@@ -63,6 +63,7 @@ lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, the che
 .PHONY: lint-files
 lint-files: machine venv-cfn-lint
 	cargo fmt --all --check
+	@scripts/broken-rules.py --check
 	@scripts/lint-workflows
 	@scripts/check-terraform --offline
 	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
@@ -93,6 +94,7 @@ screenshots: machine ## The pictures of the UI under docs/images/ui, taken by th
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
 	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test main -- simulation:: exactly_once:: --nocapture
+	scripts/broken-rules.py
 	ZAE_FLEET=long cargo test --locked --workspace --test main -- through_crashes --nocapture
 
 .PHONY: interop

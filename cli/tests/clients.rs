@@ -43,7 +43,7 @@ fn the_python_client_and_the_litellm_hook_work() {
         .args(["-B", "-m", "unittest", "-v", "test_clients"])
         .current_dir(folder("python"));
     let shown = run(&server, &mut command);
-    assert!(shown.contains("Ran 11 tests"), "{shown}");
+    assert!(shown.contains("Ran 14 tests"), "{shown}");
 }
 
 #[test]
@@ -59,5 +59,5 @@ fn the_typescript_client_works() {
         .args(["--test-reporter", "tap", "--test", "test.mjs"])
         .current_dir(folder("typescript"));
     let shown = run(&server, &mut command);
-    assert!(shown.contains("# pass 7"), "{shown}");
+    assert!(shown.contains("# pass 10"), "{shown}");
 }

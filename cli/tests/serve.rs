@@ -210,7 +210,7 @@ fn check_reports_what_the_files_have_or_what_is_wrong_with_them() {
     let wrong = bench
         .run(&[&["serve", "--check"], &files[..]].concat())
         .expect_exit(1);
-    assert!(wrong.stderr.contains("mapping.yaml cannot be used"), "{wrong:?}");
+    assert!(wrong.stderr.contains("cannot use the TLS file"), "{wrong:?}");
     bench
         .run(&["serve", "--check", "--tls-cert", &mapping])
         .expect_exit(2);
@@ -296,4 +296,23 @@ fn the_container_and_the_unit_start_the_server_with_arguments_that_it_has() {
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         bench.run(&arguments).expect_exit(0);
     }
+}
+
+#[test]
+fn sighup_reads_the_tokens_again_and_does_not_end_the_server() {
+    let bench = Bench::new();
+    let tokens = bench.write("tokens.txt", "ops admin 0123456789abcdef\n");
+    let server = Serving::start(&bench, &["--tokens", &tokens]);
+    let status = |token| server.send("GET", "/v1/entities", Some(token), &Value::Null).0;
+    assert_eq!(status("0123456789abcdef"), 200);
+    bench.write("tokens.txt", "ops admin fedcba9876543210\n");
+    server.signal("-HUP");
+    // The signal is handled in the background.
+    while status("fedcba9876543210") == 401 {
+        std::thread::yield_now();
+    }
+    assert_eq!(status("fedcba9876543210"), 200);
+    assert_eq!(status("0123456789abcdef"), 401);
+    let (code, _, log) = server.stop("-TERM");
+    assert_eq!(code, Some(0), "{log}");
 }

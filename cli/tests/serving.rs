@@ -66,12 +66,17 @@ impl Serving {
         exchange(&self.address, method, path, token, body).unwrap()
     }
 
-    /// Sends a signal, waits for the end, and returns the exit code, the rest of standard output, and the log.
-    pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([signal, &self.child.id().to_string()])
             .status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Sends a signal, waits for the end, and returns the exit code, the rest of standard output, and the log.
+    pub(crate) fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+        self.signal(signal);
         let (mut out, mut log) = (String::new(), String::new());
         self.stdout.read_to_string(&mut out).unwrap();
         self.child

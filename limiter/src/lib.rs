@@ -91,7 +91,6 @@ pub mod http;
 mod infrastructure;
 mod json;
 mod limiter;
-mod lru_map;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(not(feature = "metrics"))]
@@ -104,7 +103,7 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, AcquireFuture, Admission, Availability, Lease};
+pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};

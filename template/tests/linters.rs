@@ -2,12 +2,15 @@
 //!
 //! `ZAE_TEST_CFN_LINT` names the cfn-lint to use (`make test` sets it); PyYAML is in its environment.
 
-use crate::variants;
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use serde_json::Value;
+
+use crate::variants;
 
 fn cfn_lint() -> Option<PathBuf> {
     env::var_os("ZAE_TEST_CFN_LINT")

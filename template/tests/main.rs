@@ -1,5 +1,6 @@
-//! The template, its policies and its exports.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! The template crate through its public API.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod any_options;
 mod dashboard;
@@ -16,3 +17,4 @@ mod rules;
 mod templates;
 mod terraform;
 mod variants;
+mod widening;

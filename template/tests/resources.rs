@@ -1,8 +1,11 @@
 //! What the resources are, option by option.
 
-use crate::variants;
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use zae_limiter_template::{FunctionCode, StackName, StackOptions, StackOptionsBuilder, Template, render};
+
+use crate::variants;
 
 fn template(options: StackOptionsBuilder) -> Template {
     render(

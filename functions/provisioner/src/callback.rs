@@ -26,7 +26,7 @@ pub struct Callback {
     connector: SharedHttpConnector,
 }
 
-/// A response that CloudFormation did not take. The URL is not part of it: anyone who has the URL can respond.
+/// A response that CloudFormation did not take. The URL is not part of it: anyone with the URL can respond.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("CloudFormation did not take the response after {attempts} attempts: {problem}")]
 pub struct Undelivered {

@@ -69,8 +69,8 @@ impl Availability {
     pub(super) async fn read(charges: &[Charge]) -> Result<Self> {
         let mut statuses = Vec::new();
         for charge in charges {
-            let shared = charge.queue.shared();
-            let found = shared.store.read_bucket(charge.queue.key(), false).await?;
+            let shared = charge.bucket.shared();
+            let found = shared.store.read_bucket(charge.bucket.key(), false).await?;
             let decoded = found.as_ref().map(Attributes::decode).transpose()?;
             let now = shared.now();
             let image = match &decoded {

@@ -28,11 +28,6 @@ impl Metrics {
     }
 
     #[inline]
-    pub(crate) fn timer_from(&self, _: Duration) -> Timer {
-        Timer
-    }
-
-    #[inline]
     pub(crate) fn acquired(&self, _: &Buckets, _: &Resource, _: Result<Admission, &Error>, _: Timer) {}
 
     #[inline]

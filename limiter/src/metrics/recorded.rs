@@ -31,12 +31,6 @@ impl Metrics {
         Timer(clock.elapsed())
     }
 
-    /// The timer of an acquire that began at this time on the clock's scale.
-    #[expect(clippy::unused_self, reason = "the shape of its twin that does nothing")]
-    pub(crate) fn timer_from(&self, started: Duration) -> Timer {
-        Timer(started)
-    }
-
     /// Records an acquire that was asked for correctly.
     pub(crate) fn acquired(
         &self,

@@ -49,10 +49,10 @@ pub(crate) struct Connected {
     pub(crate) client: Client,
     /// For other services; none in the process.
     pub(crate) aws: Option<SdkConfig>,
-    /// Whether audit events may look up the caller's ARN.
-    pub(crate) look_up_caller: bool,
     /// What its requests are signed with; none in the process.
     pub(crate) credentials: Option<SharedCredentials>,
+    /// Whether audit events may look up the caller's ARN.
+    pub(crate) look_up_caller: bool,
     /// Region, endpoint or file, for messages.
     pub(crate) place: String,
 }
@@ -132,8 +132,8 @@ impl AwsSettings {
         Ok(Connected {
             client: client(config, meter),
             aws: Some(aws),
-            look_up_caller,
             credentials,
+            look_up_caller,
             place,
         })
     }
@@ -217,8 +217,8 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
     Connected {
         client: client(store.sdk_config(), meter),
         aws: None,
-        look_up_caller: false,
         credentials: None,
+        look_up_caller: false,
         place: store.place(),
     }
 }

@@ -16,9 +16,12 @@ async fn what_is_wrong_in_itself_is_refused_without_a_call() {
     let call = || limiter.acquire("user-1", GPT);
     let rpm = |capacity| Limit::per_minute("rpm", capacity).unwrap();
     for (acquire, named) in [
-        (call(), "at least one token"),
-        (call().consume("rpm", 0), "at least one token"),
-        (call().consume("rpm", 0).consume("tpm", 0), "at least one token"),
+        (call(), "call `consume` at least once"),
+        (call().consume("rpm", 0), "call `consume` at least once"),
+        (
+            call().consume("rpm", 0).consume("tpm", 0),
+            "call `consume` at least once",
+        ),
         (call().consume("rpm", u64::MAX), "18446744073709551615"),
         (call().consume("", 1), "limit name"),
         (call().consume("rpm", 1).limits([]), "at least one is needed"),

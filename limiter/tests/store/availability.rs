@@ -10,15 +10,17 @@ use crate::store::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,
-    the_parent_counts_where_the_entity_cascades,
     a_new_configuration_is_seen_before_the_bucket_has_it,
     unknown_limits_and_missing_limits_are_errors,
 }
 
 mod at_a_moment {
-    use super::what_came_back_since_the_last_refill_counts;
+    use super::{the_parent_counts_where_the_entity_cascades, what_came_back_since_the_last_refill_counts};
 
-    on_stores_without_a_clock! { what_came_back_since_the_last_refill_counts }
+    on_stores_without_a_clock! {
+        the_parent_counts_where_the_entity_cascades,
+        what_came_back_since_the_last_refill_counts,
+    }
 }
 
 async fn peek(limiter: &RateLimiter, entity: &str, rpm: u64) -> Availability {

@@ -67,7 +67,7 @@ impl From<Error> for Failure {
                 true,
             ),
             Error::Conflict(Conflict::Concurrent { .. }) => (
-                "Somebody else changed this at the same time",
+                "This was changed at the same time",
                 "Reload the page and look at what is stored now.",
                 false,
             ),

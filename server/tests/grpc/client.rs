@@ -187,8 +187,8 @@ pub(crate) fn request(
 
 pub(crate) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |(key, value): &(&str, &str)| Entry {
-        key: (*key).to_owned(),
-        value: (*value).to_owned(),
+        key: (*key).into(),
+        value: (*value).into(),
     };
     RateLimitDescriptor {
         entries: entries.iter().map(entry).collect(),

@@ -1,6 +1,7 @@
 //! The rate limit service of Envoy over real sockets, called with a client of the same protocol.
 
 mod access;
+mod attack;
 mod client;
 mod example;
 mod limits;

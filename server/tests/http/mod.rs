@@ -2,12 +2,12 @@
 
 mod acquire;
 mod admin;
+mod attack;
 mod auth;
 mod combining;
 mod idempotency;
 mod input;
 mod leases;
-mod metrics;
 mod openapi;
 mod shutdown;
 mod unavailable;

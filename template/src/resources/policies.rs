@@ -30,6 +30,7 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<Mana
     let add = |policy: PolicyKind| {
         let managed = ManagedPolicy {
             managed_policy_name: cx.options.policy_name(&cx.name, policy),
+            path: path(cx.options),
             description: description(policy),
             policy_document: document(policy, &cx.table, cx.options),
         };
@@ -182,26 +183,60 @@ pub(super) fn function(
         Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
         Statement::allow("Logs", write_log, vec![log_group.arn()]),
     ];
-    if cx.options.enable_tracing() {
+    statements.extend(options_of_functions(cx.options));
+    statements
+}
+
+/// The path of roles and policies.
+pub(super) fn path(options: &StackOptions) -> Option<Text> {
+    options.iam_path().map(|path| path.as_str().into())
+}
+
+/// What a function needs for the options of its network, tracing and key.
+pub(super) fn options_of_functions(options: &StackOptions) -> Vec<Statement> {
+    let mut statements = vec![];
+    if !options.lambda_subnet_ids().is_empty() {
+        statements.push(Statement::allow(
+            "Network",
+            actions("ec2", &NETWORK_ACTIONS),
+            vec!["*".into()],
+        ));
+    }
+    if options.enable_tracing() {
         let trace = actions("xray", &["PutTelemetryRecords", "PutTraceSegments"]);
         statements.push(Statement::allow("Tracing", trace, vec!["*".into()]));
     }
-    if let Some(key) = cx.options.kms_key_arn() {
+    if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", use_of_key(), vec![key.as_str().into()]));
     }
     statements
 }
 
+/// What Lambda does for a function in a VPC, with its role. The interfaces do not exist yet, and describing has no resource.
+const NETWORK_ACTIONS: [&str; 6] = [
+    "AssignPrivateIpAddresses",
+    "CreateNetworkInterface",
+    "DeleteNetworkInterface",
+    "DescribeNetworkInterfaces",
+    "DescribeSubnets",
+    "UnassignPrivateIpAddresses",
+];
+
 /// Makes exceptions for actions of a function's role that need `*` as their resource.
-pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bool) {
-    let traces: &[&str] = if tracing {
-        &["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
-    } else {
-        &[]
-    };
-    for action in ["dynamodb:ListStreams"].iter().chain(traces) {
-        explain_wildcard(model, role, action);
+pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, options: &StackOptions) {
+    let statements = options_of_functions(options);
+    let everywhere = statements
+        .iter()
+        .filter(|statement| statement.resources == ["*".into()]);
+    for action in everywhere.flat_map(|statement| &statement.actions) {
+        explain_wildcard(model, role, action.as_str());
     }
+}
+
+/// The same for a function that reads a stream.
+pub(super) fn explain_wildcards_of_reader(model: &mut Model, role: &LogicalId, options: &StackOptions) {
+    explain_wildcard(model, role, "dynamodb:ListStreams");
+    explain_wildcards(model, role, options);
 }
 
 fn explain_wildcard(model: &mut Model, id: &LogicalId, action: &str) {

@@ -1,5 +1,7 @@
 //! The Terraform module of native resources, evaluated and compared with the CloudFormation template.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod archives;
 mod candidates;
 mod cloudformation;
@@ -13,5 +15,7 @@ mod limits;
 mod options;
 mod page;
 mod parts;
+mod readme;
 mod schema;
 mod variables;
+mod wrapper;

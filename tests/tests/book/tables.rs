@@ -19,6 +19,7 @@ fn the_options_page_has_every_option() {
             Value::Null => "not set".to_owned(),
             Value::String(text) => format!("`{text}`"),
             Value::Object(map) if map.is_empty() => "none".to_owned(),
+            Value::Array(list) if list.is_empty() => "none".to_owned(),
             other => format!("`{other}`"),
         };
         let meaning = field.description.split(" Default: ").next().unwrap();
@@ -51,6 +52,7 @@ fn accepted(accepts: Accepts) -> String {
             .join(", "),
         Accepts::Text { .. } => "text".to_owned(),
         Accepts::Windows => "`hourly`, `daily`, `monthly`".to_owned(),
+        Accepts::List { .. } => "a list".to_owned(),
         Accepts::Tags => "tags by key".to_owned(),
     }
 }

@@ -297,6 +297,7 @@ const fn kind_rule(kind: FieldKind) -> &'static str {
         FieldKind::Number => "must be a whole number",
         FieldKind::Text => "must be text",
         FieldKind::Windows => "must be a list of hourly, daily and monthly",
+        FieldKind::List => "must be a list of words",
         FieldKind::Tags => "must be a map of tags, such as {team: search}",
     }
 }

@@ -42,10 +42,12 @@ enum Form {
     Yaml,
     /// CloudFormation, for programs
     Json,
-    /// A Terraform module with a variable for each option
+    /// The Terraform modules, with a variable for each option
     Terraform,
     /// A Terraform module around the CloudFormation template
     TerraformCloudformation,
+    /// CloudFormation of the function that applies limits files
+    LimitsProvisioner,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOut
         Form::Yaml => export::cloudformation(&options)?.to_yaml(),
         Form::Json => pretty(export::cloudformation(&options)?.to_value()),
         Form::Terraform => return module(&export::terraform(&options)?, context),
+        Form::LimitsProvisioner => export::limits_provisioner(&options)?.to_yaml(),
         Form::TerraformCloudformation => return module(&export::terraform_wrapper(&options)?, context),
     };
     let Some(file) = &context.file else {

@@ -41,7 +41,7 @@ async fn a_table_that_does_not_respond_fails_the_request_before_lambda_ends_it()
     );
 }
 
-/// A provisioner that is overtaken this many times by a person who applies a file by hand.
+/// A provisioner that loses this many races against files that are applied by hand.
 async fn overtaken(times: usize) -> (Provisioner, Repository) {
     let store = EmbeddedStore::memory().unwrap();
     let limiter = RateLimiter::embedded_in(&store);

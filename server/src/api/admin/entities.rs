@@ -210,7 +210,7 @@ pub(crate) async fn update(
         change = change.cascade(cascade);
     }
     if let Some(metadata) = request.metadata {
-        change = change.metadata(metadata);
+        change = change.replace_metadata(metadata);
     }
     let record = repository.update_entity(entity, change).await?;
     Ok(Json(record.into()))

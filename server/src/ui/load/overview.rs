@@ -83,7 +83,7 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     }
 }
 
-/// The report about the stack. Whoever asks while the stack is being asked waits for that report.
+/// The report about the stack. Concurrent requests share one report.
 async fn stack(ui: &Ui) -> StackReport {
     let ask = match &ui.options.stack {
         StackSource::NotChecked => return StackReport::NotChecked,
@@ -98,7 +98,7 @@ async fn stack(ui: &Ui) -> StackReport {
     let report = match tokio::time::timeout(STACK_TIMEOUT, ask()).await {
         Ok(Ok(health)) => StackReport::Health(health),
         Ok(Err(cause)) => StackReport::Unknown(cause),
-        Err(_) => StackReport::Unknown(format!("there was no answer within {STACK_TIMEOUT:?}")),
+        Err(_) => StackReport::Unknown(format!("there was no response within {STACK_TIMEOUT:?}")),
     };
     *last = Some((ui.app.clock.elapsed(), report.clone()));
     report
