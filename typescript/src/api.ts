@@ -163,6 +163,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/adjust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adjusts without a lease
+         * @description For a call whose lease cannot be reached because its server is gone (410 `lease-owner-gone`). The tokens that the lease took
+         *     stay taken; this corrects them. Applies to the entity and to the parents that it counts on. With an `Idempotency-Key`, a
+         *     request that is sent again to the same server changes nothing.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description A key of the client's choice, up to 255 characters */
+                    "Idempotency-Key"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["AdjustBucketRequest"];
+                };
+            };
+            responses: {
+                /** @description The adjustment is written */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AdjustBucketResponse"];
+                    };
+                };
+                /** @description The adjustment will be written */
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AdjustBucketResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/audit": {
         parameters: {
             query?: never;
@@ -567,6 +624,52 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/leases/{id}/renew": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renews a lease
+         * @description The lease expires later. A client renews the lease of a call that takes longer than it.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /** @description The id of the lease */
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: {
+                content: {
+                    "application/json": null | components["schemas"]["RenewRequest"];
+                };
+            };
+            responses: {
+                /** @description The lease is renewed */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RenewResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/limits": {
         parameters: {
             query?: never;
@@ -765,11 +868,38 @@ export interface components {
             lease_id?: string | null;
             /**
              * Format: int64
-             * @description For how long the lease is held. If nobody ends it by then, it is committed as taken.
+             * @description For how long the lease is held. If it is not ended or renewed by then, it is committed as taken.
              */
             lease_ms: number;
             /** @description Every limit after the tokens were taken, the entity's own first, then its parents'. Empty if not counted. */
             limits: components["schemas"]["LimitState"][];
+        };
+        /** @description What a call used more or less than was taken for it. */
+        AdjustBucketRequest: {
+            /**
+             * @description Tokens by limit. A positive number was used in addition and may create debt. A negative number gives back.
+             * @example {
+             *       "tpm": -120
+             *     }
+             */
+            adjust: {
+                [key: string]: number;
+            };
+            /**
+             * @description Who made the call.
+             * @example user-1
+             */
+            entity: string;
+            /**
+             * @description What it called.
+             * @example gpt-4
+             */
+            resource: string;
+        };
+        /** @description A correction that was made. */
+        AdjustBucketResponse: {
+            /** @description Whether the change is written. If not, the server goes on trying. */
+            written: boolean;
         };
         /** @description What was used more or less than the lease took. */
         AdjustRequest: {
@@ -1073,6 +1203,24 @@ export interface components {
             retry_after_seconds?: number | null;
             /** @description The names of the exceeded policies, as in the header `RateLimit-Policy`. */
             "violated-policies": string[];
+        };
+        /** @description For how much longer to hold a lease. */
+        RenewRequest: {
+            /**
+             * Format: int64
+             * @description How long the lease is held from now on: a minute unless set.
+             */
+            lease_ms?: number | null;
+        };
+        /** @description A lease that was renewed. */
+        RenewResponse: {
+            /** @description The id of the lease. */
+            lease_id: string;
+            /**
+             * Format: int64
+             * @description For how long the lease is held from now on.
+             */
+            lease_ms: number;
         };
         /** @description What a level shall store, in place of what it stores. */
         SetLimits: {

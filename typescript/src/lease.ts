@@ -91,7 +91,7 @@ export class Lease implements AsyncDisposable {
     const change = end === "commit" ? this.#capped() : negated(this.#grant.taken);
     const consumed = sum(this.#grant.taken, change);
     try {
-      return (await this.#end(end)) ?? (await this.#adjustWithoutLease(change, consumed));
+      return (await this.#end(end, consumed)) ?? (await this.#adjustWithoutLease(change, consumed));
     } catch (caught) {
       const error = caught instanceof LimiterError ? caught : new UnavailableError(String(caught), null, { cause: caught });
       try {
@@ -104,7 +104,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /** Ends the lease on the server. Undefined if the server does not have it any more: what it took stays taken. */
-  async #end(end: "commit" | "rollback"): Promise<Settlement | undefined> {
+  async #end(end: "commit" | "rollback", consumed: Tokens): Promise<Settlement | undefined> {
     if (this.id === null) return undefined;
     const path = `/v1/leases/${encodeURIComponent(this.id)}`;
     const exchange =
@@ -118,11 +118,8 @@ export class Lease implements AsyncDisposable {
       if (!(error instanceof LimiterError)) throw error;
       const ended = error.problem?.["ended"];
       const before = end === "commit" ? "committed" : "rolled_back";
-      if (error.attempts > 1 && ended === before) {
-        // An earlier attempt was processed, and its response was lost.
-        const change = end === "commit" ? this.#capped() : negated(this.#grant.taken);
-        return { consumed: sum(this.#grant.taken, change), written: true };
-      }
+      // An earlier attempt was processed, and its response was lost.
+      if (error.attempts > 1 && ended === before) return { consumed, written: true };
       const isLost = ended === "expired" || ["lease-owner-gone", "lease-not-found"].includes(error.problemType ?? "");
       if (isLost) return undefined;
       throw error;
@@ -136,7 +133,7 @@ export class Lease implements AsyncDisposable {
     const body = { entity: this.entity, resource: this.resource, adjust };
     const idempotencyKey = this.id === null ? crypto.randomUUID() : `lease-${this.id}`.slice(0, 255);
     const exchange = { method: "POST", path: "/v1/adjust", body, idempotencyKey, repeatable: true };
-    const { written } = (await this.#grant.transport.send(exchange)) as { written: boolean };
+    const { written } = (await this.#grant.transport.send(exchange)) as components["schemas"]["AdjustBucketResponse"];
     return { consumed, written };
   }
 

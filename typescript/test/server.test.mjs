@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvalidError, NotFoundError, PermissionError, RateLimiter, RefusedError } from "zae-limiter-client";
-import { limits, onServer, url } from "./support.mjs";
+import { limits, onServer, signal, url } from "./support.mjs";
 
 const { limiter, unsettled } = onServer();
 const left = async (entity, resource = "gpt-4") => (await limiter.available(entity, resource)).tokens;
@@ -70,6 +70,51 @@ test("a repeated key takes nothing", async () => {
   assert.equal(first.id, again.id);
   await first.commit();
   assert.equal((await left("key")).rpm, 4);
+});
+
+test("a lease is renewed while its call runs", async () => {
+  const renewed = signal();
+  const observed = async (address, init) => {
+    const response = await fetch(address, init);
+    if (address.endsWith("/renew")) renewed.resolve(response.status);
+    return response;
+  };
+  const { limiter: observing, unsettled } = onServer({ fetch: observed });
+  // Timers of leases do not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  const status = await observing.run("renewed", "gpt-4", { rpm: 1 }, () => renewed.promise, { leaseMs: 6_000 });
+  clearInterval(alive);
+  assert.equal(status, 200);
+  assert.deepEqual(unsettled, []);
+  assert.equal((await left("renewed")).rpm, 4);
+});
+
+/** A lease that has expired. */
+async function expired(entity) {
+  const lease = await limiter.acquire(entity, "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 1, renewForMs: 0 });
+  for (;;) {
+    try {
+      await limiter.request("POST", "/v1/leases/{id}/adjust", { path: { id: lease.id }, body: {} });
+    } catch (error) {
+      assert.equal(error.problem?.ended, "expired");
+      return lease;
+    }
+  }
+}
+
+test("a lease that has expired is corrected without it", async () => {
+  const lease = await expired("expired");
+  lease.adjust({ tpm: 120 });
+  assert.deepEqual(await lease.commit(), { consumed: { rpm: 1, tpm: 620 }, written: true });
+  assert.deepEqual(await left("expired"), { rpm: 4, tpm: 9380 });
+});
+
+test("tokens without a lease are corrected too", async () => {
+  const lease = await limiter.acquire("no-lease", "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 0 });
+  assert.equal(lease.id, null);
+  lease.adjust({ tpm: 20 });
+  assert.deepEqual(await lease.commit(), { consumed: { rpm: 1, tpm: 520 }, written: true });
+  assert.deepEqual(await left("no-lease"), { rpm: 4, tpm: 9480 });
 });
 
 test("a planned call is checked and takes nothing", async () => {
