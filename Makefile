@@ -202,7 +202,7 @@ clean: ## Remove everything built, installed or started under the project
 machine:
 	@scripts/check-machine
 
-# What checks the TypeScript of the documentation. Without node it only says so.
+# What builds and checks the npm package and the TypeScript of the documentation. Without node it only says so.
 .PHONY: typescript
 typescript: machine
 	@scripts/install-typescript

@@ -46,16 +46,23 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Why a block is not run: what it contains, and what it would need.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("aws ", "the AWS command line and an account"),
     ("make ", "a build; `book` looks up the targets"),
     ("cargo ", "a build; examples and tests compile here anyway"),
     ("releases/download", "a published release"),
     ("$base", "a published release"),
-    ("--engine localstack", "Docker and an image of LocalStack"),
+    (
+        "npm install",
+        "the packed npm package; the tests of `typescript` install it",
+    ),
     (
         "--advertise",
-        "several hosts; the tests of `replicas` run several servers",
+        "an account; the tests of `replicas` start it on one table",
+    ),
+    (
+        "--engine localstack",
+        "Docker; a job on GitHub deploys to LocalStack",
     ),
     ("--open", "a browser; the tests of `ui` start it without one"),
     (

@@ -33,6 +33,7 @@ mod stack;
 mod table;
 mod terminal;
 mod tool;
+mod typescript;
 mod ui;
 mod ui_numbers;
 mod usage;

@@ -1,4 +1,4 @@
-//! The blocks with the example clients of the server, run against a server in the process.
+//! The block with the example client of the server, run against a server in the process.
 
 use std::process::Command;
 
@@ -7,7 +7,6 @@ use zae_limiter_testing::clients_python;
 
 use crate::book::markdown::Block;
 use crate::book::server::Serving;
-use crate::book::typescript::Project;
 use crate::book::{blocks, pages};
 
 /// The block of a language in the guide of the server, with its setup, for this server.
@@ -46,21 +45,5 @@ fn the_python_program_runs() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    took_its_tokens(&server);
-}
-
-#[test]
-fn the_typescript_program_compiles_against_the_declarations_and_runs() {
-    let Some(project) = Project::new() else { return };
-    let server = Serving::start();
-    for file in ["zae-limiter.mjs", "zae-limiter.d.mts"] {
-        project.write(file, &pages::read(&format!("server/clients/typescript/{file}")));
-    }
-    project.write("main.mts", &program("typescript", &server));
-    project.compile().unwrap_or_else(|error| panic!("{error}"));
-    // The compiler writes the program, and not the module that it uses.
-    let module = pages::read("server/clients/typescript/zae-limiter.mjs");
-    project.write("out/zae-limiter.mjs", &module);
-    project.run("main.mjs").unwrap_or_else(|error| panic!("{error}"));
     took_its_tokens(&server);
 }

@@ -29,13 +29,13 @@ fn node_major() -> Option<u32> {
 }
 
 /// A project in a directory of its own.
-pub(crate) struct Project {
+struct Project {
     directory: TempDir,
 }
 
 impl Project {
     /// Nothing if the tools are not installed.
-    pub(crate) fn new() -> Option<Self> {
+    fn new() -> Option<Self> {
         let tools = pages::root().join(".tools/typescript");
         if !tools.join(".installed").exists() || node_major().is_none_or(|major| major < 20) {
             eprintln!(
@@ -51,7 +51,7 @@ impl Project {
         Some(project)
     }
 
-    pub(crate) fn write(&self, name: &str, text: &str) {
+    fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -79,12 +79,12 @@ impl Project {
     }
 
     /// Compiles everything, and returns what is wrong.
-    pub(crate) fn compile(&self) -> Result<String, String> {
+    fn compile(&self) -> Result<String, String> {
         self.node(&["node_modules/typescript/bin/tsc", "-p", "."])
     }
 
     /// Runs a compiled program.
-    pub(crate) fn run(&self, program: &str) -> Result<String, String> {
+    fn run(&self, program: &str) -> Result<String, String> {
         self.node(&[&format!("out/{program}")])
     }
 }
@@ -149,18 +149,12 @@ fn read_json(path: &Path) -> Value {
 #[test]
 fn the_compiler_notices_a_wrong_name_and_a_wrong_type() {
     let Some(project) = Project::new() else { return };
-    let declarations = pages::read("server/clients/typescript/zae-limiter.d.mts");
-    project.write("zae-limiter.d.mts", &declarations);
-    let import =
-        "import { RateLimiter } from \"./zae-limiter.mjs\";\nconst limiter = new RateLimiter(\"\");\n";
-    project.write("name.mts", &format!("{import}await limiter.take(\"user-1\");"));
-    project.write(
-        "type.mts",
-        &format!("{import}await limiter.available(1, \"gpt-4\");"),
-    );
+    let import = "import { basename } from \"node:path\";\n";
+    project.write("name.mts", &format!("{import}basename.take();"));
+    project.write("type.mts", &format!("{import}basename(1);"));
     let errors = project.compile().unwrap_err();
     assert!(
-        errors.contains("name.mts(3,15)") && errors.contains("type.mts(3,25)"),
+        errors.contains("name.mts(2,10)") && errors.contains("type.mts(2,10)"),
         "{errors}"
     );
 }

@@ -1,0 +1,16 @@
+export type { components, paths } from "./api.js";
+export {
+  ConflictError,
+  type ErrorKind,
+  InternalError,
+  InvalidError,
+  LimiterError,
+  type LimitState,
+  NotFoundError,
+  PermissionError,
+  type Problem,
+  RefusedError,
+  UnavailableError,
+} from "./errors.js";
+export { type Admission, type Lease, type OnUnsettled, type Settlement, type Tokens } from "./lease.js";
+export { type AcquireOptions, type LimiterOptions, RateLimiter } from "./limiter.js";

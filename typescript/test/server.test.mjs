@@ -1,0 +1,143 @@
+// The package against the server at ZAE_LIMITER_URL, with the token in ZAE_LIMITER_TOKEN.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { InvalidError, NotFoundError, PermissionError, RateLimiter, RefusedError } from "zae-limiter-client";
+import { limits, onServer, signal, url } from "./support.mjs";
+
+const { limiter, unsettled } = onServer();
+const left = async (entity, resource = "gpt-4") => (await limiter.available(entity, resource)).tokens;
+await limiter.request("PUT", "/v1/limits", { body: { limits } });
+
+test.afterEach(() => assert.deepEqual(unsettled, []));
+
+test("a lease is adjusted and committed", async () => {
+  const result = await limiter.run("commit", "org/gpt-4", { rpm: 1, tpm: 500 }, async (lease) => {
+    assert.equal(lease.admission, "counted");
+    assert.deepEqual(lease.limits.map((limit) => limit.limit_name), ["rpm", "tpm"]);
+    lease.adjust({ tpm: 100 });
+    lease.adjust({ tpm: 20 });
+    return "result";
+  });
+  assert.equal(result, "result");
+  assert.deepEqual(await left("commit", "org/gpt-4"), { rpm: 4, tpm: 9380 });
+});
+
+test("a commit returns what was consumed, and a lease ends once", async () => {
+  const lease = await limiter.acquire("once", "gpt-4", { rpm: 1, tpm: 500 });
+  lease.adjust({ tpm: -100 });
+  const settlement = await lease.commit();
+  assert.deepEqual(settlement, { consumed: { rpm: 1, tpm: 400 }, written: true });
+  assert.equal(await lease.rollback(), settlement);
+  assert.deepEqual(await left("once"), { rpm: 4, tpm: 9600 });
+});
+
+test("a call that throws gives everything back and keeps its exception", async () => {
+  const failure = new TypeError("no response");
+  const call = async () => {
+    throw failure;
+  };
+  await assert.rejects(limiter.run("throws", "gpt-4", { rpm: 1, tpm: 500 }, call), (error) => error === failure);
+  assert.deepEqual(await left("throws"), { rpm: 5, tpm: 10000 });
+});
+
+test("a lease that is disposed gives everything back unless it is committed", async () => {
+  const dropped = await limiter.acquire("disposed", "gpt-4", { rpm: 1 });
+  await dropped[Symbol.asyncDispose]();
+  const kept = await limiter.acquire("disposed", "gpt-4", { rpm: 1 });
+  await kept.commit();
+  await kept[Symbol.asyncDispose]();
+  assert.equal((await left("disposed")).rpm, 4);
+});
+
+test("a refusal names the limit and says when to come back", async () => {
+  await limiter.acquire("refused", "gpt-4", { rpm: 5 }, { leaseMs: 0 });
+  await assert.rejects(limiter.acquire("refused", "gpt-4", { rpm: 1 }), (error) => {
+    assert(error instanceof RefusedError);
+    assert.equal(error.kind, "refused");
+    assert.equal(error.status, 429);
+    assert.deepEqual(error.exceeded, ["rpm"]);
+    assert.equal(error.limits[0].available, 0);
+    assert(error.retryAfterSeconds > 80000, String(error.retryAfterSeconds));
+    return true;
+  });
+  await assert.rejects(limiter.acquire("refused", "gpt-4", { rpm: 6 }), { kind: "refused", retryAfterSeconds: null });
+});
+
+test("a repeated key takes nothing", async () => {
+  const options = { idempotencyKey: "package-k1" };
+  const first = await limiter.acquire("key", "gpt-4", { rpm: 1 }, options);
+  const again = await limiter.acquire("key", "gpt-4", { rpm: 1 }, options);
+  assert.equal(first.id, again.id);
+  await first.commit();
+  assert.equal((await left("key")).rpm, 4);
+});
+
+test("a lease is renewed while its call runs", async () => {
+  const renewed = signal();
+  const observed = async (address, init) => {
+    const response = await fetch(address, init);
+    if (address.endsWith("/renew")) renewed.resolve(response.status);
+    return response;
+  };
+  const { limiter: observing, unsettled } = onServer({ fetch: observed });
+  // Timers of leases do not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  const status = await observing.run("renewed", "gpt-4", { rpm: 1 }, () => renewed.promise, { leaseMs: 6_000 });
+  clearInterval(alive);
+  assert.equal(status, 200);
+  assert.deepEqual(unsettled, []);
+  assert.equal((await left("renewed")).rpm, 4);
+});
+
+/** A lease that has expired. */
+async function expired(entity) {
+  const lease = await limiter.acquire(entity, "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 1, renewForMs: 0 });
+  for (;;) {
+    try {
+      await limiter.request("POST", "/v1/leases/{id}/adjust", { path: { id: lease.id }, body: {} });
+    } catch (error) {
+      assert.equal(error.problem?.ended, "expired");
+      return lease;
+    }
+  }
+}
+
+test("a lease that has expired is corrected without it", async () => {
+  const lease = await expired("expired");
+  lease.adjust({ tpm: 120 });
+  assert.deepEqual(await lease.commit(), { consumed: { rpm: 1, tpm: 620 }, written: true });
+  assert.deepEqual(await left("expired"), { rpm: 4, tpm: 9380 });
+});
+
+test("tokens without a lease are corrected too", async () => {
+  const lease = await limiter.acquire("no-lease", "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 0 });
+  assert.equal(lease.id, null);
+  lease.adjust({ tpm: 20 });
+  assert.deepEqual(await lease.commit(), { consumed: { rpm: 1, tpm: 520 }, written: true });
+  assert.deepEqual(await left("no-lease"), { rpm: 4, tpm: 9480 });
+});
+
+test("a planned call is checked and takes nothing", async () => {
+  const { tokens } = await limiter.available("planned", "gpt-4", { rpm: 6 });
+  assert.deepEqual(tokens, { rpm: 5, tpm: 10000 });
+});
+
+test("errors have classes by what the caller can do", async () => {
+  const stranger = new RateLimiter(url, { token: "not-a-token-of-it" });
+  await assert.rejects(stranger.available("e", "gpt-4"), PermissionError);
+  await assert.rejects(limiter.acquire("e", "gpt-4", {}), InvalidError);
+  await assert.rejects(limiter.request("GET", "/v1/entities/{entity}", { path: { entity: "nobody" } }), NotFoundError);
+  const entity = { entity_id: "twice" };
+  await limiter.request("POST", "/v1/entities", { body: entity });
+  await assert.rejects(limiter.request("POST", "/v1/entities", { body: entity }), {
+    kind: "conflict",
+    problemType: "entity-exists",
+  });
+});
+
+test("an aborted acquire takes nothing", async () => {
+  const reason = new Error("the user left");
+  const signal = AbortSignal.abort(reason);
+  await assert.rejects(limiter.acquire("aborted", "gpt-4", { rpm: 1 }, { signal }), (error) => error === reason);
+  assert.equal((await left("aborted")).rpm, 5);
+});
