@@ -60,7 +60,7 @@ impl Project {
         let manifest = json!({ "name": "application", "private": true, "type": "module" });
         project.write("package.json", &manifest.to_string());
         let packed = run(Command::new(root().join("scripts/pack-npm")).arg(project.folder.path()));
-        let archive = packed.lines().find(|line| line.ends_with(".tgz")).unwrap();
+        let archive = packed.lines().find(|line| line.contains(".tgz")).unwrap();
         run(Command::new("npm")
             .args(["install", "--offline", "--no-audit", "--no-fund"])
             .arg(project.folder.path().join(archive))

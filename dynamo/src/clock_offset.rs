@@ -160,7 +160,8 @@ impl ClockOffset {
         let start = now.start();
         let far = |bound: i64| sample.earliest - start > bound || sample.latest - start < -bound;
         let is_confirmed = agreeing().count() >= AGREEING;
-        if !is_confirmed && !(is_first && far(CORRECT_AT_ONCE_BEYOND_MILLIS)) {
+        let corrects = is_confirmed || (is_first && far(CORRECT_AT_ONCE_BEYOND_MILLIS));
+        if !corrects {
             return offset;
         }
         let best = agreeing().min_by_key(|sample| sample.round_trip);

@@ -1,9 +1,11 @@
 //! Corrections without a lease.
 
-use zae_limiter_schema::bucket::BucketKey;
+use std::sync::Arc;
+
+use zae_limiter_schema::bucket::{Attributes, BucketKey, Decoded};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
 
-use super::charge;
+use super::charge::{self, Charge};
 use crate::bucket::Amounts;
 use crate::{Error, RateLimiter, Result};
 
@@ -49,12 +51,20 @@ impl RateLimiter {
         }
         let buckets = self.buckets();
         let _inside = buckets.enter()?;
-        let charges = charge::charges(buckets, &key, &changes, None);
-        let charges = buckets.in_time(charges).await?;
-        let pending: Vec<_> = charges
+        let found = async {
+            let charges = charge::charges(buckets, &key, &changes, None).await?;
+            let mut found = Vec::new();
+            for charge in charges.into_iter().filter(|charge| !charge.amounts.is_empty()) {
+                let incarnation = incarnation(&charge).await?;
+                found.push((charge, incarnation));
+            }
+            Ok(found)
+        };
+        let pending: Vec<_> = buckets
+            .in_time(found)
+            .await?
             .into_iter()
-            .filter(|charge| !charge.amounts.is_empty())
-            .map(|charge| charge.bucket.adjust(charge.amounts, "".into()))
+            .map(|(charge, incarnation)| charge.bucket.adjust(charge.amounts, incarnation))
             .collect();
         let written = async {
             for change in pending {
@@ -67,4 +77,17 @@ impl RateLimiter {
         let written = tokio::time::timeout(buckets.shared().settings.time_budget, written).await;
         Ok(written.unwrap_or(false))
     }
+}
+
+/// The incarnation of the bucket now; empty if there is none.
+async fn incarnation(charge: &Charge) -> Result<Arc<str>> {
+    let bucket = &charge.bucket;
+    if let Some(image) = bucket.image() {
+        return Ok(image.incarnation().into());
+    }
+    let found = bucket.shared().store.read_bucket(bucket.key(), true).await?;
+    Ok(match found.as_ref().map(Attributes::decode).transpose()? {
+        Some(Decoded::Bucket(image)) => image.incarnation().into(),
+        Some(Decoded::Stub) | None => "".into(),
+    })
 }
