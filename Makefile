@@ -18,6 +18,7 @@ export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
 export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
+export ZAE_TEST_PYTHON := $(abspath .venv/python/bin/python)
 
 # Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
 # so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
@@ -36,7 +37,7 @@ help: ## Show this list
 	    /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: machine venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
+setup: machine venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
@@ -66,7 +67,7 @@ test-programs: dev-functions
 	@! grep -q '^warning' target/compile.log || { echo "make test: fix the warnings above" >&2; exit 1; }
 
 .PHONY: test-tools
-test-tools: venv-ministack venv-peer venv-clients venv-cfn-lint typescript
+test-tools: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint typescript
 
 .PHONY: lint
 lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts, workflows, rendered templates
@@ -99,6 +100,10 @@ book: machine ## Build the documentation as a book into target/book
 	@echo "open target/book/index.html"
 
 ##@ Proof
+
+.PHONY: python
+python: machine venv-python ## The Python package: its wheel, installed and tested
+	cargo test --locked --workspace --test package
 
 .PHONY: screenshots
 screenshots: machine ## The pictures of the UI under docs/images/ui, taken by the browser tests (needs chromium)

@@ -1,0 +1,95 @@
+//! Errors of the client as Python exceptions, which `zae_limiter_rs._errors` makes.
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use zae_limiter::Error;
+
+use crate::records;
+
+/// What goes to Python: a kind, and what the exception of that kind needs.
+pub(crate) struct Failure {
+    kind: &'static str,
+    details: Value,
+}
+
+impl Failure {
+    pub(crate) fn invalid(field: &str, value: &str, rule: &str) -> Self {
+        let details = json!({ "field": field, "value": value, "rule": rule });
+        Self {
+            kind: "invalid",
+            details,
+        }
+    }
+
+    pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
+        let make = || {
+            let details = records::to_python(py, &self.details)?;
+            py.import("zae_limiter_rs._errors")?
+                .call_method1("make", (self.kind, details))
+        };
+        match make() {
+            Ok(exception) => PyErr::from_value(exception),
+            Err(error) => error,
+        }
+    }
+}
+
+impl From<zae_limiter::stack::Error> for Failure {
+    fn from(error: zae_limiter::stack::Error) -> Self {
+        Self {
+            kind: "stack",
+            details: json!({ "message": error.to_string() }),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let unavailable = error.is_unavailable();
+        let (kind, details) = match error {
+            Error::Name(name) => (
+                "name",
+                json!({ "field": name.field(), "value": name.value(), "rule": name.rule() }),
+            ),
+            Error::Invalid { field, value, rule } => {
+                ("invalid", json!({ "field": field, "value": value, "rule": rule }))
+            }
+            Error::RateLimitExceeded(refusal) => {
+                let statuses: Vec<_> = refusal.statuses().iter().map(records::status).collect();
+                ("refused", json!({ "statuses": statuses }))
+            }
+            Error::EntityExists { entity } => ("entity_exists", json!({ "entity_id": entity.as_str() })),
+            Error::EntityNotFound { entity } => ("entity_not_found", json!({ "entity_id": entity.as_str() })),
+            Error::ParentNotFound { parent, .. } => {
+                ("entity_not_found", json!({ "entity_id": parent.as_str() }))
+            }
+            Error::NoLimits { entity, resource } => (
+                "no_limits",
+                json!({ "entity_id": entity.as_str(), "resource": resource.as_str() }),
+            ),
+            Error::TableMissing { table, .. } => ("table_missing", json!({ "table": table })),
+            Error::IncompatibleSchema {
+                schema,
+                client,
+                reason,
+                ..
+            } => (
+                "incompatible_schema",
+                json!({ "schema": schema, "client": client, "reason": reason }),
+            ),
+            Error::Limit(_) => ("value", json!({})),
+            Error::ParentCycle { .. } | Error::TooDeep { .. } | Error::HasChildren { .. } => {
+                ("entity", json!({}))
+            }
+            Error::Stack(_) => ("stack", json!({})),
+            _ if unavailable => ("unavailable", json!({})),
+            _ => ("infrastructure", json!({})),
+        };
+        let mut details = details;
+        if let Value::Object(fields) = &mut details {
+            fields.insert("message".to_owned(), Value::String(message));
+        }
+        Self { kind, details }
+    }
+}
