@@ -94,35 +94,6 @@ with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease:
     assert done.stdout.count("True") == 2
 
 
-def test_workers_of_multiprocessing(table: dict[str, Any]) -> None:
-    done = run_script(
-        """
-import multiprocessing, sys
-from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
-
-name, region, endpoint = sys.argv[1:]
-limiter = SyncRateLimiter(
-    repository=SyncRepository(name, region, endpoint, time_budget=20),
-    default_limits=[Limit.custom("rph", 10, 1, 360_000)],
-)
-
-def call(_):
-    try:
-        with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
-            return 1
-    except RateLimitExceeded:
-        return 0
-
-if __name__ == "__main__":
-    limiter.repository.create_table()
-    with multiprocessing.get_context("fork").Pool(3) as pool:
-        print(sum(pool.map(call, range(24), chunksize=1)))
-""",
-        *table.values(),
-    )
-    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
-
-
 WAITING = """
 import sys
 from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
