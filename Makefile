@@ -20,11 +20,6 @@ export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
 export ZAE_TEST_PYTHON := $(abspath .venv/python/bin/python)
 
-# Demo and tests compile in one profile, with one feature set, that of the whole workspace with its tests, and with one compiler,
-# so that everything is compiled once. clippy-driver is rustc with more lints; only `make test` fails on what they find. What
-# speeds up the next compile or a debugger slows this one down.
-LINTING = RUSTC_WRAPPER=$(abspath scripts/rustc-wrapper) RUSTC_WORKSPACE_WRAPPER=clippy-driver CARGO_INCREMENTAL=0 \
-    CARGO_PROFILE_DEV_DEBUG=0 ZAE_UNSTABLE_OPTIONS="$$(scripts/rustc-wrapper --unstable-options)"
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -49,35 +44,27 @@ demo: machine ## The whole system at work: a local cloud, the stack, traffic, us
 
 # The tests' programs have the functions' archives inside, and tests of that.
 BUNDLED := --features zae-limiter-cli/bundled-functions,zae-limiter-tests/bundled-functions
-test-programs test: export ZAE_LIMITER_FUNCTIONS := $(abspath target/dev-functions)
+test: export ZAE_LIMITER_FUNCTIONS := $(abspath target/dev-functions)
 
 .PHONY: test
-test: machine ## Everything that must hold: lint, then all tests and doctests
-	@# Tools are installed while the tests are compiled.
-	@$(MAKE) -j3 test-programs lint-files test-tools
-	@echo "== running all tests"
-	@$(LINTING) scripts/run-tests.py $(BUNDLED)
+test: lint-files dev-functions test-tools ## Everything that must hold: formatting, clippy, all tests and doctests, the checks of files
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked $(BUNDLED)
 	$(took)
-
-.PHONY: test-programs
-test-programs: dev-functions
-	@echo "== compiling all tests with clippy's lints, warnings denied"
-	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run 2>&1 | tee target/compile.log
-	@$(LINTING) cargo test --workspace --locked $(BUNDLED) --no-run --benches 2>&1 | tee -a target/compile.log
-	@! grep -q '^warning' target/compile.log || { echo "make test: fix the warnings above" >&2; exit 1; }
 
 .PHONY: test-tools
 test-tools: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint typescript
 
 .PHONY: lint
-lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, scripts, workflows, rendered templates
+lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, the checks of files
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@$(MAKE) doc
 
-# Everything that no compiler reads. `make test` has clippy's lints from its own compile.
+# Formatting, workflows, Terraform, scripts and rendered templates.
 .PHONY: lint-files
 lint-files: machine venv-cfn-lint
 	cargo fmt --all --check
+	@scripts/broken-rules.py --check
 	@scripts/lint-workflows
 	@scripts/check-terraform --offline
 	@for script in .ci/run $$(grep -slE '^#!.*bash' scripts/*); do bash -n "$$script" || exit 1; done
@@ -111,12 +98,13 @@ screenshots: machine ## The pictures of the UI under docs/images/ui, taken by th
 
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
-	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test acquire -- simulation:: exactly_once:: --nocapture
-	ZAE_FLEET=long cargo test --locked --workspace --test binary --test stream -- through_crashes --nocapture
+	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test main -- simulation:: exactly_once:: --nocapture
+	scripts/broken-rules.py
+	ZAE_FLEET=long cargo test --locked --workspace --test main -- through_crashes --nocapture
 
 .PHONY: interop
 interop: machine venv-peer ## Long mixed traffic with the Python peer, both command lines and aggregators, and its vectors
-	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test peer -- --nocapture
+	ZAE_INTEROP=long cargo test --locked -p zae-limiter-tests -p zae-limiter-cli --test main -- peer:: --nocapture
 
 .PHONY: fuzz
 fuzz: machine ## Fuzz every parser with libFuzzer, SECONDS of each (SECONDS=300, TARGETS=); needs a C++ compiler
@@ -132,8 +120,8 @@ mutants: machine ## Mutate the bucket arithmetic, or the client's state with PAR
 	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
 
 .PHONY: coverage
-coverage: test-tools dev-functions ## List the lines that no test runs, and the share of each crate (PACKAGES= chooses crates)
-	@PACKAGES='$(PACKAGES)' scripts/coverage
+coverage: test-tools dev-functions ## The share of lines that tests run, by file, with cargo-llvm-cov (cargo install cargo-llvm-cov)
+	cargo llvm-cov --workspace --locked
 	$(took)
 
 .PHONY: bench
@@ -148,7 +136,7 @@ bench-programs: machine
 	@scripts/bench compile
 
 .PHONY: audit
-audit: machine ## Licences, bans, sources and advisories of dependencies; checkov on the templates
+audit: machine ## Licenses, bans, sources and advisories of dependencies; checkov on the templates
 	@scripts/install-cargo-deny
 	@scripts/audit
 
@@ -178,8 +166,9 @@ functions: machine ## Build the Lambda functions into target/functions (ARCH=x86
 # The functions as demo and tests deploy them on the local cloud: from the dev build, since optimizing them takes minutes.
 .PHONY: dev-functions
 dev-functions: machine
-	@echo "== compiling the demo and the functions for this machine (about 5 minutes on 2 cores the first time)"
-	@$(LINTING) cargo build --locked --workspace --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
+	@echo "== compiling the demo and the functions for this machine (several minutes the first time)"
+	@# The whole workspace with an example, so that dependencies have the features that the tests need and are compiled once.
+	cargo build --workspace --locked --example demo --bin zae-limiter-aggregator --bin zae-limiter-archiver \
 	    --bin zae-limiter-provisioner $(if $(DEMO_KEEP),--bin zae-limiter)
 	@scripts/pack-dev-functions
 
@@ -194,7 +183,7 @@ local-down: ## End the local cloud that local-up started (PORT=4566)
 .PHONY: plan deploy destroy
 plan: functions-for-options ## Show what deploy would do (NAME=, ENDPOINT= or PROFILE=, REGION=, OPTIONS_FILE=, OFFLINE=1)
 deploy: functions-for-options ## Deploy a stack (the same)
-destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 to be asked nothing)
+destroy: machine ## Delete a stack; its table and archive stay (the same, YES=1 without confirmation)
 plan deploy destroy:
 	@scripts/require $@ "the zae-limiter command" cli/src/main.rs
 	@ENDPOINT='$(ENDPOINT)' PROFILE='$(PROFILE)' REGION='$(REGION)' OPTIONS_FILE='$(OPTIONS_FILE)' YES='$(YES)' \
@@ -224,8 +213,8 @@ typescript: machine
 	@scripts/install-typescript
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
-.PHONY: venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda
-venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
+.PHONY: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda
+venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
 	@scripts/venv $*
 
 # Before all others: where there is no flock, two of them at once would both make it.

@@ -33,19 +33,19 @@ class Caller:
         return self.clients[key]
 
     def call(self, settings, service, operation, parameters="{}", query="@"):
-        """Whether the call succeeded, and what the query finds in all pages of the answer, or what is wrong."""
+        """Whether the call succeeded, and what the query finds in all pages of the response, or what is wrong."""
         import botocore.exceptions
         import jmespath
 
         try:
             client = self.client(service, settings)
             if client.can_paginate(operation):
-                answer = client.get_paginator(operation).paginate(**json.loads(parameters)).build_full_result()
+                response = client.get_paginator(operation).paginate(**json.loads(parameters)).build_full_result()
             else:
-                answer = getattr(client, operation)(**json.loads(parameters))
+                response = getattr(client, operation)(**json.loads(parameters))
         except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
             return False, f"{service} {operation}: {error}"
-        found = jmespath.search(query, answer)
+        found = jmespath.search(query, response)
         return True, found if isinstance(found, str) else json.dumps(found, default=str)
 
 
@@ -59,7 +59,7 @@ def serve(path):
         listener.bind(f"{path}.new")
         listener.listen()
         listener.settimeout(INTERVAL)
-        # Whoever sees the path can connect.
+        # Anyone who sees the path can connect.
         os.rename(f"{path}.new", path)
         while os.getppid() == parent:
             try:

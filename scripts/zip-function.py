@@ -15,7 +15,7 @@ import sys
 import zlib
 
 # Lambda refuses nothing below its own limit; ours keeps cold starts short.
-LARGEST_ZIP = 2_750_000
+LARGEST_ZIP = 3_500_000
 
 
 NAME = b"bootstrap"
@@ -57,19 +57,19 @@ def main() -> None:
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("bootstrap")
     parser.add_argument("archive")
-    asked = parser.parse_args()
-    with open(asked.bootstrap, "rb") as file:
+    options = parser.parse_args()
+    with open(options.bootstrap, "rb") as file:
         binary = file.read()
-    for path in asked.without:
+    for path in options.without:
         if path.encode() in binary:
-            sys.exit(f"zip-function: {asked.bootstrap} contains the path {path} of the machine that built it")
-    pack(binary, deflated(binary, asked.dev, asked.smallest), asked.archive)
-    size = os.path.getsize(asked.archive)
-    with open(asked.archive, "rb") as packed:
+            sys.exit(f"zip-function: {options.bootstrap} contains the path {path} of the machine that built it")
+    pack(binary, deflated(binary, options.dev, options.smallest), options.archive)
+    size = os.path.getsize(options.archive)
+    with open(options.archive, "rb") as packed:
         digest = hashlib.sha256(packed.read()).hexdigest()
-    print(f"{asked.archive}  {size:,} bytes  sha256 {digest}")
-    if size > LARGEST_ZIP and not asked.dev:
-        sys.exit(f"zip-function: {asked.archive} has {size:,} bytes; a function may have {LARGEST_ZIP:,}")
+    print(f"{options.archive}  {size:,} bytes  sha256 {digest}")
+    if size > LARGEST_ZIP and not options.dev:
+        sys.exit(f"zip-function: {options.archive} has {size:,} bytes; a function may have {LARGEST_ZIP:,}")
 
 
 main()

@@ -136,6 +136,8 @@ pub(crate) enum Command {
     Upgrade(Box<stack::upgrade::Arguments>),
     /// Show the status of the stack and its table
     Status(Deferred<stack::status::Arguments>),
+    /// Show all outputs of the stack
+    Outputs(Deferred<stack::outputs::Arguments>),
     /// List the stacks in the account and region
     List(Deferred<stack::list::Arguments>),
     /// Report drift: resources changed outside of CloudFormation
@@ -241,9 +243,11 @@ mod tests {
 
     #[test]
     fn commands_suggested_by_errors_parse() {
-        use zae_limiter::stack::advised::{CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP};
+        use zae_limiter::stack::advised::{
+            CONTINUE_ROLLBACK, DELETE, RECREATE, RETAIN, RETRY, SKIP, UNPROTECT,
+        };
         let with_id = [SKIP, RETAIN].map(|command| format!("{command} AggregatorDLQ"));
-        let whole = [CONTINUE_ROLLBACK, DELETE, RECREATE, RETRY].map(str::to_owned);
+        let whole = [CONTINUE_ROLLBACK, DELETE, RECREATE, RETRY, UNPROTECT].map(str::to_owned);
         for advised in whole.into_iter().chain(with_id) {
             let parsed = Invocation::parse(advised.split(' ').map(OsString::from));
             assert!(parsed.is_ok(), "{advised}");

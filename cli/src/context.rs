@@ -55,6 +55,21 @@ impl Context {
         self.name.as_ref()
     }
 
+    /// The same context for the stack of this name, which must be the one that was given, if one was.
+    pub(crate) fn named(&self, name: StackName) -> Result<Self> {
+        match &self.name {
+            Some(given) if *given != name => Err(Error::usage(format!(
+                "the plan is for stack {name}, and --name is {given}; leave out --name, or plan stack {given}"
+            ))),
+            _ => Ok(Self {
+                name: Some(name),
+                location: self.location.clone(),
+                terminal: self.terminal,
+                file: self.file.clone(),
+            }),
+        }
+    }
+
     /// The same context, for a local cloud at this endpoint.
     pub(crate) fn on_local_cloud(&self, endpoint: String) -> Self {
         Self {
@@ -77,7 +92,7 @@ impl Context {
 
     /// A limiter on the table.
     pub(crate) async fn limiter(&self) -> Result<RateLimiter> {
-        Ok(RateLimiter::over(self.repository().await?))
+        Ok(RateLimiter::from_repository(self.repository().await?))
     }
 
     /// What the table stores.

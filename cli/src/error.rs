@@ -5,7 +5,9 @@ use std::error::Error as StdError;
 use zae_limiter_function::{CallError, Remedy};
 
 use crate::exit::Exit;
+use crate::file_lines::line_of;
 use crate::output::{Format, Terminal};
+use zae_limiter::error::{Conflict, Internal, Invalid, NotFound};
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -47,12 +49,15 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
 
-    #[error("{} is invalid: {at}: {problem}", file.display())]
+    #[error("{} is invalid: {}", file.display(), mistakes.join("; "))]
     Manifest {
         file: std::path::PathBuf,
-        at: String,
-        problem: String,
+        /// Each with its line, its name and what is wrong.
+        mistakes: Vec<String>,
     },
+
+    #[error("{}", mistakes_text(mistakes))]
+    Options { mistakes: Vec<String> },
 
     #[error("no AWS region is set; pass --region, or set AWS_REGION or a region in the AWS profile")]
     NoRegion,
@@ -145,15 +150,30 @@ impl Error {
         }
     }
 
+    /// The mistakes of a limits file, each with its line.
+    pub(crate) fn manifest(
+        file: &std::path::Path,
+        text: &str,
+        invalid: &zae_limiter_limits::InvalidFields,
+    ) -> Self {
+        let mistakes = invalid
+            .fields
+            .iter()
+            .map(|field| match line_of(text, &field.path) {
+                Some(line) => format!("line {line}: {field}"),
+                None => field.to_string(),
+            });
+        Self::Manifest {
+            file: file.to_owned(),
+            mistakes: mistakes.collect(),
+        }
+    }
+
     /// The error of a limits file.
     pub(crate) fn of_limits(file: &std::path::Path) -> impl FnOnce(zae_limiter_limits::Error) -> Self {
         use zae_limiter_limits::Error as Limits;
         move |error| match error {
-            Limits::Invalid(invalid) => Self::Manifest {
-                file: file.to_owned(),
-                at: invalid.path,
-                problem: invalid.problem,
-            },
+            Limits::Invalid(invalid) => Self::manifest(file, "", &invalid),
             Limits::Limiter(source) => source.into(),
             Limits::Table {
                 operation,
@@ -178,8 +198,10 @@ impl Error {
         match self {
             Self::Limiter { source } if crate::connect::is_unavailable(source) => Exit::Unavailable,
             Self::Limiter { source } => match source {
-                Limiter::RateLimitExceeded(_) => Exit::Limited,
-                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => Exit::Usage,
+                Limiter::Refused(_) => Exit::Limited,
+                Limiter::Invalid(Invalid::Name(_) | Invalid::Limit(_) | Invalid::Argument { .. }) => {
+                    Exit::Usage
+                }
                 _ => Exit::Error,
             },
             Self::Stack { source } => match source {
@@ -187,14 +209,16 @@ impl Error {
                 source if crate::connect::is_unreachable(source) => Exit::Unavailable,
                 _ => Exit::Error,
             },
-            Self::Usage { .. } | Self::Manifest { .. } | Self::NoRegion | Self::Template { .. } => {
-                Exit::Usage
-            }
-            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
-            Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
-            Self::Server {
+            Self::Usage { .. }
+            | Self::Manifest { .. }
+            | Self::Options { .. }
+            | Self::NoRegion
+            | Self::Template { .. }
+            | Self::Server {
                 source: zae_limiter_server::Error::TokensRequired { .. },
             } => Exit::Usage,
+            Self::ArchiveUnavailable { .. } => Exit::Unavailable,
+            Self::Redrive { failure, .. } if failure.is_transient() => Exit::Unavailable,
             _ => Exit::Error,
         }
     }
@@ -205,19 +229,23 @@ impl Error {
         use zae_limiter::stack::{CodeError, Error as Stack};
         match self {
             Self::Limiter { source } => match source {
-                Limiter::Name(_) | Limiter::Limit(_) | Limiter::Invalid { .. } => "invalid_argument",
-                Limiter::RateLimitExceeded(_) => "rate_limit_exceeded",
-                Limiter::EntityExists { .. } => "entity_exists",
-                Limiter::EntityNotFound { .. } | Limiter::ParentNotFound { .. } => "entity_not_found",
-                Limiter::ParentCycle { .. } | Limiter::TooDeep { .. } | Limiter::HasChildren { .. } => {
-                    "hierarchy"
+                Limiter::Invalid(Invalid::Name(_) | Invalid::Limit(_) | Invalid::Argument { .. }) => {
+                    "invalid_argument"
                 }
-                Limiter::NoLimits { .. } => "no_limits",
-                Limiter::TableMissing { .. } => "table_missing",
+                Limiter::Refused(_) => "rate_limit_exceeded",
+                Limiter::Conflict(Conflict::EntityExists { .. }) => "entity_exists",
+                Limiter::NotFound(NotFound::Entity { .. } | NotFound::Parent { .. }) => "entity_not_found",
+                Limiter::Conflict(
+                    Conflict::ParentCycle { .. }
+                    | Conflict::TooManyParents { .. }
+                    | Conflict::HasChildren { .. },
+                ) => "hierarchy",
+                Limiter::NotFound(NotFound::Limits { .. }) => "no_limits",
+                Limiter::NotFound(NotFound::Table { .. }) => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
-                Limiter::Contended { .. } => "contended",
+                Limiter::Conflict(Conflict::Concurrent { .. }) => "contended",
                 source if crate::connect::is_unavailable(source) => "unavailable",
-                Limiter::IncompatibleSchema { .. } => "incompatible_schema",
+                Limiter::Internal(Internal::IncompatibleSchema { .. }) => "incompatible_schema",
                 _ => "failed",
             },
             Self::Stack { source } => match source {
@@ -238,7 +266,7 @@ impl Error {
                 source if crate::connect::is_unreachable(source) => "unavailable",
                 _ => "stack_failed",
             },
-            Self::Template { .. } => "invalid_options",
+            Self::Template { .. } | Self::Options { .. } => "invalid_options",
             Self::Server { source } => match source {
                 zae_limiter_server::Error::TokensRequired { .. } => "invalid_argument",
                 _ => "io",
@@ -281,6 +309,17 @@ impl Error {
             text.push_str(&cause);
         }
         text
+    }
+}
+
+fn mistakes_text(mistakes: &[String]) -> String {
+    match mistakes {
+        [mistake] => format!("the stack options have a mistake: {mistake}"),
+        mistakes => format!(
+            "the stack options have {} mistakes: {}",
+            mistakes.len(),
+            mistakes.join("; ")
+        ),
     }
 }
 

@@ -25,6 +25,7 @@ mod context;
 mod deferred;
 mod error;
 mod exit;
+mod file_lines;
 #[doc(hidden)]
 pub mod hostile;
 mod output;

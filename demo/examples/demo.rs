@@ -228,7 +228,7 @@ async fn one_call(limiter: &RateLimiter, tally: &Tally, key: &str, call: i64) ->
     let acquire = limiter.acquire(key, MODEL).consume("rpm", 1).consume("tpm", 100);
     let mut lease = match acquire.on_unavailable(OnUnavailable::Block).await {
         Ok(lease) => lease,
-        Err(Error::RateLimitExceeded(_)) => {
+        Err(Error::Refused(_)) => {
             note(tally, key, |used| used.limited += 1);
             return Ok(());
         }

@@ -15,6 +15,10 @@ pub enum CallError {
     /// succeeds until somebody fixes that.
     #[error("{0}")]
     Denied(String),
+    /// The signature's time was refused. The SDK corrects its time by the response, so the next request may succeed. The
+    /// request was not carried out. Transient.
+    #[error("{0}")]
+    ClockSkew(String),
     /// There is no such table.
     #[error("no such table")]
     TableMissing,
@@ -39,7 +43,7 @@ pub enum CallError {
     /// No connection, no answer in time, or the service failed. The request may have been carried out. Transient.
     #[error("{0}")]
     Unavailable(String),
-    /// The request never left the process: the connection was refused, or credentials could not be fetched. Transient.
+    /// The request never left the process: there was no connection, or credentials were not loaded in time. Transient.
     #[error("{0}")]
     NotSent(String),
     /// Another process has locked the embedded store's file. The request was not carried out. Transient.
@@ -85,11 +89,20 @@ impl CallError {
                 | Self::Unavailable(_)
                 | Self::NotSent(_)
                 | Self::FileHeld(_)
+                | Self::ClockSkew(_)
         )
     }
 
     pub(crate) fn timeout() -> Self {
-        Self::Unavailable("no answer in time".to_owned())
+        Self::Unavailable("no response in time".to_owned())
+    }
+
+    /// Credentials could not be loaded. Somebody must provide them, so this is no outage.
+    pub(crate) fn no_credentials(reason: &str) -> Self {
+        Self::Denied(format!(
+            "the AWS credentials could not be loaded: {reason}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in with \
+             `aws sso login`"
+        ))
     }
 
     pub(crate) fn from_code(code: &str, message: &str, status: u16) -> Self {
@@ -114,6 +127,8 @@ impl CallError {
             | "TooManyRequests"
             | "LimitExceeded"
             | "SlowDown" => Self::Throttled(text),
+            "RequestTimeTooSkewed" | "RequestExpired" => Self::ClockSkew(text),
+            "InvalidSignature" if is_about_time(message) => Self::ClockSkew(text),
             "InternalServerError" | "RequestTimeout" => Self::Unavailable(text),
             code if DENIED.iter().any(|start| code.starts_with(start)) => Self::Denied(text),
             "Validation"
@@ -130,12 +145,23 @@ impl CallError {
     }
 }
 
+/// Whether a refused signature was made with a wrong time.
+fn is_about_time(message: &str) -> bool {
+    ["Signature expired", "Signature not yet current"]
+        .iter()
+        .any(|start| message.starts_with(start))
+}
+
 impl<E> From<&SdkError<E, HttpResponse>> for CallError
 where
     E: ProvideErrorMetadata + StdError + 'static,
 {
     fn from(error: &SdkError<E, HttpResponse>) -> Self {
         match error {
+            // The SDK reports a success that it cannot read as an error of the service.
+            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+                Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
+            }
             SdkError::ServiceError(answer) => Self::from_code(
                 answer.err().code().unwrap_or_default(),
                 answer.err().message().unwrap_or_default(),
@@ -143,7 +169,7 @@ where
             ),
             SdkError::TimeoutError(_) => Self::timeout(),
             SdkError::ResponseError(answer) if answer.raw().status().as_u16() < 500 => {
-                Self::Unavailable(format!("unreadable answer: {}", with_causes(error)))
+                Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
             }
             other => from_causes(other),
         }
@@ -151,7 +177,7 @@ where
 }
 
 /// The error and its causes as people read them. The SDK's own form appends a dump of everything.
-fn with_causes(error: &(dyn StdError + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(current) = cause {
@@ -180,12 +206,13 @@ where
             return CallError::Unavailable(waits.to_string());
         }
         if let Some(credentials) = current.downcast_ref::<CredentialsError>() {
-            return match credentials {
-                CredentialsError::CredentialsNotLoaded(_) | CredentialsError::InvalidConfiguration(_) => {
-                    CallError::Denied(text)
-                }
-                _ => CallError::NotSent(text),
-            };
+            return CallError::no_credentials(&with_causes(credentials));
+        }
+        // Name lookup, connecting and the TLS handshake: no byte of the request was sent.
+        if let Some(http) = current.downcast_ref::<hyper_util::client::legacy::Error>()
+            && http.is_connect()
+        {
+            return CallError::NotSent(text);
         }
         // Only opening a connection is ever refused.
         if let Some(io) = current.downcast_ref::<std::io::Error>()

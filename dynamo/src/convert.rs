@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item, Malformed};
 
 use crate::Result;
@@ -24,7 +24,8 @@ fn from_sdk_map(map: SdkItem) -> Result<HashMap<String, AttributeValue>> {
         .collect()
 }
 
-fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
+/// A value as the schema reads it. Errors name the attribute.
+pub(crate) fn from_sdk_value(name: &str, value: SdkValue) -> Result<AttributeValue> {
     Ok(match value {
         SdkValue::S(text) => AttributeValue::S(text),
         SdkValue::N(digits) => AttributeValue::N(digits),
@@ -87,8 +88,8 @@ pub fn to_sdk_key(key: &Key) -> SdkItem {
 /// The same for a key that nobody else needs.
 pub(crate) fn into_sdk_key(key: Key) -> SdkItem {
     HashMap::from([
-        ("PK".to_owned(), SdkValue::S(key.pk)),
-        ("SK".to_owned(), SdkValue::S(key.sk)),
+        (attribute::PK.to_owned(), SdkValue::S(key.pk)),
+        (attribute::SK.to_owned(), SdkValue::S(key.sk)),
     ])
 }
 

@@ -22,6 +22,7 @@
 //!     budget: Duration::from_secs(10),
 //!     attempt: Duration::from_secs(3),
 //!     deadline: None,
+//!     credentials: None,
 //! };
 //! table.create().await?;
 //!
@@ -37,23 +38,25 @@
 //! | To find | Look in |
 //! |---|---|
 //! | reads and writes of one item, of many, and of a range | [`Table`], [`Query`] |
-//! | writes of buckets | [`BucketWriter`] |
+//! | writes of buckets | [`Table::write_bucket`] |
 //! | several writes together | [`Transaction`] |
 //! | expressions and their placeholders | [`Update`], [`Placeholders`] |
 //! | what a failed call means | [`CallError`], [`Error`] |
 //! | retries within a time budget | [`Budget::retry`] |
 //! | items between the SDK and the schema | [`from_sdk_item`], [`to_sdk_item`] |
 //! | a wrong clock | [`ServerTime`], [`LocalTime`] |
+//! | credentials that calls share | [`SharedCredentials`] |
 //! | consumed capacity | [`CapacityMeter`] |
 //! | randomness that tests can seed | [`Entropy`] |
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
 
 mod batch;
-mod bucket_writer;
+mod bucket_write;
 mod call_error;
 mod clock_offset;
 mod convert;
 mod create;
+mod credentials;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod entropy;
@@ -68,10 +71,10 @@ mod server_time;
 mod table;
 mod transaction;
 
-pub use bucket_writer::{BucketRequest, BucketWriter};
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
+pub use credentials::SharedCredentials;
 #[cfg(feature = "embedded")]
 pub use embedded::EmbeddedStore;
 pub use entropy::Entropy;

@@ -17,7 +17,7 @@ use aws_smithy_runtime_api::client::interceptors::context::{Error, Input, Output
 use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
 
 /// DynamoDB charges a write whose condition is false by the size of the item, and does not report it.
-pub(crate) const FAILED_WRITE: f64 = 1.0;
+const FAILED_WRITE: f64 = 1.0;
 
 /// Counts calls to the table and the capacity that they consume. Clones count together. An interceptor of the SDK.
 ///
@@ -63,13 +63,6 @@ impl CapacityMeter {
     /// What was consumed so far.
     pub fn consumed(&self) -> ConsumedCapacity {
         *self.lock()
-    }
-
-    /// Counts a write that was sent without the SDK and answered.
-    pub(crate) fn count_write(&self, write_units: f64) {
-        let mut consumed = self.lock();
-        consumed.calls += 1;
-        consumed.write_units += write_units;
     }
 
     fn lock(&self) -> MutexGuard<'_, ConsumedCapacity> {

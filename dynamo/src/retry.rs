@@ -30,6 +30,11 @@ impl Budget {
         Self { attempt, deadline }
     }
 
+    /// When it ends.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Waits with full jitter before retry number `retry`, starting at 1. Returns false if no time is left for it.
     pub async fn pause(&self, entropy: &Entropy, retry: u32) -> bool {
         let longest = FIRST_PAUSE

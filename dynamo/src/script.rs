@@ -25,7 +25,6 @@ use crate::{Entropy, Table};
 /// A request that was sent.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    pub(crate) uri: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -34,13 +33,6 @@ impl Sent {
     pub(crate) fn header(&self, wanted: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(name, _)| name == wanted);
         found.map(|(_, value)| value.as_str())
-    }
-
-    /// Access key, day, region and service that it was signed with.
-    pub(crate) fn scope(&self) -> Vec<&str> {
-        let header = self.header("authorization").unwrap();
-        let scope = header.strip_prefix("AWS4-HMAC-SHA256 Credential=").unwrap();
-        scope.split(',').next().unwrap().split('/').take(4).collect()
     }
 }
 
@@ -54,6 +46,7 @@ pub(crate) fn table(client: Client) -> Table {
         budget: Duration::from_secs(10),
         attempt: Duration::from_secs(3),
         deadline: None,
+        credentials: None,
     }
 }
 
@@ -61,7 +54,6 @@ pub(crate) fn table(client: Client) -> Table {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     pub(crate) sent: Arc<Mutex<Vec<Sent>>>,
-    pub(crate) connect_timeouts: Arc<Mutex<Vec<Option<Duration>>>>,
     responses: Arc<Mutex<VecDeque<Result<HttpResponse, ConnectorError>>>>,
 }
 
@@ -107,7 +99,6 @@ impl HttpConnector for Script {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let headers = request.headers().iter();
         self.sent.lock().unwrap().push(Sent {
-            uri: request.uri().to_owned(),
             headers: headers
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
@@ -122,11 +113,7 @@ impl HttpConnector for Script {
 }
 
 impl HttpClient for Script {
-    fn http_connector(&self, settings: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
-        self.connect_timeouts
-            .lock()
-            .unwrap()
-            .push(settings.connect_timeout());
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
 }

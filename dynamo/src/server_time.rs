@@ -1,8 +1,7 @@
 //! Noticing a wrong clock by the time that the server's responses carry.
 
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
@@ -12,11 +11,10 @@ use aws_sdk_dynamodb::config::interceptors::{
 use aws_sdk_dynamodb::config::{ConfigBag, Intercept, RuntimeComponents, SharedInterceptor};
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::dyn_dispatch_hint;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::config_bag::{Storable, StoreReplace};
 use aws_smithy_types::date_time::Format;
-
-use zae_limiter_schema::Timestamp;
 
 use crate::clock_offset::{ClockOffset, LocalTime};
 
@@ -25,27 +23,39 @@ use crate::clock_offset::{ClockOffset, LocalTime};
 pub struct ServerTime {
     local: Arc<dyn Fn() -> LocalTime + Send + Sync>,
     judged: Arc<Mutex<Judged>>,
-    offset: Arc<AtomicI64>,
 }
 
-/// What the responses so far say.
+/// What the responses so far have shown.
 #[derive(Debug, Default)]
 struct Judged {
     clock: ClockOffset,
-    /// The last header and its moment in epoch milliseconds: a busy process reads the same one many times a second.
+    /// The last header and its time in epoch milliseconds: a busy process reads the same one many times a second.
     last: Option<(String, i64)>,
+    /// Whether a wrong clock was reported.
+    reported: bool,
 }
 
 impl Judged {
-    /// The moment of a header, if it is one.
-    fn moment(&mut self, date: &str) -> Option<i64> {
-        if let Some((_, moment)) = self.last.as_ref().filter(|(last, _)| last == date) {
-            return Some(*moment);
+    /// The time of a header, if it is one.
+    fn parse(&mut self, date: &str) -> Option<i64> {
+        if let Some((_, time)) = self.last.as_ref().filter(|(last, _)| last == date) {
+            return Some(*time);
         }
-        let moment = DateTime::from_str(date, Format::HttpDate).ok()?;
-        let moment = moment.secs().saturating_mul(1000);
-        self.last = Some((date.to_owned(), moment));
-        Some(moment)
+        let time = DateTime::from_str(date, Format::HttpDate).ok()?;
+        let time = time.secs().saturating_mul(1000);
+        self.last = Some((date.to_owned(), time));
+        Some(time)
+    }
+
+    /// Reports a wrong clock once, until it is right again.
+    fn report(&mut self, offset: i64) {
+        if offset != 0 && !self.reported {
+            tracing::warn!(
+                offset_ms = offset,
+                "this machine's clock is wrong or was set; it is not used until DynamoDB's responses agree with it"
+            );
+        }
+        self.reported = offset != 0;
     }
 }
 
@@ -59,60 +69,54 @@ impl Storable for Sent {
 
 impl fmt::Debug for ServerTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerTime")
-            .field("offset", &self.offset)
-            .finish_non_exhaustive()
+        f.debug_struct("ServerTime").finish_non_exhaustive()
     }
 }
 
 impl ServerTime {
-    /// Compares responses with what `local` says.
+    /// Compares responses with the clocks that `local` reads.
     pub fn new(local: impl Fn() -> LocalTime + Send + Sync + 'static) -> Self {
         Self {
             local: Arc::new(local),
             judged: Arc::default(),
-            offset: Arc::default(),
         }
     }
 
-    /// The same client, whose responses are read.
+    /// The same client, whose responses are read. The SDK corrects the time of signatures by itself.
     pub fn watch(&self, client: &Client) -> Client {
         let mut config = client.config().to_builder();
         config.push_interceptor(SharedInterceptor::permanent(self.clone()));
         Client::from_conf(config.build())
     }
 
-    /// What must be added to this machine's time, in milliseconds: 0 unless it is certainly off by more than two seconds.
+    fn lock(&self) -> MutexGuard<'_, Judged> {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What must be added to this machine's time at this reading, in milliseconds: 0 unless its clock was set or is certainly
+    /// off by more than two seconds.
     pub fn offset(&self) -> i64 {
-        self.offset.load(Ordering::Relaxed)
-    }
-
-    /// This machine's time, corrected.
-    pub(crate) fn now(&self) -> Timestamp {
-        (self.local)().now.plus_millis(self.offset())
-    }
-
-    /// When a request is sent, for [`observe`](Self::observe).
-    pub(crate) fn elapsed(&self) -> Duration {
-        (self.local)().elapsed
+        let local = (self.local)();
+        let mut judged = self.lock();
+        let offset = judged.clock.read(local);
+        judged.report(offset);
+        offset
     }
 
     /// Reads the `Date` header of the response to a request that was sent then.
-    pub(crate) fn observe(&self, date: &str, sent: Duration) {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(moment) = judged.moment(date) else {
-            return;
-        };
-        let offset = judged.clock.observe(moment, sent, (self.local)());
-        let before = self.offset.swap(offset, Ordering::Relaxed);
-        drop(judged);
-        if offset != 0 && before == 0 {
-            tracing::warn!(
-                offset_ms = offset,
-                "this machine's clock is wrong; the server's time is used instead"
-            );
+    fn observe(&self, date: &str, sent: Duration) {
+        let local = (self.local)();
+        let mut judged = self.lock();
+        if let Some(time) = judged.parse(date) {
+            let offset = judged.clock.observe(time, sent, local);
+            judged.report(offset);
         }
     }
+}
+
+/// Whether DynamoDB itself has sent a response. Those of proxies, and of servers that fail, have dates of their own.
+fn is_from_dynamodb(response: &HttpResponse) -> bool {
+    response.headers().contains_key("x-amzn-requestid") && response.status().as_u16() < 500
 }
 
 #[dyn_dispatch_hint]
@@ -127,7 +131,7 @@ impl Intercept for ServerTime {
         _: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        config.interceptor_state().store_put(Sent(self.elapsed()));
+        config.interceptor_state().store_put(Sent((self.local)().elapsed));
         Ok(())
     }
 
@@ -137,7 +141,11 @@ impl Intercept for ServerTime {
         _: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let date = context.response().headers().get("date");
+        let response = context.response();
+        let date = response
+            .headers()
+            .get("date")
+            .filter(|_| is_from_dynamodb(response));
         if let (Some(date), Some(Sent(sent))) = (date, config.load::<Sent>()) {
             self.observe(date, *sent);
         }

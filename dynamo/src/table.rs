@@ -12,12 +12,13 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use tokio::time::Instant;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
 use crate::{
-    Budget, CallError, Entropy, Error, Result, SdkItem, Update, UpdateParts, from_sdk_item, to_sdk_key,
+    Budget, CallError, Entropy, Error, Result, SdkItem, SharedCredentials, Update, UpdateParts,
+    from_sdk_item, to_sdk_key,
 };
 
 /// One table, and how long its calls may take.
@@ -37,6 +38,8 @@ pub struct Table {
     pub attempt: Duration,
     /// When everything must be over, if the calls are parts of one operation.
     pub deadline: Option<Instant>,
+    /// The client's credentials. Waiting for them is part of the budget and not of an attempt.
+    pub credentials: Option<SharedCredentials>,
 }
 
 /// What became of a write that was sent once.
@@ -154,8 +157,25 @@ impl Table {
             let sent = request();
             async { sent.await.map_err(|error| CallError::from(&error)) }
         };
-        let sent = budget.retry(&self.entropy, call).await;
+        let sent = match self.has_credentials(&budget).await {
+            Ok(()) => budget.retry(&self.entropy, call).await,
+            Err(cause) => Err(cause),
+        };
         sent.map_err(|cause| self.failed(operation, cause))
+    }
+
+    /// Waits until requests can be signed. For requests that the caller sends once and times itself.
+    pub async fn ready(&self) -> Result<()> {
+        let ready = self.has_credentials(&self.budget()).await;
+        ready.map_err(|cause| self.failed("loading credentials", cause))
+    }
+
+    /// The same for the request of an operation.
+    pub(crate) async fn has_credentials(&self, budget: &Budget) -> Result<(), CallError> {
+        match &self.credentials {
+            Some(credentials) => credentials.ready_by(budget.deadline()).await,
+            None => Ok(()),
+        }
     }
 
     /// The error of an operation on this table.
@@ -177,7 +197,7 @@ pub fn key_of(item: &Item) -> Option<Key> {
         _ => None,
     };
     Some(Key {
-        pk: text("PK")?,
-        sk: text("SK")?,
+        pk: text(attribute::PK)?,
+        sk: text(attribute::SK)?,
     })
 }

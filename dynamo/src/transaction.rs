@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::{
     CancellationReason, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
 
 use crate::{CallError, Placeholders, Result, Table, Update, from_sdk_item, to_sdk_item, to_sdk_key};
@@ -61,7 +61,7 @@ impl<'a> Transaction<'a> {
     /// Writes the item where there is none.
     pub fn put_new(&mut self, item: Item) -> &mut Self {
         let (condition, names, _) =
-            Placeholders::expression(|p| format!("attribute_not_exists({})", p.name("PK")));
+            Placeholders::expression(|p| format!("attribute_not_exists({})", p.name(attribute::PK)));
         let put = Put::builder()
             .table_name(self.table.name.as_str())
             .set_item(Some(to_sdk_item(item)))
@@ -85,7 +85,7 @@ impl<'a> Transaction<'a> {
 
     /// Deletes an item that must be there.
     pub fn delete_existing(&mut self, key: &Key) -> &mut Self {
-        self.delete_when(key, |p| format!("attribute_exists({})", p.name("PK")))
+        self.delete_when(key, |p| format!("attribute_exists({})", p.name(attribute::PK)))
     }
 
     /// Deletes an item if the condition is true.
@@ -146,7 +146,11 @@ impl<'a> Transaction<'a> {
                 }
             }
         };
-        let sent = table.budget().retry(&table.entropy, call).await;
+        let budget = table.budget();
+        let sent = match table.has_credentials(&budget).await {
+            Ok(()) => budget.retry(&table.entropy, call).await,
+            Err(cause) => Err(cause),
+        };
         match sent.map_err(|cause| table.failed(OPERATION, cause))? {
             None => Ok(Transacted::Done),
             Some(reasons) => {

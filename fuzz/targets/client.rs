@@ -16,9 +16,8 @@ pub(crate) fn stream(data: &[u8]) {
         return;
     };
     for record in batch.records() {
-        drop(record.decode());
-        if let Ok(change) = record.change() {
-            drop(Reading::of(&change));
+        if let Ok(record) = record.decode() {
+            drop(Reading::of(&record));
         }
     }
 }

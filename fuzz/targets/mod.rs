@@ -1,6 +1,6 @@
 //! What is fed with input that others wrote: one function per target, which must neither panic nor run long.
 //!
-//! `make fuzz` drives them with libFuzzer (`tests/examples/fuzz.rs`); the test program `hostile` drives the same functions
+//! `make fuzz` drives them with libFuzzer (`tests/examples/fuzz.rs`); the tests in `tests/tests/hostile` drive the same functions
 //! with mutations of the committed corpus.
 
 mod client;

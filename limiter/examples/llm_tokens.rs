@@ -27,7 +27,7 @@ async fn ask(limiter: &RateLimiter, estimate: u64, cost: i64) -> Result<(), Erro
     });
     match answered.await {
         Ok(used) => println!("estimated {estimate:>6}, used {used:>6}"),
-        Err(Error::RateLimitExceeded(exceeded)) => println!("estimated {estimate:>6}: {exceeded}"),
+        Err(Error::Refused(exceeded)) => println!("estimated {estimate:>6}: {exceeded}"),
         Err(other) => return Err(other),
     }
     let left = limiter.acquire("user-1", "gpt-4").peek().await?;

@@ -19,7 +19,7 @@ async fn main() -> zae_limiter::Result<()> {
                 println!("call {call}: admitted, {} left", lease.statuses()[0].available);
                 lease.commit().await?; // without this it would be given back
             }
-            Err(Error::RateLimitExceeded(exceeded)) => println!("call {call}: {exceeded}"),
+            Err(Error::Refused(exceeded)) => println!("call {call}: {exceeded}"),
             Err(other) => return Err(other),
         }
     }

@@ -29,6 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use zae_limiter_schema::{EntityId, Limit, LimitName, OnUnavailable, Resource};
 
+use crate::error::Invalid;
 use crate::{Admission, Availability, Builder, Error, LimitStatus, LimiterStats, Result, Shutdown};
 
 /// A distributed rate limiter whose calls block. Cheap to clone; clones share everything.
@@ -236,7 +237,7 @@ impl Acquire {
         let mut lease = self.lease()?;
         match body(&mut lease) {
             Ok(value) => match lease.commit() {
-                Err(error @ Error::Invalid { .. }) => Err(error.into()),
+                Err(error @ Error::Invalid(Invalid::Argument { .. })) => Err(error.into()),
                 _ => Ok(value),
             },
             Err(error) => {

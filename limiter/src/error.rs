@@ -8,21 +8,22 @@ use std::time::Duration;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey};
 use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, LimitName, Malformed, Resource};
 
-use crate::status::RateLimitExceeded;
+use crate::status::Refusal;
 
 /// The result of most operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that an operation can fail with.
+/// Everything that an operation can fail with, grouped by what the caller does about it. The detail is inside.
 ///
 /// ```
+/// use zae_limiter::error::Invalid;
 /// use zae_limiter::{Error, NewEntity};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {
 /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
 /// match repository.create_entity(NewEntity::new("user#1")).await {
-///     Err(Error::Name(invalid)) => assert_eq!(invalid.field(), "entity id"),
+///     Err(Error::Invalid(Invalid::Name(name))) => assert_eq!(name.field(), "entity id"),
 ///     other => panic!("unexpected: {other:?}"),
 /// }
 /// # Ok(()) }
@@ -30,17 +31,83 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A name breaks a rule. Nothing was sent.
+    /// The limits do not allow the call. Nothing was taken. Wait, or turn the caller away.
+    #[error(transparent)]
+    Refused(Arc<Refusal>),
+
+    /// The table cannot be used now. [`OnUnavailable`](crate::OnUnavailable) decides what happens to acquires.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+
+    /// A name, a limit or another argument breaks a rule. Nothing was sent. Change the program or its input.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+
+    /// Something that the operation needs does not exist. Create it first.
+    #[error(transparent)]
+    NotFound(#[from] NotFound),
+
+    /// What is stored does not allow the change. Nothing was written. Read again, then decide.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+
+    /// The credentials are missing, wrong, or not allowed to do this.
+    #[error("{operation} on table {table} was denied: {message}; check the credentials and their policy")]
+    PermissionDenied {
+        /// The API operation.
+        operation: &'static str,
+        /// The table.
+        table: String,
+        /// The message from AWS.
+        message: String,
+    },
+
+    /// This process has too many calls in progress. Nothing was sent. The table is not at fault, so no policy lets the
+    /// call pass. Make fewer calls at a time.
+    #[error("too many {what} (limit {limit}) for entity {entity} on {resource}; make fewer calls at a time")]
+    Overloaded {
+        /// The entity.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
+        /// What there is too much of.
+        what: &'static str,
+        /// How many are allowed.
+        limit: usize,
+    },
+
+    /// The limiter was [shut down](crate::RateLimiter::shutdown). Nothing was sent, and no policy lets the call pass.
+    #[error("the limiter for table {table} is shut down; build a new one")]
+    ShutDown {
+        /// The table.
+        table: String,
+    },
+
+    /// The stack could not be brought to the state that its options describe.
+    #[cfg(feature = "stack")]
+    #[error(transparent)]
+    Stack(Arc<zae_limiter_stack::Error>),
+
+    /// The table, its data or its version do not fit this client. An operator must act.
+    #[error(transparent)]
+    Internal(#[from] Internal),
+}
+
+/// Why an argument was rejected, inside [`Error::Invalid`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Invalid {
+    /// A name breaks a rule.
     #[error(transparent)]
     Name(#[from] InvalidName),
 
-    /// A limit breaks a rule. Nothing was sent.
+    /// A limit breaks a rule.
     #[error(transparent)]
     Limit(#[from] InvalidLimit),
 
-    /// An argument breaks a rule. Nothing was sent.
+    /// Another argument breaks a rule.
     #[error("{field} {value:?} is invalid: {rule}")]
-    Invalid {
+    Argument {
         /// Which argument.
         field: &'static str,
         /// Its value, shortened.
@@ -48,38 +115,67 @@ pub enum Error {
         /// The rule it breaks.
         rule: String,
     },
+}
 
-    /// There is too little of a limit. Nothing was taken.
-    #[error(transparent)]
-    RateLimitExceeded(Arc<RateLimitExceeded>),
+/// What does not exist, inside [`Error::NotFound`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFound {
+    /// There is no such entity.
+    #[error("there is no entity {entity}; create it first")]
+    Entity {
+        /// The entity.
+        entity: EntityId,
+    },
 
-    /// The entity that was to be created is already there.
-    #[error("entity {entity} exists already; update it, or choose another id")]
+    /// The parent does not exist.
+    #[error(
+        "entity {entity} cannot have the parent {parent}: there is no such entity; create the parent first"
+    )]
+    Parent {
+        /// The child.
+        entity: EntityId,
+        /// The missing parent.
+        parent: EntityId,
+    },
+
+    /// No limits are configured at any level.
+    #[error(
+        "no limits for entity {entity} on {resource}: none are stored at entity, resource or system level; \
+         store some, or pass limits with the call"
+    )]
+    Limits {
+        /// The entity.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
+    },
+
+    /// The table does not exist.
+    #[error(
+        "there is no table {table} in {place}; deploy the stack {table}, or check the name, region and endpoint"
+    )]
+    Table {
+        /// The table.
+        table: String,
+        /// Region, endpoint or file.
+        place: String,
+    },
+}
+
+/// What stands against a change, inside [`Error::Conflict`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// The entity already exists.
+    #[error("entity {entity} already exists; update it, or choose another id")]
     EntityExists {
         /// The entity.
         entity: EntityId,
     },
 
-    /// There is no such entity.
-    #[error("there is no entity {entity}; create it first")]
-    EntityNotFound {
-        /// The entity.
-        entity: EntityId,
-    },
-
-    /// The parent that was named does not exist.
-    #[error(
-        "entity {entity} cannot have the parent {parent}: there is no such entity; create the parent first"
-    )]
-    ParentNotFound {
-        /// The child.
-        entity: EntityId,
-        /// The parent that was named.
-        parent: EntityId,
-    },
-
-    /// An entity would be, or was stored by another program as, its own ancestor. Nothing was written or charged. Remove
-    /// a parent to repair a stored cycle.
+    /// An entity would be its own ancestor, or another program stored it that way. Remove a parent to repair a stored
+    /// cycle.
     #[error("entity {entity} cannot have {parent} above it: {entity} is itself above {parent}")]
     ParentCycle {
         /// The entity that is its own ancestor.
@@ -88,16 +184,15 @@ pub enum Error {
         parent: EntityId,
     },
 
-    /// The chain of parents would be too long, or another program has stored one that is. Nothing was written or
-    /// charged.
-    #[error("entity {entity} cannot have {parent} above it: at most {most} levels of parents are allowed")]
-    TooDeep {
+    /// The chain of parents would be too long, or another program stored one that is.
+    #[error("entity {entity} cannot have {parent} above it: at most {limit} levels of parents are allowed")]
+    TooManyParents {
         /// The entity with too many levels of parents.
         entity: EntityId,
-        /// The parent that was named, or the first stored one that is too far above.
+        /// The requested parent, or the first stored one that is too far above.
         parent: EntityId,
-        /// The most levels of parents that an entity may have.
-        most: usize,
+        /// How many levels of parents an entity may have.
+        limit: usize,
     },
 
     /// The entity is a parent and cannot be deleted before its children.
@@ -109,50 +204,28 @@ pub enum Error {
         child: EntityId,
     },
 
-    /// The configuration of a level is no longer stored as it was seen. Nothing was written.
-    #[error("{level} has changed since it was looked at; look again, then decide")]
+    /// The configuration of a level is no longer what the caller read.
+    #[error("{level} has changed since it was read; read it again, then decide")]
     ConfigChanged {
         /// The level.
         level: String,
     },
 
-    /// No limits are configured at any level.
-    #[error(
-        "no limits for entity {entity} on {resource}: none are stored at entity, resource or system level; \
-         store some, or pass limits with the call"
-    )]
-    NoLimits {
-        /// The entity.
-        entity: EntityId,
-        /// The resource.
-        resource: Resource,
+    /// Other writers changed the same item before every attempt, or set the same field of an entity to another value.
+    #[error("other writers changed {what} at the same time; try again later")]
+    Concurrent {
+        /// The item, such as an entity, or the field of an entity.
+        what: String,
     },
+}
 
-    /// The table does not exist.
-    #[error(
-        "there is no table {table} in {place}; deploy the stack {table}, or check the name, region and endpoint"
-    )]
-    TableMissing {
-        /// The table.
-        table: String,
-        /// Region, endpoint or file.
-        place: String,
-    },
-
-    /// The credentials are missing, wrong, or not allowed to do this.
-    #[error("{operation} on table {table} was denied: {message}; check the credentials and their policy")]
-    PermissionDenied {
-        /// The API operation.
-        operation: &'static str,
-        /// The table.
-        table: String,
-        /// What AWS said.
-        message: String,
-    },
-
-    /// The table could not be reached, or did not answer, or was too busy, for the whole time budget.
-    #[error("{operation} on table {table} got no answer within {within:?}: {reason}; try again later")]
-    Unavailable {
+/// Why the table cannot be used now, inside [`Error::Unavailable`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The table could not be reached, did not respond, or was too busy, for the whole time budget.
+    #[error("{operation} on table {table} got no response within {within:?}: {reason}; try again later")]
+    NoResponse {
         /// The API operation.
         operation: &'static str,
         /// The table.
@@ -163,52 +236,35 @@ pub enum Error {
         within: Duration,
     },
 
-    /// This process asks for more at a time than it can serve. Nothing was sent. The table is not at fault, so that no
-    /// policy lets this pass.
-    #[error(
-        "there are {most} {what} already, so that entity {entity} on {resource} was not asked for; \
-         make fewer calls at a time"
-    )]
-    Overloaded {
-        /// The entity.
-        entity: EntityId,
-        /// The resource.
-        resource: Resource,
-        /// What there is too much of.
-        what: &'static str,
-        /// How many there may be.
-        most: usize,
-    },
-
-    /// Other writers changed the same item before every attempt of this call, or changed the same field of an entity to
-    /// another value. Nothing was written. Counts as
-    /// [unavailable](Error::is_unavailable).
-    #[error("other writers changed {what} at the same time; try again later")]
-    Contended {
-        /// The item, such as a bucket or an entity, or the field of an entity.
-        what: String,
-    },
-
     /// A change to a bucket got no response, and the table no longer shows whether it was applied. It is not sent
     /// again, because applying it twice would give tokens away.
-    #[error("whether a change to {what} was written is unknown; it is not sent again")]
+    #[error("the result of a change to {what} is unknown; it is not sent again")]
     OutcomeUnknown {
         /// The bucket.
         what: String,
     },
 
-    /// The limiter was [shut down](crate::RateLimiter::shutdown). Nothing was sent, and no policy lets the call pass.
-    #[error("the limiter of table {table} is shut down; build a new one")]
-    ShutDown {
-        /// The table.
-        table: String,
-    },
-
-    /// The store's file is locked by another process.
-    #[error("another process holds {}; stop it, or use another file", path.display())]
-    FileHeld {
+    /// Another process has locked the store's file.
+    #[error("another process has locked {}; stop it, or use another file", path.display())]
+    FileLocked {
         /// The file.
         path: PathBuf,
+    },
+}
+
+/// What does not fit, inside [`Error::Internal`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Internal {
+    /// DynamoDB rejected a request as malformed.
+    #[error("DynamoDB rejected {operation} on table {table}: {message}")]
+    BadRequest {
+        /// The API operation.
+        operation: &'static str,
+        /// The table.
+        table: String,
+        /// The message from DynamoDB.
+        message: String,
     },
 
     /// The embedded store cannot be used.
@@ -233,25 +289,27 @@ pub enum Error {
         reason: String,
     },
 
-    /// DynamoDB refused a request as malformed.
-    #[error("{operation} on table {table} was refused: {message}")]
-    Refused {
-        /// The API operation.
-        operation: &'static str,
-        /// The table.
-        table: String,
-        /// What DynamoDB said.
-        message: String,
-    },
-
-    /// The stack could not be brought to what its options say.
-    #[cfg(feature = "stack")]
-    #[error(transparent)]
-    Stack(Arc<zae_limiter_stack::Error>),
-
-    /// An item of the table is not what it should be.
+    /// An item of the table cannot be read.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+}
+
+impl From<InvalidName> for Error {
+    fn from(invalid: InvalidName) -> Self {
+        Self::Invalid(invalid.into())
+    }
+}
+
+impl From<InvalidLimit> for Error {
+    fn from(invalid: InvalidLimit) -> Self {
+        Self::Invalid(invalid.into())
+    }
+}
+
+impl From<Malformed> for Error {
+    fn from(malformed: Malformed) -> Self {
+        Self::Internal(malformed.into())
+    }
 }
 
 impl Error {
@@ -261,30 +319,26 @@ impl Error {
             Some((cut, _)) => format!("{}...", &value[..cut]),
             None => value.to_owned(),
         };
-        Self::Invalid {
+        Self::Invalid(Invalid::Argument {
             field,
             value: shortened,
             rule: rule.into(),
-        }
+        })
     }
 
     pub(crate) fn contended(what: &impl fmt::Display) -> Self {
-        Self::Contended {
+        Self::Conflict(Conflict::Concurrent {
             what: what.to_string(),
-        }
+        })
     }
 
-    /// Reports whether the table could not be used at this moment: it could not be reached, did not respond, was
-    /// throttled, other writers kept changing the same item, or another process holds its file. These are the errors
-    /// that [`OnUnavailable`](crate::OnUnavailable) decides about. Invalid arguments, missing tables, denied
-    /// permissions and a limiter that is shut down never count as unavailable.
+    /// Reports whether the table could not be used now: it could not be reached, did not respond, was throttled, other
+    /// writers kept changing the same item, or another process has locked its file. [`OnUnavailable`](crate::OnUnavailable) decides about these errors. Invalid
+    /// arguments, missing tables, denied permissions and a limiter that is shut down never count as unavailable.
     pub fn is_unavailable(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable { .. }
-                | Self::Contended { .. }
-                | Self::OutcomeUnknown { .. }
-                | Self::FileHeld { .. }
+            Self::Unavailable(_) | Self::Conflict(Conflict::Concurrent { .. })
         )
     }
 }
@@ -301,32 +355,32 @@ impl From<zae_limiter_dynamo::Error> for Error {
                 within,
                 cause,
             } => match cause {
-                CallError::Denied(message) => Self::PermissionDenied {
+                CallError::Denied(message) | CallError::ClockSkew(message) => Self::PermissionDenied {
                     operation,
                     table,
                     message,
                 },
-                CallError::TableMissing => Self::TableMissing { table, place },
-                CallError::FileHeld(path) => Self::FileHeld { path },
-                transient if transient.is_transient() => Self::Unavailable {
+                CallError::TableMissing => Self::NotFound(NotFound::Table { table, place }),
+                CallError::FileHeld(path) => Self::Unavailable(Unavailable::FileLocked { path }),
+                transient if transient.is_transient() => Self::Unavailable(Unavailable::NoResponse {
                     operation,
                     table,
                     reason: transient.to_string(),
                     within,
-                },
-                refused => Self::Refused {
+                }),
+                rejected => Self::Internal(Internal::BadRequest {
                     operation,
                     table,
-                    message: refused.to_string(),
-                },
+                    message: rejected.to_string(),
+                }),
             },
-            Failed::FileHeld { path } => Self::FileHeld { path },
-            Failed::Malformed(malformed) => Self::Malformed(malformed),
-            Failed::Store { place, reason } => Self::Store { place, reason },
-            other => Self::Store {
+            Failed::FileHeld { path } => Self::Unavailable(Unavailable::FileLocked { path }),
+            Failed::Malformed(malformed) => malformed.into(),
+            Failed::Store { place, reason } => Self::Internal(Internal::Store { place, reason }),
+            other => Self::Internal(Internal::Store {
                 place: "the table".to_owned(),
                 reason: other.to_string(),
-            },
+            }),
         }
     }
 }

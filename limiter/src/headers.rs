@@ -2,7 +2,7 @@
 
 use zae_limiter_schema::Limit;
 
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::status::{LimitStatus, Refusal};
 use crate::{EntityId, RetryAfter};
 
 /// The largest integer of a structured field (RFC 9651).
@@ -43,9 +43,9 @@ impl RateLimitHeaders {
     }
 
     /// For the response 429. Only exceeded limits state a time, so that no time is later than `Retry-After`.
-    pub fn refused(refusal: &RateLimitExceeded) -> Self {
+    pub fn refused(refusal: &Refusal) -> Self {
         let mut headers = Self::new(refusal.statuses(), |status| match status.retry_after {
-            RetryAfter::After(time) if status.exceeded => Some(time.as_millis().div_ceil(1000)),
+            RetryAfter::After(time) if status.refused => Some(time.as_millis().div_ceil(1000)),
             _ => None,
         });
         let retry_after = refusal.retry_after_header();
@@ -90,13 +90,15 @@ impl IntoIterator for RateLimitHeaders {
     }
 }
 
-impl RateLimitExceeded {
+impl Refusal {
     /// The names of the violated policies, as in the header fields and in the problem type `quota-exceeded`.
     pub fn violated_policies(&self) -> Vec<String> {
         let Some(first) = self.statuses().first() else {
             return vec![];
         };
-        let names = self.violations().map(|status| policy_name(status, &first.entity));
+        let names = self
+            .refused_limits()
+            .map(|status| policy_name(status, &first.entity));
         names.collect()
     }
 }
@@ -138,7 +140,7 @@ mod tests {
             limit,
             available,
             requested: 5,
-            exceeded: retry_after != RetryAfter::Now,
+            refused: retry_after != RetryAfter::Now,
             retry_after,
         }
     }
@@ -183,7 +185,7 @@ mod tests {
         let minute = Limit::per_minute("rpm", 10).unwrap();
         let day = Limit::per_day("rpd", 1).unwrap();
         let wait = RetryAfter::After(Duration::from_millis(1_001));
-        let refusal = RateLimitExceeded::new(vec![
+        let refusal = Refusal::new(vec![
             status("user-1", day, 1, RetryAfter::Now),
             status("user-1", minute.clone(), 3, RetryAfter::Now),
             status("org-1", minute, 0, wait),
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn a_call_that_can_never_pass_has_no_retry_after() {
         let limit = Limit::per_minute("rpm", 1).unwrap();
-        let refusal = RateLimitExceeded::new(vec![status("user-1", limit, 1, RetryAfter::Never)]);
+        let refusal = Refusal::new(vec![status("user-1", limit, 1, RetryAfter::Never)]);
         let shown = text(RateLimitHeaders::refused(&refusal));
         assert_eq!(shown[1..], [r#"ratelimit: "rpm";r=1"#]);
     }

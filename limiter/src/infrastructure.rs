@@ -190,12 +190,24 @@ impl Repository {
         if !outcome.changed() {
             return Ok(Some(outcome));
         }
+        self.record_deployment(outcome).await.map(Some)
+    }
+
+    /// Writes what no resource of a stack can hold: the table's version record and the retention of audit events. Every
+    /// deployment ends with this; [`ensure_infrastructure`](RateLimiter::ensure_infrastructure) does it itself.
+    ///
+    /// The process that changed the stack must be able to write them. For every other process a failure is a warning in the
+    /// outcome.
+    pub async fn record_deployment(&self, outcome: Outcome) -> Result<Outcome> {
         let written = self.write_records(&outcome).await;
-        with_records(outcome, written).map(Some)
+        with_records(outcome, written)
     }
 
     async fn write_records(&self, outcome: &Outcome) -> Result<()> {
-        self.write_version().await?;
+        // The process that changed the stack may have been stopped before it wrote them.
+        if outcome.changed() || self.version().await?.is_none() {
+            self.write_version().await?;
+        }
         self.store_retention(outcome.audit_retention_days).await
     }
 
@@ -222,11 +234,10 @@ impl Repository {
     }
 }
 
-/// The outcome after the table's records were written. The process that deployed the stack writes them too, so a process that
-/// waited for it and may not write them is only warned.
+/// The outcome after the table's records were written.
 fn with_records(mut outcome: Outcome, written: Result<()>) -> Result<Outcome> {
     match written {
-        Err(error @ Error::PermissionDenied { .. }) if outcome.change == Change::Awaited => {
+        Err(error) if matches!(outcome.change, Change::None | Change::Awaited) => {
             let warning = format!("the table's version record and retention were not written: {error}");
             outcome.warnings.push(warning);
             Ok(outcome)

@@ -29,7 +29,7 @@
 //!
 //! # How to read a refusal
 //!
-//! A call that does not fit fails with [`Error::RateLimitExceeded`], and nothing was taken. [`RateLimitExceeded`] has the
+//! A call that does not fit fails with [`Error::Refused`], and nothing was taken. [`Refusal`] has the
 //! [status](LimitStatus) of every limit, and the time after which the call fits if nobody else takes the tokens. An
 //! outage is another error: [`Error::is_unavailable`] tells, and [`OnUnavailable`] decides what happens then.
 //!
@@ -42,7 +42,7 @@
 //! # limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
 //! match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await {
 //!     Ok(lease) => lease.commit().await?,
-//!     Err(Error::RateLimitExceeded(exceeded)) => match exceeded.retry_after() {
+//!     Err(Error::Refused(exceeded)) => match exceeded.retry_after() {
 //!         RetryAfter::Never => println!("more than the burst: {exceeded}"),
 //!         wait => println!("wait {:?} s: {exceeded}", wait.seconds()),
 //!     },
@@ -83,7 +83,7 @@ mod bucket;
 mod builder;
 mod clock;
 mod config;
-mod error;
+pub mod error;
 mod headers;
 #[cfg(feature = "http")]
 pub mod http;
@@ -91,7 +91,6 @@ pub mod http;
 mod infrastructure;
 mod json;
 mod limiter;
-mod lru_map;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 #[cfg(not(feature = "metrics"))]
@@ -104,7 +103,7 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, AcquireFuture, Admission, Availability, Lease};
+pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
@@ -120,7 +119,7 @@ pub use infrastructure::StackSetup;
 pub use json::to_json;
 pub use limiter::RateLimiter;
 pub use page::{Cursor, Page, PageRequest};
-pub use status::{LimitStatus, RateLimitExceeded};
+pub use status::{LimitStatus, Refusal};
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 #[cfg(feature = "embedded")]
 pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
@@ -162,7 +161,7 @@ pub mod versions {
 /// # async fn main() -> zae_limiter::Result<()> {
 /// let repository = RateLimiter::embedded().build_repository().await?;
 /// let query = UsageQuery::of_entity("user-1")?;
-/// let page = repository.usage_snapshots(&query, &PageRequest::of(100)).await?;
+/// let page = repository.usage_snapshots(&query, &PageRequest::new(100)).await?;
 /// let report = UsageReport::new(&page.items);
 /// println!("{}", report.table(Layout::default()));
 /// println!("{}", report.charts(Layout::default().width(100)));

@@ -8,7 +8,7 @@ use crate::acquire::Acquire;
 use crate::admin::Repository;
 use crate::bucket::{Buckets, LimiterStats, Shutdown};
 use crate::builder::Builder;
-use crate::store::connect::{AwsSettings, Connection, Lookups};
+use crate::store::connect::{AwsSettings, Connection};
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
 ///
@@ -42,15 +42,14 @@ impl RateLimiter {
     /// ```
     pub fn builder(name: impl AsRef<str>) -> Builder {
         let settings = AwsSettings {
-            lookups: Some(Lookups::AWS),
+            look_up: true,
             ..AwsSettings::default()
         };
         Builder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
     }
 
-    /// A limiter with this configuration, for programs that must be small. Nothing is looked up, so the linker can leave
-    /// out the SDK's default chain and its client of STS: region and credentials are those of the configuration, and audit
-    /// events name a principal only if one is [set](Builder::principal).
+    /// A limiter with this configuration, which looks nothing up: region and credentials are those of the configuration,
+    /// and audit events name a principal only if one is [set](Builder::principal).
     ///
     /// ```no_run
     /// # async fn example(config: aws_config::SdkConfig) -> zae_limiter::Result<()> {
@@ -120,11 +119,11 @@ impl RateLimiter {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let repository = RateLimiter::embedded().build_repository().await?;
     /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let limiter = RateLimiter::over(repository);
+    /// let limiter = RateLimiter::from_repository(repository);
     /// limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?.commit().await?;
     /// # Ok(()) }
     /// ```
-    pub fn over(repository: Repository) -> Self {
+    pub fn from_repository(repository: Repository) -> Self {
         let inner = &repository.inner;
         let buckets = Arc::new(Buckets::new(
             inner.store.clone(),
@@ -225,7 +224,6 @@ impl RateLimiter {
         self.buckets.keep_runtime();
     }
 
-    #[cfg(feature = "metrics")]
     pub(crate) fn buckets(&self) -> &Buckets {
         &self.buckets
     }

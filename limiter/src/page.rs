@@ -23,7 +23,7 @@ pub struct Page<T> {
 /// ```
 /// use zae_limiter::PageRequest;
 ///
-/// let first = PageRequest::of(50);
+/// let first = PageRequest::new(50);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
@@ -32,11 +32,11 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The largest page.
-    pub const MOST: usize = 1_000;
+    /// The largest page size.
+    pub const MAX_SIZE: usize = 1_000;
 
     /// The first page, with at most `size` items.
-    pub fn of(size: usize) -> Self {
+    pub fn new(size: usize) -> Self {
         Self { size, after: None }
     }
 
@@ -48,13 +48,13 @@ impl PageRequest {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
-        if (1..=Self::MOST).contains(&self.size) {
+        if (1..=Self::MAX_SIZE).contains(&self.size) {
             return Ok(());
         }
         Err(Error::invalid(
             "page size",
             self.size.to_string(),
-            format!("it must be 1 to {}", Self::MOST),
+            format!("it must be 1 to {}", Self::MAX_SIZE),
         ))
     }
 }
@@ -62,7 +62,7 @@ impl PageRequest {
 /// A hundred items from the start.
 impl Default for PageRequest {
     fn default() -> Self {
-        Self::of(100)
+        Self::new(100)
     }
 }
 
@@ -130,13 +130,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::Invalid;
 
     #[test]
     fn a_cursor_has_one_key_or_two() {
         for text in ["a", "a\nb\nc", "a\nb\nc\nd\ne", "a\n", ""] {
             let cursor = URL_SAFE_NO_PAD.encode(text).parse::<Cursor>();
             assert!(
-                matches!(cursor, Err(Error::Invalid { field: "cursor", .. })),
+                matches!(
+                    cursor,
+                    Err(Error::Invalid(Invalid::Argument { field: "cursor", .. }))
+                ),
                 "{text:?}: {cursor:?}"
             );
         }

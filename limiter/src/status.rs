@@ -21,8 +21,8 @@ pub struct LimitStatus {
     pub available: i64,
     /// Whole tokens requested.
     pub requested: u64,
-    /// True if less is available than requested.
-    pub exceeded: bool,
+    /// True if this limit refuses the request: less is available than requested.
+    pub refused: bool,
     /// When the requested amount will be available.
     pub retry_after: RetryAfter,
 }
@@ -41,7 +41,7 @@ impl LimitStatus {
             limit: limit.clone(),
             available: i64::try_from(whole_tokens(available)).unwrap_or(i64::MIN),
             requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
-            exceeded: requested > 0 && wait != RetryAfter::Now,
+            refused: requested > 0 && wait != RetryAfter::Now,
             retry_after: wait,
         }
     }
@@ -64,7 +64,7 @@ impl Serialize for LimitStatus {
         status.serialize_field("burst", &self.limit.burst())?;
         status.serialize_field("available", &self.available)?;
         status.serialize_field("requested", &self.requested)?;
-        status.serialize_field("exceeded", &self.exceeded)?;
+        status.serialize_field("exceeded", &self.refused)?;
         status.serialize_field("retry_after_seconds", &self.retry_after.seconds())?;
         status.end()
     }
@@ -83,19 +83,19 @@ impl Serialize for LimitStatus {
 /// # let limiter = RateLimiter::embedded().await?;
 /// let limits = [Limit::per_hour("rph", 10)?, Limit::per_hour("tph", 1_000)?];
 /// let call = limiter.acquire("user-1", "gpt-4").limits(limits).consume("rph", 1).consume("tph", 1_001);
-/// let Err(Error::RateLimitExceeded(refusal)) = call.await else { panic!("it asks for too much") };
-/// assert_eq!(refusal.violations().count(), 1);
-/// assert_eq!(refusal.passed().next().unwrap().limit.name().as_str(), "rph");
+/// let Err(Error::Refused(refusal)) = call.await else { panic!("it asks for too much") };
+/// assert_eq!(refusal.refused_limits().count(), 1);
+/// assert_eq!(refusal.passed_limits().next().unwrap().limit.name().as_str(), "rph");
 /// assert_eq!(refusal.retry_after(), RetryAfter::Never, "more than the burst");
 /// assert_eq!(refusal.retry_after_header(), None);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RateLimitExceeded {
+pub struct Refusal {
     statuses: Vec<LimitStatus>,
 }
 
-impl RateLimitExceeded {
+impl Refusal {
     pub(crate) fn new(statuses: Vec<LimitStatus>) -> Self {
         Self { statuses }
     }
@@ -106,24 +106,24 @@ impl RateLimitExceeded {
     }
 
     /// The limits that were exceeded.
-    pub fn violations(&self) -> impl Iterator<Item = &LimitStatus> {
-        self.statuses.iter().filter(|status| status.exceeded)
+    pub fn refused_limits(&self) -> impl Iterator<Item = &LimitStatus> {
+        self.statuses.iter().filter(|status| status.refused)
     }
 
     /// The limits that were not exceeded.
-    pub fn passed(&self) -> impl Iterator<Item = &LimitStatus> {
-        self.statuses.iter().filter(|status| !status.exceeded)
+    pub fn passed_limits(&self) -> impl Iterator<Item = &LimitStatus> {
+        self.statuses.iter().filter(|status| !status.refused)
     }
 
     /// The violation with the longest wait.
-    pub fn primary_violation(&self) -> Option<&LimitStatus> {
-        self.violations().max_by_key(|status| status.retry_after)
+    pub fn primary_limit(&self) -> Option<&LimitStatus> {
+        self.refused_limits().max_by_key(|status| status.retry_after)
     }
 
     /// When the call will be admitted if no other call takes the tokens first. Never [`RetryAfter::Now`].
     pub fn retry_after(&self) -> RetryAfter {
         let longest = self
-            .primary_violation()
+            .primary_limit()
             .map_or(RetryAfter::Now, |status| status.retry_after);
         longest.max(RetryAfter::After(Duration::from_millis(1)))
     }
@@ -138,15 +138,22 @@ impl RateLimitExceeded {
     }
 }
 
-impl fmt::Display for RateLimitExceeded {
+impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let primary = self.primary_violation();
+        let primary = self.primary_limit();
         let (entity, resource) = primary.map_or(("", ""), |status| {
             (status.entity.as_str(), status.resource.as_str())
         });
+        // A call is charged to the parent too, whose limits may have the same names.
+        let several = self
+            .refused_limits()
+            .any(|status| status.entity.as_str() != entity);
         let names: Vec<_> = self
-            .violations()
-            .map(|status| status.limit.name().as_str())
+            .refused_limits()
+            .map(|status| match (several, status.limit.name()) {
+                (true, name) => format!("{} {name}", status.entity),
+                (false, name) => name.to_string(),
+            })
             .collect();
         write!(
             f,
@@ -164,9 +171,9 @@ impl fmt::Display for RateLimitExceeded {
     }
 }
 
-impl std::error::Error for RateLimitExceeded {}
+impl std::error::Error for Refusal {}
 
-impl Serialize for RateLimitExceeded {
+impl Serialize for Refusal {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let seconds = self.retry_after().seconds();
         let millis = match self.retry_after() {
@@ -174,7 +181,7 @@ impl Serialize for RateLimitExceeded {
             RetryAfter::After(time) => Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             RetryAfter::Never => None,
         };
-        let mut exceeded = serializer.serialize_struct("RateLimitExceeded", 5)?;
+        let mut exceeded = serializer.serialize_struct("Refusal", 5)?;
         exceeded.serialize_field("error", "rate_limit_exceeded")?;
         exceeded.serialize_field("message", &self.to_string())?;
         exceeded.serialize_field("retry_after_seconds", &seconds)?;

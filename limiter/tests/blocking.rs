@@ -1,5 +1,4 @@
 //! The limiter for code without async.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 
@@ -54,10 +53,10 @@ fn tokens_are_taken_adjusted_and_refused() {
     assert_eq!((available(&limiter, "rpd"), available(&limiter, "tpd")), (5, 860));
     call().lease().unwrap().rollback().unwrap();
     call().lease().unwrap().commit().unwrap();
-    let Err(Error::RateLimitExceeded(exceeded)) = call().lease() else {
+    let Err(Error::Refused(exceeded)) = call().lease() else {
         panic!("not refused")
     };
-    assert_eq!(exceeded.primary_violation().unwrap().limit.name().as_str(), "rpd");
+    assert_eq!(exceeded.primary_limit().unwrap().limit.name().as_str(), "rpd");
     let stats = limiter.stats();
     assert_eq!((stats.granted, stats.refused), (3, 1));
 }
@@ -165,7 +164,7 @@ fn the_stored_side_is_reached_by_waiting() {
         )
         .unwrap();
     let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 3);
-    assert!(matches!(call.lease(), Err(Error::RateLimitExceeded(_))));
+    assert!(matches!(call.lease(), Err(Error::Refused(_))));
     let call = limiter.acquire("user-1", "gpt-4").consume("special", 1);
     call.limits([Limit::per_day("special", 1).unwrap()])
         .lease()

@@ -9,11 +9,9 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
 use zae_limiter::{ConfigLevel, EntityId, Resource, Timestamp};
+use zae_limiter_schema::keys::{self, attribute};
 
 use crate::error::{Error, Result};
-
-const PK: &str = "SYSTEM#";
-const SK: &str = "#PROVISIONER";
 
 type Attributes = HashMap<String, AttributeValue>;
 
@@ -75,7 +73,7 @@ impl AppliedStateRecord {
             .item
             .unwrap_or_default();
         Ok(Self {
-            revision: number(&item, "revision"),
+            revision: number(&item, attribute::REVISION),
             state: AppliedState::from_item(&item),
             client,
             table,
@@ -87,7 +85,7 @@ impl AppliedStateRecord {
         let mut item = state.to_item();
         item.extend(key());
         item.insert(
-            "revision".to_owned(),
+            attribute::REVISION.to_owned(),
             AttributeValue::N((self.revision + 1).to_string()),
         );
         let sent = self
@@ -96,7 +94,7 @@ impl AppliedStateRecord {
             .table_name(&self.table)
             .set_item(Some(item))
             .condition_expression("attribute_not_exists(#a0) OR #a0 = :v0")
-            .expression_attribute_names("#a0", "revision")
+            .expression_attribute_names("#a0", attribute::REVISION)
             .expression_attribute_values(":v0", AttributeValue::N(self.revision.to_string()))
             .send();
         sent.await.map_err(|error| {
@@ -131,8 +129,11 @@ where
 }
 
 fn key() -> Attributes {
-    let text = |text: &str| AttributeValue::S(text.to_owned());
-    HashMap::from([("PK".to_owned(), text(PK)), ("SK".to_owned(), text(SK))])
+    let key = keys::applied_limits();
+    HashMap::from([
+        (attribute::PK.to_owned(), AttributeValue::S(key.pk)),
+        (attribute::SK.to_owned(), AttributeValue::S(key.sk)),
+    ])
 }
 
 fn number(item: &Attributes, name: &str) -> u64 {
@@ -159,16 +160,22 @@ impl AppliedState {
         let system = self.managed.contains(&ConfigLevel::System);
         let applied = self.applied.map(|time| time.to_string()).unwrap_or_default();
         let mut item = HashMap::from([
-            ("managed_system".to_owned(), AttributeValue::Bool(system)),
-            ("managed_resources".to_owned(), AttributeValue::L(resources)),
+            (attribute::MANAGED_SYSTEM.to_owned(), AttributeValue::Bool(system)),
             (
-                "managed_entities".to_owned(),
+                attribute::MANAGED_RESOURCES.to_owned(),
+                AttributeValue::L(resources),
+            ),
+            (
+                attribute::MANAGED_ENTITIES.to_owned(),
                 AttributeValue::M(entities.collect()),
             ),
-            ("applied_hash".to_owned(), text(&self.hash)),
-            ("last_applied".to_owned(), text(&applied)),
+            (attribute::APPLIED_HASH.to_owned(), text(&self.hash)),
+            (attribute::LAST_APPLIED.to_owned(), text(&applied)),
         ]);
-        for (name, resource) in [("owner", &self.owner), ("previous_owner", &self.previous)] {
+        for (name, resource) in [
+            (attribute::OWNER, &self.owner),
+            (attribute::PREVIOUS_OWNER, &self.previous),
+        ] {
             if let Some(resource) = resource {
                 item.insert(name.to_owned(), text(resource));
             }
@@ -191,16 +198,19 @@ impl AppliedState {
                 .unwrap_or_default()
         };
         let mut managed = BTreeSet::new();
-        if let Some(AttributeValue::Bool(true)) = item.get("managed_system") {
+        if let Some(AttributeValue::Bool(true)) = item.get(attribute::MANAGED_SYSTEM) {
             managed.insert(ConfigLevel::System);
         }
-        let resources = item.get("managed_resources").map(texts).unwrap_or_default();
+        let resources = item
+            .get(attribute::MANAGED_RESOURCES)
+            .map(texts)
+            .unwrap_or_default();
         managed.extend(
             resources
                 .iter()
                 .filter_map(|name| Some(ConfigLevel::Resource(Resource::parse(name).ok()?))),
         );
-        if let Some(AttributeValue::M(entities)) = item.get("managed_entities") {
+        if let Some(AttributeValue::M(entities)) = item.get(attribute::MANAGED_ENTITIES) {
             for (entity, names) in entities {
                 let Ok(entity) = EntityId::parse(entity) else {
                     continue;
@@ -215,10 +225,10 @@ impl AppliedState {
         }
         Self {
             managed,
-            hash: text("applied_hash"),
-            applied: Timestamp::parse(&text("last_applied")).ok(),
-            owner: Some(text("owner")).filter(|owner| !owner.is_empty()),
-            previous: Some(text("previous_owner")).filter(|previous| !previous.is_empty()),
+            hash: text(attribute::APPLIED_HASH),
+            applied: Timestamp::parse(&text(attribute::LAST_APPLIED)).ok(),
+            owner: Some(text(attribute::OWNER)).filter(|owner| !owner.is_empty()),
+            previous: Some(text(attribute::PREVIOUS_OWNER)).filter(|previous| !previous.is_empty()),
         }
     }
 }

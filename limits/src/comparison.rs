@@ -45,7 +45,11 @@ pub struct Comparison {
 impl Comparison {
     /// Compares a file with the table. The levels that only the last applied file had are to be deleted.
     pub async fn of(target: &Target, file: &str) -> Result<Self> {
-        let manifest = Manifest::parse(file)?;
+        Self::of_parsed(target, Manifest::parse(file)?, file).await
+    }
+
+    /// The same for a file that is parsed already.
+    pub async fn of_parsed(target: &Target, manifest: Manifest, file: &str) -> Result<Self> {
         let record = target.record().await?;
         let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
         let stored = stored::levels(&target.repository, levels).await?;

@@ -2,7 +2,8 @@
 
 use std::error::Error as StdError;
 
-use crate::InvalidField;
+use crate::{InvalidField, InvalidFields};
+use zae_limiter::error::NotFound;
 
 /// The result of the operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,7 +14,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The file breaks a rule. Nothing was sent.
     #[error(transparent)]
-    Invalid(#[from] InvalidField),
+    Invalid(#[from] InvalidFields),
 
     /// Reading or writing a level failed.
     #[error(transparent)]
@@ -40,11 +41,17 @@ pub enum Error {
     },
 }
 
+impl From<InvalidField> for Error {
+    fn from(field: InvalidField) -> Self {
+        Self::Invalid(field.into())
+    }
+}
+
 impl Error {
     /// Whether the table does not exist.
     pub fn is_missing_table(&self) -> bool {
         match self {
-            Self::Limiter(zae_limiter::Error::TableMissing { .. }) => true,
+            Self::Limiter(zae_limiter::Error::NotFound(NotFound::Table { .. })) => true,
             Self::Table { problem, .. } => problem.starts_with("ResourceNotFoundException"),
             _ => false,
         }

@@ -27,7 +27,7 @@
 //!
 //! | Task | See |
 //! |---|---|
-//! | parse a file, with the path of what is invalid | [`Manifest`], [`InvalidField`] |
+//! | parse a file, with the path of everything that is invalid | [`Manifest`], [`InvalidFields`] |
 //! | compare and apply | [`Comparison`], [`LevelChanges`] |
 //! | read every level of a table | [`every_level`] |
 
@@ -45,6 +45,6 @@ mod stored;
 pub use changes::{Action, LevelChange, LevelChanges};
 pub use comparison::{Comparison, Target};
 pub use error::{Error, Result};
-pub use limit_syntax::{InvalidField, limits_from_json};
+pub use limit_syntax::{InvalidField, InvalidFields, limits_from_json};
 pub use manifest::{LevelSettings, Manifest};
 pub use stored::every_level;

@@ -22,11 +22,54 @@ impl InvalidField {
     }
 }
 
+/// Every invalid field of a file, so that all can be corrected at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+pub struct InvalidFields {
+    /// The fields, in the order of the file's parts.
+    pub fields: Vec<InvalidField>,
+}
+
+impl From<InvalidField> for InvalidFields {
+    fn from(field: InvalidField) -> Self {
+        Self { fields: vec![field] }
+    }
+}
+
+impl From<Vec<InvalidField>> for InvalidFields {
+    fn from(fields: Vec<InvalidField>) -> Self {
+        Self { fields }
+    }
+}
+
+/// An unknown field, with the one that was probably meant.
+pub(crate) fn unknown_field(path: &str, field: &str, known: &[&str]) -> InvalidField {
+    let meant = similar(field, known).map_or_else(String::new, |meant| format!(", did you mean {meant:?}?"));
+    let at = if path == "file" {
+        field.to_owned()
+    } else {
+        format!("{path}.{field}")
+    };
+    InvalidField::new(
+        &at,
+        format!("unknown field{meant}; the fields are {}", known.join(", ")),
+    )
+}
+
+/// The known word that is most like this one, if any is.
+fn similar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let near = known
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(word, known), *known));
+    near.filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .min()
+        .map(|(_, known)| known)
+}
+
 /// Parses limits from a JSON argument.
 pub fn limits_from_json(text: &str) -> Result<LimitSet, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("not valid JSON: {error}"))?;
-    let limits =
-        limits("limits", &value).map_err(|invalid| format!("{}: {}", invalid.path, invalid.problem))?;
+    let limits = limits("limits", &value).map_err(|invalid| InvalidFields::from(invalid).to_string())?;
     if limits.is_empty() {
         return Err("must contain at least one limit".to_owned());
     }
@@ -34,25 +77,33 @@ pub fn limits_from_json(text: &str) -> Result<LimitSet, String> {
 }
 
 /// Parses a list of limits, or a map from their names: `["rpm:100"]`, `{"rpm": 100}`, `{"rpm": {"capacity": 100}}`.
-pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, InvalidField> {
-    let limits = match value {
+pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, Vec<InvalidField>> {
+    let parsed: Vec<Result<Limit, InvalidField>> = match value {
         Value::Array(list) => list
             .iter()
             .enumerate()
             .map(|(position, entry)| limit_in_list(&format!("{path}[{position}]"), entry))
-            .collect::<Result<Vec<_>, _>>()?,
+            .collect(),
         Value::Object(map) => map
             .iter()
             .map(|(name, entry)| limit_in_map(&format!("{path}.{name}"), name, entry))
-            .collect::<Result<Vec<_>, _>>()?,
+            .collect(),
         _ => {
-            return Err(InvalidField::new(
-                path,
-                "must be a list of limits or a map from limit names",
-            ));
+            let rule = "must be a list of limits or a map from limit names";
+            return Err(vec![InvalidField::new(path, rule)]);
         }
     };
-    LimitSet::new(limits).map_err(|error| InvalidField::new(path, error.to_string()))
+    let (mut limits, mut invalid) = (Vec::new(), Vec::new());
+    for limit in parsed {
+        match limit {
+            Ok(limit) => limits.push(limit),
+            Err(field) => invalid.push(field),
+        }
+    }
+    if !invalid.is_empty() {
+        return Err(invalid);
+    }
+    LimitSet::new(limits).map_err(|error| vec![InvalidField::new(path, error.to_string())])
 }
 
 fn limit_in_list(path: &str, value: &Value) -> Result<Limit, InvalidField> {
@@ -103,10 +154,7 @@ fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Res
         "period",
     ];
     if let Some(unknown) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-        return Err(InvalidField::new(
-            path,
-            format!("unknown field {unknown:?}; the fields are {}", FIELDS.join(", ")),
-        ));
+        return Err(unknown_field(path, unknown, &FIELDS));
     }
     let number = |field: &str| match fields.get(field) {
         None => Ok(None),

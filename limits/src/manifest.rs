@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
 
-use crate::limit_syntax::{self, InvalidField};
+use crate::limit_syntax::{self, InvalidField, InvalidFields};
 
 /// The settings of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,160 +28,190 @@ pub struct Manifest {
 const SYSTEM_FIELDS: [&str; 3] = ["audit_retention_days", "auto_update", "strict_version"];
 
 impl Manifest {
-    /// Parses a limits file, YAML or JSON.
+    /// Parses a limits file, YAML or JSON. The error has every invalid field.
     ///
     /// ```
     /// use zae_limiter_limits::Manifest;
     ///
     /// let manifest = Manifest::parse("resources: {gpt-4: {limits: {rpm: 500}}}").unwrap();
     /// assert_eq!(manifest.levels.len(), 1);
-    /// let invalid = Manifest::parse("resources: {gpt-4: {limits: {rpm: x}}}").unwrap_err();
-    /// assert_eq!(invalid.path, "resources.gpt-4.limits.rpm");
+    /// let invalid = Manifest::parse("resources: {gpt-4: {limits: {rpm: x}}, o1: {limit: []}}").unwrap_err();
+    /// assert_eq!(invalid.fields[0].path, "resources.gpt-4.limits.rpm");
+    /// assert_eq!(invalid.fields[1].path, "resources.o1.limit");
     /// ```
-    pub fn parse(text: &str) -> Result<Self, InvalidField> {
+    pub fn parse(text: &str) -> Result<Self, InvalidFields> {
         // YAML values reject duplicate keys; JSON values would keep the last one.
         let value: serde_yaml::Value = serde_yaml::from_str(text)
             .map_err(|error| InvalidField::new("file", format!("not valid YAML: {error}")))?;
         let value = serde_json::to_value(value)
             .map_err(|error| InvalidField::new("file", format!("keys must be text: {error}")))?;
-        let mut manifest = Self::default();
-        if value.is_null() {
-            return Ok(manifest);
+        let mut parser = Parser::default();
+        if !value.is_null() {
+            parser.file(&value);
         }
-        let file = map("file", &value, &["system", "resources", "entities"])?;
-        if let Some(system) = file.get("system") {
-            manifest.add(&ConfigLevel::System, "system", system, &SYSTEM_FIELDS)?;
+        if parser.invalid.is_empty() {
+            Ok(parser.manifest)
+        } else {
+            Err(parser.invalid.into())
         }
-        for (name, value) in children("resources", file.get("resources"))? {
-            let at = format!("resources.{name}");
-            let resource =
-                Resource::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
-            manifest.add(&ConfigLevel::Resource(resource), &at, value, &[])?;
-        }
-        for (name, value) in children("entities", file.get("entities"))? {
-            manifest.add_entity(name, value)?;
-        }
-        Ok(manifest)
+    }
+}
+
+/// Collects levels and invalid fields, so that one mistake does not hide the next.
+#[derive(Default)]
+struct Parser {
+    manifest: Manifest,
+    invalid: Vec<InvalidField>,
+}
+
+impl Parser {
+    fn reject(&mut self, at: &str, problem: impl Into<String>) {
+        self.invalid.push(InvalidField::new(at, problem));
     }
 
-    fn add_entity(&mut self, name: &str, value: &Value) -> Result<(), InvalidField> {
-        let at = format!("entities.{name}");
-        let entity = EntityId::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
-        let fields = map(&at, value, &["limits", "on_unavailable", "resources"])?;
-        if fields.contains_key("limits") || fields.contains_key("on_unavailable") {
-            self.add(
-                &ConfigLevel::EntityDefault(entity.clone()),
-                &at,
-                value,
-                &["resources"],
-            )?;
-        } else if !fields.contains_key("resources") {
-            return Err(InvalidField::new(&at, "must have limits or resources"));
+    /// The value, or `None` with its problem recorded.
+    fn accept<T>(&mut self, at: &str, parsed: Result<T, impl ToString>) -> Option<T> {
+        match parsed {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.reject(at, error.to_string());
+                None
+            }
         }
-        for (name, value) in children(&format!("{at}.resources"), fields.get("resources"))? {
+    }
+
+    fn file(&mut self, value: &Value) {
+        let Some(file) = self.map("file", value, &["system", "resources", "entities"]) else {
+            return;
+        };
+        if let Some(system) = file.get("system") {
+            self.level(&ConfigLevel::System, "system", system, &SYSTEM_FIELDS);
+        }
+        for (name, value) in self.children("resources", file.get("resources")) {
+            let at = format!("resources.{name}");
+            if let Some(resource) = self.accept(&at, Resource::parse(name)) {
+                self.level(&ConfigLevel::Resource(resource), &at, value, &[]);
+            }
+        }
+        for (name, value) in self.children("entities", file.get("entities")) {
+            let at = format!("entities.{name}");
+            if let Some(entity) = self.accept(&at, EntityId::parse(name)) {
+                self.entity(&entity, &at, value);
+            }
+        }
+    }
+
+    fn entity(&mut self, entity: &EntityId, at: &str, value: &Value) {
+        let Some(fields) = self.map(at, value, &["limits", "on_unavailable", "resources"]) else {
+            return;
+        };
+        if fields.contains_key("limits") || fields.contains_key("on_unavailable") {
+            let own: Map<_, _> = fields
+                .iter()
+                .filter(|(field, _)| ["limits", "on_unavailable"].contains(&field.as_str()))
+                .map(|(field, value)| (field.clone(), value.clone()))
+                .collect();
+            self.level(&ConfigLevel::EntityDefault(entity.clone()), at, &own.into(), &[]);
+        } else if !fields.contains_key("resources") {
+            self.reject(at, "must have limits or resources");
+        }
+        for (name, value) in self.children(&format!("{at}.resources"), fields.get("resources")) {
             let at = format!("{at}.resources.{name}");
             let level = if name == ConfigLevel::DEFAULT_RESOURCE {
-                ConfigLevel::EntityDefault(entity.clone())
+                Some(ConfigLevel::EntityDefault(entity.clone()))
             } else {
-                let resource =
-                    Resource::parse(name).map_err(|error| InvalidField::new(&at, error.to_string()))?;
-                ConfigLevel::Entity(entity.clone(), resource)
+                let resource = self.accept(&at, Resource::parse(name));
+                resource.map(|resource| ConfigLevel::Entity(entity.clone(), resource))
             };
-            self.add(&level, &at, value, &[])?;
+            if let Some(level) = level {
+                self.level(&level, &at, value, &[]);
+            }
         }
-        Ok(())
     }
 
-    fn add(
-        &mut self,
-        level: &ConfigLevel,
-        at: &str,
-        value: &Value,
-        more: &[&str],
-    ) -> Result<(), InvalidField> {
+    fn level(&mut self, level: &ConfigLevel, at: &str, value: &Value, more: &[&str]) {
         let known: Vec<&str> = ["limits", "on_unavailable"].iter().chain(more).copied().collect();
-        let fields = map(at, value, &known)?;
+        let before = self.invalid.len();
+        let Some(fields) = self.map(at, value, &known) else {
+            return;
+        };
+        let limits = fields
+            .get("limits")
+            .map(|limits| limit_syntax::limits(&format!("{at}.limits"), limits));
+        let limits = match limits {
+            Some(Ok(limits)) => limits,
+            Some(Err(invalid)) => {
+                self.invalid.extend(invalid);
+                LimitSet::default()
+            }
+            None => LimitSet::default(),
+        };
         let settings = LevelSettings {
-            limits: match fields.get("limits") {
-                Some(limits) => limit_syntax::limits(&format!("{at}.limits"), limits)?,
-                None => LimitSet::default(),
-            },
-            on_unavailable: fields
-                .get("on_unavailable")
-                .map(|policy| {
-                    let text = policy.as_str().unwrap_or_default();
-                    text.parse().map_err(|_| {
-                        InvalidField::new(
-                            &format!("{at}.on_unavailable"),
-                            format!("{policy} must be allow or block"),
-                        )
-                    })
-                })
-                .transpose()?,
+            limits,
+            on_unavailable: fields.get("on_unavailable").and_then(|policy| {
+                let parsed = policy.as_str().unwrap_or_default().parse();
+                let rule = format!("{policy} must be allow or block");
+                self.accept(&format!("{at}.on_unavailable"), parsed.map_err(|_| rule))
+            }),
             system: if more == SYSTEM_FIELDS {
-                system_settings(at, fields)?
+                self.system_settings(at, fields)
             } else {
                 SystemSettings::default()
             },
         };
+        if self.invalid.len() > before {
+            return;
+        }
         if settings == LevelSettings::default() {
-            return Err(InvalidField::new(at, "is empty; add limits or remove it"));
+            self.reject(at, "is empty; add limits or remove it");
+        } else if self.manifest.levels.insert(level.clone(), settings).is_some() {
+            self.reject(at, format!("{level} is in the file twice"));
         }
-        if self.levels.insert(level.clone(), settings).is_some() {
-            return Err(InvalidField::new(at, format!("{level} is in the file twice")));
-        }
-        Ok(())
     }
-}
 
-fn system_settings(at: &str, fields: &Map<String, Value>) -> Result<SystemSettings, InvalidField> {
-    let flag = |field: &str| match fields.get(field) {
-        None => Ok(None),
-        Some(Value::Bool(flag)) => Ok(Some(*flag)),
-        Some(other) => Err(InvalidField::new(
-            &format!("{at}.{field}"),
-            format!("{other} must be true or false"),
-        )),
-    };
-    let days = match fields.get("audit_retention_days") {
-        None => None,
-        Some(value) => {
+    fn system_settings(&mut self, at: &str, fields: &Map<String, Value>) -> SystemSettings {
+        let days = fields.get("audit_retention_days").and_then(|value| {
             let days = value
                 .as_u64()
                 .and_then(|days| u32::try_from(days).ok())
                 .filter(|days| (1..=36_500).contains(days));
-            let at = format!("{at}.audit_retention_days");
-            Some(days.ok_or_else(|| InvalidField::new(&at, format!("{value} must be 1 to 36500 days")))?)
+            let rule = format!("{value} must be 1 to 36500 days");
+            self.accept(&format!("{at}.audit_retention_days"), days.ok_or(rule))
+        });
+        SystemSettings {
+            audit_retention_days: days,
+            auto_update: self.flag(at, fields, "auto_update"),
+            strict_version: self.flag(at, fields, "strict_version"),
         }
-    };
-    Ok(SystemSettings {
-        audit_retention_days: days,
-        auto_update: flag("auto_update")?,
-        strict_version: flag("strict_version")?,
-    })
-}
-
-fn map<'a>(at: &str, value: &'a Value, known: &[&str]) -> Result<&'a Map<String, Value>, InvalidField> {
-    let Value::Object(map) = value else {
-        return Err(InvalidField::new(
-            at,
-            format!("must be a map with {}", known.join(", ")),
-        ));
-    };
-    match map.keys().find(|field| !known.contains(&field.as_str())) {
-        Some(unknown) => Err(InvalidField::new(
-            at,
-            format!("unknown field {unknown:?}; the fields are {}", known.join(", ")),
-        )),
-        None => Ok(map),
     }
-}
 
-fn children<'a>(at: &str, value: Option<&'a Value>) -> Result<Vec<(&'a String, &'a Value)>, InvalidField> {
-    match value {
-        None | Some(Value::Null) => Ok(vec![]),
-        Some(Value::Object(map)) => Ok(map.iter().collect()),
-        Some(_) => Err(InvalidField::new(at, "must be a map from names")),
+    fn flag(&mut self, at: &str, fields: &Map<String, Value>, field: &str) -> Option<bool> {
+        let value = fields.get(field)?;
+        let rule = format!("{value} must be true or false");
+        self.accept(&format!("{at}.{field}"), value.as_bool().ok_or(rule))
+    }
+
+    /// The fields of a map; unknown ones are recorded.
+    fn map<'a>(&mut self, at: &str, value: &'a Value, known: &[&str]) -> Option<&'a Map<String, Value>> {
+        let Value::Object(map) = value else {
+            self.reject(at, format!("must be a map with {}", known.join(", ")));
+            return None;
+        };
+        let unknown = map.keys().filter(|field| !known.contains(&field.as_str()));
+        self.invalid
+            .extend(unknown.map(|field| limit_syntax::unknown_field(at, field, known)));
+        Some(map)
+    }
+
+    fn children<'a>(&mut self, at: &str, value: Option<&'a Value>) -> Vec<(&'a String, &'a Value)> {
+        match value {
+            None | Some(Value::Null) => vec![],
+            Some(Value::Object(map)) => map.iter().collect(),
+            Some(_) => {
+                self.reject(at, "must be a map from names");
+                vec![]
+            }
+        }
     }
 }
 
@@ -239,7 +269,10 @@ entities:
             ("a: [", "not valid YAML"),
             ("sistem: {}", "sistem"),
             ("system: {}", "is empty"),
-            ("system: {limit: []}", "\"limit\""),
+            (
+                "system: {limit: []}",
+                "system.limit: unknown field, did you mean \"limits\"?",
+            ),
             ("system: {on_unavailable: maybe}", "system.on_unavailable"),
             ("system: {audit_retention_days: 0}", "system.audit_retention_days"),
             ("system: {auto_update: 1}", "system.auto_update"),
@@ -272,8 +305,37 @@ entities:
             ),
         ] {
             let invalid = Manifest::parse(text).unwrap_err();
-            let message = format!("{}: {}", invalid.path, invalid.problem);
+            let message = invalid.to_string();
             assert!(message.contains(expected), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn all_invalid_fields_are_reported_together() {
+        let text = "
+sistem: {}
+system: {limits: {rpm: x, tpm: 0}, auto_update: 1}
+resources: {9: {limits: {rpm: 1}}, gpt-4: {limits: {rpm: {capacity: 1, bursts: 2}}}}
+entities: {user-1: {resorces: {}}}
+";
+        let paths: Vec<_> = Manifest::parse(text)
+            .unwrap_err()
+            .fields
+            .into_iter()
+            .map(|field| field.path)
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "sistem",
+                "system.limits.rpm",
+                "system.limits.tpm",
+                "system.auto_update",
+                "resources.9",
+                "resources.gpt-4.limits.rpm.bursts",
+                "entities.user-1.resorces",
+                "entities.user-1",
+            ]
+        );
     }
 }

@@ -32,7 +32,7 @@ pub async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLevel, Co
             continue;
         }
         let resource = resource.as_ref();
-        let mut request = PageRequest::of(PageRequest::MOST);
+        let mut request = PageRequest::new(PageRequest::MAX_SIZE);
         loop {
             let page = repository
                 .list_entities_with_custom_limits(resource, &request)
@@ -42,7 +42,7 @@ pub async fn every_level(repository: &Repository) -> Result<Vec<(ConfigLevel, Co
                 None => ConfigLevel::EntityDefault(entity),
             }));
             match page.next {
-                Some(cursor) => request = PageRequest::of(PageRequest::MOST).after(cursor),
+                Some(cursor) => request = PageRequest::new(PageRequest::MAX_SIZE).after(cursor),
                 None => break,
             }
         }

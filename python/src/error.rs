@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use zae_limiter::Error;
+use zae_limiter::error::{Conflict, Internal, Invalid, NotFound};
 
 use crate::records;
 
@@ -48,40 +49,41 @@ impl From<Error> for Failure {
         let message = error.to_string();
         let unavailable = error.is_unavailable();
         let (kind, details) = match error {
-            Error::Name(name) => (
+            Error::Invalid(Invalid::Name(name)) => (
                 "name",
                 json!({ "field": name.field(), "value": name.value(), "rule": name.rule() }),
             ),
-            Error::Invalid { field, value, rule } => {
+            Error::Invalid(Invalid::Argument { field, value, rule }) => {
                 ("invalid", json!({ "field": field, "value": value, "rule": rule }))
             }
-            Error::RateLimitExceeded(refusal) => {
+            Error::Invalid(_) => ("value", json!({})),
+            Error::Refused(refusal) => {
                 let statuses: Vec<_> = refusal.statuses().iter().map(records::status).collect();
                 ("refused", json!({ "statuses": statuses }))
             }
-            Error::EntityExists { entity } => ("entity_exists", json!({ "entity_id": entity.as_str() })),
-            Error::EntityNotFound { entity } => ("entity_not_found", json!({ "entity_id": entity.as_str() })),
-            Error::ParentNotFound { parent, .. } => {
-                ("entity_not_found", json!({ "entity_id": parent.as_str() }))
+            Error::Conflict(Conflict::EntityExists { entity }) => {
+                ("entity_exists", json!({ "entity_id": entity.as_str() }))
             }
-            Error::NoLimits { entity, resource } => (
+            Error::NotFound(
+                NotFound::Entity { entity: missing } | NotFound::Parent { parent: missing, .. },
+            ) => ("entity_not_found", json!({ "entity_id": missing.as_str() })),
+            Error::NotFound(NotFound::Limits { entity, resource }) => (
                 "no_limits",
                 json!({ "entity_id": entity.as_str(), "resource": resource.as_str() }),
             ),
-            Error::TableMissing { table, .. } => ("table_missing", json!({ "table": table })),
-            Error::IncompatibleSchema {
+            Error::NotFound(NotFound::Table { table, .. }) => ("table_missing", json!({ "table": table })),
+            Error::Internal(Internal::IncompatibleSchema {
                 schema,
                 client,
                 reason,
                 ..
-            } => (
+            }) => (
                 "incompatible_schema",
                 json!({ "schema": schema, "client": client, "reason": reason }),
             ),
-            Error::Limit(_) => ("value", json!({})),
-            Error::ParentCycle { .. } | Error::TooDeep { .. } | Error::HasChildren { .. } => {
-                ("entity", json!({}))
-            }
+            Error::Conflict(
+                Conflict::ParentCycle { .. } | Conflict::TooManyParents { .. } | Conflict::HasChildren { .. },
+            ) => ("entity", json!({})),
             Error::Stack(_) => ("stack", json!({})),
             _ if unavailable => ("unavailable", json!({})),
             _ => ("infrastructure", json!({})),

@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +50,22 @@ pub(crate) fn stop_runtime(py: Python<'_>) {
             py.detach(|| runtime.shutdown_timeout(STOPPING));
         }
         inherited => mem::forget(inherited),
+    }
+}
+
+/// The process that was the first to open an embedded store; zero if none did. A forked child inherits it.
+static EMBEDDED_IN: AtomicU32 = AtomicU32::new(0);
+
+/// Called before an embedded store is opened. An error in a child that was forked after its parent had opened one:
+/// SQLite keeps locks in memory, and those that the parent's threads held at the fork are never released in the child.
+pub(crate) fn check_embedded_store() -> PyResult<()> {
+    let current = process::id();
+    match EMBEDDED_IN.compare_exchange(0, current, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(owner) if owner != current => Err(PyRuntimeError::new_err(format!(
+            "process {owner} opened an embedded store before process {current} was forked from it, and SQLite does not \
+             work across a fork; open embedded stores after the fork only, or start processes by spawn"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn status(status: &LimitStatus) -> Value {
         "limit": limit(&status.limit),
         "available": status.available,
         "requested": status.requested,
-        "exceeded": status.exceeded,
+        "exceeded": status.refused,
         "retry_after_seconds": status.retry_after.seconds(),
     })
 }

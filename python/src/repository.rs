@@ -13,7 +13,7 @@ use zae_limiter::{
 
 use crate::call::{Call, Reply};
 use crate::error::Failure;
-use crate::process::Owned;
+use crate::process::{self, Owned};
 use crate::records;
 use crate::settings::{self, Settings};
 
@@ -27,6 +27,7 @@ pub(crate) struct MemoryStore {
 impl MemoryStore {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
+        process::check_embedded_store()?;
         let store = EmbeddedStore::memory().map_err(|error| Failure::from(zae_limiter::Error::from(error)));
         let store = store.map_err(|failure| failure.into_exception(py))?;
         Ok(Self {
@@ -35,16 +36,23 @@ impl MemoryStore {
     }
 }
 
-/// Connects. `settings` is JSON. `seed` comes from the operating system: random state in memory is the same in every
-/// forked child, and clients with the same ids would take each other's writes for their own.
+/// Connects. `settings` is JSON.
 #[pyfunction]
-#[pyo3(signature = (settings, seed, memory=None))]
-pub(crate) fn connect(settings: String, seed: u64, memory: Option<PyRef<'_, MemoryStore>>) -> PyResult<Call> {
+#[pyo3(signature = (settings, memory=None))]
+pub(crate) fn connect(
+    py: Python<'_>,
+    settings: String,
+    memory: Option<PyRef<'_, MemoryStore>>,
+) -> PyResult<Call> {
     let memory = memory.map(|memory| memory.store.get().cloned()).transpose()?;
+    let settings: Settings =
+        settings::read("settings", &settings).map_err(|failure| failure.into_exception(py))?;
+    if settings.is_file() {
+        process::check_embedded_store()?;
+    }
     Ok(Call::new(async move {
-        let settings: Settings = settings::read("settings", &settings)?;
-        let builder = settings.builder(memory.as_ref())?.seed(seed);
-        Ok::<_, Failure>(Reply::Repository(builder.build_repository().await?))
+        let repository = settings.builder(memory.as_ref())?.build_repository().await?;
+        Ok::<_, Failure>(Reply::Repository(repository))
     }))
 }
 
@@ -78,7 +86,9 @@ impl Repository {
     fn limiter(&self) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
-            Ok::<_, Failure>(Reply::Limiter(zae_limiter::RateLimiter::over(repository)))
+            Ok::<_, Failure>(Reply::Limiter(zae_limiter::RateLimiter::from_repository(
+                repository,
+            )))
         }))
     }
 
@@ -274,7 +284,7 @@ impl Repository {
             let mut cursor = None;
             while found.len() < most {
                 let page = repository
-                    .audit_events(&subject, &page_request(PageRequest::MOST, cursor.as_deref())?)
+                    .audit_events(&subject, &page_request(PageRequest::MAX_SIZE, cursor.as_deref())?)
                     .await?;
                 let events = page.items.iter();
                 let older = events.filter(|event| {
@@ -444,7 +454,7 @@ fn window_kind(window: &str) -> Result<WindowKind, Failure> {
 }
 
 fn page_request(size: usize, cursor: Option<&str>) -> Result<PageRequest, zae_limiter::Error> {
-    let page = PageRequest::of(size);
+    let page = PageRequest::new(size);
     Ok(match cursor {
         None => page,
         Some(cursor) => page.after(cursor.parse()?),
@@ -461,12 +471,12 @@ where
     F: Future<Output = zae_limiter::Result<Page<T>>>,
 {
     let mut items = Vec::new();
-    let mut request = PageRequest::of(PageRequest::MOST);
+    let mut request = PageRequest::new(PageRequest::MAX_SIZE);
     loop {
         let page = list(request).await?;
         items.extend(page.items);
         match page.next {
-            Some(cursor) => request = PageRequest::of(PageRequest::MOST).after(cursor),
+            Some(cursor) => request = PageRequest::new(PageRequest::MAX_SIZE).after(cursor),
             None => return Ok(items),
         }
     }

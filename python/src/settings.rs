@@ -99,6 +99,11 @@ pub(crate) fn stack_options(options: BTreeMap<String, serde_json::Value>) -> Res
 }
 
 impl Settings {
+    /// Whether the table is in a file.
+    pub(crate) fn is_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// A builder with these settings. `memory` is the store to use instead of a table.
     pub(crate) fn builder(self, memory: Option<&EmbeddedStore>) -> Result<Builder, Failure> {
         let mut builder = match (memory, &self.file) {
@@ -146,10 +151,10 @@ impl Settings {
             builder = builder.admin_time_budget(seconds("admin_time_budget", budget)?);
         }
         if let Some(ttl) = self.refusal_cache_ttl {
-            builder = builder.rejection_memory(seconds("refusal_cache_ttl", ttl)?);
+            builder = builder.refusal_cache_ttl(seconds("refusal_cache_ttl", ttl)?);
         }
         if let Some(processes) = self.outage_fraction {
-            builder = builder.share_while_unavailable(processes);
+            builder = builder.outage_fraction(processes);
         }
         match self.token_chunks {
             Some(TokenChunks::Everywhere(true)) => builder = builder.token_chunks(),

@@ -1,16 +1,18 @@
-"""Stores that the tests run on: inside the process, and moto's server."""
+"""Stores that the tests run on: inside the process, and moto."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
 
 from zae_limiter_rs import RateLimiter, Repository
 
@@ -19,13 +21,24 @@ _NAMES = count(1)
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """moto's server, with credentials for it."""
+    """moto's application, with credentials for it.
+
+    moto checks a condition and applies the update in two steps without a lock, so that requests of two threads can both pass
+    a condition that only one of them may. DynamoDB does not: one request at a time.
+    """
     os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    application, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def one_at_a_time(*request: Any) -> Any:
+        with lock:
+            return application(*request)
+
+    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
 
 
 @pytest.fixture

@@ -47,6 +47,16 @@ fn run(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str], variables:
     );
 }
 
+/// The blocks of a page that import the package.
+fn programs(page: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder().join("..").join(page)).unwrap();
+    let blocks = text.split("```python\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap().to_owned());
+    blocks
+        .filter(|block| block.contains("\nfrom zae_limiter_rs import"))
+        .collect()
+}
+
 #[test]
 fn the_wheel_installs_in_a_clean_venv_and_passes_its_tests() {
     let scratch = tempfile::tempdir().unwrap();
@@ -100,16 +110,16 @@ fn the_wheel_installs_in_a_clean_venv_and_passes_its_tests() {
         &[&install[..], &[&wheels, "zae-limiter-rs"]].concat(),
         &[],
     );
-    // Nothing but the wheel is there: this is the program of the README.
-    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
-    let program = readme
-        .split("```python\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
-    run(&clean, here, &["-c", program], &[]);
+    // Nothing but the wheel is there.
+    for page in ["python/README.md", "docs/guide/coming-from-python.md"] {
+        let programs = programs(page);
+        assert!(!programs.is_empty(), "{page} has no program");
+        for program in programs {
+            // multiprocessing needs a file.
+            std::fs::write(here.join("program.py"), program).unwrap();
+            run(&clean, here, &["program.py"], &[]);
+        }
+    }
 
     // The tools see the installed package, and not its sources.
     let place =

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import run_script
 from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
@@ -92,6 +95,88 @@ with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("True") == 2
+
+
+WORKERS = """
+import json, multiprocessing, sys
+from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+
+method, settings = sys.argv[1], json.loads(sys.argv[2])
+repository = SyncRepository.embedded(**settings) if "path" in settings else SyncRepository(**settings, time_budget=20)
+limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 10, 1, 360_000)])
+
+def call(_):
+    try:
+        with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+            return 1
+    except RateLimitExceeded:
+        return 0
+
+if __name__ == "__main__":
+    if "path" not in settings:
+        repository.create_table()
+    with multiprocessing.get_context(method).Pool(3) as pool:
+        print(sum(pool.map(call, range(24), chunksize=1)))
+"""
+
+
+def workers(folder: Path, method: str, settings: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Runs the program as a file: spawned processes import it."""
+    program = folder / "program.py"
+    program.write_text(WORKERS)
+    command = [sys.executable, "-P", str(program), method, json.dumps(settings)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_forked_workers_together_get_exactly_the_limit(table: dict[str, Any], tmp_path: Path) -> None:
+    done = workers(tmp_path, "fork", table)
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_share_a_file_that_they_open_themselves(method: str, tmp_path: Path) -> None:
+    done = workers(tmp_path, method, {"path": str(tmp_path / "limiter.db")})
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
+
+
+def test_a_file_that_was_opened_before_a_fork_is_an_error_in_the_child(tmp_path: Path) -> None:
+    done = run_script(
+        """
+import os, sys
+from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
+
+def open_limiter(path):
+    return SyncRateLimiter(repository=SyncRepository.embedded(path), default_limits=[Limit.custom("rph", 10, 1, 360_000)])
+
+limiter = open_limiter(sys.argv[1])
+with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+    pass
+child = os.fork()
+if child == 0:
+    attempts = (
+        lambda: limiter.available("user-1", "gpt-4"),
+        lambda: limiter.acquire("user-1", "gpt-4", {"rph": 1}).__enter__(),
+        lambda: open_limiter(sys.argv[1]).available("user-1", "gpt-4"),
+        lambda: open_limiter(sys.argv[1] + ".other").available("user-1", "gpt-4"),
+        lambda: open_limiter(None),
+    )
+    for attempt in attempts:
+        try:
+            attempt()
+            print("no error", flush=True)
+        except RuntimeError as error:
+            print(f"process {os.getppid()} opened an embedded store before" in str(error), flush=True)
+    raise SystemExit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+# The parent goes on.
+with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+    pass
+print(limiter.available("user-1", "gpt-4"))
+""",
+        str(tmp_path / "limiter.db"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n" * 5 + "{'rph': 8}\n"
 
 
 WAITING = """

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -137,7 +136,7 @@ class SyncRepository:
         key = (os.getpid(), json.dumps(settings, sort_keys=True))
         connected = self._connected.get(key)
         if connected is None:
-            connected = self._connected.setdefault(key, run(_core.connect(key[1], secrets.randbits(64), self._memory)))
+            connected = self._connected.setdefault(key, run(_core.connect(key[1], self._memory)))
         return connected
 
     def _changed(self, by: _core.Repository) -> None:

@@ -156,7 +156,9 @@ pub(crate) struct Builder(HashMap<String, AttributeValue>);
 
 impl Builder {
     pub(crate) fn new(key: &crate::keys::Key) -> Self {
-        Self(HashMap::new()).with("PK", s(&key.pk)).with("SK", s(&key.sk))
+        Self(HashMap::new())
+            .with(crate::keys::attribute::PK, s(&key.pk))
+            .with(crate::keys::attribute::SK, s(&key.sk))
     }
 
     pub(crate) fn with(mut self, attribute: impl Into<String>, value: AttributeValue) -> Self {

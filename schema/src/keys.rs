@@ -2,27 +2,7 @@
 
 use crate::{ConfigLevel, EntityId, Resource, Ulid, Window};
 
-/// Attribute names of the table's and indexes' keys, and of its time to live.
-pub mod attribute {
-    /// Partition key.
-    pub const PK: &str = "PK";
-    /// Sort key.
-    pub const SK: &str = "SK";
-    /// Partition key of GSI1: parent to children.
-    pub const GSI1PK: &str = "GSI1PK";
-    /// Sort key of GSI1.
-    pub const GSI1SK: &str = "GSI1SK";
-    /// Partition key of GSI2: resource to buckets and usage.
-    pub const GSI2PK: &str = "GSI2PK";
-    /// Sort key of GSI2.
-    pub const GSI2SK: &str = "GSI2SK";
-    /// Partition key of GSI3: resource to entities with limits of their own.
-    pub const GSI3PK: &str = "GSI3PK";
-    /// Sort key of GSI3.
-    pub const GSI3SK: &str = "GSI3SK";
-    /// When DynamoDB may delete the item, in epoch seconds.
-    pub const TTL: &str = "ttl";
-}
+pub mod attribute;
 
 /// The name of the index from parent to children.
 pub const GSI1: &str = "GSI1";
@@ -58,6 +38,11 @@ pub mod prefix {
 /// The partition of everything that belongs to the whole system.
 pub const SYSTEM_PARTITION: &str = "SYSTEM#";
 
+/// The sort key of an entity's own record.
+pub const ENTITY_META: &str = "#META";
+/// The sort key of the configuration of a resource or of the system.
+pub const CONFIG: &str = "#CONFIG";
+
 /// The primary key of an item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -90,7 +75,7 @@ pub fn entity_partition(entity: &EntityId) -> String {
 
 /// An entity's own record.
 pub fn entity_meta(entity: &EntityId) -> Key {
-    key(entity_partition(entity), "#META")
+    key(entity_partition(entity), ENTITY_META)
 }
 
 /// The bucket of an entity and resource, with all its limits.
@@ -104,8 +89,8 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
 /// The configuration at one level.
 pub fn config(level: &ConfigLevel) -> Key {
     match level {
-        ConfigLevel::System => key(SYSTEM_PARTITION, "#CONFIG"),
-        ConfigLevel::Resource(resource) => key(format!("{}{resource}", prefix::RESOURCE), "#CONFIG"),
+        ConfigLevel::System => key(SYSTEM_PARTITION, CONFIG),
+        ConfigLevel::Resource(resource) => key(format!("{}{resource}", prefix::RESOURCE), CONFIG),
         ConfigLevel::EntityDefault(entity) => key(
             entity_partition(entity),
             format!("{}{}", prefix::CONFIG, ConfigLevel::DEFAULT_RESOURCE),
@@ -137,6 +122,11 @@ pub fn resource_registry() -> Key {
 /// The registry of resources for which entities have limits of their own.
 pub fn entity_config_registry() -> Key {
     key(SYSTEM_PARTITION, "#ENTITY_CONFIG_RESOURCES")
+}
+
+/// The record of the levels that a limits file manages.
+pub fn applied_limits() -> Key {
+    key(SYSTEM_PARTITION, "#PROVISIONER")
 }
 
 /// The partition of the audit events about one subject (see [`AuditSubject`](crate::AuditSubject)).

@@ -1,5 +1,4 @@
 //! Sums of calls, and what follows from them.
-#![allow(clippy::unwrap_used)]
 
 use crate::common::name;
 use zae_limiter_schema::bucket::{Batch, Demand};

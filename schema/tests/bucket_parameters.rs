@@ -1,5 +1,4 @@
 //! New parameters on an existing bucket.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
 //! A write is exact for every item for which its conditions hold, whatever image it was planned from.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

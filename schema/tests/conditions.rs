@@ -1,5 +1,4 @@
 //! Names of attributes, and what conditions and actions do to them.
-#![allow(clippy::unwrap_used)]
 
 use crate::common::name;
 use zae_limiter_schema::bucket::{

@@ -1,5 +1,4 @@
 //! Buckets that have lost attributes: an error or a refusal, never tokens that were used up.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,11 @@
 //! What a decision says about a bucket, with exact numbers.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::time::Duration;
 
 use crate::common::{entity, name, put_limit};
 use zae_limiter_schema::bucket::{
-    Attr, Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, Image, Params, Presence, RetryAfter,
-    Scalar, TokenBucket, TtlRule,
+    Attr, Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Image, Incarnation,
+    Params, Presence, RefillClause, RetryAfter, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
@@ -231,4 +230,39 @@ fn a_limit_that_is_new_to_a_bucket_is_not_taken_for_a_damaged_one() {
     let presence = |limit| evaluation.limit_state(&name(limit)).unwrap().presence;
     assert_eq!(presence("rpm"), Presence::Kept);
     assert_eq!(presence("tpm"), Presence::Fresh);
+}
+
+#[test]
+fn a_refill_far_in_the_future_is_set_right_by_the_next_write() {
+    let config = config(&["rpm:60"]);
+    // A level of 10 at T0; the clock is that much behind.
+    let image = image(&config, &[("rpm:60", 10_000)]);
+    let at = |behind: i64| Evaluation::live(&image, &config, after(-behind));
+    let ten_minutes = 600_000;
+    // Within the bound the clock is clamped to the last refill, and nothing has come back.
+    let clamped = at(ten_minutes);
+    assert_eq!(clamped.now(), T0);
+    assert!(clamped.fits(&taking(10_000)) && !clamped.fits(&taking(10_001)));
+    // Beyond it the bucket counts as refilled a minute ago, and the write moves its time back.
+    let healed = at(ten_minutes + 1);
+    assert_eq!(healed.now(), after(-ten_minutes - 1));
+    assert!(healed.fits(&taking(60_000)));
+    let slot = Slot {
+        index: SlotIndex::FIRST,
+        before: SlotBefore::Any,
+        number: 1,
+    };
+    let key = BucketKey {
+        entity: entity("user-1"),
+        resource: "gpt-4".parse().unwrap(),
+    };
+    let write = healed
+        .write(key, &taking(20_000), slot, Incarnation::from_random(1))
+        .unwrap();
+    let moved = RefillClause::Move {
+        from: T0,
+        to: after(-ten_minutes - 1),
+        relaxed: Vec::new(),
+    };
+    assert_eq!(write.refill, moved);
 }

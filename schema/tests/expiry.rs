@@ -1,5 +1,4 @@
 //! When a bucket may be forgotten, and which slots.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
 //! The etag of a bucket: other processes, and other versions, must come to the same one.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,6 @@
 //! What may be a limit, and its form on the command line and in JSON.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{config, limit};
+use crate::common::{config, limit};
 use proptest::prelude::*;
 use zae_limiter_schema::{InvalidLimit, Limit, LimitSet, Tokens, whole_tokens};
 
@@ -62,7 +59,7 @@ proptest! {
 
     #[test]
     fn a_set_of_limits_round_trips_through_json_in_order_of_name(
-        limits in proptest::collection::btree_map(common::limit_name(), limit(), 0..5),
+        limits in proptest::collection::btree_map(crate::common::limit_name(), limit(), 0..5),
     ) {
         let set = LimitSet::new(limits.into_iter().map(|(name, limit)| {
             Limit::from_parts(name, limit.capacity().get(), limit.burst().get(), limit.refill_amount().get(), limit.refill_period_seconds()).unwrap()

@@ -1,12 +1,9 @@
 //! What may be a name, and what the refusal says.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use common::config;
+use crate::common::config;
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,5 +1,4 @@
 //! This crate is pure: nothing under it does I/O, runs tasks or knows AWS.
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
 //! The numbers that say who wrote last.
-#![allow(clippy::unwrap_used)]
 
 use zae_limiter_schema::bucket::{ClientTag, LegacyClient, Slot, SlotIndex};
 

@@ -1,5 +1,4 @@
 //! Properties of the reference arithmetic of one limit.
-#![allow(clippy::unwrap_used)]
 
 use crate::common::{config, elapsed, token_bucket};
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
 //! When a write leaves the moment of the last refill alone, so that the images of other clients stay usable.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{

@@ -1,5 +1,4 @@
 //! The race of two writers on one bucket, step by step, with exact numbers.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{

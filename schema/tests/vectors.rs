@@ -1,7 +1,6 @@
 //! Numbers worked out by hand from the formulas of the token bucket.
 //!
 //! The Python peer computes with the same integers. Where it rounds and we are exact, the test says so.
-#![allow(clippy::unwrap_used)]
 
 use zae_limiter_schema::bucket::{Params, RetryAfter, TokenBucket, TtlRule};
 use zae_limiter_schema::{Limit, whole_tokens};

@@ -1,9 +1,6 @@
 //! Hours, days and months in UTC; moments as text; ids that sort by time.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{config, second};
+use crate::common::{config, second};
 use proptest::prelude::*;
 use zae_limiter_schema::{Timestamp, Ulid, Window, WindowKind};
 

@@ -5,7 +5,7 @@
 //! load generator itself costs counts against HTTP.
 //!
 //! ```text
-//! cargo run --profile measure -p zae-limiter-server --example http_load -- [SECONDS]
+//! cargo run --release -p zae-limiter-server --example http_load -- [SECONDS]
 //! ```
 //!
 //! ```json

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Anybody on the network could use it.
+    /// Everyone on the network could use it.
     #[error(
         "without tokens the server only listens on loopback addresses, not on {address}; \
          give it tokens, or listen on 127.0.0.1 or [::1]"
@@ -18,7 +18,7 @@ pub enum Error {
     },
 
     /// The address cannot be used.
-    #[error("{address} cannot be listened on: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -26,8 +26,24 @@ pub enum Error {
         source: std::io::Error,
     },
 
+    /// The file with the bearer tokens cannot be used.
+    #[error("cannot use the token file {}: {problem}", file.display())]
+    Tokens {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// The options of a replica are invalid.
+    #[error("{problem}")]
+    Replica {
+        /// What is wrong with them.
+        problem: String,
+    },
+
     /// The certificate or its key cannot be used.
-    #[error("the TLS file {} cannot be used: {problem}", file.display())]
+    #[error("cannot use the TLS file {}: {problem}", file.display())]
     Tls {
         /// The file.
         file: PathBuf,
@@ -35,8 +51,8 @@ pub enum Error {
         problem: String,
     },
 
-    /// The operating system has no randomness, without which nobody can be let in safely.
-    #[error("the operating system gives no random numbers: {reason}")]
+    /// The operating system has no random numbers, which secrets are made of.
+    #[error("the operating system has no random numbers: {reason}")]
     Randomness {
         /// What it said.
         reason: String,

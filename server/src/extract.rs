@@ -1,14 +1,18 @@
 //! Parts of requests, parsed. What cannot be parsed is a problem.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::app::App;
 use crate::problem::{Problem, ProblemKind};
@@ -73,6 +77,36 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
     }
 }
 
+/// A map without repeated keys. JSON allows them, and the last one would win silently.
+pub(crate) fn unique_keys<'de, D, V>(deserializer: D) -> Result<BTreeMap<String, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    V: Deserialize<'de>,
+{
+    struct UniqueKeys<V>(PhantomData<V>);
+
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for UniqueKeys<V> {
+        type Value = BTreeMap<String, V>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut map = BTreeMap::new();
+            while let Some((key, value)) = entries.next_entry::<String, V>()? {
+                if map.contains_key(&key) {
+                    return Err(serde::de::Error::custom(format_args!("duplicate key {key:?}")));
+                }
+                map.insert(key, value);
+            }
+            Ok(map)
+        }
+    }
+
+    deserializer.deserialize_map(UniqueKeys(PhantomData))
+}
+
 /// Browsers send this type across origins only if the server allows it, which this one never does. That protects the
 /// writes of a server without tokens from other sites; `auth::check_local_host` protects it from names that resolve to
 /// this machine.
@@ -90,6 +124,15 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
 
 async fn read(request: Request, app: &App) -> Result<Bytes, Problem> {
     read_body(request, app.settings.max_body_bytes, app.settings.body_timeout).await
+}
+
+/// The request with its whole body in memory.
+pub(crate) async fn buffered(request: Request, most: usize, timeout: Duration) -> Result<Request, Problem> {
+    let (parts, body) = request.into_parts();
+    let mut head = Request::new(body);
+    *head.headers_mut() = parts.headers.clone();
+    let body = read_body(head, most, timeout).await?;
+    Ok(Request::from_parts(parts, Body::from(body)))
 }
 
 /// The body, if it has at most this many bytes and arrives in time.

@@ -4,7 +4,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::problem::{Problem, ProblemKind};
 
 /// What becomes of a request with a key.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,6 +96,64 @@ impl<K: Clone + Eq + Hash, Q: PartialEq, R: Clone> IdempotencyKeys<K, Q, R> {
             }
         }
     }
+}
+
+/// A request whose key is taken. Dropped unfinished, it frees the key: nothing was granted.
+#[derive(Debug)]
+pub(crate) struct Running<'a, K: Clone + Eq + Hash, Q: PartialEq, R: Clone> {
+    keys: &'a Mutex<IdempotencyKeys<K, Q, R>>,
+    key: K,
+}
+
+/// What becomes of a request with a key.
+pub(crate) enum Started<'a, K: Clone + Eq + Hash, Q: PartialEq, R: Clone> {
+    /// It runs.
+    Now(Running<'a, K, Q, R>),
+    /// It was granted before.
+    Before(R),
+}
+
+impl<'a, K: Clone + Eq + Hash, Q: PartialEq + Clone, R: Clone> Running<'a, K, Q, R> {
+    /// Takes the key for the request.
+    pub(crate) fn begin(
+        keys: &'a Mutex<IdempotencyKeys<K, Q, R>>,
+        key: K,
+        request: &Q,
+        now: Duration,
+    ) -> Result<Started<'a, K, Q, R>, Problem> {
+        let begun = lock(keys).begin(key.clone(), request.clone(), now);
+        let (kind, detail) = match begun {
+            Begin::Run => return Ok(Started::Now(Self { keys, key })),
+            Begin::Replay(response) => return Ok(Started::Before(response)),
+            Begin::InProgress => (ProblemKind::RequestInProgress, "try again when it has finished"),
+            Begin::OtherRequest => (
+                ProblemKind::IdempotencyKeyReused,
+                "use a new key for a new request",
+            ),
+            Begin::Full => (
+                ProblemKind::Overloaded,
+                "too many requests with idempotency keys are in progress",
+            ),
+        };
+        Err(Problem::new(kind, detail))
+    }
+}
+
+impl<K: Clone + Eq + Hash, Q: PartialEq, R: Clone> Running<'_, K, Q, R> {
+    /// Keeps the response.
+    pub(crate) fn finish(self, response: R, now: Duration) {
+        lock(self.keys).finish(&self.key, response, now);
+    }
+}
+
+impl<K: Clone + Eq + Hash, Q: PartialEq, R: Clone> Drop for Running<'_, K, Q, R> {
+    fn drop(&mut self) {
+        lock(self.keys).abandon(&self.key);
+    }
+}
+
+fn lock<T>(keys: &Mutex<T>) -> MutexGuard<'_, T> {
+    keys.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 //! let limiter = RateLimiter::embedded().await?;
 //! let server = Server::builder(limiter).bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
 //! println!("listening on http://{}", server.address());
-//! let stop = async { /* ready when the server shall stop */ };
+//! let stop = async { /* completes when the server should stop */ };
 //! server.run(stop).await;
 //! # Ok(()) }
 //! ```
@@ -24,8 +24,10 @@
 //! - `leases`: the pure lease registry, and the leases in it
 //! - `envoy`: the rate limit service of Envoy (RLS v3)
 //! - `idempotency`: the pure memory of idempotency keys
-//! - `metrics`: counters, and the text format of Prometheus
+//! - `metrics`: what `/metrics` shows
+//! - `pools`: how many requests of each kind are in progress at a time
 //! - `problem`: errors as problem details
+//! - `replicas`: which server holds a lease, and how others reach it
 //! - `ui`: limits, levels, usage and the audit trail in the browser
 //! - `connections`, `tls`: what listeners accept
 //! - `server`: expiry, and the order in which things end
@@ -40,8 +42,11 @@ mod error;
 mod extract;
 mod idempotency;
 mod leases;
+mod log_limit;
 mod metrics;
+mod pools;
 mod problem;
+mod replicas;
 mod server;
 mod settings;
 mod tls;
@@ -50,6 +55,7 @@ mod ui;
 pub use auth::{BearerTokens, InvalidTokens, Scope};
 pub use envoy::{EnvoyMapping, InvalidMapping};
 pub use error::Error;
+pub use replicas::ReplicaOptions;
 pub use server::{Closed, Server, ServerBuilder, ServerHandle};
 pub use settings::Settings;
 pub use tls::TlsFiles;

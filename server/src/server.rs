@@ -1,6 +1,7 @@
 //! The server: listens, serves connections, and settles everything before it ends.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +12,19 @@ use zae_limiter::{CapacityMeter, Clock, RateLimiter, SystemClock};
 
 use crate::api;
 use crate::app::App;
-use crate::auth::BearerTokens;
+use crate::auth::{BearerTokens, TokenSource};
 use crate::connections::{Connections, Protocol};
 use crate::envoy::{self, EnvoyMapping};
 use crate::error::Error;
+use crate::replicas::{Replica, ReplicaOptions};
 use crate::settings::Settings;
 use crate::tls::{Tls, TlsFiles};
 use crate::ui::{self, UiOptions};
 
 /// How often expired leases are committed.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the files of the certificate are read.
-const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(10);
+/// How often the files of the certificate and of the tokens are read.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How a server is set up. [`bind`](ServerBuilder::bind) starts to listen.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ const TLS_RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 pub struct ServerBuilder {
     limiter: RateLimiter,
     tokens: Option<BearerTokens>,
+    token_file: Option<PathBuf>,
     settings: Settings,
     clock: Arc<dyn Clock>,
     meter: Option<CapacityMeter>,
@@ -37,9 +40,10 @@ pub struct ServerBuilder {
     envoy: Option<(EnvoyMapping, SocketAddr)>,
     ui: UiOptions,
     ui_only: bool,
+    replica: Option<ReplicaOptions>,
 }
 
-/// A server that listens. It answers once it [runs](Server::run).
+/// A server that listens. It responds once it [runs](Server::run).
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
@@ -96,6 +100,7 @@ impl Server {
         ServerBuilder {
             limiter,
             tokens: None,
+            token_file: None,
             settings: Settings::default(),
             clock: Arc::new(SystemClock::new()),
             meter: None,
@@ -103,6 +108,7 @@ impl Server {
             envoy: None,
             ui: UiOptions::default(),
             ui_only: false,
+            replica: None,
         }
     }
 
@@ -124,35 +130,34 @@ impl Server {
         }
     }
 
-    /// Serves until `stop` is ready. Then it accepts no more connections, lets requests finish within
+    /// Serves until `stop` completes. Then `/readyz` responds 503 and requests that wait for tokens end. After
+    /// [`Settings::drain_time`] the server accepts no more connections, lets requests finish within
     /// [`Settings::shutdown_grace`], commits every lease that is still held, and shuts the limiter down.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Closed {
+        let handle = self.handle();
         let app = self.app;
         let settings = &app.settings;
         let mut background = JoinSet::new();
         background.spawn(expire_leases(app.clone()));
-        if let Some(tls) = &self.tls {
-            background.spawn(reload_tls(tls.clone()));
-        }
+        background.spawn(reload_files(handle));
         let connections = |router, protocol| Connections::new(router, protocol, self.tls.clone(), settings);
         let mut http = connections(self.router, Protocol::http1(settings));
         let mut grpc = self.grpc.map(|grpc| {
             let router = envoy::router(&app, grpc.mapping);
             (connections(router, Protocol::http2(settings)), grpc.listener)
         });
-        let accept_grpc = async {
-            match &mut grpc {
-                Some((connections, listener)) => connections.accept(listener).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = http.accept(&self.listener) => {}
-            () = accept_grpc => {}
+            () = accept_grpc(grpc.as_mut()) => {}
             () = stop => {}
         }
-        drop(self.listener);
         app.stop();
+        tokio::select! {
+            () = http.accept(&self.listener) => {}
+            () = accept_grpc(grpc.as_mut()) => {}
+            () = tokio::time::sleep(settings.drain_time) => {}
+        }
+        drop(self.listener);
         let grace = settings.shutdown_grace;
         let finish_grpc = async {
             if let Some((connections, listener)) = grpc {
@@ -172,9 +177,16 @@ impl Server {
 
 impl ServerBuilder {
     /// The bearer tokens that are accepted. Without them everyone who can connect may do everything, and the server
-    /// only listens on loopback addresses and answers only requests that name this machine in the field `Host`.
+    /// only listens on loopback addresses and refuses requests whose field `Host` names another machine.
     pub fn tokens(mut self, tokens: BearerTokens) -> Self {
         self.tokens = Some(tokens);
+        self
+    }
+
+    /// Reads these tokens again when the file changes. Sessions of tokens that are no longer in it end. A file that cannot
+    /// be used changes nothing.
+    pub fn token_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(file.into());
         self
     }
 
@@ -208,6 +220,12 @@ impl ServerBuilder {
         self
     }
 
+    /// This server is one of several on the table. A request for a lease of another one is forwarded to it.
+    pub fn replica(mut self, options: ReplicaOptions) -> Self {
+        self.replica = Some(options);
+        self
+    }
+
     /// How the UI under `/ui` is set up: read-only unless set.
     pub fn ui(mut self, options: UiOptions) -> Self {
         self.ui = options;
@@ -223,14 +241,27 @@ impl ServerBuilder {
 
     /// Listens on the address.
     pub async fn bind(self, address: SocketAddr) -> Result<Server, Error> {
+        let tokens = match (self.tokens, &self.token_file) {
+            (None, Some(file)) => Some(BearerTokens::read(file)?),
+            (tokens, _) => tokens,
+        };
         let addresses = [Some(address), self.envoy.as_ref().map(|(_, address)| *address)];
         let mut open = addresses
             .into_iter()
             .flatten()
             .filter(|address| !address.ip().is_loopback());
-        if let (None, Some(address)) = (&self.tokens, open.next()) {
+        if let (None, Some(address)) = (&tokens, open.next()) {
             return Err(Error::TokensRequired { address });
         }
+        if self.tls.is_some() && self.replica.is_some() {
+            return Err(Error::Replica {
+                problem:
+                    "replicas reach each other over plain HTTP, so --advertise cannot be used with TLS; \
+                          end TLS at the load balancer"
+                        .to_owned(),
+            });
+        }
+        let replica = self.replica.map(Replica::new).transpose()?;
         let tls = self.tls.map(Tls::load).transpose()?.map(Arc::new);
         let (listener, address) = listen(address).await?;
         let grpc = match self.envoy {
@@ -244,7 +275,15 @@ impl ServerBuilder {
             }
             None => None,
         };
-        let app = App::new(self.limiter, self.tokens, self.settings, self.clock, self.meter);
+        let tokens = TokenSource::new(tokens, self.token_file);
+        let app = App::new(
+            self.limiter,
+            tokens,
+            self.settings,
+            self.clock,
+            self.meter,
+            replica,
+        );
         let app = Arc::new(app);
         let api = if self.ui_only {
             api::health_router()
@@ -270,12 +309,12 @@ impl ServerHandle {
         self.app.leases.held()
     }
 
-    /// How many requests under `/v1` and `/ui` are being served.
+    /// How many requests under `/v1` are in progress.
     pub fn requests(&self) -> usize {
-        self.app.requests_in_progress()
+        self.app.pools.api.taken()
     }
 
-    /// How many leases were committed because nobody ended them in time.
+    /// How many leases expired and were committed by the server.
     pub fn expired_leases(&self) -> u64 {
         self.app.leases.expired()
     }
@@ -284,6 +323,26 @@ impl ServerHandle {
     /// be used, the certificate that was read last stays in use.
     pub fn reload_tls(&self) -> Result<bool, Error> {
         self.tls.as_ref().map_or(Ok(false), |tls| tls.reload())
+    }
+
+    /// Reads the file of the tokens now instead of within ten seconds. True if they have changed. If it cannot be used, the
+    /// tokens that were read last stay valid.
+    pub fn reload_tokens(&self) -> Result<bool, Error> {
+        self.app.reload_tokens()
+    }
+
+    /// Reads the files of the certificate and of the tokens now, and logs what has changed.
+    pub fn reload(&self) {
+        match self.reload_tls() {
+            Ok(true) => tracing::info!("new connections get the new certificate"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the certificate that was read last stays in use"),
+        }
+        match self.reload_tokens() {
+            Ok(true) => tracing::info!("the bearer tokens have changed"),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the bearer tokens that were read last stay valid"),
+        }
     }
 
     /// Commits the leases that have expired, as the server does once a second.
@@ -298,22 +357,27 @@ async fn expire_leases(app: Arc<App>) {
     loop {
         interval.tick().await;
         app.leases.expire().await;
+        app.metrics.upkeep();
     }
 }
 
-/// Takes a new certificate when the files change.
-async fn reload_tls(tls: Arc<Tls>) {
-    let first = tokio::time::Instant::now() + TLS_RELOAD_INTERVAL;
-    let mut interval = tokio::time::interval_at(first, TLS_RELOAD_INTERVAL);
+/// Uses the files of the certificate and of the tokens as they are now.
+async fn reload_files(server: ServerHandle) {
+    let first = tokio::time::Instant::now() + RELOAD_INTERVAL;
+    let mut interval = tokio::time::interval_at(first, RELOAD_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        let reloading = tls.clone();
-        match tokio::task::spawn_blocking(move || reloading.reload()).await {
-            Ok(Ok(true)) => tracing::info!("new connections get the new certificate"),
-            Ok(Err(error)) => tracing::warn!(%error, "the certificate that was read last stays in use"),
-            Ok(Ok(false)) | Err(_) => {}
-        }
+        let server = server.clone();
+        let _ = tokio::task::spawn_blocking(move || server.reload()).await;
+    }
+}
+
+/// Accepts connections of Envoy, if the server does.
+async fn accept_grpc(grpc: Option<&mut (Connections, TcpListener)>) {
+    match grpc {
+        Some((connections, listener)) => connections.accept(listener).await,
+        None => std::future::pending().await,
     }
 }
 

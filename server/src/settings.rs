@@ -32,14 +32,44 @@ pub struct Settings {
     pub header_timeout: Duration,
     /// How long a client may take to send the body of a request: 10 seconds.
     pub body_timeout: Duration,
-    /// How long a connection for Envoy may be without a request: 10 minutes. Then it is closed.
+    /// How long a gRPC connection may be open without progress: 10 minutes. Then it is closed.
     pub idle_timeout: Duration,
-    /// How many requests are served at the same time: 4,096. Further ones get 503.
+    /// How long an HTTP/1 connection may wait for its next request: 75 seconds, longer than load balancers keep theirs.
+    pub keep_alive_timeout: Duration,
+    /// How long a client may take to read any part of a response: 20 seconds. Then the connection is closed.
+    pub write_timeout: Duration,
+    /// How many requests under `/v1` are in progress at the same time: 4,096. Further ones get 503. A request counts once
+    /// its body has arrived.
     pub max_requests: usize,
+    /// How many of them may wait for tokens at the same time: 1,024. Further ones get 503.
+    pub max_waiting: usize,
+    /// How many acquires use the table at the same time: 4,096. Further ones wait in line for up to 5 seconds and then get 503.
+    /// A table in a file makes one write at a time: with too many in line there, calls would run out of time and count as an
+    /// outage.
+    pub max_acquires: usize,
+    /// How many requests under `/ui` are in progress at the same time: 128. Further ones get 503.
+    pub max_ui_requests: usize,
+    /// How many requests for `/readyz` are in progress at the same time: 64. Further ones get 503.
+    pub max_health_requests: usize,
+    /// How many gRPC requests of Envoy are in progress at the same time: 4,096. Further ones get `UNAVAILABLE`.
+    pub max_grpc_requests: usize,
     /// How many connections are open at the same time on each address: 10,000. Further ones wait to be accepted.
     pub max_connections: usize,
-    /// How long requests may take to finish after the server was told to stop: 10 seconds.
+    /// How long the server accepts connections after it was told to stop, while `/readyz` responds 503: 1 second. Load
+    /// balancers stop sending requests in this time.
+    pub drain_time: Duration,
+    /// How long requests may take to finish after the listeners are closed: 10 seconds.
     pub shutdown_grace: Duration,
+}
+
+impl Settings {
+    /// The default settings for a table in a file or in memory: at most 64 acquires use it at the same time.
+    pub fn embedded() -> Self {
+        Self {
+            max_acquires: 64,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Settings {
@@ -55,8 +85,16 @@ impl Default for Settings {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(600),
+            keep_alive_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(20),
             max_requests: 4_096,
+            max_waiting: 1_024,
+            max_acquires: 4_096,
+            max_ui_requests: 128,
+            max_health_requests: 64,
+            max_grpc_requests: 4_096,
             max_connections: 10_000,
+            drain_time: Duration::from_secs(1),
             shutdown_grace: Duration::from_secs(10),
         }
     }

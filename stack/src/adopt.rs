@@ -4,6 +4,8 @@
 
 use aws_sdk_dynamodb::types::{KeySchemaElement, Projection, StreamViewType, TableDescription};
 use serde_json::{Value, json};
+use zae_limiter_schema::keys::GSI2;
+use zae_limiter_schema::table::TABLE;
 use zae_limiter_template::Template;
 use zae_limiter_template::model::ids;
 
@@ -36,7 +38,7 @@ pub(crate) fn misfits(table: &TableDescription, template: &Template) -> Vec<Stri
         }
         let found = projection(index.projection());
         if found != projection_wanted {
-            let advice = if name == "GSI2" {
+            let advice = if name == GSI2 {
                 " (see gsi2_projection)"
             } else {
                 ""
@@ -64,7 +66,7 @@ pub(crate) fn looks_like_ours(table: &TableDescription) -> bool {
         let mut indexes = table.global_secondary_indexes().iter();
         indexes.any(|found| found.index_name() == Some(index))
     };
-    names == ["PK", "SK"] && ["GSI1", "GSI2", "GSI3"].into_iter().all(has)
+    names == [TABLE.key.partition, TABLE.key.sort] && TABLE.indexes.iter().all(|index| has(index.name))
 }
 
 fn keys(schema: &[KeySchemaElement]) -> Value {

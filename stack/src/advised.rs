@@ -8,6 +8,8 @@ pub const RETRY: &str = "zae-limiter deploy --retry-rolled-back";
 pub const CONTINUE_ROLLBACK: &str = "zae-limiter deploy --continue-rollback";
 /// Continues a rollback without a resource; a logical id follows.
 pub const SKIP: &str = "zae-limiter deploy --continue-rollback --skip";
+/// Turns termination protection off.
+pub const UNPROTECT: &str = "zae-limiter deploy --no-termination-protection";
 /// Deletes a stack and keeps its table.
 pub const DELETE: &str = "zae-limiter delete";
 /// Deletes a stack without a resource; a logical id follows.

@@ -65,7 +65,8 @@ impl Clients {
             };
         }
         // Bucket names as host names do not resolve on a local endpoint.
-        let path_style = aws.endpoint_url().is_some();
+        let only_for_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3").is_some_and(|url| !url.is_empty());
+        let path_style = aws.endpoint_url().is_some() || only_for_s3;
         let s3 = config!(aws_sdk_s3, UPLOAD_TIMEOUT)
             .force_path_style(path_style)
             .build();

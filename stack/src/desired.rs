@@ -8,7 +8,6 @@ use zae_limiter_template::model::Model;
 use zae_limiter_template::{StackName, StackOptions, Template, stack_tags};
 
 use crate::Error;
-use crate::cloud::stacks::fits_a_request;
 use crate::code::Loaded;
 use crate::deployed::Deployed;
 use crate::fingerprint::Fingerprint;
@@ -36,14 +35,43 @@ pub(crate) struct Desired {
     pub(crate) notes: Vec<String>,
 }
 
+/// The largest template that CloudFormation reads from S3.
+pub(crate) const LONGEST_STORED: usize = 1024 * 1024;
+
+/// How a template reaches CloudFormation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TemplateSource {
+    /// In the request.
+    Body(String),
+    /// In S3, by its URL: for a template that is too long for a request.
+    Url(String),
+}
+
+impl TemplateSource {
+    pub(crate) fn body(&self) -> Option<String> {
+        match self {
+            Self::Body(body) => Some(body.clone()),
+            Self::Url(_) => None,
+        }
+    }
+
+    pub(crate) fn url(&self) -> Option<String> {
+        match self {
+            Self::Url(url) => Some(url.clone()),
+            Self::Body(_) => None,
+        }
+    }
+}
+
 const PROTECTION: &str = "/Resources/RateLimitsTable/Properties/DeletionProtectionEnabled";
 
 impl Desired {
     pub(crate) fn new(template: &Template, tags: &BTreeMap<String, String>) -> Result<Self, Error> {
-        if !fits_a_request(template) {
+        let bytes = template.to_json().len();
+        if bytes > LONGEST_STORED {
             return Err(Error::TemplateTooLong {
-                bytes: template.to_json().len(),
-                most: Template::LONGEST_BODY,
+                bytes,
+                most: LONGEST_STORED,
             });
         }
         Ok(Self::deployed(template, tags))

@@ -85,10 +85,12 @@ pub enum Error {
     },
 
     /// The stack does not exist.
-    #[error("stack {stack:?} does not exist")]
+    #[error("stack {stack:?} does not exist in {place}")]
     NoSuchStack {
         /// Its name.
         stack: String,
+        /// Where it was looked for: the region and, if it is known, the account.
+        place: String,
     },
 
     /// The table to import belongs to another stack.
@@ -255,7 +257,7 @@ pub enum Error {
     Throttled {
         /// The time limit.
         after: Duration,
-        /// The last answer of AWS.
+        /// The last response of AWS.
         source: Box<Error>,
     },
 }

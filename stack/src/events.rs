@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// A resource, or the stack itself, has a new status.
     Resource(ResourceEvent),
-    /// A step failed for a reason that goes away by itself and is retried once.
+    /// A step failed for a temporary reason and is retried once.
     TryingAgain {
         /// What failed.
         reason: String,

@@ -59,7 +59,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// A name that no change set has. Nobody can guess it and create one.
+/// A name that no change set has. It cannot be guessed.
 pub(crate) fn absent_change_set() -> String {
     format!("{CHANGE_SET_PREFIX}none-{}{}", random(), random())
 }

@@ -1,12 +1,15 @@
-//! The status of the functions that read the table's stream.
+//! The functions that read the table's stream.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
-use zae_limiter_template::LambdaFunction;
+use serde_json::Value;
+use zae_limiter_template::{LambdaFunction, Template};
 
 use crate::cloud::failure::Failure;
 use crate::cloud::functions::MappingState;
+use crate::patience::{Deadline, patiently};
 use crate::{Error, Stack, Status};
 
 /// The period of [`FunctionStatus::lag_ms`].
@@ -40,6 +43,19 @@ struct Named {
     queue: String,
 }
 
+/// A Lambda function that reads the table's stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StreamReader {
+    /// The event source mapping.
+    pub mapping: String,
+    /// The function's ARN.
+    pub function_arn: String,
+    /// The mapping's state, such as `Enabled`.
+    pub state: String,
+    /// Whether the function belongs to the stack.
+    pub own: bool,
+}
+
 impl Stack {
     /// The functions of a stack with this status, or of a table that Terraform manages: their event source mappings, their
     /// lag and the depth of their dead-letter queues.
@@ -55,6 +71,18 @@ impl Stack {
             all.push(self.function_status(function).await);
         }
         Ok(all)
+    }
+
+    /// The name of a deployed function, of a stack or of the Terraform module; `None` if there is no such function.
+    pub async fn function_name(&self, function: LambdaFunction) -> Result<Option<String>, Error> {
+        let named = match self.status().await? {
+            Some(status) => self.functions_of_stack(&status),
+            None if self.is_managed_by_terraform().await? => self.functions_of_terraform().await?,
+            None => return Err(self.missing().await),
+        };
+        let queue = self.dead_letter_queue(function);
+        let found = named.into_iter().find(|named| named.queue == queue);
+        Ok(found.map(|named| named.function))
     }
 
     /// The functions that the stack's outputs name.
@@ -131,12 +159,62 @@ impl Stack {
             problems,
         }
     }
+
+    /// The stream that the table has now. An output of the stack may name an older one. `None` if it may not be read.
+    async fn latest_stream(&self, deadline: &Deadline) -> Result<Option<String>, Error> {
+        match patiently(deadline, || self.cloud.table(self.name.as_str())).await {
+            Ok(table) => Ok(table.and_then(|table| table.latest_stream_arn)),
+            Err(failure) if failure.denied() => Ok(None),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// The functions that read the table's stream. More than two are throttled by DynamoDB, and an aggregator of zae-limiter
+    /// for Python counts usage twice. Of a table without a stack, only functions of the Terraform module are our own.
+    pub async fn stream_readers(&self) -> Result<Vec<StreamReader>, Error> {
+        let deadline = self.reading();
+        let (stream, own) = if let Some(deployed) = self.observe(&deadline).await? {
+            (
+                self.latest_stream(&deadline)
+                    .await?
+                    .or_else(|| deployed.stack.outputs.get("StreamArn").cloned()),
+                deployed.template.as_ref().map(function_names).unwrap_or_default(),
+            )
+        } else {
+            let table = patiently(&deadline, || self.cloud.table(self.name.as_str())).await?;
+            let Some(table) = table else {
+                return Err(self.missing().await);
+            };
+            let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
+                [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
+            });
+            let own = self.managed(&table).await?.then(|| names.collect());
+            (table.latest_stream_arn, own.unwrap_or_default())
+        };
+        let Some(stream) = stream else {
+            return Ok(vec![]);
+        };
+        let mappings = patiently(&deadline, || self.cloud.mappings(&stream)).await?;
+        Ok(mappings
+            .into_iter()
+            .map(|mapping| StreamReader {
+                own: own.contains(mapping.function()),
+                mapping: mapping.uuid,
+                function_arn: mapping.function_arn,
+                state: mapping.state,
+            })
+            .collect())
+    }
 }
 
 /// The response of a call, or a problem.
 async fn read<T>(call: impl Future<Output = Result<T, Failure>>, problems: &mut Vec<String>) -> Option<T> {
     match tokio::time::timeout(PATIENCE, call).await {
         Ok(Ok(value)) => Some(value),
+        Ok(Err(failure)) if failure.unsupported() => {
+            problems.push(format!("{} is not available here", failure.action()));
+            None
+        }
         Ok(Err(failure)) => {
             problems.push(Error::from(failure).to_string());
             None
@@ -154,6 +232,24 @@ fn worst(mut mappings: Vec<MappingState>) -> Option<MappingState> {
     mappings.into_iter().next()
 }
 
+/// Whether a template has an event source mapping.
+pub(crate) fn reads_stream(template: &Template) -> bool {
+    let mapping = |resource: &Value| {
+        resource.get("Type").and_then(Value::as_str) == Some("AWS::Lambda::EventSourceMapping")
+    };
+    template.resources().any(|(_, resource)| mapping(resource))
+}
+
+/// The names of the functions in a template.
+pub(crate) fn function_names(template: &Template) -> BTreeSet<String> {
+    let names = template.resources().filter_map(|(_, resource)| {
+        (resource.get("Type")?.as_str()? == "AWS::Lambda::Function")
+            .then(|| resource.pointer("/Properties/FunctionName")?.as_str())
+            .flatten()
+    });
+    names.map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +259,7 @@ mod tests {
         let mapping = |state: &str| MappingState {
             state: state.to_owned(),
             last_result: None,
+            stream: None,
         };
         let found = worst(vec![mapping("Enabled"), mapping("Disabled")]);
         assert_eq!(found, Some(mapping("Disabled")));

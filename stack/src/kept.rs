@@ -89,7 +89,7 @@ pub(crate) fn tags(
     tags
 }
 
-/// The tags without those of AWS, which nobody can set.
+/// The tags without those of AWS, which only AWS can set.
 pub(crate) fn settable(tags: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut tags = tags.clone();
     tags.retain(|key, _| !key.to_ascii_lowercase().starts_with("aws:"));

@@ -18,7 +18,7 @@
 //! | Task | See |
 //! |---|---|
 //! | deploy when an application starts | [`Stack::ensure`] |
-//! | operate a stack | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::discover`] |
+//! | operate a stack | [`Stack::plan`], [`Stack::apply`], [`Stack::drift`], [`Stack::delete`], [`Stack::status`], [`Stack::deployed_options`], [`Stack::set_termination_protection`], [`Stack::discover`] |
 //! | provide the functions' code | [`Code`] |
 //! | follow progress | [`Event`], [`Observer`] |
 //! | handle errors | [`Error`] |
@@ -35,7 +35,6 @@ mod cloud;
 mod code;
 mod deployed;
 mod desired;
-mod discover;
 mod error;
 mod events;
 mod fingerprint;
@@ -49,29 +48,26 @@ mod patience;
 mod plan;
 mod preflight;
 mod reach;
-mod readers;
 mod reconcile;
 mod situation;
 mod stack;
 mod status;
-mod terraform;
 mod version;
 
 pub use cause::Cause;
 pub use clients::Clients;
 pub use code::{Code, CodeError, Release};
-pub use discover::Discovered;
 pub use error::Error;
 pub use events::{Event, Observer, ResourceEvent};
-pub use functions::FunctionStatus;
+pub use functions::{FunctionStatus, StreamReader};
 pub use guard::Refusal;
 pub use mode::Mode;
 pub use outcome::{Change, Outcome};
 pub use owner::Owner;
 pub use plan::{Action, Basis, Kind, OutputChange, Plan, PropertyChange, ResourceChange};
 pub use preflight::Finding;
-pub use readers::StreamReader;
 pub use reconcile::{Deleted, Deletion, Drift, Kept, PropertyDrift, ResourceDrift, Verdict};
 pub use stack::Stack;
-pub use status::{Health, Status};
+pub use status::{Discovered, Health, Status};
+pub use zae_limiter_template::deployer::Place;
 pub use zae_limiter_template::{LambdaFunction, StackName, StackOptions};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::Error;
 use crate::cloud::failure::Failure;
-use crate::{Error, Stack};
 
 /// Shortest and longest pause between two polls of our own operation.
 const POLLS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
@@ -107,13 +107,10 @@ impl Throttling for Error {
 
 /// Repeats a call while AWS throttles it and there is time left, the last time at the deadline. Throttling is an error only
 /// then, and the error says that the time is over.
-pub(crate) async fn patiently<T, E, Answer>(
-    deadline: &Deadline,
-    mut call: impl FnMut() -> Answer,
-) -> Result<T, E>
+pub(crate) async fn patiently<T, E, Call>(deadline: &Deadline, mut call: impl FnMut() -> Call) -> Result<T, E>
 where
     E: Throttling,
-    Answer: Future<Output = Result<T, E>>,
+    Call: Future<Output = Result<T, E>>,
 {
     let mut pace = Pace::between(THROTTLED);
     loop {
@@ -122,32 +119,8 @@ where
                 pace.pause_up_to(deadline.left()).await;
             }
             Err(error) if error.is_throttling() => return Err(error.out_of_time(deadline.allowed)),
-            answer => return answer,
+            result => return result,
         }
-    }
-}
-
-impl Stack {
-    /// The end of an operation that starts now.
-    pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::after(self.timeout)
-    }
-
-    /// The end of a call that starts now and only reads.
-    pub(crate) fn reading(&self) -> Deadline {
-        Deadline::after(self.timeout.min(READING))
-    }
-
-    /// An error if the time is over. `status` says what was waited for.
-    pub(crate) fn in_time(&self, deadline: &Deadline, status: &str) -> Result<(), Error> {
-        if !deadline.is_over() {
-            return Ok(());
-        }
-        Err(Error::TimedOut {
-            stack: self.name.to_string(),
-            status: status.to_owned(),
-            after: deadline.allowed,
-        })
     }
 }
 
@@ -162,8 +135,8 @@ mod tests {
         let throttled = || Failure::told("a:B", "c", Some("Throttling"), None);
         let (started, allowed) = (Instant::now(), Duration::from_secs(60));
         let deadline = Deadline::after(allowed);
-        let answer: Result<(), _> = patiently(&deadline, || std::future::ready(Err(throttled()))).await;
-        let error = Error::from(answer.unwrap_err());
+        let result: Result<(), _> = patiently(&deadline, || std::future::ready(Err(throttled()))).await;
+        let error = Error::from(result.unwrap_err());
         assert!(
             matches!(&error, Error::Throttled { after, .. } if *after == allowed),
             "{error}"

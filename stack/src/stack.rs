@@ -14,6 +14,7 @@ use crate::code::{Code, Loaded};
 use crate::deployed::Deployed;
 use crate::desired::{Customize, Desired};
 use crate::events::{Event, Observer};
+use crate::patience::{Deadline, READING};
 use crate::{Clients, Error, Mode};
 
 /// Default time limit of an operation. Most take a few minutes.
@@ -62,6 +63,28 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// The end of an operation that starts now.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.timeout)
+    }
+
+    /// The end of a call that starts now and only reads.
+    pub(crate) fn reading(&self) -> Deadline {
+        Deadline::after(self.timeout.min(READING))
+    }
+
+    /// An error if the time is over. `status` says what was waited for.
+    pub(crate) fn in_time(&self, deadline: &Deadline, status: &str) -> Result<(), Error> {
+        if !deadline.is_over() {
+            return Ok(());
+        }
+        Err(Error::TimedOut {
+            stack: self.name.to_string(),
+            status: status.to_owned(),
+            after: deadline.allowed,
+        })
+    }
+
     /// A stack in the account and region of this configuration.
     pub fn new(name: StackName, options: StackOptions, aws: &SdkConfig) -> Self {
         Self::with_clients(name, options, Clients::new(aws))

@@ -1,7 +1,5 @@
 //! The build script of the feature `bundled-functions`, which cargo runs: here it is compiled and run alone.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use std::process::Command;
 

@@ -78,13 +78,16 @@ pub enum Error {
         source: serde_json::Error,
     },
 
-    /// A part of the Terraform module that is not Terraform.
-    #[error("a part of the Terraform module cannot be parsed: {source}; it is: {text}")]
-    Terraform {
-        /// The part.
-        text: String,
-        /// Where and why.
-        source: Box<hcl::Error>,
+    /// A statement that no managed policy has room for.
+    #[error(
+        "the statement {statement} has {characters} characters, and a managed policy at most 6144; shorten the stack's name, \
+         role_name_format or policy_name_format"
+    )]
+    PolicyTooLong {
+        /// The statement.
+        statement: &'static str,
+        /// Its length.
+        characters: usize,
     },
 
     /// The template breaks rules; every finding is listed.

@@ -35,9 +35,9 @@ mod resources;
 
 pub use error::Error;
 pub use options::{
-    Accepts, AcquirePolicy, Architecture, BucketName, Field, FieldKind, IndexProjection, InvalidOptions,
-    KeyArn, Mistake, NameFormat, ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn, StackOptions,
-    StackOptionsBuilder, StreamStart, TopicArn, Windows,
+    Accepts, AccountId, AcquirePolicy, Architecture, BucketName, Field, FieldKind, IamPath, IndexProjection,
+    InvalidOptions, KeyArn, Mistake, NameFormat, ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn,
+    SecurityGroupId, StackOptions, StackOptionsBuilder, StreamStart, SubnetId, TableClass, TopicArn, Words,
 };
 pub use render::Template;
 pub use resources::ids::{PolicyKind, RoleKind};
@@ -50,11 +50,11 @@ pub use zae_limiter_schema::{StackName, WindowKind};
 /// The release of this crate, which templates and tags carry.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The value of the tag `ManagedBy` on what the Terraform module makes. A stack leaves such a table alone.
+/// The value of the tag `ManagedBy` on resources of the Terraform module. A stack does not change such a table.
 pub const MANAGED_BY_TERRAFORM: &str = "terraform";
 
 /// The tag of a table whose deletion protection is on for an import only. It stays if the import fails, so that the next one
-/// takes both away.
+/// removes both.
 pub const IMPORT_PROTECTION_TAG: &str = "zae-limiter:import-protection";
 
 /// Renders the template of a stack.

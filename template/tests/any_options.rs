@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod variants;
-
 use proptest::prelude::*;
 use zae_limiter_template::{StackName, StackOptions, StackOptionsBuilder, Template, export, render};
+
+use crate::variants;
 
 fn switches() -> impl Strategy<Value = StackOptionsBuilder> {
     prop::collection::vec(any::<bool>(), 14).prop_map(|on| {
@@ -74,9 +74,45 @@ proptest! {
             .build()
             .unwrap();
         let template = render(&StackName::parse(&name).unwrap(), &options, &variants::code()).unwrap();
-        prop_assert!(template.to_json().len() <= Template::LONGEST_BODY);
+        prop_assert!(template.size() <= Template::LONGEST_OBJECT);
+        prop_assert_eq!(template.needs_upload(), template.to_json().len() > Template::LONGEST_BODY);
         prop_assert_eq!(&Template::parse(&template.to_yaml()).unwrap(), &template);
         let exported = export::cloudformation(&options).unwrap();
         prop_assert!(exported.logical_ids().eq(template.logical_ids()), "an export has the same resources");
     }
+
+    /// The longest names and ARNs that AWS has make a template that CloudFormation takes from a bucket, not one that is refused.
+    #[test]
+    fn names_and_arns_of_any_length_render(
+        name in "[a-zA-Z][a-zA-Z0-9-]{2,54}",
+        topic in "[a-zA-Z0-9_-]{1,256}",
+        role in "[a-zA-Z0-9+=,.@_/-]{1,576}",
+        tags in prop::collection::btree_map("[a-zA-Z]{1,128}", "[a-z]{0,256}", 0..43),
+    ) {
+        let options = variants::everything()
+            .alarm_sns_topic(format!("arn:aws-us-gov:sns:us-gov-west-1:123456789012:{topic}"))
+            .aggregator_role_arn(format!("arn:aws-us-gov:iam::123456789012:role/{role}"))
+            .kms_key_arn("arn:aws-us-gov:kms:us-gov-west-1:123456789012:key/mrk-0123456789abcdef0123456789abcdef")
+            .tags(tags)
+            .build()
+            .unwrap();
+        let template = render(&StackName::parse(&name).unwrap(), &options, &variants::code()).unwrap();
+        prop_assert!(template.size() <= Template::LONGEST_OBJECT);
+        let exported = export::cloudformation(&options).unwrap();
+        prop_assert!(exported.size() <= Template::LONGEST_OBJECT);
+        let wrapper = export::terraform_wrapper(&options).unwrap();
+        prop_assert!(wrapper.iter().any(|file| file.contents == exported.to_json()));
+    }
+}
+
+/// Everything on with a topic's name of 47 characters once was refused.
+#[test]
+fn a_long_topic_makes_a_template_that_is_uploaded() {
+    let topic = format!("arn:aws:sns:eu-central-1:123456789012:{}", "t".repeat(256));
+    let options = variants::everything().alarm_sns_topic(topic).build().unwrap();
+    let name = StackName::parse(variants::LONGEST_NAME).unwrap();
+    let template = render(&name, &options, &variants::code()).unwrap();
+    assert!(template.needs_upload() && template.size() < Template::LONGEST_OBJECT);
+    let ordinary = render(&name, &StackOptions::default(), &variants::code()).unwrap();
+    assert!(!ordinary.needs_upload());
 }

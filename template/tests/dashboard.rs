@@ -1,7 +1,5 @@
 //! The dashboards of CloudWatch and Grafana: layout, titles, units, and the same panels in both.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -37,12 +35,7 @@ fn cloudwatch(options: StackOptionsBuilder) -> Vec<Value> {
 }
 
 fn grafana() -> Vec<Value> {
-    let files = export::files(&StackOptions::default()).unwrap();
-    let file = files
-        .iter()
-        .find(|file| file.path == "grafana/zae-limiter.json")
-        .unwrap();
-    let dashboard: Value = serde_json::from_str(&file.contents).unwrap();
+    let dashboard: Value = serde_json::from_str(&export::grafana()).unwrap();
     dashboard["panels"].as_array().unwrap().clone()
 }
 

@@ -1,7 +1,5 @@
 //! The filters, on stream records of items as they are really written.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

@@ -4,13 +4,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod variants;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use serde_json::Value;
+
+use crate::variants;
 
 fn cfn_lint() -> Option<PathBuf> {
     env::var_os("ZAE_TEST_CFN_LINT")

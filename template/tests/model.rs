@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod variants;
-
 use serde_json::json;
 use zae_limiter_template::check::Rule;
 use zae_limiter_template::model::sqs::{Queue, QueueEncryption};
 use zae_limiter_template::model::{Export, LogicalId, Model, Output, Resource, Text, ids};
 use zae_limiter_template::{Error, StackName, StackOptions};
+
+use crate::variants;
 
 fn model() -> Model {
     let name = StackName::parse("limiter").unwrap();

@@ -1,7 +1,5 @@
 //! What options must be, and how mistakes in them are told.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use zae_limiter_template::{
     Architecture, Error, IndexProjection, LambdaFunction, StackName, StackOptions, StackOptionsBuilder,
     StreamStart, WindowKind,

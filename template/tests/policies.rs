@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod variants;
-
 use serde_json::{Value, json};
 use zae_limiter_template::deployer::{
-    Place, client_policy, deployer_policy, ensure_policy, provisioning_policy, purge_policy,
+    Place, client_policy, deployer_policy, ensure_policy, function_policy, managed_policies,
+    provisioning_policy, purge_policy, redrive_policy, terraform_policy,
 };
-use zae_limiter_template::model::iam::PolicyDocument;
+use zae_limiter_template::model::iam::{PolicyDocument, Statement};
 use zae_limiter_template::{
     LambdaFunction, PolicyKind, StackName, StackOptions, function_policy_document, policy_document, render,
 };
+
+use crate::variants;
 
 fn actions(document: &PolicyDocument) -> Vec<String> {
     document
@@ -330,20 +331,149 @@ fn a_deployer_sets_no_tag_of_the_table_but_its_own() {
     );
 }
 
+/// With the longest name, the longest formats and ARNs, a policy is split, and each part fits.
 #[test]
-fn a_deployers_policies_fit_managed_policies() {
+fn policies_are_split_to_fit_managed_policies() {
     let name = StackName::parse(variants::LONGEST_NAME).unwrap();
-    let options = variants::everything().build().unwrap();
+    let role = format!("arn:aws-cn:iam::123456789012:role/{}", "r".repeat(512));
+    let options = variants::everything()
+        .policy_name_format(format!("{}{{}}", "p".repeat(68)))
+        .permission_boundary(format!("{}/{}", "b".repeat(400), "b".repeat(100)))
+        .aggregator_role_arn(role.clone())
+        .archiver_role_arn(role)
+        .kms_key_arn(format!(
+            "arn:aws-cn:kms:cn-north-1:123456789012:key/{}",
+            "k".repeat(200)
+        ))
+        .build()
+        .unwrap();
+    let mut split = 0;
     for document in [
         deployer_policy(&name, &place(), &options, Some(&variants::service_role())),
         provisioning_policy(&name, &place(), &options),
+        terraform_policy(&name, &place(), &options),
+        redrive_policy(&name, &place(), &options),
         purge_policy(&name, &place()),
     ] {
-        assert!(
-            json!(document).to_string().len() <= 6144,
-            "IAM's limit for a managed policy"
+        let parts = managed_policies(&document).unwrap();
+        split += usize::from(parts.len() > 1);
+        for part in &parts {
+            assert!(json!(part).to_string().len() <= 6_144 && !part.statements.is_empty());
+        }
+        let statements: Vec<_> = parts.into_iter().flat_map(|part| part.statements).collect();
+        assert_eq!(statements, document.statements, "every statement once, in order");
+    }
+    assert!(split > 0, "the test must need a split");
+    let everything = variants::everything().build().unwrap();
+    for document in [
+        provisioning_policy(&StackName::parse("limiter").unwrap(), &place(), &everything),
+        deployer_policy(&StackName::parse("limiter").unwrap(), &place(), &everything, None),
+    ] {
+        assert_eq!(
+            managed_policies(&document).unwrap().len(),
+            1,
+            "an ordinary name needs no split"
         );
     }
+}
+
+#[test]
+fn a_statement_that_no_managed_policy_holds_is_refused_with_advice() {
+    let resources = vec!["r".repeat(6_144).into()];
+    let document = PolicyDocument::new(vec![Statement::allow("Long", vec![], resources)]);
+    let error = managed_policies(&document).unwrap_err().to_string();
+    assert!(
+        error.contains("Long") && error.contains("shorten the stack's name"),
+        "{error}"
+    );
+}
+
+/// A name of 54 or 55 characters leaves no room for `-aggregator`.
+#[test]
+fn the_policies_of_a_long_name_name_the_function_that_exists() {
+    for length in [53, 54, 55] {
+        let name = StackName::parse("a".repeat(length)).unwrap();
+        let options = StackOptions::default();
+        let template = render(&name, &options, &variants::code()).unwrap();
+        let function =
+            template.to_value()["Resources"]["AggregatorFunction"]["Properties"]["FunctionName"].clone();
+        let function = function.as_str().unwrap();
+        assert!(function.len() <= 64);
+        let redrive = json!(redrive_policy(&name, &place(), &options)).to_string();
+        assert!(redrive.contains(&format!("function:{function}\"")), "{redrive}");
+        let role = function_policy(LambdaFunction::Aggregator, &name, &place(), &options).to_string();
+        assert!(
+            role.contains(&format!("log-group:/aws/lambda/{function}:*")),
+            "{role}"
+        );
+    }
+}
+
+/// A deployer writes the table's records after a deployment with a service role, and the table is encrypted.
+#[test]
+fn a_deployer_uses_the_key_for_the_tables_records() {
+    let name = StackName::parse("limiter").unwrap();
+    let deployer = |options: StackOptions| {
+        let document = json!(deployer_policy(
+            &name,
+            &place(),
+            &options,
+            Some(&variants::service_role())
+        ));
+        let statements = document["Statement"].as_array().unwrap().clone();
+        statements
+            .into_iter()
+            .find(|statement| statement["Sid"] == "RecordsKey")
+    };
+    assert_eq!(deployer(StackOptions::default()), None);
+    let key = deployer(variants::everything().build().unwrap()).unwrap();
+    assert_eq!(key["Action"], json!(["kms:Decrypt", "kms:GenerateDataKey"]));
+    assert_eq!(
+        key["Condition"]["StringEquals"]["kms:ViaService"],
+        "dynamodb.cn-north-1.amazonaws.com.cn"
+    );
+}
+
+#[test]
+fn the_printed_policy_of_a_role_has_no_references_and_the_statements_of_the_template() {
+    let name = StackName::parse("limiter").unwrap();
+    for options in [StackOptions::default(), variants::everything().build().unwrap()] {
+        for function in LambdaFunction::ALL {
+            let printed = function_policy(function, &name, &place(), &options);
+            let text = printed.to_string();
+            assert!(
+                !text.contains("Fn::") && !text.contains("Ref") && !text.contains("${"),
+                "{text}"
+            );
+            let template = json!(function_policy_document(function, &options));
+            let statements = |document: &Value| -> Vec<(Value, Value)> {
+                let all = document["Statement"].as_array().unwrap().iter();
+                all.map(|statement| (statement["Sid"].clone(), statement["Action"].clone()))
+                    .collect()
+            };
+            assert_eq!(statements(&printed), statements(&template));
+        }
+    }
+}
+
+/// What Terraform does with the module, by its provider's documentation, and nothing of other tables.
+#[test]
+fn a_terraform_deployer_reaches_the_resources_of_the_module() {
+    let name = StackName::parse("limiter").unwrap();
+    let document = json!(terraform_policy(&name, &place(), &StackOptions::default()));
+    let text = document.to_string();
+    for part in [
+        "lambda:ListVersionsByFunction",
+        "iam:ListInstanceProfilesForRole",
+        "dynamodb:PutItem",
+        "arn:aws-cn:s3:::limiter-audit-*",
+    ] {
+        assert!(text.contains(part), "{part}");
+    }
+    assert!(
+        !text.contains("cloudformation:") && !text.contains("auditarchivebucket"),
+        "{text}"
+    );
 }
 
 #[test]

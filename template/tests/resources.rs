@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod variants;
-
 use serde_json::{Value, json};
 use zae_limiter_template::{FunctionCode, StackName, StackOptions, StackOptionsBuilder, Template, render};
+
+use crate::variants;
 
 fn template(options: StackOptionsBuilder) -> Template {
     render(

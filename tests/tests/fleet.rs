@@ -1,5 +1,4 @@
 //! The whole fleet on the local cloud: a stack that the library deploys, the real functions on a real stream.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,5 +1,4 @@
 //! The Python peer and this library on one bucket at the same time.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ async fn is_admitted(limiter: &RateLimiter) -> bool {
         }
         // A bucket that several processes fight for may be contended; that is no admission.
         Err(error) if error.is_unavailable() => false,
-        Err(Error::RateLimitExceeded(_)) => false,
+        Err(Error::Refused(_)) => false,
         Err(error) => panic!("{error}"),
     }
 }

@@ -196,6 +196,7 @@ mod tests {
     fn readers_that_nobody_can_be_asked_about_are_optional() {
         let missing = StackError::NoSuchStack {
             stack: "demo".to_owned(),
+            place: "region eu-west-1".to_owned(),
         };
         let denied = StackError::Denied {
             action: "cloudformation:DescribeStacks".to_owned(),

@@ -4,6 +4,7 @@ mod limits;
 mod list;
 
 use clap::{Args, Subcommand};
+use zae_limiter::error::NotFound;
 use zae_limiter::{EntityChange, EntityId, Error as Limiter, NewEntity, Repository};
 
 use super::record_reports::EntityReport;
@@ -149,7 +150,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
         Command::Show(EntityArgument { entity }) => {
             let found = context.repository().await?.get_entity(&entity).await?;
             Ok(CommandOutput::new(EntityReport::from(
-                found.ok_or(Limiter::EntityNotFound { entity })?,
+                found.ok_or(Limiter::NotFound(NotFound::Entity { entity }))?,
             )))
         }
         Command::Update(arguments) => update(arguments, &context.repository().await?).await,

@@ -22,8 +22,9 @@ use crate::parse::now;
 
 /// Parses a limits file; the message, if it is refused.
 pub(crate) fn check_file(text: &str) -> std::result::Result<(), String> {
-    let parsed = Manifest::parse(text).map(drop);
-    parsed.map_err(|invalid| format!("{}: {}", invalid.path, invalid.problem))
+    Manifest::parse(text)
+        .map(drop)
+        .map_err(|invalid| invalid.to_string())
 }
 
 /// The help that `plan`, `apply`, and `diff` share, after the examples of the command.
@@ -127,10 +128,12 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
 
 async fn compare(file: &Path, context: &Context) -> Result<Comparison> {
     let text = read(file)?;
-    Manifest::parse(&text).map_err(|invalid| Error::of_limits(file)(invalid.into()))?;
-    let client = crate::connect::dynamo(&context.location).await?;
-    let target = Target::new(context.repository().await?, client, context.name()?.as_str());
-    Comparison::of(&target, &text)
+    // Parsed first, so that mistakes in the file are reported whatever the state of the table.
+    let manifest = Manifest::parse(&text).map_err(|invalid| Error::manifest(file, &text, &invalid))?;
+    let name = context.name()?;
+    let (repository, client) = crate::connect::repository_and_client(&context.location, &name).await?;
+    let target = Target::new(repository, client, name.as_str());
+    Comparison::of_parsed(&target, manifest, &text)
         .await
         .map_err(Error::of_limits(file))
 }

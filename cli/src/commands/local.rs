@@ -139,7 +139,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
 
 fn up(arguments: &Up, context: &Context) -> Result<CommandOutput> {
     let files = StateFiles::for_port(arguments.at.port)?;
-    let (running, verb) = match files.running()? {
+    let (running, verb) = match found(&files)? {
         Some(running) => (running, "is already running"),
         None => (start(arguments, &files)?, "is running"),
     };
@@ -162,10 +162,24 @@ fn up(arguments: &Up, context: &Context) -> Result<CommandOutput> {
     Ok(CommandOutput::new(Status::new(&files, Some(&running), message)))
 }
 
+/// The local cloud on the port: the one that `local up` started, or another one that responds.
+fn found(files: &StateFiles) -> Result<Option<RunningCloud>> {
+    if let Some(running) = files.running()? {
+        return Ok(Some(running));
+    }
+    Ok(engine::responding(files.port).map(|engine| RunningCloud {
+        engine,
+        process: None,
+        container: None,
+        docker_host: None,
+        log: None,
+    }))
+}
+
 fn start(arguments: &Up, files: &StateFiles) -> Result<RunningCloud> {
     if ready::is_in_use(files.port) {
         return Err(Error::local(format!(
-            "port {} is in use by a process that `local up` did not start; choose another with --port",
+            "port {} is in use by a process that is not a local cloud; choose another with --port",
             files.port
         )));
     }
@@ -177,9 +191,18 @@ fn start(arguments: &Up, files: &StateFiles) -> Result<RunningCloud> {
 
 fn down(PortArgument { port }: PortArgument) -> Result<CommandOutput> {
     let files = StateFiles::for_port(port)?;
-    let Some(running) = files.running()? else {
+    // A stopped container is removed too: it would block the next start.
+    let stopped = files
+        .recorded()?
+        .filter(|recorded| recorded.engine == Engine::Localstack);
+    let Some(running) = files.running()?.or(stopped) else {
         files.remove()?;
-        let message = format!("no local cloud is running on port {port}");
+        let message = match engine::responding(port) {
+            Some(engine) => {
+                format!("{engine} on port {port} was not started by `local up`; stop it where it was started")
+            }
+            None => format!("no local cloud is running on port {port}"),
+        };
         return Ok(CommandOutput::new(Status::new(&files, None, message)));
     };
     match running.engine {
@@ -196,7 +219,7 @@ fn down(PortArgument { port }: PortArgument) -> Result<CommandOutput> {
 
 fn status(PortArgument { port }: PortArgument) -> Result<CommandOutput> {
     let files = StateFiles::for_port(port)?;
-    let running = files.running()?;
+    let running = found(&files)?;
     let responds = running
         .as_ref()
         .is_some_and(|running| ready::responds(port, running.engine.ready_path()));

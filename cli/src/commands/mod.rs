@@ -46,6 +46,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
         Command::Deploy(arguments) => block_on(stack::deploy::run(*arguments, context)),
         Command::Upgrade(arguments) => block_on(stack::upgrade::run(*arguments, context)),
         Command::Status(Deferred(arguments)) => block_on(stack::status::run(arguments, context)),
+        Command::Outputs(Deferred(arguments)) => block_on(stack::outputs::run(arguments, context)),
         Command::List(Deferred(arguments)) => block_on(stack::list::run(arguments, context)),
         Command::Drift(Deferred(arguments)) => block_on(stack::drift::run(arguments, context)),
         Command::Delete(Deferred(arguments)) => block_on(stack::delete::run(arguments, context)),

@@ -24,9 +24,9 @@ where
 {
     let max = max.unwrap_or(usize::MAX);
     // One more than the limit, to know whether there are more.
-    let size = max.saturating_add(1).min(PageRequest::MOST);
+    let size = max.saturating_add(1).min(PageRequest::MAX_SIZE);
     let mut items = vec![];
-    let mut request = PageRequest::of(size);
+    let mut request = PageRequest::new(size);
     loop {
         let page = fetch(request).await?;
         items.extend(page.items.into_iter().filter(&keep));
@@ -38,7 +38,7 @@ where
             });
         }
         match page.next {
-            Some(cursor) => request = PageRequest::of(size).after(cursor),
+            Some(cursor) => request = PageRequest::new(size).after(cursor),
             None => {
                 return Ok(Collected {
                     items,

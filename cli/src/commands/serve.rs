@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
-use zae_limiter_server::{BearerTokens, EnvoyMapping, Server, Settings, TlsFiles, UiOptions};
+use zae_limiter_server::{
+    BearerTokens, EnvoyMapping, ReplicaOptions, Server, ServerHandle, Settings, TlsFiles, UiOptions,
+};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::stack_health;
@@ -21,10 +23,13 @@ use crate::output::{Format, View, grouped};
 
 /// Holds the same text as the file of `--tokens`.
 const TOKENS_VARIABLE: &str = "ZAE_LIMITER_TOKENS";
+/// Holds the same text as the file of `--replica-secret`.
+const REPLICA_SECRET_VARIABLE: &str = "ZAE_LIMITER_REPLICA_SECRET";
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Runs until it gets SIGTERM or Ctrl-C. Then it lets requests finish and commits every lease.
+    after_help = "Runs until it gets SIGTERM or Ctrl-C. Then it lets requests finish and commits every lease. SIGHUP reads the files
+of --tokens and --tls-cert again; the server also reads them every ten seconds.
 The log is on standard error, as JSON lines with --output json; -v also logs every response.
 Limits, usage and the audit trail are shown at /ui, read-only without --edit.
 
@@ -38,7 +43,8 @@ pub(crate) struct Arguments {
     /// Address and port to listen on; port 0 chooses a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// File with a bearer token per line: NAME SCOPES TOKEN [default: ZAE_LIMITER_TOKENS, the same text]
+    /// File with a bearer token per line: NAME SCOPES TOKEN; read again when it changes [default: ZAE_LIMITER_TOKENS, the
+    /// same text]
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Leases that can be held at the same time [default: 100000]
@@ -61,6 +67,12 @@ pub(crate) struct Arguments {
         requires = "envoy_mapping"
     )]
     grpc_listen: SocketAddr,
+    /// Host and port at which other servers on the same table reach this one over HTTP, for requests about its leases
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+    /// File with the secret that these servers share [default: ZAE_LIMITER_REPLICA_SECRET, the same text]
+    #[arg(long, value_name = "FILE", requires = "advertise")]
+    replica_secret: Option<PathBuf>,
     /// Allow changing limits on the page under /ui, each after a confirmation
     #[arg(long)]
     edit: bool,
@@ -70,8 +82,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(&self, embedded: bool) -> Settings {
+        let mut settings = if embedded {
+            Settings::embedded()
+        } else {
+            Settings::default()
+        };
         if let Some(most) = self.max_leases {
             settings.max_leases = most.get();
         }
@@ -90,6 +106,22 @@ impl Arguments {
         parsed
             .map(Some)
             .map_err(|error| Error::usage(format!("{place} is invalid: {error}")))
+    }
+
+    fn replica(&self) -> Result<Option<ReplicaOptions>> {
+        let Some(advertise) = &self.advertise else {
+            return Ok(None);
+        };
+        let secret = match &self.replica_secret {
+            Some(file) => read(file)?,
+            None => std::env::var(REPLICA_SECRET_VARIABLE).map_err(|_| {
+                Error::usage(format!(
+                    "--advertise needs a secret: set --replica-secret or {REPLICA_SECRET_VARIABLE}"
+                ))
+            })?,
+        };
+        let options = ReplicaOptions::new(advertise, &secret);
+        options.map(Some).map_err(|error| Error::usage(error.to_string()))
     }
 
     fn tls(&self) -> Option<TlsFiles> {
@@ -191,6 +223,7 @@ impl Text for Checked {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let (tokens, tls, mapping) = (arguments.tokens()?, arguments.tls(), arguments.mapping()?);
+    let replica = arguments.replica()?;
     let count = tokens.as_ref().map_or(0, BearerTokens::len);
     if arguments.check {
         tls.as_ref().map(TlsFiles::check).transpose()?;
@@ -208,11 +241,17 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let options = UiOptions::default().edit(arguments.edit);
     let options = stack_health::report(options, context).await?;
     let mut builder = Server::builder(limiter)
-        .settings(arguments.settings())
+        .settings(arguments.settings(context.location.embedded.is_some()))
         .meter(meter)
         .ui(options);
     if let Some(tokens) = tokens {
         builder = builder.tokens(tokens);
+    }
+    if let Some(file) = &arguments.tokens {
+        builder = builder.token_file(file);
+    }
+    if let Some(options) = replica {
+        builder = builder.replica(options);
     }
     if let Some(files) = tls {
         builder = builder.tls(files);
@@ -221,8 +260,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         builder = builder.envoy(mapping, arguments.grpc_listen);
     }
     let server = builder.bind(arguments.listen).await?;
-    // Before the address is known, nobody can ask to stop.
+    // Before the address is printed: from then on, signals are expected.
     let stop = stop_signal()?;
+    let reload = tokio::spawn(reload_on_hangup(server.handle())?);
     let listening = Listening {
         event: "listening",
         url: format!("{scheme}://{}", server.address()),
@@ -231,6 +271,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     };
     listening.print(context.terminal.format)?;
     let closed = server.run(stop).await;
+    reload.abort();
     if closed.unwritten > 0 {
         return Err(Error::Unwritten {
             left: closed.unwritten,
@@ -243,15 +284,28 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     }))
 }
 
+/// Reads the files of the server again on every SIGHUP.
+fn reload_on_hangup(server: ServerHandle) -> Result<impl Future<Output = ()>> {
+    let mut hangup = signal(SignalKind::hangup()).map_err(receiving_signals)?;
+    Ok(async move {
+        while hangup.recv().await.is_some() {
+            let server = server.clone();
+            let _ = tokio::task::spawn_blocking(move || server.reload()).await;
+        }
+    })
+}
+
+fn receiving_signals(source: std::io::Error) -> Error {
+    Error::Io {
+        what: "signals".to_owned(),
+        doing: "received",
+        source,
+    }
+}
+
 /// Ready when the process is told to stop.
 pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
-    let signal = |kind| {
-        signal(kind).map_err(|source| Error::Io {
-            what: "signals".to_owned(),
-            doing: "received",
-            source,
-        })
-    };
+    let signal = |kind| signal(kind).map_err(receiving_signals);
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {

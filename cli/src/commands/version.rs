@@ -7,7 +7,7 @@ use zae_limiter::versions::{CLIENT_VERSION, VersionRecord};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::View;
 
 #[derive(Debug, Args)]
@@ -90,15 +90,21 @@ impl Text for VersionReport {
     }
 }
 
+/// The version of the table; `None` without a region, where no table can be meant.
+async fn table(context: &Context) -> Result<Option<TableVersion>> {
+    let repository = match context.repository().await {
+        Err(Error::NoRegion) if context.given_name().is_none() => return Ok(None),
+        repository => repository?,
+    };
+    let record = repository.version().await?;
+    Ok(Some(TableVersion::new(repository.name().to_string(), record)))
+}
+
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let table = if arguments.client {
         None
     } else {
-        let repository = context.repository().await?;
-        Some(TableVersion::new(
-            repository.name().to_string(),
-            repository.version().await?,
-        ))
+        table(context).await?
     };
     Ok(CommandOutput::new(VersionReport {
         client_version: CLIENT_VERSION,

@@ -1,6 +1,7 @@
 //! Library errors, explained in terms of commands and options.
 
 use zae_limiter::Error;
+use zae_limiter::error::{Conflict, Internal, NotFound, Unavailable};
 use zae_limiter::stack::Error as StackError;
 
 const NO_CREDENTIALS: &str = "no AWS credentials were found; set AWS_PROFILE or AWS_ACCESS_KEY_ID, sign in with \
@@ -10,7 +11,9 @@ const NO_CREDENTIALS: &str = "no AWS credentials were found; set AWS_PROFILE or 
 pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::PermissionDenied { message, .. } if lacks_credentials(message) => NO_CREDENTIALS.to_owned(),
-        Error::Unavailable { reason, .. } if fails_on_credentials(reason) => credentials_not_loaded(reason),
+        Error::PermissionDenied { message, .. } if fails_on_credentials(message) => {
+            credentials_not_loaded(message)
+        }
         Error::PermissionDenied {
             operation,
             table,
@@ -19,42 +22,48 @@ pub(crate) fn explain(error: &Error) -> String {
             "{operation} on table {table} was denied: {}; check the credentials and their policy",
             cause(message)
         ),
-        Error::TableMissing { table, place } => format!(
+        Error::NotFound(NotFound::Table { table, place }) => format!(
             "table {table} does not exist in {place}; deploy it with `zae-limiter deploy --name {table}`, \
              or check --name, --region, and --endpoint-url"
         ),
-        Error::Unavailable {
+        Error::Unavailable(Unavailable::NoResponse {
             operation,
             table,
             reason,
             within,
-        } => format!(
+        }) => format!(
             "{operation} on table {table} got no response within {} s: {}; check --region, --endpoint-url, and the \
              network, or try again later",
             within.as_secs_f64(),
             cause(reason)
         ),
-        Error::Refused {
+        Error::Internal(Internal::BadRequest {
             operation,
             table,
             message,
-        } => format!(
+        }) => format!(
             "{operation} on table {table} was refused: {}",
             without_debug_output(message)
         ),
-        Error::NoLimits { entity, resource } => format!(
+        Error::NotFound(NotFound::Limits { entity, resource }) => format!(
             "no limits for entity {entity} on {resource}: none are set at the entity, resource, or system level; set \
              defaults with `zae-limiter system set-defaults -l rpm:100`"
         ),
-        Error::IncompatibleSchema { .. } => format!("{error}; run `zae-limiter check` for details"),
+        Error::Internal(Internal::IncompatibleSchema { .. }) => {
+            format!("{error}; run `zae-limiter check` for details")
+        }
         other => other.to_string(),
     }
 }
 
-/// Whether the table did not respond. Credentials that cannot be loaded are a different error.
+/// Whether a later attempt may succeed: the table did not respond, or other writers were faster. Credentials that cannot
+/// be loaded are a different error.
 pub(crate) fn is_unavailable(error: &Error) -> bool {
-    error.is_unavailable()
-        && !matches!(error, Error::Unavailable { reason, .. } if fails_on_credentials(reason))
+    match error {
+        Error::Unavailable(Unavailable::NoResponse { reason, .. }) => !fails_on_credentials(reason),
+        Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => true,
+        _ => false,
+    }
 }
 
 /// The same for errors of stack operations.
@@ -74,8 +83,13 @@ pub(crate) fn explain_stack(error: &StackError) -> String {
             "{action} on {resource} got no response: {}; check --region, --endpoint-url, and the network",
             cause(message)
         ),
-        StackError::NoSuchStack { stack } => format!(
-            "stack {stack} does not exist; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region, \
+        StackError::Denied { message, .. } | StackError::Call { message, .. }
+            if fails_on_credentials(message) =>
+        {
+            credentials_not_loaded(message)
+        }
+        StackError::NoSuchStack { stack, place } => format!(
+            "stack {stack} does not exist in {place}; deploy it with `zae-limiter deploy -n {stack}`, or check --name, --region, \
              and --endpoint-url"
         ),
         StackError::NoRegion => crate::error::Error::NoRegion.to_string(),

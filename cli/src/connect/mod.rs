@@ -1,11 +1,15 @@
 //! Connections to the table: on AWS, at another endpoint, or in a file.
 
 mod explain;
+mod place;
+mod profile;
 
 pub(crate) use explain::{
     cannot_be_asked, explain, explain_stack, is_unavailable, is_unreachable, is_without_credentials,
     without_debug_output,
 };
+
+pub(crate) use place::Place;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,6 +51,9 @@ impl TableLocation {
                 file.display()
             )));
         }
+        if !self.local_credentials {
+            profile::check(self.profile.as_deref())?;
+        }
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12());
         if let Some(profile) = &self.profile {
             loader = loader.profile_name(profile);
@@ -73,7 +80,7 @@ impl TableLocation {
     }
 
     /// `--endpoint-url`, or `AWS_ENDPOINT_URL`.
-    fn endpoint(&self) -> Option<String> {
+    pub(crate) fn endpoint(&self) -> Option<String> {
         let set = || {
             std::env::var("AWS_ENDPOINT_URL")
                 .ok()
@@ -109,7 +116,10 @@ pub(crate) async fn metered_limiter(
 ) -> Result<(RateLimiter, CapacityMeter)> {
     let meter = CapacityMeter::new();
     let builder = builder(location, name).await?.meter(meter.clone());
-    Ok((RateLimiter::over(finish(location, builder).await?), meter))
+    Ok((
+        RateLimiter::from_repository(finish(location, builder).await?),
+        meter,
+    ))
 }
 
 /// A limiter for a server: with the time budgets of applications, and counting its calls and consumed capacity.
@@ -128,10 +138,14 @@ pub(crate) async fn serving_limiter(
 async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
     Ok(match &location.embedded {
         Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),
-        None => RateLimiter::builder(name.as_str())
-            .sdk_config(location.aws().await?)
-            .connect_timeout(CONNECT_TIMEOUT),
+        None => on_aws(name, location.aws().await?),
     })
+}
+
+fn on_aws(name: &StackName, aws: SdkConfig) -> zae_limiter::Builder {
+    RateLimiter::builder(name.as_str())
+        .sdk_config(aws)
+        .connect_timeout(CONNECT_TIMEOUT)
 }
 
 async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<Repository> {
@@ -152,6 +166,27 @@ pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb:
     let store = EmbeddedStore::file(with_existing_directory(file)?).await;
     let config = store.map_err(zae_limiter::Error::from)?.sdk_config().build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
+}
+
+/// What the table stores, and a client for the rest of its items, with one configuration for both.
+pub(crate) async fn repository_and_client(
+    location: &TableLocation,
+    name: &StackName,
+) -> Result<(Repository, aws_sdk_dynamodb::Client)> {
+    let (builder, client) = match &location.embedded {
+        Some(file) => {
+            let store = EmbeddedStore::file(with_existing_directory(file)?).await;
+            let store = store.map_err(zae_limiter::Error::from)?;
+            let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
+            (RateLimiter::embedded_in(&store).name(name.as_str()), client)
+        }
+        None => {
+            let aws = location.aws().await?;
+            let client = aws_sdk_dynamodb::Client::new(&aws);
+            (on_aws(name, aws), client)
+        }
+    };
+    Ok((finish(location, builder).await?, client))
 }
 
 /// The file, if its directory exists.

@@ -12,7 +12,7 @@ use zae_limiter_function::{
 };
 use zae_limiter_testing::{dynamodb_endpoint, peer_output, workspace};
 
-use crate::table::Table;
+use crate::peer::table::Table;
 
 /// user-1 on gpt-4 has used 5 rpm and 1,200 tpm by 2026-01-31T10:00:00Z.
 fn records() -> Value {

@@ -136,7 +136,7 @@ fn a_response_in_doubt_is_told_from_a_request_that_was_never_built() {
         panic!("not in doubt")
     };
     assert!(
-        text.contains("unreadable answer") && text.contains("no JSON"),
+        text.contains("unreadable response") && text.contains("no JSON"),
         "{text}"
     );
     let error = CallError::from(&Failed::construction_failure("no region"));

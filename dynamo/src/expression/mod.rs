@@ -1,5 +1,6 @@
 //! Expressions: the only place where attribute names and values become placeholders.
 
+mod bucket;
 mod placeholders;
 mod update;
 

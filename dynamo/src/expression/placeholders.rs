@@ -27,13 +27,13 @@ impl Placeholders {
             self.names.push(attribute.to_owned());
             self.names.len() - 1
         });
-        format!("#a{index}")
+        format!("#{index}")
     }
 
     /// The placeholder of a value.
     pub fn value(&mut self, value: AttributeValue) -> String {
         self.values.push(to_sdk_value(value));
-        format!(":v{}", self.values.len() - 1)
+        format!(":{}", self.values.len() - 1)
     }
 
     /// An expression with its own names and values.
@@ -51,6 +51,6 @@ impl Placeholders {
             let map: HashMap<_, _> = all.map(|(index, one)| (format!("{sign}{index}"), one)).collect();
             (!map.is_empty()).then_some(map)
         }
-        (indexed("#a", self.names), indexed(":v", self.values))
+        (indexed("#", self.names), indexed(":", self.values))
     }
 }

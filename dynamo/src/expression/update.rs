@@ -8,7 +8,7 @@ use zae_limiter_schema::keys::Key;
 use super::{Names, Placeholders, Values};
 use crate::to_sdk_key;
 
-/// An UpdateItem of one key.
+/// An UpdateItem of one key. Its expressions are short, because DynamoDB accepts at most 4 KB of each.
 ///
 /// ```
 /// use zae_limiter_dynamo::Update;
@@ -19,8 +19,8 @@ use crate::to_sdk_key;
 ///     .set("schema_version", AttributeValue::S("1.0.0".into()))
 ///     .when_exists("PK")
 ///     .into_parts();
-/// assert_eq!(parts.update, "SET #a0 = :v0");
-/// assert_eq!(parts.condition.as_deref(), Some("attribute_exists(#a1)"));
+/// assert_eq!(parts.update, "SET #0=:0");
+/// assert_eq!(parts.condition.as_deref(), Some("attribute_exists(#1)"));
 /// ```
 #[derive(Debug)]
 #[must_use = "an update does nothing until it is sent"]
@@ -43,9 +43,9 @@ pub struct UpdateParts {
     pub update: String,
     /// The condition expression, if there is a condition.
     pub condition: Option<String>,
-    /// `#a0` and so on.
+    /// `#0` and so on.
     pub names: Names,
-    /// `:v0` and so on.
+    /// `:0` and so on.
     pub values: Values,
 }
 
@@ -66,15 +66,14 @@ impl Update {
     /// Sets an attribute.
     pub fn set(mut self, attribute: &str, value: AttributeValue) -> Self {
         let p = &mut self.placeholders;
-        self.set
-            .push(format!("{} = {}", p.name(attribute), p.value(value)));
+        self.set.push(format!("{}={}", p.name(attribute), p.value(value)));
         self
     }
 
     /// Sets an attribute unless the item has it.
     pub fn set_if_absent(mut self, attribute: &str, value: AttributeValue) -> Self {
         let (name, value) = (self.placeholders.name(attribute), self.placeholders.value(value));
-        self.set.push(format!("{name} = if_not_exists({name}, {value})"));
+        self.set.push(format!("{name}=if_not_exists({name},{value})"));
         self
     }
 
@@ -118,7 +117,7 @@ impl Update {
     /// Only if the attribute still has the value that was read, or is still absent.
     pub fn when_still(self, attribute: &str, seen: Option<AttributeValue>) -> Self {
         match seen {
-            Some(value) => self.when(|p| format!("{} = {}", p.name(attribute), p.value(value))),
+            Some(value) => self.when(|p| format!("{}={}", p.name(attribute), p.value(value))),
             None => self.when_absent(attribute),
         }
     }
@@ -133,7 +132,7 @@ impl Update {
         ];
         let clauses = clauses.into_iter().filter(|(_, parts)| !parts.is_empty());
         let clauses: Vec<_> = clauses
-            .map(|(word, parts)| format!("{word} {}", parts.join(", ")))
+            .map(|(word, parts)| format!("{word} {}", parts.join(",")))
             .collect();
         let condition = (!self.conditions.is_empty()).then(|| self.conditions.join(" AND "));
         let (names, values) = self.placeholders.into_maps();

@@ -8,7 +8,6 @@ use zae_limiter_function::{
 use zae_limiter_schema::WindowKind;
 
 use crate::counting::{Counted, Counter};
-use crate::known_buckets::KnownBuckets;
 use crate::resource_names::ResourceNames;
 use crate::rules::Rules;
 use crate::{DynamoDb, Entry, Group, Reading, Settings, Table, UsageDelta, groups};
@@ -86,9 +85,8 @@ impl<T, D> Aggregator<T, D> {
     /// Reads every record. A record that cannot be read becomes a dead letter.
     fn read(&self, batch: &Batch, report: &mut Report) -> (Indexed<UsageDelta>, Indexed<String>) {
         let (mut deltas, mut unreadable) = (Vec::new(), Vec::new());
-        let mut known = KnownBuckets::default();
         for (index, record) in batch.records().enumerate() {
-            match self.read_one(record, &mut known) {
+            match self.read_one(record) {
                 Ok(reading) => {
                     reading.at.into_iter().for_each(|at| report.made_at(at));
                     report.count(metric::RESERVED_LIMITS, reading.reserved);
@@ -100,9 +98,9 @@ impl<T, D> Aggregator<T, D> {
         (deltas, unreadable)
     }
 
-    fn read_one<'a>(&self, record: Record<'a>, known: &mut KnownBuckets<'a>) -> Result<Reading, String> {
+    fn read_one(&self, record: Record<'_>) -> Result<Reading, String> {
         reading(|| {
-            let read = Reading::by(self.rules, &record.change()?, known);
+            let read = Reading::by(self.rules, &record.decode()?);
             read.map_err(|malformed| malformed.to_string())
         })
     }

@@ -1,13 +1,15 @@
-//! What a stream record says was consumed.
+//! What a change of a bucket consumed, read from its stream record.
 
-use zae_limiter_function::{Image, ItemChange, Value};
+use std::collections::BTreeMap;
+
+use serde_dynamo::{AttributeValue, Item};
+use zae_limiter_function::EventRecord;
+use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
-use crate::known_buckets::KnownBuckets;
-use crate::link::{EVENTS, REFUSALS, counted_limit};
 use crate::rules::Rules;
-use crate::{Link, Position};
+use crate::{Digest, Link, Position};
 
 /// What one change of a bucket consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +50,7 @@ pub struct Reading {
 pub struct Malformed(pub String);
 
 impl UsageDelta {
-    /// True if there is something to add up, be it that it sums to zero.
+    /// True if there is something to add up, even if it sums to zero.
     pub fn counts(&self) -> bool {
         self.events != 0 || self.refusals != 0 || !self.consumed.is_empty()
     }
@@ -62,25 +64,20 @@ impl Reading {
     };
 
     /// Reads a record. Deletions and records of other items have no delta; the mapping's filter leaves them out anyway.
-    pub fn of(change: &ItemChange<'_>) -> Result<Self, Malformed> {
-        Self::by(Rules::default(), change, &mut KnownBuckets::default())
+    pub fn of(record: &EventRecord) -> Result<Self, Malformed> {
+        Self::by(Rules::default(), record)
     }
 
-    /// Reads a record after those that have shown these buckets.
-    pub(crate) fn by<'a>(
-        rules: Rules,
-        change: &ItemChange<'a>,
-        known: &mut KnownBuckets<'a>,
-    ) -> Result<Self, Malformed> {
-        let keys = Image::read(change.keys).map_err(|error| Malformed(format!("Keys: {error}")))?;
-        let sort_key = text(&keys, attribute::SK)?;
+    pub(crate) fn by(rules: Rules, record: &EventRecord) -> Result<Self, Malformed> {
+        let change = &record.change;
+        let sort_key = text(&change.keys, attribute::SK)?;
         let Some(resource) = sort_key.strip_prefix(prefix::BUCKET) else {
             return Ok(Self::NOTHING);
         };
-        if !["INSERT", "MODIFY"].contains(&&*change.event_name) {
+        if !["INSERT", "MODIFY"].contains(&record.event_name.as_str()) {
             return Ok(Self::NOTHING);
         }
-        let partition = text(&keys, attribute::PK)?;
+        let partition = text(&change.keys, attribute::PK)?;
         let entity = partition.strip_prefix(prefix::ENTITY).ok_or_else(|| {
             Malformed(format!(
                 "key {partition:?} of a bucket does not start with {}",
@@ -89,19 +86,19 @@ impl Reading {
         })?;
         let entity = EntityId::parse(entity).map_err(|error| Malformed(error.to_string()))?;
         let resource = Resource::from_stored(resource).map_err(|error| Malformed(error.to_string()))?;
-        let at = created(change)?;
-        let stream = change.stream_arn.as_deref().unwrap_or_default();
+        let at = created(change.approximate_creation_date_time.timestamp_millis())?;
+        let stream = record.event_source_arn.as_deref().unwrap_or_default();
         let number = change.sequence_number.as_deref().unwrap_or_default();
         let position = Position::by(rules, stream, number).map_err(Malformed)?;
-        let (old, new) = known.before_and_after(change).map_err(Malformed)?;
+        let (old, new) = (by_name(&change.old_image), by_name(&change.new_image));
         let link = Link {
-            before: old.digest.clone(),
-            after: new.digest.clone(),
+            before: Digest::of(&old),
+            after: Digest::of(&new),
         };
 
-        let (consumed, reserved) = consumed(&old.image, &new.image)?;
-        let events = events(&old.image, &new.image, &consumed)?;
-        let refusals = refusals(&old.image, &new.image);
+        let (consumed, reserved) = consumed(&old, &new)?;
+        let events = events(&old, &new, &consumed)?;
+        let refusals = refusals(&old, &new);
         let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
         Ok(Self {
             delta: counts.then_some(UsageDelta {
@@ -120,30 +117,38 @@ impl Reading {
     }
 }
 
-fn text<'a>(item: &'a Image<'_>, name: &str) -> Result<&'a str, Malformed> {
+/// The attributes of an item, sorted by name.
+pub(crate) type Attributes<'a> = BTreeMap<&'a str, &'a AttributeValue>;
+
+fn by_name(item: &Item) -> Attributes<'_> {
+    item.iter().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Result<&'a str, Malformed> {
     match item.get(name) {
-        Some(Value::S(text)) => Ok(text),
+        Some(AttributeValue::S(text)) => Ok(text),
         Some(_) => Err(Malformed(format!("key attribute {name} is not a string"))),
         None => Err(Malformed(format!("key attribute {name} is missing"))),
     }
 }
 
-fn created(change: &ItemChange<'_>) -> Result<Timestamp, Malformed> {
-    let millis = change.made_at_millis();
-    let valid = millis.filter(|millis| (1..=Timestamp::MAX.millis()).contains(millis));
-    valid
-        .map(Timestamp::from_millis)
-        .ok_or_else(|| Malformed("ApproximateCreationDateTime is missing or out of range".to_owned()))
+/// The time of a record. A record without one has time zero.
+fn created(millis: i64) -> Result<Timestamp, Malformed> {
+    if (1..=Timestamp::MAX.millis()).contains(&millis) {
+        return Ok(Timestamp::from_millis(millis));
+    }
+    let problem = "ApproximateCreationDateTime is missing or out of range";
+    Err(Malformed(problem.to_owned()))
 }
 
 /// The increase of each limit's counter in whole tokens, and how many limits were left out because of their names.
 ///
 /// A limit that is not in the old image counts from zero: the bucket or the limit is new. One that is not in the new image
 /// was dropped and returns nothing.
-fn consumed(old: &Image<'_>, new: &Image<'_>) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
+fn consumed(old: &Attributes<'_>, new: &Attributes<'_>) -> Result<(Vec<(LimitName, i128)>, u64), Malformed> {
     let (mut consumed, mut reserved) = (Vec::new(), 0);
-    for (name, value) in new.iter() {
-        let Some(limit) = counted_limit(name) else {
+    for (name, value) in new {
+        let Some(limit) = Attr::counted_limit(name) else {
             continue;
         };
         let before = old.get(name).map_or(Ok(0), |value| number(name, value))?;
@@ -165,23 +170,33 @@ fn consumed(old: &Image<'_>, new: &Image<'_>) -> Result<(Vec<(LimitName, i128)>,
 
 /// The number of acquires in a write. Our client counts them in `ev`. The Python peer does not: a write that consumes and
 /// changes no slot of ours is one acquire.
-fn events(old: &Image<'_>, new: &Image<'_>, consumed: &[(LimitName, i128)]) -> Result<i128, Malformed> {
-    let count = |item: &Image<'_>| item.get(EVENTS).map_or(Ok(0), |value| number(EVENTS, value));
+fn events(
+    old: &Attributes<'_>,
+    new: &Attributes<'_>,
+    consumed: &[(LimitName, i128)],
+) -> Result<i128, Malformed> {
+    let count = |item: &Attributes<'_>| {
+        item.get(attribute::EVENTS)
+            .map_or(Ok(0), |value| number(attribute::EVENTS, value))
+    };
     let counted = count(new)?.saturating_sub(count(old)?);
     if counted > 0 {
         return Ok(counted);
     }
     let ours = new
         .iter()
-        .any(|(name, value)| name.starts_with("o_") && old.get(name) != Some(value));
+        .any(|(name, value)| Attr::is_slot(name) && old.get(name) != Some(value));
     let peers = !ours && consumed.iter().any(|(_, tokens)| *tokens > 0);
     Ok(i128::from(peers))
 }
 
-/// How much the counter of refusals has grown. One that is smaller was set back by somebody else. One that cannot be read
-/// counts as none: what the record consumed matters more.
-fn refusals(old: &Image<'_>, new: &Image<'_>) -> i128 {
-    let count = |item: &Image<'_>| item.get(REFUSALS).map_or(Ok(0), |value| number(REFUSALS, value));
+/// How much the counter of refusals has grown. A smaller counter was reset by another program. A counter that cannot be read
+/// counts as zero: what the record consumed matters more.
+fn refusals(old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
+    let count = |item: &Attributes<'_>| {
+        item.get(attribute::REFUSALS)
+            .map_or(Ok(0), |value| number(attribute::REFUSALS, value))
+    };
     match (count(old), count(new)) {
         (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
         _ => 0,
@@ -191,16 +206,15 @@ fn refusals(old: &Image<'_>, new: &Image<'_>) -> i128 {
 /// No bucket holds a larger number, and no sum of a batch overflows below it.
 const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
 
-fn number(name: &str, value: &Value<'_>) -> Result<i128, Malformed> {
+fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
     match value {
-        Value::N(digits) => digits
+        AttributeValue::N(digits) => digits
             .parse()
             .ok()
             .filter(|number| (-LARGEST..=LARGEST).contains(number))
             .ok_or_else(|| {
                 Malformed(format!(
-                    "{name} is {:.50}, which is not a usable whole number",
-                    &**digits
+                    "{name} is {digits:.50}, which is not a usable whole number"
                 ))
             }),
         _ => Err(Malformed(format!("{name} is not a number"))),

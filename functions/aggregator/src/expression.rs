@@ -75,16 +75,13 @@ mod tests {
             forgotten_gaps: 0,
         };
         let parts = Update::from(&update).into_parts();
-        assert_eq!(
-            parts.update,
-            "SET #a0 = :v0, #a1 = if_not_exists(#a1, :v1) ADD #a2 :v2, #a3 :v3"
-        );
+        assert_eq!(parts.update, "SET #0=:0,#1=if_not_exists(#1,:1) ADD #2 :2,#3 :3");
         assert_eq!(
             parts.condition.as_deref(),
-            Some("attribute_not_exists(#a0) OR (#a0 < :v4 AND #a4 = :v5)")
+            Some("attribute_not_exists(#0) OR (#0 < :4 AND #4 = :5)")
         );
         assert_eq!(
-            parts.names.unwrap_or_default().get("#a2").map(String::as_str),
+            parts.names.unwrap_or_default().get("#2").map(String::as_str),
             Some("in-put.tokens")
         );
     }

@@ -16,7 +16,6 @@ mod dynamodb;
 mod expression;
 mod gap;
 mod group;
-mod known_buckets;
 mod link;
 mod position;
 mod progress;

@@ -1,17 +1,8 @@
 //! A digest of a bucket, by which two stream records are known to follow each other.
 
-use zae_limiter_function::{Image, Value};
+use serde_dynamo::AttributeValue;
 
-/// The name of a bucket's counter of acquires.
-pub(crate) const EVENTS: &str = "ev";
-
-/// The name of a bucket's counter of refused acquires.
-pub(crate) const REFUSALS: &str = "rj";
-
-/// The limit whose consumption an attribute of a bucket counts.
-pub(crate) fn counted_limit(attribute: &str) -> Option<&str> {
-    attribute.strip_prefix("b_")?.strip_suffix("_tc")
-}
+use crate::delta::Attributes;
 
 /// The digests of a bucket before and after a change.
 ///
@@ -35,14 +26,14 @@ impl Digest {
         self.0 == format!("{:016x}", Fnv::default().0)
     }
 
-    /// The digest of a bucket's image. A bucket that does not exist has an empty image.
-    pub fn of(image: &Image<'_>) -> Self {
+    /// The digest of a bucket's image. A bucket that does not exist has no attributes.
+    pub(crate) fn of(image: &Attributes<'_>) -> Self {
         let mut hash = Fnv::default();
-        for (name, value) in image.iter() {
+        for (name, value) in image {
             hash.write(name);
             hash.write(match value {
-                Value::N(text) | Value::S(text) => text,
-                Value::Bool(true) => "true",
+                AttributeValue::N(text) | AttributeValue::S(text) => text,
+                AttributeValue::Bool(true) => "true",
                 _ => "",
             });
         }
@@ -80,19 +71,14 @@ impl Fnv {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use serde_json::value::RawValue;
-
     use super::*;
 
     fn digest(attributes: &[(&str, &str)]) -> Digest {
-        let attributes: Vec<_> = attributes
+        let values: Vec<_> = attributes
             .iter()
-            .map(|(name, digits)| format!(r#""{name}":{{"N":"{digits}"}}"#))
+            .map(|(name, digits)| (*name, AttributeValue::N((*digits).to_owned())))
             .collect();
-        let json = RawValue::from_string(format!("{{{}}}", attributes.join(","))).unwrap();
-        Digest::of(&Image::read((&*json).into()).unwrap())
+        Digest::of(&values.iter().map(|(name, value)| (*name, value)).collect())
     }
 
     #[test]

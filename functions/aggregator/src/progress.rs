@@ -25,7 +25,7 @@ pub struct Progress {
 pub(crate) const MAX_GAPS: usize = 16;
 
 impl Progress {
-    /// Reads a snapshot by its attributes that are strings. `None` if it says nothing about its progress.
+    /// Reads a snapshot by its attributes that are strings. `None` if it has no progress.
     pub fn from_attributes<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
         Some(Self {
             last: Position::stored(text(usage::SEQUENCE)?),

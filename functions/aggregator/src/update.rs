@@ -11,7 +11,7 @@ use crate::{Digest, Group, Position, Progress};
 pub enum Condition {
     /// It does not exist.
     New,
-    /// It does not exist, or it has counted up to a record before `first` that left the bucket as `link` says: nothing is
+    /// It does not exist, or it has counted up to a record before `first` that left the bucket as in `link`: nothing is
     /// missing in between.
     Follows {
         /// The first record to count.

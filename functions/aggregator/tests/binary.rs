@@ -1,7 +1,5 @@
 //! The aggregator's binary over Lambda's runtime API, in processes that may end at any time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -15,7 +13,7 @@ const VARIABLES: [(&str, &str); 3] = [
 ];
 
 #[tokio::test]
-async fn totals_equal_consumption_through_crashes_outages_and_lost_answers() {
+async fn totals_equal_consumption_through_crashes_outages_and_lost_responses() {
     // The library is put through 100,000 changes in any case, on a clock that does not have to be waited for.
     let (changes, buckets, batch_size) = match std::env::var("ZAE_FLEET").as_deref() {
         Ok("long") => (100_000, 500, 1_000),

@@ -1,7 +1,5 @@
 //! The Python peer reads what the aggregator writes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,9 +24,9 @@ fn create_table() {
     MiniStack::shared().create_table(&table);
 }
 
-struct Nobody;
+struct NoLetters;
 
-impl DeadLetters for Nobody {
+impl DeadLetters for NoLetters {
     async fn send(&self, letter: &DeadLetter<'_>) -> Result<(), CallError> {
         Err(CallError::Denied(letter.reason.clone()))
     }
@@ -73,7 +71,12 @@ async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     let client = Client::new(&MiniStack::shared().aws());
     let reader = client.clone();
     create_table();
-    let aggregator = Aggregator::new(DynamoDb::new(client, TABLE), Nobody, WindowKind::ALL.to_vec(), 90);
+    let aggregator = Aggregator::new(
+        DynamoDb::new(client, TABLE),
+        NoLetters,
+        WindowKind::ALL.to_vec(),
+        90,
+    );
     // The last second of January, and the first hour of February, whose day and month begin with it.
     let (january, february) = (1_769_903_999, 1_769_904_000);
     let [none, one, two, three] =
@@ -87,8 +90,8 @@ async fn the_peer_reads_the_same_usage_by_entity_and_by_resource() {
     let batch: Batch = serde_json::from_value(records).unwrap();
     let mut report = Report::new(Level::Info, &[]);
     let invocation = Invocation::within(Duration::from_secs(20));
-    let answer = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
-    assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+    let response = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
+    assert!(response.batch_item_failures.is_empty(), "{:?}", report.notes());
 
     for (window, refusals) in [
         ("2026-01-31", "6"),

@@ -1,7 +1,5 @@
 //! Dead letters on real queues and tables of the local cloud.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;

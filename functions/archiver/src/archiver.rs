@@ -29,7 +29,12 @@ impl Archiver<S3, Queue> {
     pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {
         let settings = Settings::read(environment)?;
         let config = sdk_config(environment);
-        let store = S3::new(&config, &settings.bucket);
+        // At a custom endpoint the bucket is in the path: its name does not resolve as a host there.
+        let custom_endpoint = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]
+            .iter()
+            .any(|name| environment.optional(name).is_some());
+        let client = aws_sdk_s3::config::Builder::from(&config).force_path_style(custom_endpoint);
+        let store = S3::new(aws_sdk_s3::Client::from_conf(client.build()), settings.bucket);
         let queue = Queue::new(aws_sdk_sqs::Client::new(&config), settings.dead_letters);
         Ok(Self::new(store, queue))
     }

@@ -8,7 +8,6 @@
 //! | [`Object`], [`line`](line()), [`Settings`] | [`Store`], [`S3`], [`Archiver`] |
 
 mod archiver;
-mod bucket_url;
 mod line;
 mod object;
 mod s3;

@@ -12,13 +12,13 @@ use zae_limiter_schema::keys::attribute;
 
 /// The first attributes of a line, in this order. Others follow by name.
 const FIRST: [&str; 7] = [
-    "event_id",
-    "timestamp",
-    "action",
-    "entity_id",
-    "principal",
-    "resource",
-    "details",
+    attribute::EVENT_ID,
+    attribute::TIMESTAMP,
+    attribute::ACTION,
+    attribute::ENTITY_ID,
+    attribute::PRINCIPAL,
+    attribute::RESOURCE,
+    attribute::DETAILS,
 ];
 /// Attributes that belong to the table and not to the event.
 const LEFT_OUT: [&str; 3] = [attribute::PK, attribute::SK, attribute::TTL];

@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use flate2::{Compression, GzBuilder};
 use serde_dynamo::{AttributeValue, Item};
+use zae_limiter_schema::keys::attribute;
 use zae_limiter_schema::{Timestamp, Ulid};
 
 use crate::line;
@@ -49,9 +50,10 @@ impl Object {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn of(event: &Item) -> Result<Self, Malformed> {
-        let id = text(event, "event_id")?;
+        let id = text(event, attribute::EVENT_ID)?;
         let id = Ulid::parse(id).ok_or_else(|| Malformed(format!("event_id {id:.60?} is not a ULID")))?;
-        let at = Timestamp::parse(text(event, "timestamp")?).map_err(|error| Malformed(error.to_string()))?;
+        let at = Timestamp::parse(text(event, attribute::TIMESTAMP)?)
+            .map_err(|error| Malformed(error.to_string()))?;
         let day = at.to_string();
         let (year, month, day) = (&day[..4], &day[5..7], &day[8..10]);
         let line = line(event)

@@ -1,7 +1,5 @@
 //! The archiver's binary as Lambda starts it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use serde_json::Value;
 use zae_limiter_testing::stream::{Chaos, Cloud, Lambda, Mapping, Options, audit_trail};
 

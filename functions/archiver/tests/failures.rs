@@ -1,7 +1,5 @@
 //! What the archiver does when something cannot be done.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -79,11 +77,11 @@ async fn process(script: &Script, records: &[Value]) -> (Vec<String>, Report) {
     let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
     let mut report = Report::new(Level::Info, &[]);
     let invocation = Invocation::within(Duration::from_secs(20));
-    let answer = Archiver::new(script, script)
+    let response = Archiver::new(script, script)
         .handle(&batch, &invocation, &mut report)
         .await
         .unwrap();
-    let failed = answer.batch_item_failures.into_iter();
+    let failed = response.batch_item_failures.into_iter();
     (failed.map(|item| item.item_identifier.unwrap()).collect(), report)
 }
 
@@ -214,4 +212,51 @@ async fn a_record_without_a_partition_key_goes_whole_to_the_dead_letters() {
         assert!(reason.contains("PK is missing or not a string"), "{reason}");
     }
     assert!(script.put.borrow().is_empty());
+}
+
+/// A record that the archiver leaves out.
+fn other_item(number: u64) -> Value {
+    let mut bucket = record(number);
+    bucket["dynamodb"]["Keys"]["PK"] = json!({"S": "ENTITY#user-1"});
+    bucket
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_by_its_place_in_the_batch_although_records_before_it_are_left_out() {
+    let script = Script::with(3, Mood::Fails(CallError::Unavailable("SlowDown".to_owned())));
+    let records = [other_item(1), other_item(2), record(3), record(4)];
+    let (failed, _) = process(&script, &records).await;
+    assert_eq!(
+        failed,
+        ["3"],
+        "Lambda delivers the event again that is not archived"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_holds_the_failed_record_although_records_before_it_are_left_out() {
+    for mood in [
+        Mood::Panics,
+        Mood::Fails(CallError::Invalid("KeyTooLongError".to_owned())),
+    ] {
+        let script = Script::with(3, mood);
+        let records = [other_item(1), other_item(2), record(3), record(4)];
+        let (failed, _) = process(&script, &records).await;
+        assert_eq!(failed, [] as [&str; 0]);
+        let kept = script.kept.borrow();
+        assert_eq!((kept.len(), &kept[0]["record"]), (1, &records[2]));
+        assert_eq!(kept[0]["sequenceNumber"], "3");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_cannot_be_read_is_named_in_the_dead_letter() {
+    let script = Script::default();
+    let mut unreadable = record(2);
+    unreadable["dynamodb"]["NewImage"]["event_id"] = json!({"S": 7});
+    process(&script, &[record(1), unreadable.clone(), record(3)]).await;
+    let kept = script.kept.borrow();
+    assert_eq!((kept.len(), &kept[0]["record"]), (1, &unreadable));
+    let reason = kept[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("dynamodb.NewImage.event_id"), "{reason}");
 }

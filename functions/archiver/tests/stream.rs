@@ -1,7 +1,5 @@
 //! The archiver behind an event source mapping, with everything that can go wrong.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -47,7 +45,7 @@ impl Unreliable {
                 self.crash.notify_one();
                 std::future::pending().await
             }
-            _ => Err(CallError::Unavailable("no answer".to_owned())),
+            _ => Err(CallError::Unavailable("no response".to_owned())),
         }
     }
 }
@@ -75,12 +73,12 @@ impl Invoke for InProcess {
         let batch: Batch = serde_json::from_str(event).unwrap();
         let mut report = Report::new(Level::Info, &[]);
         let invocation = Invocation::within(Duration::from_secs(10));
-        let answer = tokio::select! {
+        let response = tokio::select! {
             biased;
             () = self.cloud.crash.notified() => return Err(Failed("killed".to_owned())),
-            answer = self.archiver.handle(&batch, &invocation, &mut report) => answer,
+            response = self.archiver.handle(&batch, &invocation, &mut report) => response,
         };
-        Ok(serde_json::to_string(&answer.unwrap()).unwrap())
+        Ok(serde_json::to_string(&response.unwrap()).unwrap())
     }
 }
 
@@ -141,7 +139,7 @@ async fn the_archive_has_every_event_exactly_once_with_random_faults() {
 }
 
 #[tokio::test]
-async fn the_binary_archives_every_event_exactly_once_through_crashes_and_lost_answers() {
+async fn the_binary_archives_every_event_exactly_once_through_crashes_and_lost_responses() {
     let events = match std::env::var("ZAE_FLEET").as_deref() {
         Ok("long") => 20_000,
         _ => 1_500,

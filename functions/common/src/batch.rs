@@ -4,8 +4,6 @@ use aws_lambda_events::dynamodb::EventRecord;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::ItemChange;
-
 /// The event that Lambda hands to a function that reads a DynamoDB stream.
 ///
 /// Records are decoded one at a time. One that cannot be decoded affects no other and becomes a dead letter as it was
@@ -62,14 +60,17 @@ impl<'a> Record<'a> {
         self.raw
     }
 
-    /// The whole record, decoded, or why that is not possible.
+    /// The whole record, decoded. An error names the field, such as `dynamodb.NewImage.ev`.
     pub fn decode(self) -> Result<EventRecord, String> {
-        serde_json::from_str(self.raw.get()).map_err(|error| format!("it is not a stream record: {error}"))
+        serde_json::from_str(self.raw.get()).map_err(|_| self.problem())
     }
 
-    /// What it says about an item, or why that is not possible.
-    pub fn change(self) -> Result<ItemChange<'a>, String> {
-        ItemChange::read(self.raw.into()).map_err(|error| format!("it is not a stream record: {error}"))
+    /// Why it cannot be decoded. Decodes it again, since keeping track of the field costs time.
+    fn problem(self) -> String {
+        let mut json = serde_json::Deserializer::from_str(self.raw.get());
+        let decoded: Result<EventRecord, _> = serde_path_to_error::deserialize(&mut json);
+        let error = decoded.err().map(|error| error.to_string());
+        format!("it is not a stream record: {}", error.unwrap_or_default())
     }
 
     /// Its sequence number, even if the rest cannot be decoded.
@@ -86,7 +87,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::Image;
 
     #[test]
     fn one_unreadable_record_leaves_the_others_readable() {
@@ -102,11 +102,28 @@ mod tests {
         let records: Vec<_> = batch.records().collect();
         assert_eq!(records.len(), 3);
         assert!(records[0].decode().is_err());
-        assert!(Image::read(records[0].change().unwrap().new_image).is_err());
-        assert!(records[1].change().is_err());
+        assert!(records[1].decode().is_err());
         assert_eq!(records[0].sequence_number().as_deref(), Some("7"));
         assert_eq!(records[1].sequence_number(), None);
         assert_eq!(records[2].decode().unwrap().event_name, "INSERT");
-        assert_eq!(&*records[2].change().unwrap().event_name, "INSERT");
+    }
+
+    #[test]
+    fn an_error_names_the_image_and_the_attribute_that_cannot_be_read() {
+        for (image, field) in [
+            (r#""OldImage": {"ev": {"N": 1}}"#, "dynamodb.OldImage.ev.N"),
+            (r#""OldImage": {}, "NewImage": {"ev": 1}"#, "dynamodb.NewImage.ev"),
+            (r#""Keys": 7"#, "dynamodb.Keys"),
+        ] {
+            let record = format!(
+                r#"{{"awsRegion": "r", "eventID": "1", "eventName": "MODIFY", "dynamodb": {{"SizeBytes": 1, {image}}}}}"#
+            );
+            let batch: Batch = serde_json::from_str(&format!(r#"{{"Records": [{record}]}}"#)).unwrap();
+            let problem = batch.record(0).unwrap().decode().unwrap_err();
+            assert!(
+                problem.starts_with(&format!("it is not a stream record: {field}: ")),
+                "{problem}"
+            );
+        }
     }
 }

@@ -137,7 +137,7 @@ pub struct DeadLetterMessage {
 
 /// Where dead letters are read again.
 pub trait DeadLetterSource {
-    /// Some messages, which nobody else receives for [`Queue::INVISIBLE`]; none if there are no more.
+    /// Some messages, hidden from other receivers for [`Queue::INVISIBLE`]; none if the queue is empty.
     fn receive(&self) -> impl Future<Output = Result<Vec<DeadLetterMessage>, CallError>>;
 
     /// Lets others receive a message again, at once.

@@ -1,9 +1,8 @@
-//! What both functions share: a batch of stream records in, a partial batch response out.
+//! What the functions share: a batch of stream records in, a partial batch response out.
 //!
 //! | To find | Look in |
 //! |---|---|
-//! | records as Lambda delivers them, each readable on its own | [`Batch`], [`Record`] |
-//! | what a record says about an item, without copies | [`ItemChange`], [`Image`], [`Value`], [`Json`] |
+//! | records as Lambda delivers them, each decoded on its own | [`Batch`], [`Record`], [`EventRecord`] |
 //! | the time of an invocation, and retries within it | [`Invocation`] |
 //! | what a failed call means for its records | [`CallError`], [`Remedy`] |
 //! | records that cannot be processed | [`DeadLetter`], [`DeadLetters`], [`DeadLetterSource`], [`Queue`] |
@@ -15,12 +14,9 @@
 
 mod aws;
 mod batch;
-mod change;
-mod cursor;
 mod dead_letter;
 mod environment;
 mod failures;
-mod image;
 mod invocation;
 mod panics;
 mod remedy;
@@ -30,12 +26,9 @@ mod spread;
 
 pub use aws::{lambda_config, sdk_config};
 pub use batch::{Batch, Record};
-pub use change::ItemChange;
-pub use cursor::Json;
 pub use dead_letter::{DeadLetter, DeadLetterMessage, DeadLetterSource, DeadLetters, Queue, pass_over};
 pub use environment::{Environment, InvalidSetting};
 pub use failures::{Failures, Unreportable};
-pub use image::{Image, Text, Value};
 pub use invocation::Invocation;
 pub use panics::{processing, reading};
 pub use remedy::Remedy;

@@ -31,7 +31,7 @@ pub async fn processing<T>(work: impl Future<Output = Result<T, CallError>>) -> 
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it says nothing")
+        .unwrap_or("no message")
 }
 
 #[cfg(test)]

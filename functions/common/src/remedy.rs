@@ -7,10 +7,10 @@ use zae_limiter_dynamo::CallError;
 pub enum Remedy {
     /// They are delivered again: the same call may succeed later.
     Redelivery,
-    /// They become dead letters, since the same call never succeeds. Errors that nobody knows are here: one record must not
+    /// They become dead letters, since the same call never succeeds. Unknown errors are here: one record must not
     /// block its shard.
     DeadLetter,
-    /// The whole shard waits until somebody fixes permissions, credentials, keys or a missing resource.
+    /// The whole shard waits until an operator fixes permissions, credentials, keys or a missing resource.
     Repair,
 }
 

@@ -134,8 +134,8 @@ impl Report {
     }
 
     /// Notes when a record of the batch was made. The oldest one is the function's lag.
-    pub fn made_at(&mut self, moment: Timestamp) {
-        self.oldest = Some(self.oldest.map_or(moment, |oldest| oldest.min(moment)));
+    pub fn made_at(&mut self, time: Timestamp) {
+        self.oldest = Some(self.oldest.map_or(time, |oldest| oldest.min(time)));
     }
 
     /// The log lines as JSON. The last one is also the metrics, in CloudWatch's embedded metric format, as are the lines of
@@ -216,8 +216,8 @@ fn embedded(now: i64, dimensions: &[&str], metrics: &[Value]) -> Map<String, Val
     line
 }
 
-pub(crate) fn millis(moment: SystemTime) -> i64 {
-    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+pub(crate) fn millis(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 

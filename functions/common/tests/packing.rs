@@ -88,7 +88,7 @@ fn an_archive_that_is_too_large_fails_the_build() {
     fs::write(place.join("bootstrap"), noise.collect::<Vec<u8>>()).unwrap();
     let output = pack(&place.join("bootstrap"), &place.join("large.zip"));
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("a function may have 2,750,000"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a function may have 3,500,000"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Callback {
     connector: SharedHttpConnector,
 }
 
-/// A response that CloudFormation did not take. The URL is not part of it: whoever has the URL can answer.
+/// A response that CloudFormation did not take. The URL is not part of it: anyone with the URL can respond.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("CloudFormation did not take the response after {attempts} attempts: {problem}")]
 pub struct Undelivered {
@@ -163,8 +163,11 @@ mod tests {
         for start in ["", "x"] {
             let reason = format!("{start}{}", "é".repeat(5_000));
             let body = Callback::body(json!({}), &Err(reason));
-            let said = body["Reason"].as_str().unwrap_or_default();
-            assert!(said.len() > LONGEST_REASON - 2 && said.ends_with("é…"), "{said}");
+            let reason = body["Reason"].as_str().unwrap_or_default();
+            assert!(
+                reason.len() > LONGEST_REASON - 2 && reason.ends_with("é…"),
+                "{reason}"
+            );
         }
         let body = Callback::body(json!({}), &Ok(json!({"Created": 1})));
         assert_eq!(body, json!({"Status": "SUCCESS", "Data": {"Created": 1}}));

@@ -6,7 +6,7 @@ use zae_limiter::audit::Principal;
 /// The longest start of an owner that is kept. A hyphen and 16 digits follow, and a principal has at most 256 characters.
 const LONGEST_START: usize = 200;
 
-/// The principal that stands for an owner: the owner itself, or if that is not allowed, what is allowed of its start and a hash.
+/// The principal of an owner: the owner itself if it is a valid name, otherwise the valid characters of its start and a hash.
 ///
 /// The names of a stack and of a resource may have 384 characters together. No request fails because of that.
 pub(crate) fn principal(owner: &str) -> String {

@@ -103,7 +103,7 @@ fn request_type(event: &Value) -> Result<RequestType, InvalidRequest> {
 /// The owner of a direct invocation that names none.
 const DIRECT: &str = "direct";
 
-/// Whoever changes limits names itself: two direct invocations without names would delete each other's limits.
+/// Every change of limits names its owner: two direct invocations without names would delete each other's limits.
 fn owner(event: &Value, request_type: RequestType) -> Result<String, InvalidRequest> {
     if let Some(resource) = resource(event) {
         return Ok(resource);

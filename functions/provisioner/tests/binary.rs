@@ -1,15 +1,11 @@
-//! The function's binary as Lambda starts it, on a DynamoDB server, answering to a bucket on this machine.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
+//! The function's binary as Lambda starts it, on a DynamoDB server, with a bucket on this machine for its responses.
 
 use std::time::Duration;
 
+use crate::support::Bucket;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use serde_json::{Value, json};
-use support::Bucket;
 use zae_limiter::{RateLimiter, Repository};
 use zae_limiter_limits::every_level;
 use zae_limiter_testing::dynamodb_endpoint;
@@ -64,11 +60,11 @@ fn event(bucket: &Bucket, request_type: &str, limits: &Value) -> Value {
 
 /// The response to one request of CloudFormation.
 async fn respond(lambda: &Lambda<'_>, request_type: &str, limits: &Value) -> Value {
-    let bucket = Bucket::answering(&[200]);
+    let bucket = Bucket::returning(&[200]);
     let event = event(&bucket, request_type, limits);
     lambda.invoke(&event.to_string()).await.unwrap();
     let sent = bucket.sent();
-    assert!(sent[0].request_line.starts_with("put /answer?"), "{sent:?}");
+    assert!(sent[0].request_line.starts_with("put /response?"), "{sent:?}");
     assert!(
         !sent[0]
             .headers
@@ -177,13 +173,13 @@ async fn a_response_is_sent_again_until_it_is_taken_and_a_lost_one_fails_the_inv
     table("retries").await;
     let cloud = Cloud::start(Chaos::new(1, 0));
     let lambda = lambda(&cloud, "retries");
-    let flaky = Bucket::answering(&[500, 503, 200]);
+    let flaky = Bucket::returning(&[500, 503, 200]);
     lambda
         .invoke(&event(&flaky, "Create", &json!(TWO)).to_string())
         .await
         .unwrap();
     assert_eq!(flaky.sent().len(), 3);
-    let down = Bucket::answering(&[500]);
+    let down = Bucket::returning(&[500]);
     let failed = lambda
         .invoke(&event(&down, "Create", &json!(TWO)).to_string())
         .await;
@@ -202,12 +198,12 @@ async fn a_refused_response_is_logged_and_does_not_fail_the_invocation() {
     table("refused").await;
     let cloud = Cloud::start(Chaos::new(1, 0));
     let lambda = lambda(&cloud, "refused");
-    let expired = Bucket::answering(&[403]);
+    let expired = Bucket::returning(&[403]);
     // Lambda repeats a failed invocation, and would apply a file that may be out of date by then.
-    let answer = lambda
+    let response = lambda
         .invoke(&event(&expired, "Create", &json!(TWO)).to_string())
         .await;
-    assert_eq!(answer.unwrap(), "null");
+    assert_eq!(response.unwrap(), "null");
     assert_eq!(expired.sent().len(), 1);
     lambda.recycle();
     let log = lambda.log().join("\n");
@@ -223,7 +219,7 @@ async fn a_resource_with_the_longest_names_is_created_and_deleted() {
     let cloud = Cloud::start(Chaos::new(1, 0));
     let lambda = lambda(&cloud, "long-names");
     for (request_type, remaining) in [("Create", 2), ("Delete", 0)] {
-        let bucket = Bucket::answering(&[200]);
+        let bucket = Bucket::returning(&[200]);
         let mut event = event(&bucket, request_type, &json!(TWO));
         let stack = "s".repeat(128);
         event["StackId"] = json!(format!(
@@ -258,25 +254,25 @@ async fn terraform_plans_applies_and_destroys_with_plain_answers() {
             .extend(fields.as_object().unwrap().clone());
         lambda.invoke(&event.to_string()).await
     };
-    let answer =
-        |answer: Result<String, _>| -> Value { serde_json::from_str(&answer.ok().unwrap()).unwrap() };
-    let planned = answer(invoke(json!({"RequestType": "Plan"})).await);
+    let response =
+        |response: Result<String, _>| -> Value { serde_json::from_str(&response.ok().unwrap()).unwrap() };
+    let planned = response(invoke(json!({"RequestType": "Plan"})).await);
     assert_eq!(planned["Created"], 2);
     assert!(levels(&repository).await.is_empty());
     let action = |action: &str, owner: &str| json!({"tf": {"action": action}, "Owner": owner});
-    let created = answer(invoke(action("create", "terraform:1")).await);
+    let created = response(invoke(action("create", "terraform:1")).await);
     assert_eq!(created, planned);
     assert_eq!(levels(&repository).await.len(), 2);
-    let again = answer(invoke(action("update", "terraform:1")).await);
+    let again = response(invoke(action("update", "terraform:1")).await);
     assert_eq!(again["Unchanged"], 2);
-    let foreign = answer(invoke(action("delete", "terraform:2")).await);
+    let foreign = response(invoke(action("delete", "terraform:2")).await);
     assert_eq!(foreign["Deleted"], 0);
-    // Whoever names no owner changes nothing.
+    // A caller that names no owner changes nothing.
     for unnamed in ["create", "update", "delete"] {
         assert!(invoke(json!({"tf": {"action": unnamed}})).await.is_err());
     }
     assert_eq!(levels(&repository).await.len(), 2);
-    let destroyed = answer(invoke(action("delete", "terraform:1")).await);
+    let destroyed = response(invoke(action("delete", "terraform:1")).await);
     assert_eq!(destroyed["Deleted"], 2);
     let wrong = json!({"RequestType": "Plan", "ResourceProperties": {"Limits": "system: {}"}});
     let failed = invoke(wrong).await;

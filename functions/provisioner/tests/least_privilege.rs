@@ -1,7 +1,5 @@
 //! The role of the template permits what applying a file does, and nothing else on the table.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
@@ -54,7 +52,9 @@ async fn applying_and_deleting_files_needs_the_role_and_all_of_it() {
     let comparison = Comparison::withdraw(&target, SECOND, "app:Limits").await;
     comparison.unwrap().apply(now).await.unwrap();
 
-    let template = zae_limiter_template::export::limits_provisioner().unwrap();
+    let template =
+        zae_limiter_template::export::limits_provisioner(&zae_limiter_template::StackOptions::default())
+            .unwrap();
     let role = &template.to_value()["Resources"]["ProvisionerRole"];
     let levels = &role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"][0];
     let texts = |value: &Value| -> BTreeSet<String> {

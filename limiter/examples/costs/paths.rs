@@ -67,7 +67,7 @@ async fn take(limiter: &RateLimiter, entity: &str, tokens: u64) -> Result<()> {
 
 fn refused(result: Result<()>) -> Result<()> {
     match result {
-        Err(Error::RateLimitExceeded(_)) => Ok(()),
+        Err(Error::Refused(_)) => Ok(()),
         other => other,
     }
 }

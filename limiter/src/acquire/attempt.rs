@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use super::call::Checked;
+use super::call::Call;
 use super::cascade::{self, Grants};
 use super::charge::{self, Charge};
 use super::lease::Lease;
@@ -11,20 +11,9 @@ use crate::bucket::Buckets;
 use crate::{Error, Result};
 
 impl Buckets {
-    pub(super) async fn charges(&self, checked: &Checked) -> Result<Vec<Charge>> {
-        let Checked {
-            entity,
-            resource,
-            amounts,
-            limits,
-            ..
-        } = checked;
-        if let Some(known) = &checked.known
-            && let Some(charge) = charge::of_known(self, known, amounts)?
-        {
-            return Ok(vec![charge]);
-        }
-        charge::charges(self, entity, resource, amounts, limits.as_ref()).await
+    /// The buckets that a call concerns.
+    pub(super) async fn charges(&self, call: &Call) -> Result<Vec<Charge>> {
+        charge::charges(self, &call.key, &call.amounts, call.limits.as_ref()).await
     }
 
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
@@ -35,7 +24,7 @@ impl Buckets {
         shared.check_breaker().await?;
         let spent = shared.clock.elapsed().saturating_sub(started);
         let left = shared.settings.time_budget.saturating_sub(spent);
-        let late = |_| Err(shared.unavailable("no answer within the time budget"));
+        let late = |_| Err(shared.unavailable("no response within the time budget"));
         let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
         if result.as_ref().is_err_and(Error::is_unavailable) {
             shared.suspect(started);
@@ -44,42 +33,45 @@ impl Buckets {
     }
 
     /// One try, within the time budget.
-    pub(super) async fn acquire_now(self: &Arc<Self>, checked: &Checked) -> Result<Lease> {
+    pub(super) async fn acquire_now(self: &Arc<Self>, call: &Call) -> Result<Lease> {
         self.check_open()?;
-        if let Some(lease) = self.spend_while_unavailable(checked) {
+        if let Some(lease) = self.spend_chunks(call) {
             return Ok(lease);
         }
         let admitted = async {
-            let charges = self.charges(checked).await?;
+            let charges = self.charges(call).await?;
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
         let (charges, grants) = self.in_time(admitted).await?;
         Ok(Lease::counted(
             self.clone(),
-            checked,
+            call,
             charges.into_iter().zip(grants),
         ))
     }
 
-    /// While the circuit breaker is open, tokens in hand are spent: they are paid for.
-    fn spend_while_unavailable(self: &Arc<Self>, checked: &Checked) -> Option<Lease> {
-        if checked.limits.is_some() || self.shared().breaker_error().is_none() {
+    /// While the circuit breaker is open, tokens taken ahead are spent: they are paid for.
+    fn spend_chunks(self: &Arc<Self>, call: &Call) -> Option<Lease> {
+        if call.limits.is_some() || self.shared().breaker_error().is_none() {
             return None;
         }
         let chain = self
             .shared()
             .cache
-            .remembered_chain(&checked.entity, &checked.resource)?;
-        let charges = charge::of_chain(self, chain, &checked.resource, &checked.amounts, None).ok()?;
+            .remembered_chain(&call.key.entity, &call.key.resource)?;
+        let charges = charge::of_chain(self, chain, &call.key.resource, &call.amounts, None).ok()?;
         let grant = |charge: &Charge| match charge.amounts[..] {
             [] => Some(None),
-            _ => charge.queue.spend_now(&charge.amounts, &charge.config).map(Some),
+            _ => charge
+                .bucket
+                .spend_chunk(&charge.amounts, &charge.config)
+                .map(Some),
         };
         let grants = charges.iter().map(grant).collect::<Option<Grants>>()?;
         Some(Lease::counted(
             self.clone(),
-            checked,
+            call,
             charges.into_iter().zip(grants),
         ))
     }

@@ -54,12 +54,12 @@ impl Availability {
 
     /// Reports whether the call would be admitted now.
     pub fn would_pass(&self) -> bool {
-        self.statuses.iter().all(|status| !status.exceeded)
+        self.statuses.iter().all(|status| !status.refused)
     }
 
     /// When the call will be admitted if nobody else takes tokens in the meantime.
     pub fn retry_after(&self) -> RetryAfter {
-        let exceeded = self.statuses.iter().filter(|status| status.exceeded);
+        let exceeded = self.statuses.iter().filter(|status| status.refused);
         exceeded
             .map(|status| status.retry_after)
             .max()
@@ -69,8 +69,8 @@ impl Availability {
     pub(super) async fn read(charges: &[Charge]) -> Result<Self> {
         let mut statuses = Vec::new();
         for charge in charges {
-            let shared = charge.queue.shared();
-            let found = shared.store.read_bucket(charge.queue.key(), false).await?;
+            let shared = charge.bucket.shared();
+            let found = shared.store.read_bucket(charge.bucket.key(), false).await?;
             let decoded = found.as_ref().map(Attributes::decode).transpose()?;
             let now = shared.now();
             let image = match &decoded {

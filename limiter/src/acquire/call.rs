@@ -1,21 +1,25 @@
 //! `limiter.acquire(..)`: a call being put together, and what happens when it is awaited.
 
-use std::future::IntoFuture;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tracing::Instrument as _;
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{
     EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens, TooManyTokens,
 };
 
+use super::admission::Admission;
 use super::availability::Availability;
-use super::future::AcquireFuture;
-use super::lease::{Admission, Lease};
+use super::lease::Lease;
 use super::outage;
 use super::wait;
 use crate::admin::limit_set;
-use crate::bucket::{Buckets, Deltas, KnownCall};
+use crate::bucket::{Amounts, Buckets, add};
+use crate::error::Invalid;
 use crate::metrics::Timer;
 use crate::{Error, Result};
 
@@ -38,99 +42,48 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct Acquire {
-    pub(super) buckets: Arc<Buckets>,
-    pub(super) target: Target,
-    /// By limit, in order of name, each above zero.
-    pub(super) amounts: Deltas,
-    /// Something is consumed that the call which is known had no limit for.
-    pub(super) asks_unknown_limit: bool,
-    pub(super) policy: Option<OnUnavailable>,
-    /// In a box, since a call is moved whenever something is added to it.
-    pub(super) extras: Option<Box<Extras>>,
-}
-
-/// What few calls come with.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Extras {
+    buckets: Arc<Buckets>,
+    entity: String,
+    resource: String,
+    amounts: Amounts,
     /// The first mistake in what is consumed.
     mistake: Option<Error>,
     limits: Option<Vec<Limit>>,
+    policy: Option<OnUnavailable>,
     patience: Option<Duration>,
 }
 
-/// Who calls for what.
+/// A call whose parts are known to be right. It goes from here to the buckets and becomes part of the lease.
 #[derive(Debug, Clone)]
-pub(super) enum Target {
-    /// The same was called before.
-    Known(Arc<KnownCall>),
-    /// Names that are still to be checked.
-    Named(Box<Names>),
-}
-
-/// The names of a call as its caller gave them.
-#[derive(Debug, Clone)]
-pub(super) struct Names {
-    entity: String,
-    resource: String,
-}
-
-impl Target {
-    /// The entity and the resource.
-    pub(super) fn names(&self) -> (&str, &str) {
-        match self {
-            Self::Known(known) => (known.key.entity.as_str(), known.key.resource.as_str()),
-            Self::Named(names) => (&names.entity, &names.resource),
-        }
-    }
-
-    pub(super) fn known(&self) -> Option<&Arc<KnownCall>> {
-        match self {
-            Self::Known(known) => Some(known),
-            Self::Named(_) => None,
-        }
-    }
-}
-
-/// A call whose parts are known to be right.
-#[derive(Debug)]
-pub(super) struct Checked {
-    pub(super) entity: EntityId,
-    pub(super) resource: Resource,
-    pub(super) amounts: Deltas,
+pub(super) struct Call {
+    pub(super) key: BucketKey,
+    /// By limit, each above zero.
+    pub(super) amounts: Amounts,
+    /// Limits that it came with, instead of the stored ones.
     pub(super) limits: Option<LimitSet>,
     pub(super) policy: Option<OnUnavailable>,
-    /// What the last call has found out, unless limits came with this one.
-    pub(super) known: Option<Arc<KnownCall>>,
+    /// How long it waits for tokens.
+    pub(super) patience: Option<Duration>,
 }
 
 impl Acquire {
     pub(crate) fn new(buckets: Arc<Buckets>, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Self {
-        let (entity, resource) = (entity.as_ref(), resource.as_ref());
-        let known = buckets.known_calls().get(entity, resource);
-        let named = || {
-            Target::Named(Box::new(Names {
-                entity: entity.to_owned(),
-                resource: resource.to_owned(),
-            }))
-        };
         Self {
-            target: known.map_or_else(named, Target::Known),
             buckets,
-            amounts: Deltas::new(),
-            asks_unknown_limit: false,
+            entity: entity.as_ref().to_owned(),
+            resource: resource.as_ref().to_owned(),
+            amounts: Amounts::new(),
+            mistake: None,
+            limits: None,
             policy: None,
-            extras: None,
+            patience: None,
         }
-    }
-
-    fn extras(&mut self) -> &mut Extras {
-        self.extras.get_or_insert_default()
     }
 
     /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
         if let Err(error) = self.add(limit.as_ref(), tokens) {
-            self.extras().mistake.get_or_insert(error);
+            self.mistake.get_or_insert(error);
         }
         self
     }
@@ -138,18 +91,9 @@ impl Acquire {
     fn add(&mut self, limit: &str, tokens: u64) -> Result<()> {
         let invalid = |error: TooManyTokens| Error::invalid("amount", tokens.to_string(), error.to_string());
         let amount = Tokens::new(tokens).map_err(invalid)?.millis();
-        let known = self.target.known();
-        let limit = if let Some(limit) = known.and_then(|known| known.config.limits().named(limit)) {
-            limit.name().clone()
-        } else {
-            self.asks_unknown_limit = true;
-            LimitName::from_stored(limit)?
-        };
+        let limit = LimitName::from_stored(limit)?;
         if amount > 0 {
-            match self.amounts.binary_search_by(|(name, _)| name.cmp(&limit)) {
-                Ok(at) => self.amounts[at].1 += amount,
-                Err(at) => self.amounts.insert(at, (limit, amount)),
-            }
+            add(&mut self.amounts, &limit, amount);
         }
         Ok(())
     }
@@ -171,7 +115,7 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
-        self.extras().limits = Some(limits.into_iter().collect());
+        self.limits = Some(limits.into_iter().collect());
         self
     }
 
@@ -211,19 +155,19 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn wait_up_to(mut self, time: Duration) -> Self {
-        self.extras().patience = Some(time);
+        self.patience = Some(time);
         self
     }
 
     /// What is left of every limit, without taking anything and without a write.
     pub async fn peek(self) -> Result<Availability> {
         let buckets = self.buckets.clone();
-        let checked = self.check(true)?;
-        let look = async {
-            let charges = buckets.charges(&checked).await?;
+        let call = self.check(true)?;
+        let read = async {
+            let charges = buckets.charges(&call).await?;
             Availability::read(&charges).await
         };
-        buckets.in_time(look).await
+        buckets.in_time(read).await
     }
 
     /// Runs the body with the lease: commits if it succeeds, gives everything back if it fails. What the body has
@@ -256,7 +200,7 @@ impl Acquire {
         match body(&mut lease).await {
             Ok(value) => match lease.commit().await {
                 // A mistake in the body is its caller's to know.
-                Err(error @ Error::Invalid { .. }) => Err(error.into()),
+                Err(error @ Error::Invalid(Invalid::Argument { .. })) => Err(error.into()),
                 // The call was made and is paid for. What is not written is not lost, or is reported.
                 _ => Ok(value),
             },
@@ -269,108 +213,98 @@ impl Acquire {
     }
 
     /// Every mistake that can be seen without the table.
-    fn check(self, may_ask_nothing: bool) -> Result<Checked> {
-        let extras = self.extras.map_or_else(Extras::default, |extras| *extras);
-        if let Some(mistake) = extras.mistake {
+    fn check(self, may_consume_nothing: bool) -> Result<Call> {
+        if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        if self.amounts.is_empty() && !may_ask_nothing {
-            let rule = "a call must consume at least one token of at least one limit";
-            return Err(Error::invalid("consume", "nothing", rule));
+        if self.amounts.is_empty() && !may_consume_nothing {
+            return Err(Error::invalid(
+                "consume",
+                "nothing",
+                "call `consume` at least once",
+            ));
         }
-        let limits = extras
+        let limits = self
             .limits
             .map(|limits| limit_set("limits", limits))
             .transpose()?;
         if limits.as_ref().is_some_and(LimitSet::is_empty) {
             return Err(Error::invalid("limits", "", "at least one is needed"));
         }
-        let (entity, resource, known) = match self.target {
-            Target::Known(known) => (known.key.entity.clone(), known.key.resource.clone(), Some(known)),
-            Target::Named(names) => (
-                EntityId::parse(&names.entity)?,
-                Resource::parse(&names.resource)?,
-                None,
-            ),
-        };
-        Ok(Checked {
-            entity,
-            resource,
+        Ok(Call {
+            key: BucketKey {
+                entity: EntityId::parse(&self.entity)?,
+                resource: Resource::parse(&self.resource)?,
+            },
             amounts: self.amounts,
-            known: known.filter(|_| limits.is_none()),
             limits,
             policy: self.policy,
+            patience: self.patience,
         })
     }
 
-    pub(super) async fn acquire(self) -> Result<Lease> {
+    async fn acquire(self) -> Result<Lease> {
         let buckets = self.buckets.clone();
-        let patience = self.extras.as_ref().and_then(|extras| extras.patience);
-        let checked = self.check(false)?;
+        let call = self.check(false)?;
         let _inside = buckets.enter()?;
-        let metrics = &buckets.shared().metrics;
-        let timer = metrics.timer(&*buckets.shared().clock);
-        let result = match patience {
-            None => buckets.acquire_now(&checked).await,
-            Some(patience) => wait::acquire_within(&buckets, &checked, patience).await,
+        let timer = buckets.shared().metrics.timer(&*buckets.shared().clock);
+        let result = match call.patience {
+            None => buckets.acquire_now(&call).await,
+            Some(patience) => wait::acquire_within(&buckets, &call, patience).await,
         };
-        let counters = buckets.shared().counters();
         let result = match result {
-            Err(error) if error.is_unavailable() => {
-                counters.unavailable.fetch_add(1, Ordering::Relaxed);
-                let stored = || {
-                    buckets
-                        .shared()
-                        .cache
-                        .policy(&checked.entity, &checked.resource)
-                        .0
-                };
-                match checked.policy.unwrap_or_else(stored) {
-                    OnUnavailable::Allow => buckets.clone().allow(&checked, &error),
-                    OnUnavailable::Block => Err(error),
-                }
-            }
+            Err(error) if error.is_unavailable() => buckets.decide_without_table(&call, error),
             result => result,
         };
-        buckets.count(&checked.entity, &checked.resource, &result, timer);
+        buckets.count(&call.key, &result, timer);
         result
     }
 }
 
 impl Buckets {
+    /// The table is unavailable: the policy decides.
+    fn decide_without_table(self: &Arc<Self>, call: &Call, error: Error) -> Result<Lease> {
+        let shared = self.shared();
+        shared.counters().unavailable.fetch_add(1, Ordering::Relaxed);
+        let stored = || shared.cache.policy(&call.key.entity, &call.key.resource).0;
+        match call.policy.unwrap_or_else(stored) {
+            OnUnavailable::Block => Err(error),
+            OnUnavailable::Allow => match &shared.fraction {
+                None => Ok(Lease::uncounted(self.clone(), call)),
+                Some(fraction) => {
+                    let local = outage::take_locally(shared, fraction, call, &error)?;
+                    Ok(Lease::local(self.clone(), call, local))
+                }
+            },
+        }
+    }
+
     /// Counts and logs what became of a call.
-    pub(super) fn count(&self, entity: &EntityId, resource: &Resource, result: &Result<Lease>, timer: Timer) {
+    fn count(&self, key: &BucketKey, result: &Result<Lease>, timer: Timer) {
         let shared = self.shared();
         match result {
             Ok(lease) if lease.admission() == Admission::Counted => {
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);
             }
-            Err(Error::RateLimitExceeded(refusal)) => {
+            Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%refusal, "a limit is exceeded");
-                shared.count_refusal(entity, resource);
+                shared.count_refusal(key);
             }
             Ok(_) | Err(_) => {}
         }
         let admission = result.as_ref().map(Lease::admission);
-        shared.metrics.acquired(self, resource, admission, timer);
-    }
-
-    /// The table cannot be reached, and the policy is to allow: by the process's own part of the limits, if it has one.
-    fn allow(self: Arc<Self>, checked: &Checked, why: &Error) -> Result<Lease> {
-        let Some(share) = &self.shared().share else {
-            return Ok(Lease::uncounted(self, checked));
-        };
-        let own = outage::take_share(self.shared(), share, checked, why)?;
-        Ok(Lease::local(self, checked, own))
+        shared.metrics.acquired(self, &key.resource, admission, timer);
     }
 }
 
 impl IntoFuture for Acquire {
     type Output = Result<Lease>;
-    type IntoFuture = AcquireFuture;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Lease>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        AcquireFuture::new(self)
+        let (entity, resource) = (self.entity.as_str(), self.resource.as_str());
+        let span = tracing::debug_span!("acquire", entity, resource);
+        Box::pin(self.acquire().instrument(span))
     }
 }

@@ -1,28 +1,28 @@
-//! Asking all charges of a call, so that all of them admit it or none is charged.
+//! Acquiring from all buckets of a call, so that all of them admit it or none is charged.
 
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
 use super::charge::Charge;
-use crate::bucket::{Driver, Grant, Outcome};
-use crate::status::{LimitStatus, RateLimitExceeded};
+use crate::bucket::{Grant, Outcome};
+use crate::status::{LimitStatus, Refusal};
 use crate::{Error, Result};
 
-/// The grants of a call by charge; a charge of which nothing is asked has none.
+/// The grants of a call by charge; a charge of which nothing is taken has none.
 pub(super) type Grants = SmallVec<[Option<Grant>; 1]>;
 
-/// What the charges said.
+/// The outcomes by charge.
 #[derive(Default)]
 struct Round {
     grants: Grants,
     refusals: Vec<(usize, Vec<LimitStatus>)>,
 }
 
-/// Asks every charge. When all images predict success they are asked at the same time; one that looks refused is
-/// asked first, alone. After a mixed result what was granted goes back and the charges are asked once more from the
+/// Acquires from every charge. When all images predict success, they are written at the same time; one that looks refused
+/// is written first, alone. After a mixed result what was granted is returned and the charges are tried once more from the
 /// root down, one after the other, so that two calls that each hold what the other needs cannot both lose. What the
-/// other gives back is not in any image yet, so that nobody is refused there without another look.
+/// other returns is in no image yet, so that only a fresh image refuses there.
 pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     if let [only] = charges {
         return alone(only).await;
@@ -32,52 +32,52 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
         .position(|charge| !charge.amounts.is_empty() && !charge.looks_good());
     let mut round = Round::new(charges.len());
     if let Some(doubtful) = doubtful {
-        round.ask(charges, &[doubtful], false).await?;
+        round.acquire(charges, &[doubtful], false).await?;
         if !round.refusals.is_empty() {
-            return Err(round.exceeded(charges));
+            return Err(round.refusal(charges));
         }
     }
     let others: Vec<usize> = (0..charges.len())
         .filter(|index| Some(*index) != doubtful)
         .collect();
-    round.ask(charges, &others, false).await?;
+    round.acquire(charges, &others, false).await?;
     if round.refusals.is_empty() {
         return Ok(round.grants);
     }
     if round.grants.iter().all(Option::is_none) {
-        return Err(round.exceeded(charges));
+        return Err(round.refusal(charges));
     }
     drop(round);
     top_down(charges).await
 }
 
-/// Asks the only charge of a call.
+/// Acquires from the only charge of a call.
 async fn alone(charge: &Charge) -> Result<Grants> {
     if charge.amounts.is_empty() {
         return Ok(smallvec![None]);
     }
-    match charge.ask(false, Driver::Caller)?.outcome().await {
+    match charge.acquire(false)?.outcome().await {
         Some(Outcome::Granted(grant)) => Ok(smallvec![Some(grant)]),
         Some(Outcome::Refused(statuses)) => {
-            let refusal = RateLimitExceeded::new(statuses);
-            Err(Error::RateLimitExceeded(Arc::new(refusal)))
+            let refusal = Refusal::new(statuses);
+            Err(Error::Refused(Arc::new(refusal)))
         }
         Some(Outcome::Failed(error)) => Err(error),
         None => Err(no_runtime(charge)),
     }
 }
 
-/// The runtime that worked on the queue is gone.
+/// The runtime of the bucket's actor is gone.
 fn no_runtime(charge: &Charge) -> Error {
-    charge.queue.shared().unavailable("the runtime was shut down")
+    charge.bucket.shared().unavailable("the runtime was shut down")
 }
 
 async fn top_down(charges: &[Charge]) -> Result<Grants> {
     let mut round = Round::new(charges.len());
     for index in (0..charges.len()).rev() {
-        round.ask(charges, &[index], true).await?;
+        round.acquire(charges, &[index], true).await?;
         if !round.refusals.is_empty() {
-            return Err(round.exceeded(charges));
+            return Err(round.refusal(charges));
         }
     }
     Ok(round.grants)
@@ -91,22 +91,16 @@ impl Round {
         }
     }
 
-    /// Asks these charges at the same time and waits for all of them. An error at one gives back what the others
+    /// Acquires from these charges at the same time and waits for all of them. An error at one returns what the others
     /// granted.
-    async fn ask(&mut self, charges: &[Charge], wanted: &[usize], anew: bool) -> Result<()> {
-        let mut answers = Vec::with_capacity(wanted.len());
+    async fn acquire(&mut self, charges: &[Charge], wanted: &[usize], fresh: bool) -> Result<()> {
+        let mut pending = Vec::with_capacity(wanted.len());
         for &index in wanted.iter().filter(|index| !charges[**index].amounts.is_empty()) {
-            // The answers are awaited one after the other, so that the caller can work on the first bucket alone.
-            let driver = if answers.is_empty() {
-                Driver::Caller
-            } else {
-                Driver::Task
-            };
-            answers.push((index, charges[index].ask(anew, driver)?));
+            pending.push((index, charges[index].acquire(fresh)?));
         }
         let mut failure = None;
-        for (index, answer) in answers {
-            match answer.outcome().await {
+        for (index, pending) in pending {
+            match pending.outcome().await {
                 Some(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
                 Some(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
                 Some(Outcome::Failed(error)) => failure = Some(error),
@@ -117,7 +111,7 @@ impl Round {
     }
 
     /// The statuses of every charge: of those that refused as they were then, of the others as last seen.
-    fn exceeded(mut self, charges: &[Charge]) -> Error {
+    fn refusal(mut self, charges: &[Charge]) -> Error {
         let mut statuses = Vec::new();
         for (index, charge) in charges.iter().enumerate() {
             match self.refusals.iter_mut().find(|(refused, _)| *refused == index) {
@@ -125,6 +119,6 @@ impl Round {
                 None => statuses.extend(charge.statuses(self.grants[index].is_some())),
             }
         }
-        Error::RateLimitExceeded(Arc::new(RateLimitExceeded::new(statuses)))
+        Error::Refused(Arc::new(Refusal::new(statuses)))
     }
 }

@@ -1,21 +1,19 @@
 //! Tokens in use: what a call has taken, and what becomes of it.
 
-mod admission;
-mod commit;
-mod consume;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{EntityId, LimitName, LimitSet, OnUnavailable, Resource, Tokens};
+use tokio::sync::oneshot;
+use zae_limiter_schema::{EntityId, LimitName, OnUnavailable, Resource, Tokens};
 
-pub use self::admission::Admission;
-use super::call::{Acquire, Checked, Target};
-use super::charge::Charge;
-use crate::bucket::{Buckets, Deltas, Grant, KnownCall, OutagePortion, amount_of};
+use super::admission::Admission;
+use super::call::Call;
+use super::charge::{self, Charge};
+use super::{cascade, outage};
+use crate::bucket::{Amounts, Buckets, Grant, LocalTokens, add, amount_of};
 use crate::status::LimitStatus;
+use crate::{Error, Result};
 
 /// Tokens that a call has taken.
 ///
@@ -44,97 +42,57 @@ use crate::status::LimitStatus;
 #[must_use = "a lease that is dropped gives its tokens back"]
 pub struct Lease {
     buckets: Arc<Buckets>,
-    key: LeaseKey,
+    /// The call that it was taken for. What is taken later comes under the same limits and policy.
+    call: Call,
     /// What is counted: on the entity's own bucket first, then on its parents'.
     held: SmallVec<[Grant; 1]>,
-    /// Taken from the process's own part instead.
-    own: Option<Box<OutagePortion>>,
+    /// Taken from the process's own fraction instead.
+    local: Option<Box<LocalTokens>>,
     /// Taken by a lease that is not counted.
-    uncounted: Option<Box<Deltas>>,
-    /// The sum of all adjustments, which may be below what was taken until it is booked.
+    uncounted: Amounts,
+    /// The sum of all adjustments, which may be below what was taken until it is written.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
     admission: Admission,
-    /// What the call came with, for whatever is taken later.
-    limits: Option<LimitSet>,
-    policy: Option<OnUnavailable>,
-}
-
-/// Entity and resource of a lease. A call that is known has them in memory already.
-#[derive(Debug)]
-enum LeaseKey {
-    Known(Arc<KnownCall>),
-    Own(BucketKey),
 }
 
 impl Lease {
     pub(super) fn counted(
         buckets: Arc<Buckets>,
-        checked: &Checked,
+        call: &Call,
         held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
         Self {
             held: held.map(|(charge, grant)| granted(charge, grant)).collect(),
-            ..Self::new(buckets, checked, Admission::Counted)
+            ..Self::new(buckets, call, Admission::Counted)
         }
     }
 
-    /// The lease of a call that was granted from memory.
-    pub(super) fn from_memory(call: Acquire, grant: Grant) -> Self {
+    pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call) -> Self {
         Self {
-            buckets: call.buckets,
-            key: match call.target {
-                Target::Known(known) => LeaseKey::Known(known),
-                Target::Named(_) => LeaseKey::Own(grant.queue().key().clone()),
-            },
-            held: smallvec![grant],
-            own: None,
-            uncounted: None,
-            adjusted: BTreeMap::new(),
-            unknown: Vec::new(),
-            admission: Admission::Counted,
-            limits: None,
-            policy: call.policy,
+            uncounted: call.amounts.clone(),
+            ..Self::new(buckets, call, Admission::AllowedWhileUnavailable)
         }
     }
 
-    pub(super) fn uncounted(buckets: Arc<Buckets>, checked: &Checked) -> Self {
+    pub(super) fn local(buckets: Arc<Buckets>, call: &Call, local: LocalTokens) -> Self {
         Self {
-            uncounted: Some(Box::new(checked.amounts.clone())),
-            ..Self::new(buckets, checked, Admission::AllowedWhileUnavailable)
+            local: Some(Box::new(local)),
+            uncounted: call.amounts.clone(),
+            ..Self::new(buckets, call, Admission::Local)
         }
     }
 
-    pub(super) fn local(buckets: Arc<Buckets>, checked: &Checked, own: OutagePortion) -> Self {
-        Self {
-            own: Some(Box::new(own)),
-            uncounted: Some(Box::new(checked.amounts.clone())),
-            ..Self::new(buckets, checked, Admission::Local)
-        }
-    }
-
-    fn new(buckets: Arc<Buckets>, checked: &Checked, admission: Admission) -> Self {
+    fn new(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
         Self {
             buckets,
-            key: LeaseKey::Own(BucketKey {
-                entity: checked.entity.clone(),
-                resource: checked.resource.clone(),
-            }),
+            call: call.clone(),
             held: SmallVec::new(),
-            own: None,
-            uncounted: None,
+            local: None,
+            uncounted: Amounts::new(),
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
             admission,
-            limits: checked.limits.clone(),
-            policy: checked.policy,
-        }
-    }
-
-    fn key(&self) -> &BucketKey {
-        match &self.key {
-            LeaseKey::Known(known) => &known.key,
-            LeaseKey::Own(key) => key,
         }
     }
 
@@ -143,14 +101,14 @@ impl Lease {
         self.admission
     }
 
-    /// Who uses it.
+    /// The entity this lease is charged to.
     pub fn entity(&self) -> &EntityId {
-        &self.key().entity
+        &self.call.key.entity
     }
 
-    /// For what.
+    /// The resource this lease is for.
     pub fn resource(&self) -> &Resource {
-        &self.key().resource
+        &self.call.key.resource
     }
 
     /// What the entity itself has used so far, adjustments included, in tokens. Parents are charged the same and not
@@ -165,17 +123,17 @@ impl Lease {
     }
 
     /// What was taken for the entity itself, in millitokens.
-    fn taken(&self) -> Deltas {
+    fn taken(&self) -> Amounts {
         match self.held.first() {
             Some(own) => own.taken(),
-            None => self.uncounted.as_deref().cloned().unwrap_or_default(),
+            None => self.uncounted.clone(),
         }
     }
 
     /// What is booked of the adjustments, in millitokens: a lease never gives back more than it took.
-    fn adjustments(&self) -> Deltas {
+    fn adjustments(&self) -> Amounts {
         if self.adjusted.is_empty() {
-            return Deltas::new();
+            return Amounts::new();
         }
         let (taken, most) = (self.taken(), i64::try_from(Tokens::MAX).unwrap_or(i64::MAX));
         let booked = self.adjusted.iter().map(|(limit, sum)| {
@@ -213,7 +171,197 @@ impl Lease {
         self.adjust(limit, -tokens)
     }
 
-    /// True if there is anything to book on.
+    /// Takes more tokens, if they are there: a real conditional write, at every charge, under the limits and the policy
+    /// that the call came with. What a policy lets pass while the table cannot be reached is not counted, and
+    /// [`admission`](Lease::admission) tells so.
+    ///
+    /// ```
+    /// use zae_limiter::{Error, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 1_000)?]).await?;
+    /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 600).await?;
+    /// lease.consume("tph", 300).await?; // the next part of a streamed answer
+    /// let refused = lease.consume("tph", 300).await;
+    /// assert!(matches!(refused, Err(Error::Refused(_))), "the lease keeps its 900");
+    /// lease.commit().await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
+        let name = LimitName::from_stored(limit.as_ref())?;
+        let amount = Tokens::new(tokens)
+            .map_err(|error| Error::invalid("amount", tokens.to_string(), error.to_string()))?
+            .millis();
+        if amount == 0 {
+            return Err(Error::invalid(
+                "amount",
+                "0",
+                "at least one token must be consumed",
+            ));
+        }
+        let buckets = self.buckets.clone();
+        let _inside = buckets.enter()?;
+        if self.is_counted() {
+            match self.take_more(&name, amount).await {
+                Err(error) if error.is_unavailable() && self.policy() == OnUnavailable::Allow => {
+                    self.take_locally(&name, amount, &error)?;
+                    self.admission = Admission::PartlyCounted;
+                    return Ok(());
+                }
+                result => return result,
+            }
+        }
+        if self.local.is_some() {
+            let full = buckets.shared().unavailable("too many buckets are in use");
+            self.take_locally(&name, amount, &full)?;
+        }
+        add(&mut self.uncounted, &name, amount);
+        Ok(())
+    }
+
+    fn policy(&self) -> OnUnavailable {
+        let stored = || {
+            self.buckets
+                .shared()
+                .cache
+                .policy(self.entity(), self.resource())
+                .0
+        };
+        self.call.policy.unwrap_or_else(stored)
+    }
+
+    /// Takes from the process's own fraction of the limits, if it has one.
+    fn take_locally(&mut self, name: &LimitName, amount: i128, why: &Error) -> Result<()> {
+        if let Some(local) = &mut self.local {
+            return local.consume(name, amount, why);
+        }
+        let shared = self.buckets.shared();
+        if let Some(fraction) = &shared.fraction {
+            let more = Call {
+                amounts: smallvec![(name.clone(), amount)],
+                ..self.call.clone()
+            };
+            self.local = Some(Box::new(outage::take_locally(shared, fraction, &more, why)?));
+        }
+        Ok(())
+    }
+
+    async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
+        let amounts: Amounts = smallvec![(name.clone(), amount)];
+        let admitted = async {
+            let limits = self.call.limits.as_ref();
+            let charges = charge::charges(&self.buckets, &self.call.key, &amounts, limits).await?;
+            let grants = cascade::admit(&charges).await?;
+            Ok((charges, grants))
+        };
+        let (charges, grants) = self.buckets.in_time(admitted).await?;
+        for (charge, grant) in charges.into_iter().zip(grants) {
+            self.hold(granted(charge, grant));
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, more: Grant) {
+        let same = |held: &&mut Grant| Arc::ptr_eq(held.bucket(), more.bucket());
+        match self.held.iter_mut().find(same) {
+            Some(held) => held.absorb(more),
+            None => self.held.push(more),
+        }
+    }
+
+    /// Keeps the tokens and writes the adjustments, one write for each charge that has any.
+    ///
+    /// An error says what could not be written yet; it is not lost: it goes on in the background, and what has to be
+    /// given up in the end is reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown).
+    pub async fn commit(mut self) -> Result<()> {
+        let pending = self.keep_all();
+        let written = self.wait_for(pending).await;
+        match self.unknown.first() {
+            Some(limit) => Err(Error::invalid(
+                "limit",
+                limit,
+                "it was adjusted, but the entity has no such limit",
+            )),
+            None => written,
+        }
+    }
+
+    /// Commits without waiting, for code that cannot await, such as a drop. What has to be given up in the end is
+    /// reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); an adjustment of a limit that does not exist
+    /// is logged.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).await?;
+    /// lease.adjust("rpm", 4);
+    /// lease.commit_in_background();
+    /// limiter.settled().await;
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("rpm"), Some(95));
+    /// # Ok(()) }
+    /// ```
+    pub fn commit_in_background(mut self) {
+        if let Some(limit) = self.unknown.first() {
+            tracing::warn!(entity = %self.entity(), resource = %self.resource(), limit, "an unknown limit was adjusted");
+        }
+        drop(self.keep_all());
+    }
+
+    /// Keeps the tokens and queues the adjustments.
+    fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
+        let changes = self.adjustments();
+        if let Some(local) = self.local.take() {
+            // A lease that is counted in part has its adjustments written.
+            let unwritten = if self.is_counted() {
+                Amounts::new()
+            } else {
+                changes.clone()
+            };
+            local.keep(&unwritten);
+        }
+        let mut written = Vec::new();
+        for grant in &mut self.held {
+            written.append(&mut grant.keep(&changes));
+        }
+        written
+    }
+
+    /// Gives everything back.
+    pub async fn rollback(mut self) -> Result<()> {
+        drop(self.local.take());
+        let written: Vec<_> = self.held.drain(..).flat_map(Grant::give_back).collect();
+        self.wait_for(written).await
+    }
+
+    async fn wait_for(&self, written: Vec<oneshot::Receiver<Result<()>>>) -> Result<()> {
+        if written.is_empty() {
+            return Ok(());
+        }
+        let budget = self.buckets.shared().settings.time_budget;
+        let pending = || {
+            self.buckets
+                .shared()
+                .unavailable("the change is not written yet and goes on in the background")
+        };
+        let all = async {
+            let mut result = Ok(());
+            for change in written {
+                if let Err(error) = change.await.unwrap_or_else(|_| Err(pending())) {
+                    result = Err(error);
+                }
+            }
+            result
+        };
+        tokio::time::timeout(budget, all)
+            .await
+            .unwrap_or_else(|_| Err(pending()))
+    }
+
+    /// True if there is a bucket to write to.
     fn is_counted(&self) -> bool {
         !matches!(
             self.admission,
@@ -226,9 +374,9 @@ impl Lease {
     }
 }
 
-/// What was taken of a charge; one of which nothing was asked has no grant.
+/// What was taken of a charge; one of which nothing was taken has no grant.
 fn granted(charge: Charge, grant: Option<Grant>) -> Grant {
-    grant.unwrap_or_else(|| Grant::empty(charge.queue, charge.config))
+    grant.unwrap_or_else(|| Grant::empty(charge.bucket, charge.config))
 }
 
 /// Whole tokens of an amount in millitokens.

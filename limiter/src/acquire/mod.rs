@@ -1,22 +1,22 @@
 //! `limiter.acquire(..)`: from a call to a lease.
 //!
-//! [`call`] checks a call and runs it unless memory [decides](at_once) it, [`attempt`] asks once within the time budget,
-//! [`charge`] finds the buckets that it concerns, [`cascade`] asks all of them so that either all are charged or none,
-//! [`wait`] waits for tokens, and [`lease`] holds what was taken until it is committed or given back. What happens at one
-//! bucket is in [`crate::bucket`].
+//! [`call`] checks a call, runs it and applies the policy for outages; [`attempt`] tries it once within the time budget;
+//! [`charge`] finds the buckets that it concerns; [`cascade`] acquires from all of them or none; [`wait`] waits for
+//! tokens; [`lease`] holds what was taken until it is committed or returned. What happens at one bucket is in
+//! [`crate::bucket`].
 
-mod at_once;
+mod adjustment;
+mod admission;
 mod attempt;
 mod availability;
 mod call;
 mod cascade;
 mod charge;
-mod future;
 mod lease;
 mod outage;
 mod wait;
 
+pub use admission::Admission;
 pub use availability::Availability;
 pub use call::Acquire;
-pub use future::AcquireFuture;
-pub use lease::{Admission, Lease};
+pub use lease::Lease;

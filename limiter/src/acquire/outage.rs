@@ -1,45 +1,45 @@
-//! Admitting a call from this process's own share of the limits while the table is unavailable.
+//! Admitting a call from this process's own fraction of the limits while the table is unavailable.
 
 use std::sync::Arc;
 
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::BucketKey;
 
-use super::call::Checked;
-use crate::bucket::{Asked, OutagePortion, OutageShare, Shared};
+use super::call::Call;
+use crate::bucket::{LocalCharge, LocalTokens, OutageFraction, Shared};
 use crate::config::MAX_PARENTS;
 use crate::{Error, Result};
 
-/// Takes what the call asks, by the limits that were known last. Without known limits the answer is `why`.
-pub(super) fn take_share(
+/// Takes what the call wants, by the limits that were known last. Without known limits it fails with `why`.
+pub(super) fn take_locally(
     shared: &Arc<Shared>,
-    share: &Arc<OutageShare>,
-    checked: &Checked,
+    fraction: &Arc<OutageFraction>,
+    call: &Call,
     why: &Error,
-) -> Result<OutagePortion> {
-    let charges = known_charges(shared, checked).ok_or_else(|| why.clone())?;
-    OutagePortion::take(shared, share, charges, why)
+) -> Result<LocalTokens> {
+    let charges = known_charges(shared, call).ok_or_else(|| why.clone())?;
+    LocalTokens::take(shared, fraction, charges, why)
 }
 
 /// The levels of a call by what was known last, however old; nothing where a level has no known limits, or the call asks
 /// for one that the entity does not have.
-fn known_charges(shared: &Shared, checked: &Checked) -> Option<Vec<Asked>> {
-    let mut levels: Vec<Asked> = Vec::new();
-    let mut next = Some(checked.entity.clone());
+fn known_charges(shared: &Shared, call: &Call) -> Option<Vec<LocalCharge>> {
+    let mut levels: Vec<LocalCharge> = Vec::new();
+    let mut next = Some(call.key.entity.clone());
     while let Some(entity) = next {
         let own = levels.is_empty();
-        let known = shared.cache.known(&entity, &checked.resource);
-        let given = checked.limits.as_ref().filter(|_| own);
-        let limits = given.unwrap_or(&known.limits).clone();
+        let known = shared.cache.known(&entity, &call.key.resource);
+        let call_limits = call.limits.as_ref().filter(|_| own);
+        let limits = call_limits.unwrap_or(&known.limits).clone();
         let has = |limit: &LimitName| limits.get(limit).is_some();
-        if limits.is_empty() || (own && !checked.amounts.iter().all(|(limit, _)| has(limit))) {
+        if limits.is_empty() || (own && !call.amounts.iter().all(|(limit, _)| has(limit))) {
             return None;
         }
-        let amounts = checked.amounts.iter().filter(|(limit, _)| has(limit));
-        levels.push(Asked {
+        let amounts = call.amounts.iter().filter(|(limit, _)| has(limit));
+        levels.push(LocalCharge {
             key: BucketKey {
                 entity,
-                resource: checked.resource.clone(),
+                resource: call.key.resource.clone(),
             },
             amounts: amounts.cloned().collect(),
             limits,

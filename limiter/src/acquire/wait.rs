@@ -7,30 +7,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 use zae_limiter_schema::bucket::RetryAfter;
 
-use super::call::Checked;
+use super::call::Call;
 use super::charge::Charge;
 use super::lease::Lease;
-use crate::bucket::{Buckets, Turn, Wakeup, breaks};
-use crate::status::RateLimitExceeded;
+use crate::bucket::{Buckets, Turn, Wakeup, wait_jitter};
+use crate::status::Refusal;
 use crate::{Error, Result};
 
 /// A longer wait is cut to this, so that its deadline can be represented.
 const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
-/// A wait is lengthened by a random part of up to 1/100 of it, so that processes do not all come back at once.
-const JITTER: u32 = 100;
-const MAX_JITTER: Duration = Duration::from_millis(100);
 
 /// Asks like everybody else; only one that is refused waits, and one that finds others waiting. A waiter is in the wait
 /// queue of the entity's own bucket and, while a parent is what takes longest, in that parent's, together with the parent's
 /// other children. When its turn comes it asks again, and wakes the next waiters that fit as well.
-pub(super) async fn acquire_within(
-    buckets: &Arc<Buckets>,
-    checked: &Checked,
-    patience: Duration,
-) -> Result<Lease> {
+pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience: Duration) -> Result<Lease> {
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();
-    let charges = buckets.in_time(buckets.charges(checked)).await?;
+    let charges = buckets.in_time(buckets.charges(call)).await?;
     let mut waiting = Waiting {
         buckets,
         charges: &charges,
@@ -42,23 +35,23 @@ pub(super) async fn acquire_within(
     };
     let others_wait = charges
         .iter()
-        .any(|charge| !charge.amounts.is_empty() && !charge.queue.waiters().is_empty());
-    if !others_wait && !breaks!(buckets.shared().settings.mutation, WaitsBeforeAsking) {
-        match buckets.acquire_now(checked).await {
-            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
+        .any(|charge| !charge.amounts.is_empty() && !charge.bucket.waiters().is_empty());
+    if !others_wait {
+        match buckets.acquire_now(call).await {
+            Err(Error::Refused(refused)) => waiting.refused(refused)?,
             other => return other,
         }
     }
     loop {
         if let Some(refused) = waiting.wait_for_turn().await? {
-            return Err(Error::RateLimitExceeded(Arc::new(refused)));
+            return Err(Error::Refused(Arc::new(refused)));
         }
         if waiting.is_behind() {
             continue;
         }
         waiting.wake_next();
-        match buckets.acquire_now(checked).await {
-            Err(Error::RateLimitExceeded(refused)) => waiting.refused(refused)?,
+        match buckets.acquire_now(call).await {
+            Err(Error::Refused(refused)) => waiting.refused(refused)?,
             other => return other,
         }
     }
@@ -82,13 +75,12 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
     /// refusal if there is no turn in time.
-    async fn wait_for_turn(&mut self) -> Result<Option<RateLimitExceeded>> {
+    async fn wait_for_turn(&mut self) -> Result<Option<Refusal>> {
         let charges = self.charges;
         for (index, charge) in charges.iter().enumerate() {
-            let joins = index == 0 || self.short == Some(index) || !charge.queue.waiters().is_empty();
+            let joins = index == 0 || self.short == Some(index) || !charge.bucket.waiters().is_empty();
             let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
-            let several = breaks!(self.buckets.shared().settings.mutation, SeveralAtTheHead);
-            if has_turn || charge.amounts.is_empty() || !joins || several {
+            if has_turn || charge.amounts.is_empty() || !joins {
                 continue;
             }
             // Everybody takes places from below, so that nobody holds one that another needs while waiting for theirs.
@@ -118,7 +110,7 @@ impl Waiting<'_> {
 
     /// The refusal of a call that never had its turn: what the calls ahead want is not available to it. None if there is
     /// enough for all of them.
-    fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<RateLimitExceeded> {
+    fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<Refusal> {
         let ahead = turn.ahead();
         let statuses = self.charges.iter().enumerate().flat_map(|(at, charge)| {
             if at < index {
@@ -127,26 +119,23 @@ impl Waiting<'_> {
                 charge.statuses_behind(&ahead)
             }
         });
-        let refused = RateLimitExceeded::new(statuses.collect());
-        let is_short = refused.violations().next().is_some();
+        let refused = Refusal::new(statuses.collect());
+        let is_short = refused.refused_limits().next().is_some();
         is_short.then_some(refused)
     }
 
     /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its
     /// tokens will not be available in time.
-    fn refused(&mut self, refused: Arc<RateLimitExceeded>) -> Result<()> {
-        let gives_up = breaks!(self.buckets.shared().settings.mutation, PatientCallsAreRefused);
+    fn refused(&mut self, refused: Arc<Refusal>) -> Result<()> {
         let due = match refused.retry_after() {
-            RetryAfter::After(wait) if Instant::now() + wait <= self.deadline && !gives_up => {
-                Instant::now() + wait
-            }
-            _ => return Err(Error::RateLimitExceeded(refused)),
+            RetryAfter::After(wait) if Instant::now() + wait <= self.deadline => Instant::now() + wait,
+            _ => return Err(Error::Refused(refused)),
         };
-        let longest = refused.primary_violation().map(|status| &status.entity);
+        let longest = refused.primary_limit().map(|status| &status.entity);
         let short = self
             .charges
             .iter()
-            .position(|charge| Some(&charge.queue.key().entity) == longest);
+            .position(|charge| Some(&charge.bucket.key().entity) == longest);
         self.turns.retain(|index, _| *index == 0 || Some(*index) == short);
         self.turns.values_mut().for_each(Turn::step_back_unless_first);
         (self.short, self.due) = (short, Some(due));
@@ -160,9 +149,6 @@ impl Waiting<'_> {
 
     /// The next waiters that fit as well ask with it.
     fn wake_next(&self) {
-        if breaks!(self.buckets.shared().settings.mutation, WaitersAskAlone) {
-            return;
-        }
         for (index, turn) in &self.turns {
             let charge = &self.charges[*index];
             turn.wake_next(|batch| charge.fits(batch));
@@ -171,10 +157,7 @@ impl Waiting<'_> {
 
     async fn sleep_until(&mut self, due: Instant) -> Result<()> {
         let wait = due.saturating_duration_since(Instant::now());
-        let jitter = (wait / JITTER).min(MAX_JITTER);
-        let drawn = self.buckets.shared().entropy.up_to(jitter);
-        let together = breaks!(self.buckets.shared().settings.mutation, NoJitter);
-        let due = if together { due } else { due + drawn };
+        let due = due + wait_jitter(wait, &self.buckets.shared().entropy);
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(due.min(self.deadline)) => {}

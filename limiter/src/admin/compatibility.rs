@@ -3,6 +3,7 @@
 use zae_limiter_dynamo::Table;
 use zae_limiter_schema::{Version, VersionRecord};
 
+use crate::error::Internal;
 use crate::{Error, Result};
 
 /// This crate's version.
@@ -135,10 +136,10 @@ fn refuse(table: &Table, schema: &str, reason: String, strict: bool) -> Result<(
         tracing::warn!(table = %table.name, schema, reason, "versions do not fit");
         return Ok(());
     }
-    Err(Error::IncompatibleSchema {
+    Err(Error::Internal(Internal::IncompatibleSchema {
         table: table.name.to_string(),
         schema: schema.to_owned(),
         client: CLIENT_VERSION.to_owned(),
         reason,
-    })
+    }))
 }

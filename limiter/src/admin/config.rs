@@ -15,11 +15,11 @@ use super::change::ConfigChange;
 use super::limit_count::MAX_LIMITS;
 use super::registry;
 use crate::config::cache::PolicyAfter;
+use crate::error::Conflict;
 use crate::{Error, Repository, Result};
 
 /// How often a change is attempted if other writers change the same item.
 pub(super) const MAX_ATTEMPTS: u32 = 10;
-const VERSION: &str = "config_version";
 
 /// What a level must store for a change to be made.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +32,9 @@ enum Required<'a> {
 impl Required<'_> {
     fn check(self, level: &ConfigLevel, present: Option<&ConfigRecord>) -> Result<()> {
         match self {
-            Self::As(seen) if seen != present => Err(Error::ConfigChanged {
+            Self::As(seen) if seen != present => Err(Error::Conflict(Conflict::ConfigChanged {
                 level: level.to_string(),
-            }),
+            })),
             _ => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ impl Repository {
     /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
     /// let change = ConfigChange::new().limits([Limit::per_minute("rpm", 50)?]);
     /// let refused = repository.set_config_if_unchanged(&system, seen.as_ref(), change).await;
-    /// assert!(matches!(refused, Err(Error::ConfigChanged { .. })));
+    /// assert!(matches!(refused, Err(Error::Conflict(Conflict::ConfigChanged { .. }))));
     /// # Ok(()) }
     /// ```
     pub async fn set_config_if_unchanged(
@@ -260,7 +260,7 @@ impl Repository {
 /// The condition that the item still has the version and the limits that were read.
 fn still_stored(item: &Item, p: &mut Placeholders) -> String {
     let mut conditions = vec![format!("attribute_exists({})", p.name(attribute::PK))];
-    let compared = |name: &str| name == VERSION || ConfigRecord::is_limit_attribute(name);
+    let compared = |name: &str| name == attribute::CONFIG_VERSION || ConfigRecord::is_limit_attribute(name);
     let stored: BTreeMap<_, _> = item.iter().filter(|(name, _)| compared(name)).collect();
     for (name, value) in stored.into_iter().take(MAX_COMPARED) {
         let name = p.name(name);
@@ -272,7 +272,7 @@ fn still_stored(item: &Item, p: &mut Placeholders) -> String {
 /// Whether an item, readable or not, holds what deleting the system's defaults takes away.
 fn has_limits_or_policy(item: &Item) -> bool {
     item.keys()
-        .any(|name| name == "on_unavailable" || ConfigRecord::is_limit_attribute(name))
+        .any(|name| name == attribute::ON_UNAVAILABLE || ConfigRecord::is_limit_attribute(name))
 }
 
 fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
@@ -301,17 +301,20 @@ const MAX_COMPARED: usize = 4 * MAX_LIMITS;
 /// A version alone does not tell: it starts again at 1 when a level is deleted and set anew, and the Python peer always
 /// writes 1. So limits that are replaced are compared too, and written whole.
 pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
-    let version = stored.and_then(|item| item.get(VERSION));
+    let version = stored.and_then(|item| item.get(attribute::CONFIG_VERSION));
     let mut update = Update::of(keys::config(&record.level));
     update = if version.is_none_or(counts_up) {
-        update.add(VERSION, AttributeValue::N("1".to_owned()))
+        update.add(attribute::CONFIG_VERSION, AttributeValue::N("1".to_owned()))
     } else {
-        update.set(VERSION, AttributeValue::N(record.config_version.to_string()))
+        update.set(
+            attribute::CONFIG_VERSION,
+            AttributeValue::N(record.config_version.to_string()),
+        )
     };
     update = match stored {
         Some(_) => update
             .when_exists(attribute::PK)
-            .when_still(VERSION, version.cloned()),
+            .when_still(attribute::CONFIG_VERSION, version.cloned()),
         None => update.when_absent(attribute::PK),
     };
     let wanted = record
@@ -331,7 +334,7 @@ pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limit
             update = update.when_still(name, Some((*value).clone()));
         }
     }
-    let keep = |name: &str| [attribute::PK, attribute::SK, VERSION].contains(&name);
+    let keep = |name: &str| [attribute::PK, attribute::SK, attribute::CONFIG_VERSION].contains(&name);
     for (name, value) in &wanted {
         let is_limit = ConfigRecord::is_limit_attribute(name);
         let differs = seen.get(name).is_none_or(|seen| *seen != value);

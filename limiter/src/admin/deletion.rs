@@ -9,6 +9,7 @@ use super::audit::Details;
 use super::config::MAX_ATTEMPTS;
 use super::entities::children_of;
 use super::registry;
+use crate::error::{Conflict, NotFound};
 use crate::{Error, Repository, Result};
 
 /// How many configurations one transaction deletes; the rest of its room is for registry, entity and event.
@@ -41,7 +42,7 @@ impl Repository {
     /// repository.create_entity(NewEntity::new("user-1")).await?;
     /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
     /// assert_eq!(repository.delete_entity("user-1").await?, 2);
-    /// assert!(matches!(repository.delete_entity("user-1").await, Err(Error::EntityNotFound { .. })));
+    /// assert!(matches!(repository.delete_entity("user-1").await, Err(Error::NotFound(NotFound::Entity { .. }))));
     /// # Ok(()) }
     /// ```
     pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {
@@ -66,7 +67,7 @@ impl Repository {
                 return if deleted > 0 {
                     Ok(deleted)
                 } else {
-                    Err(Error::EntityNotFound { entity: id.clone() })
+                    Err(Error::NotFound(NotFound::Entity { entity: id.clone() }))
                 };
             }
             self.inner.table.batch_delete(&records.others).await?;
@@ -131,10 +132,10 @@ impl Repository {
         match page.items.first() {
             Some(child) => {
                 let child = EntityRecord::from_item(child)?.id;
-                Err(Error::HasChildren {
+                Err(Error::Conflict(Conflict::HasChildren {
                     entity: id.clone(),
                     child,
-                })
+                }))
             }
             None => Ok(()),
         }

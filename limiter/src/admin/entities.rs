@@ -10,6 +10,7 @@ use super::entity_change::EntityChange;
 use super::new_entity::NewEntity;
 use super::paging::Rows;
 use super::parents::check_parents;
+use crate::error::{Conflict, NotFound};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
@@ -28,7 +29,7 @@ impl Repository {
     /// let key = repository.create_entity(NewEntity::new("key-1").parent("project-1").cascade(true)).await?;
     /// assert_eq!(key.name, "key-1");
     /// let again = repository.create_entity(NewEntity::new("key-1")).await;
-    /// assert!(matches!(again, Err(Error::EntityExists { .. })));
+    /// assert!(matches!(again, Err(Error::Conflict(Conflict::EntityExists { .. }))));
     /// # Ok(()) }
     /// ```
     pub async fn create_entity(&self, entity: NewEntity) -> Result<EntityRecord> {
@@ -50,7 +51,7 @@ impl Repository {
             match this.noted(&record.id, transaction.commit().await)? {
                 Transacted::Done => return Ok(record),
                 Transacted::Refused(reasons) if reasons.first().is_some_and(Reason::failed) => {
-                    return Err(Error::EntityExists { entity: record.id });
+                    return Err(Error::Conflict(Conflict::EntityExists { entity: record.id }));
                 }
                 Transacted::Refused(_) => this.after_lost_race(&parents, attempt).await?,
             }
@@ -102,7 +103,7 @@ impl Repository {
     /// let key = repository.update_entity("key-1", change).await?;
     /// assert_eq!(key.parent.unwrap().as_str(), "project-1");
     /// let circle = repository.update_entity("project-1", EntityChange::new().parent("key-1")).await;
-    /// assert!(matches!(circle, Err(Error::ParentCycle { .. })));
+    /// assert!(matches!(circle, Err(Error::Conflict(Conflict::ParentCycle { .. }))));
     /// # Ok(()) }
     /// ```
     pub async fn update_entity(&self, entity: impl AsRef<str>, change: EntityChange) -> Result<EntityRecord> {
@@ -119,7 +120,7 @@ impl Repository {
             let stored = table
                 .get(&keys::entity_meta(&id), true)
                 .await?
-                .ok_or_else(|| Error::EntityNotFound { entity: id.clone() })?;
+                .ok_or_else(|| Error::NotFound(NotFound::Entity { entity: id.clone() }))?;
             let present = EntityRecord::from_item(&stored)?;
             let record = change.apply(&present)?;
             if let Some(field) =
@@ -190,7 +191,7 @@ impl Repository {
     /// for id in ["user-1", "user-2", "user-3"] {
     ///     repository.create_entity(NewEntity::new(id)).await?;
     /// }
-    /// let mut request = PageRequest::of(2);
+    /// let mut request = PageRequest::new(2);
     /// let mut found = vec![];
     /// loop {
     ///     let page = repository.list_entities(&request).await?;
@@ -202,7 +203,7 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
-        self.page_of_scan("#META", page, |item| Ok(read_if_ours(item)))
+        self.page_of_scan(keys::ENTITY_META, page, |item| Ok(read_if_ours(item)))
             .await
     }
 
@@ -232,7 +233,13 @@ pub(super) fn children_of(parent: &EntityId) -> Query {
 
 /// What a change requires to be as it was read. The version alone does not tell: it starts again at 1 when an entity is
 /// deleted and created anew, and the Python package writes none.
-const COMPARED: [&str; 5] = ["version", "created_at", "name", "cascade", "metadata"];
+const COMPARED: [&str; 5] = [
+    attribute::VERSION,
+    attribute::CREATED_AT,
+    attribute::NAME,
+    attribute::CASCADE,
+    attribute::METADATA,
+];
 
 /// Changes exactly what differs, on the condition that the record is still the one that was read.
 fn write(stored: &Item, record: &EntityRecord) -> Update {
@@ -241,11 +248,11 @@ fn write(stored: &Item, record: &EntityRecord) -> Update {
     for name in COMPARED {
         update = update.when_still(name, stored.get(name).cloned());
     }
-    update = match stored.get("parent_id") {
+    update = match stored.get(attribute::PARENT_ID) {
         Some(AttributeValue::S(parent)) => {
-            update.when_still("parent_id", Some(AttributeValue::S(parent.clone())))
+            update.when_still(attribute::PARENT_ID, Some(AttributeValue::S(parent.clone())))
         }
-        _ => update.when(|p| zae_limiter_dynamo::is_none(p, "parent_id")),
+        _ => update.when(|p| zae_limiter_dynamo::is_none(p, attribute::PARENT_ID)),
     };
     let mut names: Vec<&String> = stored.keys().chain(after.keys()).collect();
     names.sort();

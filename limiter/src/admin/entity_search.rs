@@ -158,14 +158,14 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.create_entity(NewEntity::new("user-1")).await?;
-    /// let page = repository.scan_entities(&PageRequest::of(50)).await?;
+    /// let page = repository.scan_entities(&PageRequest::new(50)).await?;
     /// assert_eq!(page.items[0].id.as_str(), "user-1");
     /// # Ok(()) }
     /// ```
     pub async fn scan_entities(&self, request: &PageRequest) -> Result<Page<EntityRecord>> {
         request.check()?;
         let start = request.after.as_ref().map(|after| to_sdk_key(&after.key));
-        let page = self.inner.table.scan_page("#META", start).await?;
+        let page = self.inner.table.scan_page(keys::ENTITY_META, start).await?;
         let mut rows = page.items.iter().filter_map(|item| {
             let record = EntityRecord::from_item(item).ok()?;
             Some((record, key_of(item)?))

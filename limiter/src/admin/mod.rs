@@ -36,7 +36,6 @@ pub use entity_search::EntitySearch;
 pub use limit_count::MAX_LIMITS;
 pub(crate) use limit_count::{check_limit_count, limit_set};
 pub use new_entity::NewEntity;
-pub(crate) use principal::{CALLER_ARN, CallerArn};
 pub(crate) use registry::{count_entity_configs, enter_resource};
 pub use repository::Repository;
 pub(crate) use repository::Setup;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use zae_limiter_schema::{EntityId, EntityRecord, Timestamp, Unknown};
 
 use super::metadata::to_metadata;
+use crate::error::Conflict;
 use crate::{Error, Result};
 
 /// An entity that is to be created.
@@ -71,10 +72,10 @@ impl NewEntity {
         let id = EntityId::parse(&self.id)?;
         let parent = self.parent.map(EntityId::parse).transpose()?;
         if parent.as_ref() == Some(&id) {
-            return Err(Error::ParentCycle {
+            return Err(Error::Conflict(Conflict::ParentCycle {
                 entity: id.clone(),
                 parent: id,
-            });
+            }));
         }
         Ok(EntityRecord {
             name: checked_name(self.name.unwrap_or_else(|| id.to_string()))?,

@@ -7,6 +7,7 @@ use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord};
 
 use super::entities::children_of;
 use crate::config::MAX_PARENTS;
+use crate::error::{Conflict, NotFound, Unavailable};
 use crate::{Error, Repository, Result};
 
 /// How many entities' children are asked for at the same time.
@@ -25,26 +26,26 @@ impl Repository {
         let mut next = Some(direct.clone());
         while let Some(id) = next {
             if id == *entity {
-                return Err(Error::ParentCycle {
+                return Err(Error::Conflict(Conflict::ParentCycle {
                     entity: entity.clone(),
                     parent: direct.clone(),
-                });
+                }));
             }
             // A cycle that others have stored above it.
             if let Some(last) = above.last()
                 && above.iter().any(|one| one.id == id)
             {
-                return Err(Error::ParentCycle {
+                return Err(Error::Conflict(Conflict::ParentCycle {
                     parent: last.id.clone(),
                     entity: id,
-                });
+                }));
             }
             let Some(record) = self.read_entity(&id).await? else {
                 if above.is_empty() {
-                    return Err(Error::ParentNotFound {
+                    return Err(Error::NotFound(NotFound::Parent {
                         entity: entity.clone(),
                         parent: id,
-                    });
+                    }));
                 }
                 break;
             };
@@ -52,11 +53,11 @@ impl Repository {
             above.push(record);
             next = higher;
             if above.len() + below > MAX_PARENTS {
-                return Err(Error::TooDeep {
+                return Err(Error::Conflict(Conflict::TooManyParents {
                     entity: entity.clone(),
                     parent: direct.clone(),
-                    most: MAX_PARENTS,
-                });
+                    limit: MAX_PARENTS,
+                }));
             }
         }
         Ok(above)
@@ -91,11 +92,13 @@ impl Repository {
             let Some(found) = asked.join_next().await else {
                 break;
             };
-            let found = found.map_err(|error| Error::Unavailable {
-                operation: "Query",
-                table: self.name().to_string(),
-                reason: error.to_string(),
-                within: table.budget,
+            let found = found.map_err(|error| {
+                Error::Unavailable(Unavailable::NoResponse {
+                    operation: "Query",
+                    table: self.name().to_string(),
+                    reason: error.to_string(),
+                    within: table.budget,
+                })
             })?;
             for item in found? {
                 children.push(EntityRecord::from_item(&item)?.id);
@@ -114,11 +117,11 @@ pub(super) fn check_parents(transaction: &mut Transaction<'_>, above: &[EntityRe
                 Some(parent) => {
                     format!(
                         "{} = {}",
-                        p.name("parent_id"),
+                        p.name(attribute::PARENT_ID),
                         p.value(AttributeValue::S(parent.to_string()))
                     )
                 }
-                None => is_none(p, "parent_id"),
+                None => is_none(p, attribute::PARENT_ID),
             };
             format!("{exists} AND {parent}")
         });

@@ -7,32 +7,25 @@ use aws_config::SdkConfig;
 use tokio::sync::OnceCell;
 use zae_limiter_schema::Principal;
 
-use crate::store::BoxFuture;
-
 /// How often the caller's ARN is asked for before audit events go without.
 const MAX_ATTEMPTS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Looks up the ARN of the credentials.
-pub(crate) type CallerArn = for<'a> fn(&'a SdkConfig) -> BoxFuture<'a, Result<String, ()>>;
-
-/// Asks STS.
-pub(crate) const CALLER_ARN: CallerArn = |aws| Box::pin(caller_arn(aws));
 
 /// The principal of audit events: given by hand, or the ARN of the credentials, looked up once.
 #[derive(Debug)]
 pub(super) struct PrincipalSource {
     given: Option<Principal>,
-    caller: Option<(SdkConfig, CallerArn)>,
+    /// For the lookup; none if nothing may be looked up.
+    aws: Option<SdkConfig>,
     found: OnceCell<String>,
     attempts: AtomicU32,
 }
 
 impl PrincipalSource {
-    pub(super) fn new(given: Option<Principal>, caller: Option<(SdkConfig, CallerArn)>) -> Self {
+    pub(super) fn new(given: Option<Principal>, aws: Option<SdkConfig>) -> Self {
         Self {
             given,
-            caller,
+            aws,
             found: OnceCell::new(),
             attempts: AtomicU32::new(0),
         }
@@ -43,7 +36,7 @@ impl PrincipalSource {
         if let Some(given) = &self.given {
             return Some(given.to_string());
         }
-        let (aws, caller_arn) = self.caller.as_ref()?;
+        let aws = self.aws.as_ref()?;
         let look_up = || async {
             // Counted here: those who wait for a lookup of somebody else's make none.
             if self.attempts.fetch_add(1, Ordering::Relaxed) >= MAX_ATTEMPTS {
@@ -55,6 +48,7 @@ impl PrincipalSource {
     }
 }
 
+/// Asks STS for the ARN of the credentials.
 async fn caller_arn(aws: &SdkConfig) -> Result<String, ()> {
     let config =
         aws_sdk_sts::config::Builder::from(aws).retry_config(aws_config::retry::RetryConfig::disabled());

@@ -41,7 +41,7 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
     /// let resource = "gpt-4".parse()?;
-    /// let page = repository.list_entities_with_custom_limits(Some(&resource), &PageRequest::of(100)).await?;
+    /// let page = repository.list_entities_with_custom_limits(Some(&resource), &PageRequest::new(100)).await?;
     /// assert_eq!(page.items[0].as_str(), "user-1");
     /// # Ok(()) }
     /// ```

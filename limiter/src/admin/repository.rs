@@ -99,6 +99,7 @@ impl Repository {
             budget: setup.admin_budget,
             attempt: setup.admin_budget.div_f64(3.0),
             deadline: None,
+            credentials: setup.connected.credentials,
         };
         let store: Arc<dyn Store> =
             Arc::new(TableStore::new(table.clone(), &setup.settings, embedded, dates));
@@ -115,7 +116,7 @@ impl Repository {
             stack: setup.stack,
             principal: PrincipalSource::new(
                 setup.principal,
-                setup.connected.aws.zip(setup.connected.caller_arn),
+                setup.connected.aws.filter(|_| setup.connected.look_up_caller),
             ),
             audit: AuditState::default(),
             ready: OnceCell::new(),
@@ -143,7 +144,7 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let ops = repository.acting_as("ops@example.com")?;
     /// ops.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let events = repository.audit_events(&AuditSubject::System, &PageRequest::of(1)).await?;
+    /// let events = repository.audit_events(&AuditSubject::System, &PageRequest::new(1)).await?;
     /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
     /// # Ok(()) }
     /// ```

@@ -252,7 +252,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let query = UsageQuery::of_resource("gpt-4")?.window(WindowKind::Hourly);
-    /// let page = repository.usage_snapshots(&query, &PageRequest::of(24)).await?;
+    /// let page = repository.usage_snapshots(&query, &PageRequest::new(24)).await?;
     /// for snapshot in page.items {
     ///     println!("{} {}: {:?}", snapshot.window.start(), snapshot.entity, snapshot.counters);
     /// }
@@ -293,12 +293,12 @@ impl Repository {
     pub async fn usage_summary(&self, query: &UsageQuery, window: WindowKind) -> Result<UsageSummary> {
         let query = query.clone().window(window);
         let mut summary = UsageSummary::of(window);
-        let mut request = PageRequest::of(PageRequest::MOST);
+        let mut request = PageRequest::new(PageRequest::MAX_SIZE);
         loop {
             let page = self.usage_snapshots(&query, &request).await?;
             page.items.iter().for_each(|snapshot| summary.add(snapshot));
             match page.next {
-                Some(cursor) => request = PageRequest::of(PageRequest::MOST).after(cursor),
+                Some(cursor) => request = PageRequest::new(PageRequest::MAX_SIZE).after(cursor),
                 None => return Ok(summary),
             }
         }

@@ -10,8 +10,6 @@ use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
 use crate::admin::migrations::Look;
 use crate::{Error, Repository, Result};
 
-const RETENTION: &str = "audit_retention_days";
-
 impl Repository {
     /// The version record of the table. None if it has not been written yet.
     ///
@@ -53,7 +51,6 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn write_version(&self) -> Result<()> {
-        const SCHEMA: &str = "schema_version";
         let this = self.for_one_operation();
         let table = this.table();
         for attempt in 1..=MAX_ATTEMPTS {
@@ -71,9 +68,10 @@ impl Repository {
                 }
             }
             let update = match &stored {
-                Some(item) => self
-                    .current_version()
-                    .when_still(SCHEMA, item.get(SCHEMA).cloned()),
+                Some(item) => self.current_version().when_still(
+                    attribute::SCHEMA_VERSION,
+                    item.get(attribute::SCHEMA_VERSION).cloned(),
+                ),
                 None => self.current_version().when_absent(attribute::PK),
             };
             if table.update(update).await? {
@@ -140,7 +138,7 @@ impl Repository {
     /// Stores the retention of the declared stack where none is stored: whoever deployed it may have been stopped
     /// before doing so.
     async fn repair_retention(&self, stored: Option<&Item>, config: Option<ConfigRecord>) -> Result<()> {
-        let is_stored = stored.is_some_and(|item| item.contains_key(RETENTION));
+        let is_stored = stored.is_some_and(|item| item.contains_key(attribute::AUDIT_RETENTION_DAYS));
         let (Some(days), false) = (self.declared_retention(), is_stored) else {
             return Ok(());
         };

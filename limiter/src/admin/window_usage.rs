@@ -23,7 +23,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let noon = WindowKind::Hourly.window_at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
-    /// let page = repository.window_usage(&"gpt-4".parse()?, noon, &PageRequest::of(100)).await?;
+    /// let page = repository.window_usage(&"gpt-4".parse()?, noon, &PageRequest::new(100)).await?;
     /// assert!(page.items.is_empty(), "nothing was used yet");
     /// # Ok(()) }
     /// ```

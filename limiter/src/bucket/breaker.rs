@@ -1,14 +1,18 @@
-//! The circuit breaker of one limiter: whether the table is known to be away. Pure: no I/O, no waiting, no clock.
+//! The circuit breaker of one limiter: whether the table is known to be unavailable. Pure: no I/O, no waiting, no clock.
 //!
 //! Closed, requests flow, and failures in a row are counted: no connection, no response in time, a server error. A
 //! response of any other kind, throttling and failed conditions included, proves that the table is there and ends the
 //! streak. Open, nothing is sent except for one probe at a time, after pauses that grow; normally the first response closes
 //! it. If it has to open again soon, it takes more responses in a row to close it: most requests fail, though some do not.
+//!
+//! What opened it closes it. If writes failed, a response to a read proves nothing, and the probe is the write of one bucket.
 
 use std::time::Duration;
 
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::BucketKey;
+
+use super::backoff;
 
 /// Opens after this many failures in a row, on at least two buckets.
 const FAILURES: u32 = 5;
@@ -16,14 +20,17 @@ const FAILURES: u32 = 5;
 const SHORTEST_OUTAGE: Duration = Duration::from_millis(100);
 /// Opens after this time without any response, whatever the number of buckets.
 const SILENCE: Duration = Duration::from_secs(1);
-/// The pause before the first probe is at most this; it doubles from there.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// No pause between two probes is longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// One that opens within this time after it was closed was closed too early.
 const RELAPSE: Duration = Duration::from_secs(10);
 /// At most this many responses in a row close it.
 pub(super) const MAX_RESPONSES: u32 = 4;
+
+/// What a request did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Read,
+    Write,
+}
 
 /// Decides whether requests are sent. All times are on the clock's scale that never goes back.
 #[derive(Debug)]
@@ -37,8 +44,10 @@ pub(crate) struct Breaker {
     /// How many responses in a row close it.
     responses_to_close: u32,
     last_response: Option<Duration>,
-    /// A probe is under way and counts as lost at this time.
+    /// A probe is in flight and counts as lost at this time.
     probing_until: Option<Duration>,
+    /// The bucket whose write is the probe.
+    probing_bucket: Option<BucketKey>,
 }
 
 /// Failures without a response in between.
@@ -72,6 +81,8 @@ pub(crate) struct Open {
     pub(crate) since: Timestamp,
     /// The failure that opened it.
     pub(crate) reason: String,
+    /// What failed, and closes it.
+    pub(crate) operation: Operation,
     next_probe: Duration,
     probes: u32,
     /// Without a failure in between.
@@ -101,6 +112,7 @@ impl Breaker {
             responses_to_close: 1,
             last_response: None,
             probing_until: None,
+            probing_bucket: None,
         }
     }
 
@@ -115,12 +127,22 @@ impl Breaker {
     }
 
     /// The table responded. True if that closes the breaker.
-    pub(crate) fn responded(&mut self, now: Duration) -> bool {
-        self.streak = None;
+    pub(crate) fn responded(&mut self, operation: Operation, now: Duration) -> bool {
         self.last_response = Some(now);
+        let writes_failed = self.streak.as_ref().is_some_and(|streak| streak.bucket.is_some());
+        if operation == Operation::Write || !writes_failed {
+            self.streak = None;
+        }
         let Some(open) = &mut self.open else {
             return false;
         };
+        if open.operation == Operation::Write {
+            if operation == Operation::Read {
+                return false;
+            }
+            // The next probe is due if it takes more of them.
+            (self.probing_until, self.probing_bucket, open.next_probe) = (None, None, now);
+        }
         open.responses += 1;
         let closes = open.responses >= self.responses_to_close;
         if closes {
@@ -152,6 +174,10 @@ impl Breaker {
         let silent = (streak.failures >= 2 || streak.suspected) && lasted >= silence;
         if let Some(open) = &mut self.open {
             open.responses = 0;
+            if request.bucket.is_some() && self.probing_bucket.as_ref() == request.bucket {
+                self.probing_bucket = None;
+                self.probed(false, now, jitter);
+            }
             return false;
         }
         if !many && !silent {
@@ -174,10 +200,16 @@ impl Breaker {
         } else {
             1
         };
+        let writes_failed = self.streak.as_ref().is_some_and(|streak| streak.bucket.is_some());
         self.open = Some(Open {
             since: calendar,
             reason: reason.to_owned(),
-            next_probe: now + pause(0, jitter),
+            operation: if writes_failed {
+                Operation::Write
+            } else {
+                Operation::Read
+            },
+            next_probe: now + backoff::probe(0, jitter),
             probes: 0,
             responses: 0,
         });
@@ -223,6 +255,7 @@ impl Breaker {
         let free = self.probing_until.is_none_or(|lost| lost <= now);
         if free {
             self.probing_until = Some(until);
+            self.probing_bucket = None;
         }
         free
     }
@@ -242,15 +275,21 @@ impl Breaker {
             } else {
                 open.probes += 1;
                 open.responses = 0;
-                open.next_probe = now + pause(open.probes, jitter);
+                open.next_probe = now + backoff::probe(open.probes, jitter);
             }
         }
     }
 
-    /// Breaks a rule on purpose: the first response closes it, however often that was too early.
-    #[cfg(test)]
-    pub(crate) fn forget_relapses(&mut self) {
-        self.closed_at = None;
+    /// True if the next write of this bucket is the probe that was claimed.
+    pub(crate) fn takes_write_probe(&mut self, bucket: &BucketKey, now: Duration) -> bool {
+        let is_write = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.operation == Operation::Write);
+        if !is_write || self.probing_until.is_none_or(|lost| lost <= now) {
+            return false;
+        }
+        self.probing_bucket.get_or_insert_with(|| bucket.clone()) == bucket
     }
 
     /// How long until the next probe is due.
@@ -260,8 +299,8 @@ impl Breaker {
         Some(open.next_probe.max(under_way).saturating_sub(now))
     }
 
-    /// Makes the next probe due now and lets the pauses grow from the start: somebody cannot wait for long.
-    pub(crate) fn hurry(&mut self, now: Duration) {
+    /// Makes the next probe due now and lets the pauses grow from the start.
+    pub(crate) fn probe_now(&mut self, now: Duration) {
         if let Some(open) = &mut self.open {
             (open.next_probe, open.probes) = (now, 0);
         }
@@ -285,12 +324,6 @@ impl Breaker {
             ..streak
         })
     }
-}
-
-/// Half of the pause is certain, the other half drawn: processes that lost the table together do not probe together.
-fn pause(probes: u32, jitter: impl FnOnce(Duration) -> Duration) -> Duration {
-    let most = FIRST_PAUSE.saturating_mul(1 << probes.min(10)).min(LONGEST_PAUSE);
-    most / 2 + jitter(most / 2)
 }
 
 #[cfg(test)]

@@ -3,22 +3,20 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
 
-use super::bounded_map::{BoundedMap, Capacity};
 use super::breaker::Breaker;
+use super::handle::BucketHandle;
 use super::in_flight::{InFlight, InFlightGuard};
-use super::known_calls::KnownCalls;
-use super::outage_share::OutageShare;
-use super::queue::BucketQueue;
+use super::outage_fraction::OutageFraction;
 use super::refusals::RefusalCounts;
-use super::shared::{MAX_BACKGROUND_RETRIES, Shared};
+use super::shared::{MAX_BACKGROUND_RETRIES, Phase, Shared};
 use super::size_warnings::SizeWarnings;
-use super::state::IdleBucket;
 use super::stats::{BreakerState, Counters, LimiterStats, Shutdown};
 use crate::builder::Settings;
 use crate::config::cache::ConfigCache;
@@ -26,32 +24,21 @@ use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::{Clock, Error, Result};
 
-/// Buckets in use are never folded or forgotten: each may have a write in doubt. A whole one takes two kilobytes, a folded one
-/// a tenth of that. Forgetting a bucket costs its next acquire a read.
-const CAPACITY: Capacity = Capacity {
-    // In tests every bucket that nobody holds is folded as soon as another one is used.
-    whole: if cfg!(test) { 0 } else { 256 },
-    unfoldable: 10_000,
-    max: 100_000,
-    folded: 200_000,
-};
-/// How often work that its runtime left undone is taken up again before it is given up.
-const MAX_REVIVALS: usize = 3;
-
-type BucketMap = BoundedMap<BucketQueue, IdleBucket>;
+/// At most this many buckets are in use at a time.
+const MAX_IN_USE: usize = 100_000;
+/// A new bucket replaces an idle one among this many that were not used for longest.
+const CANDIDATES: usize = 8;
+/// What is returned by calls that end meanwhile, and by searches after that, is waited for too.
+const SETTLE_ROUNDS: usize = 3;
 
 /// The buckets of one limiter.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     shared: Arc<Shared>,
-    map: Mutex<BucketMap>,
-    known_calls: KnownCalls,
-    /// Calls that are under way.
+    cache: Mutex<LruCache<BucketKey, Arc<BucketHandle>>>,
+    /// Calls in flight.
     calls: Arc<InFlight>,
     arrivals: AtomicU64,
-    closed: watch::Sender<bool>,
-    /// The same, for those who only ask.
-    is_closed: AtomicBool,
     size_warnings: SizeWarnings,
 }
 
@@ -65,17 +52,16 @@ impl Buckets {
         table: String,
     ) -> Self {
         let client = ClientTag::from_random(entropy.bits());
-        let share = settings
+        let fraction = settings
             .processes
-            .map(|processes| Arc::new(OutageShare::among(processes)));
+            .map(|processes| Arc::new(OutageFraction::among(processes)));
         let shared = Shared {
-            share,
+            fraction,
             breaker: Mutex::new(Breaker::new(settings.time_budget)),
-            breaker_is_open: AtomicBool::new(false),
             breaker_closed: Notify::new(),
             background_retries: Arc::new(Semaphore::new(MAX_BACKGROUND_RETRIES)),
             retry_pace: Mutex::default(),
-            closing: AtomicBool::new(false),
+            phase: watch::Sender::new(Phase::Open),
             store,
             cache,
             clock,
@@ -85,7 +71,6 @@ impl Buckets {
             client,
             runtime: Handle::try_current().ok(),
             keeps_runtime: AtomicBool::new(false),
-            work: Arc::default(),
             counters: Counters::default(),
             metrics: Metrics::default(),
             refusals: RefusalCounts::default(),
@@ -93,12 +78,9 @@ impl Buckets {
         };
         Self {
             shared: Arc::new(shared),
-            map: Mutex::new(BoundedMap::new(CAPACITY)),
-            known_calls: KnownCalls::new(),
+            cache: Mutex::new(LruCache::unbounded()),
             calls: Arc::default(),
             arrivals: AtomicU64::new(0),
-            closed: watch::Sender::new(false),
-            is_closed: AtomicBool::new(false),
             size_warnings: SizeWarnings::default(),
         }
     }
@@ -107,12 +89,8 @@ impl Buckets {
         &self.shared
     }
 
-    pub(crate) fn known_calls(&self) -> &KnownCalls {
-        &self.known_calls
-    }
-
-    fn map(&self) -> MutexGuard<'_, BucketMap> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Works on the runtime where it was made and on no other: callers' runtimes may come and go, or have no timers.
@@ -121,47 +99,29 @@ impl Buckets {
         self.shared.keeps_runtime.store(true, Ordering::Relaxed);
     }
 
-    /// The queue of a bucket. There is one at a time: two would write under the same id without knowing of each other.
-    pub(crate) fn queue(&self, key: &BucketKey, config: &BucketConfig) -> Result<Arc<BucketQueue>> {
-        let mut map = self.map();
-        if let Some(queue) = map.get(key, BucketQueue::folded) {
-            return Ok(queue);
+    /// The handle of a bucket. There is one at a time: two would write under the same tag without knowing of each other.
+    pub(crate) fn bucket(&self, key: &BucketKey, config: &BucketConfig) -> Result<Arc<BucketHandle>> {
+        let mut cache = self.cache();
+        if let Some(bucket) = cache.get(key) {
+            return Ok(bucket.clone());
         }
-        let mut is_new = true;
-        let added = map.add(key, BucketQueue::folded, |key, idle| {
-            let shared = self.shared.clone();
-            let client = shared.client;
-            is_new = idle.is_none();
-            match idle {
-                Some(idle) => BucketQueue::unfolded(shared, key, &idle),
-                None => BucketQueue::new(shared, key, client),
-            }
-        });
-        drop(map);
-        let queue = added.ok_or_else(|| overloaded(key, "buckets in use", CAPACITY.max))?;
-        if is_new {
-            self.size_warnings.check(key, config);
+        let forgets = cache.len() >= self.shared.settings.buckets;
+        if forgets && !forget_one(&mut cache) && cache.len() >= MAX_IN_USE {
+            return Err(overloaded(key, "buckets in use", MAX_IN_USE));
         }
-        Ok(queue)
+        let bucket = Arc::new(BucketHandle::new(self.shared.clone(), key.clone()));
+        cache.put(key.clone(), bucket.clone());
+        drop(cache);
+        self.size_warnings.check(key, config);
+        Ok(bucket)
     }
 
-    /// Counts a call as under way, unless the limiter is shut down.
+    /// Counts a call as in flight, unless the limiter is shut down.
     pub(crate) fn enter(&self) -> Result<InFlightGuard> {
-        // Counted before it looks: whoever closes sees the call, or the call sees that it is closed.
+        // Counted before it looks: either the shutdown sees the call, or the call sees the shutdown.
         let inside = self.calls.enter();
         self.check_open()?;
         Ok(inside)
-    }
-
-    /// The same for a call that ends here and now; nothing if the limiter is shut down.
-    pub(crate) fn enter_briefly(&self) -> Option<InFlightGuard<&InFlight>> {
-        let inside = self.calls.enter_briefly();
-        (!self.is_closed()).then_some(inside)
-    }
-
-    /// True once the limiter is shut down.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// The next number in order of arrival, for those who wait for tokens.
@@ -171,17 +131,17 @@ impl Buckets {
 
     /// An error once the limiter is shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_closed() {
-            return Err(self.shut());
+        match self.shared.phase() {
+            Phase::Open => Ok(()),
+            Phase::Closed | Phase::Draining => Err(self.shut()),
         }
-        Ok(())
     }
 
     /// Waits for the limiter to be shut down: the error for those who wait for something else.
     pub(crate) async fn closing(&self) -> Error {
-        let mut closed = self.closed.subscribe();
+        let mut phase = self.shared.phase.subscribe();
         // It cannot end without a value: this one holds the sender.
-        drop(closed.wait_for(|closed| *closed).await);
+        drop(phase.wait_for(|phase| *phase != Phase::Open).await);
         self.shut()
     }
 
@@ -191,7 +151,7 @@ impl Buckets {
         }
     }
 
-    /// True if the table answers.
+    /// True if the table responds.
     pub(crate) async fn is_available(&self) -> bool {
         let ping = self.shared.store.ping();
         matches!(
@@ -200,24 +160,24 @@ impl Buckets {
         )
     }
 
-    /// Refuses further acquires, waits until nothing is under way any more, and tells what could not be written. Calls
+    /// Refuses further acquires, waits until nothing is in flight any more, and reports what could not be written. Calls
     /// have the time budget to end, changes after that at most the settle budget.
     pub(crate) async fn shut_down(&self) -> Shutdown {
         let (calls, settle) = (
             self.shared.settings.time_budget,
             self.shared.settings.settle_budget,
         );
-        self.is_closed.store(true, Ordering::SeqCst);
-        self.closed.send_replace(true);
+        self.shared.phase.send_replace(Phase::Closed);
         // None has more time than that; one that nobody polls any more is not waited for.
         let _ = tokio::time::timeout(calls, self.calls.none()).await;
-        self.shared.closing.store(true, Ordering::Relaxed);
-        self.shared.hurry_probe();
-        self.everywhere(BucketQueue::give_back_chunk);
-        self.everywhere(BucketQueue::look_again);
+        self.shared.phase.send_replace(Phase::Draining);
+        self.shared.probe_now();
+        for bucket in self.all() {
+            bucket.close();
+        }
         let end = Instant::now() + settle;
         let written = async {
-            tokio::join!(self.settled(), self.shared.write_refusals());
+            tokio::join!(self.drained(), self.shared.write_refusals());
             // What was left because the circuit breaker was open.
             self.shared.write_refusals().await;
         };
@@ -225,46 +185,51 @@ impl Buckets {
             return self.report();
         }
         // Only what callers have changed is worth more time: everything else can do no harm but take too much.
-        self.everywhere(BucketQueue::rest);
-        let changed = !self.undone(BucketQueue::has_changes).is_empty();
-        if !changed || tokio::time::timeout_at(end, self.settled()).await.is_err() {
+        let all = self.all();
+        for bucket in &all {
+            bucket.stop_searching();
+        }
+        let changed = all.iter().any(|bucket| bucket.has_changes());
+        if !changed || tokio::time::timeout_at(end, self.drained()).await.is_err() {
             let error = self
                 .shared
                 .unavailable("the limiter was shut down before the table responded");
-            self.everywhere(|queue| queue.give_up(&error));
+            for bucket in self.all() {
+                bucket.give_up(&error);
+            }
         }
         self.report()
     }
 
-    fn everywhere(&self, act: impl Fn(&Arc<BucketQueue>)) {
-        let all = self.map().all();
-        all.iter().for_each(act);
+    fn all(&self) -> Vec<Arc<BucketHandle>> {
+        self.cache()
+            .iter()
+            .rev()
+            .map(|(_, bucket)| bucket.clone())
+            .collect()
     }
 
-    /// Waits until no queue is worked on any more and none is left undone.
+    /// Waits until everything that waits now is written or was given up. Traffic that arrives meanwhile is not waited for.
     pub(crate) async fn settled(&self) {
-        // Whether a caller is polled that works on a bucket itself is nobody's concern here.
-        self.everywhere(|queue| queue.detach());
-        let mut left = self.undone(BucketQueue::is_left_undone);
-        for _ in 0..MAX_REVIVALS {
-            left.iter().for_each(BucketQueue::work);
-            self.shared.work.none().await;
-            left = self.undone(BucketQueue::has_waiting);
-            if left.is_empty() {
+        for _ in 0..SETTLE_ROUNDS {
+            let waiting = self
+                .all()
+                .into_iter()
+                .map(|bucket| (bucket.last_request(), bucket));
+            for (last, bucket) in waiting.collect::<Vec<_>>() {
+                bucket.settled(last).await;
+            }
+        }
+    }
+
+    /// Waits until no bucket has anything to do.
+    async fn drained(&self) {
+        loop {
+            self.settled().await;
+            if self.all().iter().all(|bucket| bucket.has_nothing_to_do()) {
                 return;
             }
         }
-        let error = self
-            .shared
-            .unavailable("the work on this bucket breaks off each time");
-        for queue in left {
-            queue.give_up(&error);
-        }
-    }
-
-    fn undone(&self, is_undone: impl Fn(&BucketQueue) -> bool) -> Vec<Arc<BucketQueue>> {
-        let all = self.map().all();
-        all.into_iter().filter(|queue| is_undone(queue)).collect()
     }
 
     pub(crate) fn report(&self) -> Shutdown {
@@ -302,7 +267,7 @@ impl Buckets {
             unwritten: count(&counters.unwritten),
             refill_went_back: count(&counters.refill_went_back),
             clock_offset_ms: self.shared.store.clock_offset(),
-            buckets: self.map().len() as u64,
+            buckets: self.cache().len() as u64,
             chunk_grants: count(&counters.chunk_grants),
             chunk_tokens: tokens(&counters.chunk_tokens),
             chunk_tokens_peak: tokens(&counters.chunk_tokens_peak),
@@ -312,11 +277,26 @@ impl Buckets {
     }
 }
 
-pub(crate) fn overloaded(key: &BucketKey, what: &'static str, most: usize) -> Error {
+pub(crate) fn overloaded(key: &BucketKey, what: &'static str, limit: usize) -> Error {
     Error::Overloaded {
         entity: key.entity.clone(),
         resource: key.resource.clone(),
         what,
-        most,
+        limit,
     }
+}
+
+/// Forgets an idle bucket that was not used for long. False if there is none among the oldest, which then count as used.
+fn forget_one(cache: &mut LruCache<BucketKey, Arc<BucketHandle>>) -> bool {
+    for _ in 0..CANDIDATES {
+        let Some((key, bucket)) = cache.pop_lru() else {
+            return false;
+        };
+        // Nobody can get hold of it while the cache is locked.
+        if Arc::strong_count(&bucket) == 1 && bucket.can_be_forgotten() {
+            return true;
+        }
+        cache.put(key, bucket);
+    }
+    false
 }

@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, RetryAfter};
 
-use super::deltas::{Deltas, add, amount_of};
+use super::amounts::{Amounts, add, amount_of};
+use super::handle::BucketHandle;
 use super::limit_statuses::limit_statuses;
-use super::queue::BucketQueue;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// (an error, a panic, a cancelled future), nothing leaks.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    queue: Arc<BucketQueue>,
+    bucket: Arc<BucketHandle>,
     /// The limits that the bucket had then.
     config: Arc<BucketConfig>,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
@@ -28,38 +28,38 @@ pub(crate) struct Grant {
 #[derive(Debug)]
 struct Portion {
     /// The bucket after the last write that took some of it.
-    bucket: Arc<Image>,
-    amounts: Deltas,
+    image: Arc<Image>,
+    amounts: Amounts,
 }
 
 type Booked = oneshot::Receiver<Result<(), Error>>;
 
 impl Grant {
     pub(crate) fn new(
-        queue: Arc<BucketQueue>,
+        bucket: Arc<BucketHandle>,
         config: Arc<BucketConfig>,
-        amounts: Deltas,
-        bucket: Arc<Image>,
+        amounts: Amounts,
+        image: Arc<Image>,
     ) -> Self {
         Self {
-            queue,
+            bucket,
             config,
-            taken: smallvec![Portion { bucket, amounts }],
+            taken: smallvec![Portion { image, amounts }],
         }
     }
 
     /// Nothing is taken from this bucket.
-    pub(crate) fn empty(queue: Arc<BucketQueue>, config: Arc<BucketConfig>) -> Self {
+    pub(crate) fn empty(bucket: Arc<BucketHandle>, config: Arc<BucketConfig>) -> Self {
         Self {
-            queue,
+            bucket,
             config,
             taken: SmallVec::new(),
         }
     }
 
-    /// The queue of the bucket.
-    pub(crate) fn queue(&self) -> &Arc<BucketQueue> {
-        &self.queue
+    /// The bucket that they were taken from.
+    pub(crate) fn bucket(&self) -> &Arc<BucketHandle> {
+        &self.bucket
     }
 
     pub(crate) fn has_limit(&self, limit: &LimitName) -> bool {
@@ -69,19 +69,19 @@ impl Grant {
     /// The status of every limit after the last write that took some of it, or by the last image where nothing was taken; next
     /// to what was taken.
     pub(crate) fn statuses(&self) -> Vec<LimitStatus> {
-        let after = self.taken.last().map(|latest| latest.bucket.clone());
-        let image = after.or_else(|| self.queue.image());
-        let now = self.queue.shared().now();
+        let after = self.taken.last().map(|latest| latest.image.clone());
+        let image = after.or_else(|| self.bucket.image());
+        let now = self.bucket.shared().now();
         let evaluation = Evaluation::by_image(image.as_deref(), &self.config, now);
-        limit_statuses(self.queue.key(), &self.config, &self.taken(), |limit, _| {
+        limit_statuses(self.bucket.key(), &self.config, &self.taken(), |limit, _| {
             let (available, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
             Some((available, RetryAfter::Now))
         })
     }
 
     /// What was taken, by limit.
-    pub(crate) fn taken(&self) -> Deltas {
-        let mut all = Deltas::new();
+    pub(crate) fn taken(&self) -> Amounts {
+        let mut all = Amounts::new();
         for (limit, amount) in self.taken.iter().flat_map(|portion| &portion.amounts) {
             add(&mut all, limit, *amount);
         }
@@ -101,24 +101,24 @@ impl Grant {
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
     /// more. The answers say whether it is booked; what is not yet goes on in the background.
-    pub(crate) fn keep(&mut self, changes: &Deltas) -> Vec<Booked> {
+    pub(crate) fn keep(&mut self, changes: &Amounts) -> Vec<Booked> {
         if changes.is_empty() {
             self.taken.clear();
             return Vec::new();
         }
         let portions = std::mem::take(&mut self.taken);
         let here = changes.iter().filter(|(limit, _)| self.has_limit(limit));
-        let mut changes: Deltas = here.cloned().collect();
+        let mut changes: Amounts = here.cloned().collect();
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();
-            return Vec::from_iter(books.then(|| self.queue.adjust(changes, "".into())));
+            return Vec::from_iter(books.then(|| self.bucket.adjust(changes, "".into())));
         }
         let mut answers = Vec::new();
         for portion in portions.iter().rev() {
             let own = portion.share(&mut changes);
             if !own.is_empty() {
-                answers.push(self.queue.adjust(own, portion.incarnation().into()));
+                answers.push(self.bucket.adjust(own, portion.incarnation().into()));
             }
         }
         answers
@@ -135,7 +135,8 @@ impl Grant {
         back.map(|portion| {
             let amounts = portion.amounts.iter();
             let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount));
-            self.queue.adjust(changes.collect(), portion.incarnation().into())
+            self.bucket
+                .adjust(changes.collect(), portion.incarnation().into())
         })
         .collect()
     }
@@ -143,19 +144,19 @@ impl Grant {
 
 impl Portion {
     fn incarnation(&self) -> &str {
-        self.bucket.incarnation()
+        self.image.incarnation()
     }
 
     fn absorb(&mut self, later: Self) {
         for (limit, amount) in &later.amounts {
             add(&mut self.amounts, limit, *amount);
         }
-        self.bucket = later.bucket;
+        self.image = later.image;
     }
 
     /// Takes its share out of the changes: all that was used more, and of what was used less no more than it gave.
-    fn share(&self, left: &mut Deltas) -> Deltas {
-        let mut own = Deltas::new();
+    fn share(&self, left: &mut Amounts) -> Amounts {
+        let mut own = Amounts::new();
         for (limit, change) in left {
             let part = (*change).max(-amount_of(&self.amounts, limit));
             if part != 0 {

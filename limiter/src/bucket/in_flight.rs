@@ -1,26 +1,20 @@
-//! Counting what is under way, and waiting for its end.
+//! Counting what is in flight, and waiting for its end.
 
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// How many of something are under way.
+/// How many of something are in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     count: AtomicUsize,
-    /// Those who wait for the end of all.
-    waiting: AtomicUsize,
     none_left: Notify,
 }
 
-/// One that is under way, until this is dropped: also by a panic, or with the runtime that it ran on.
+/// One that is in flight, until this is dropped: also by a panic, or with the runtime that it ran on.
 #[derive(Debug)]
-pub(crate) struct InFlightGuard<R: Deref<Target = InFlight> = Arc<InFlight>>(R);
-
-/// One who waits, until this is dropped.
-struct Waiting<'a>(&'a InFlight);
+pub(crate) struct InFlightGuard(Arc<InFlight>);
 
 impl InFlight {
     pub(crate) fn enter(self: &Arc<Self>) -> InFlightGuard {
@@ -28,17 +22,8 @@ impl InFlight {
         InFlightGuard(self.clone())
     }
 
-    /// The same for something that ends in the scope where it began.
-    pub(crate) fn enter_briefly(&self) -> InFlightGuard<&Self> {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        InFlightGuard(self)
-    }
-
-    /// Waits until none is under way.
+    /// Waits until none is in flight.
     pub(crate) async fn none(&self) {
-        // Before the count is looked at: the last one to leave sees that somebody waits, or is not counted any more.
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let _waiting = Waiting(self);
         loop {
             let none_left = self.none_left.notified();
             if self.count.load(Ordering::SeqCst) == 0 {
@@ -49,15 +34,9 @@ impl InFlight {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl<R: Deref<Target = InFlight>> Drop for InFlightGuard<R> {
-    fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.waiting.load(Ordering::SeqCst) > 0 {
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.0.none_left.notify_waiters();
         }
     }

@@ -85,7 +85,7 @@ async fn call(buckets: Arc<Buckets>, keeps: bool) -> bool {
             lease.commit().await.unwrap();
             true
         }
-        Ok(_) | Err(Error::RateLimitExceeded(_) | Error::ShutDown { .. }) => false,
+        Ok(_) | Err(Error::Refused(_) | Error::ShutDown { .. }) => false,
         Err(error) => panic!("{error}"),
     }
 }

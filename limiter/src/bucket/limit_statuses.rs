@@ -3,7 +3,7 @@
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, RetryAfter};
 use zae_limiter_schema::{Limit, LimitName};
 
-use super::deltas::amount_of;
+use super::amounts::amount_of;
 use crate::status::LimitStatus;
 
 /// The status of every limit of a bucket, next to the requested amounts. `outlook` tells what is available of a limit and when

@@ -1,58 +1,47 @@
-//! Everything that this process does to a bucket: one conditional write per acquire, exactly once, never too much.
+//! Everything that this process does to buckets: one conditional write per acquire, exactly once, never too much.
 //!
-//! Every bucket in use has a [`BucketQueue`](queue::BucketQueue): a queue of requests, the last image seen of the bucket,
-//! and at most one write in flight. Requests that arrive while a write is in flight are combined into the next one, in
-//! order of arrival; when nothing is in flight nothing waits. [`QueueState`](state::QueueState) decides what happens
-//! next and is pure; the [`worker`] carries it out.
+//! Every bucket in use has a [handle](handle::BucketHandle) with a [core](core::Core) behind a lock. The core is pure: it
+//! takes events and the time, and says what to do next. While there is something to do, one task, the [`actor`], does it:
+//! at most one write is in flight per bucket, and calls that arrive meanwhile go into the next one, in order of arrival.
+//! The last image of the bucket only chooses the write and may refuse; the condition of the write admits. A refused write
+//! returns the current image, from which the next one is made. A write without a response is sent again unchanged: the
+//! client's slot on the item shows whether it happened.
 //!
-//! The image only chooses the write and may refuse; the server's condition admits. A refused write returns the current
-//! image, from which the next write is made. A write without an answer is sent again unchanged: the client's slot on the
-//! item shows whether it happened.
+//! ```text
+//! call ──▶ BucketHandle ──arrives──▶ Core ──Step──▶ actor ──▶ table
+//!            ▲                        ▲                │
+//!            └──── outcome ───────────┴── response ────┘
+//! ```
 //!
-//! The [`breaker`] of the limiter knows when the table is away; then nothing is sent but probes ([`table_health`]). Calls
-//! that wait for tokens are in the bucket's [`wait_queue`]. Where it is allowed, a busy bucket has tokens in hand that were
-//! taken [ahead](chunk) of the calls.
+//! In reading order:
+//!
+//! 1. [`buckets`]: all buckets of a limiter, which of them are forgotten, shutdown. [`shared`]: what they share.
+//! 2. [`handle`]: how a call reaches a bucket and gets its outcome. [`grant`]: the tokens that it got.
+//! 3. [`core`]: `arrival` (decided from memory or queued), `refusal` (refusals without a request), `combine` (the next
+//!    write), `response` (what came back), `slots` and `unconfirmed` (exactly once), `contention` (other clients),
+//!    `chunks` (tokens taken ahead), `write_pace` (throttled items).
+//! 4. [`actor`]: the task that sends, reads and pauses. [`backoff`] and [`retry_pace`]: how long it pauses.
+//! 5. [`breaker`] and [`table_health`]: when the table is unavailable. [`outage_fraction`]: what is admitted then.
+//! 6. [`wait_queue`]: calls that wait for tokens. [`refusals`]: counting refusals for the usage. [`stats`]: counters.
 
-/// True if the simulation breaks this rule on purpose; nothing else does.
-#[cfg(test)]
-macro_rules! breaks {
-    ($mutation:expr, $rule:ident) => {
-        $mutation == Some($crate::simulation::Mutation::$rule)
-    };
-}
-#[cfg(not(test))]
-macro_rules! breaks {
-    ($mutation:expr, $rule:ident) => {
-        false
-    };
-}
-pub(crate) use breaks;
-
-mod bounded_map;
+mod actor;
+mod amounts;
+mod backoff;
 mod breaker;
 mod buckets;
-mod chunk;
-mod chunked;
-mod deltas;
+mod core;
 mod grant;
-mod idle_bytes;
+mod handle;
 mod in_flight;
-mod inline_worker;
-mod known_calls;
 mod limit_statuses;
-mod outage_share;
-mod queue;
+mod outage_fraction;
 mod refusals;
-mod request;
 mod retry_pace;
 mod shared;
 mod size_warnings;
-mod state;
 mod stats;
 mod table_health;
 mod wait_queue;
-mod worker;
-mod write_pace;
 
 #[cfg(test)]
 mod interleavings;
@@ -61,13 +50,14 @@ mod test_buckets;
 
 pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 
+pub(crate) use self::core::BucketCall;
+pub(crate) use self::core::request::Outcome;
+pub(crate) use amounts::{Amounts, add, amount_of};
+pub(crate) use backoff::wait_jitter;
 pub(crate) use buckets::Buckets;
-pub(crate) use deltas::{Deltas, add, amount_of};
 pub(crate) use grant::Grant;
-pub(crate) use known_calls::KnownCall;
+pub(crate) use handle::{BucketHandle, Pending};
 pub(crate) use limit_statuses::limit_statuses;
-pub(crate) use outage_share::{Asked, OutagePortion, OutageShare};
-pub(crate) use queue::{Answer, AtOnce, BucketQueue, Driver};
-pub(crate) use request::Outcome;
+pub(crate) use outage_fraction::{LocalCharge, LocalTokens, OutageFraction};
 pub(crate) use shared::Shared;
 pub(crate) use wait_queue::{Turn, Wakeup};

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{EntityId, Resource};
 
-use super::known_calls::{KnownCall, MAX_KNOWN};
+use super::breaker::Operation;
 use super::shared::Shared;
 
 /// A bucket is written at most this often.
@@ -28,8 +27,6 @@ pub(super) struct RefusalCounts {
 #[derive(Debug, Default)]
 struct Pending {
     counts: HashMap<BucketKey, u64>,
-    /// Calls that count their refusals themselves and have some.
-    known: Vec<Arc<KnownCall>>,
     /// A task will write them.
     scheduled: bool,
 }
@@ -40,13 +37,6 @@ impl Pending {
             *count += more;
         } else if self.counts.len() < MAX_BUCKETS {
             self.counts.insert(key.clone(), more);
-        }
-    }
-
-    /// Adds what calls have counted themselves.
-    fn add_known(&mut self) {
-        for call in std::mem::take(&mut self.known) {
-            self.add(&call.key, call.take_refusals());
         }
     }
 }
@@ -63,22 +53,8 @@ impl RefusalCounts {
         !std::mem::replace(&mut pending.scheduled, true)
     }
 
-    /// The same for a call that counts them itself: all but the first need no lock and no lookup.
-    fn note_known(&self, call: &Arc<KnownCall>) -> bool {
-        if !call.add_refusal() {
-            return false;
-        }
-        let mut pending = self.lock();
-        if pending.known.len() >= MAX_KNOWN {
-            pending.add_known();
-        }
-        pending.known.push(call.clone());
-        !std::mem::replace(&mut pending.scheduled, true)
-    }
-
     fn keys(&self) -> Vec<BucketKey> {
-        let mut pending = self.lock();
-        pending.add_known();
+        let pending = self.lock();
         pending.counts.keys().cloned().collect()
     }
 
@@ -89,7 +65,7 @@ impl RefusalCounts {
     /// True if nothing is left to write: the next refusal has to schedule it.
     fn ends_schedule(&self) -> bool {
         let mut pending = self.lock();
-        pending.scheduled = !pending.counts.is_empty() || !pending.known.is_empty();
+        pending.scheduled = !pending.counts.is_empty();
         !pending.scheduled
     }
 }
@@ -110,7 +86,7 @@ impl Scheduled {
                 return;
             };
             shared.write_refusals().await;
-            self.finished = shared.is_closing() || shared.refusals.ends_schedule();
+            self.finished = shared.is_draining() || shared.refusals.ends_schedule();
             pause = shared.pause_before_refusals();
         }
     }
@@ -122,29 +98,15 @@ impl Drop for Scheduled {
             return;
         }
         if let Some(shared) = self.shared.upgrade() {
-            let mut pending = shared.refusals.lock();
-            pending.scheduled = false;
-            // Their next refusal is a first one again, which schedules.
-            pending.add_known();
+            shared.refusals.lock().scheduled = false;
         }
     }
 }
 
 impl Shared {
     /// Counts a refused acquire of an entity.
-    pub(crate) fn count_refusal(self: &Arc<Self>, entity: &EntityId, resource: &Resource) {
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
-        if self.counts_refusals() && self.refusals.note(&key) {
-            self.schedule_refusals();
-        }
-    }
-
-    /// The same for a call that is known.
-    pub(crate) fn count_known_refusal(self: &Arc<Self>, call: &Arc<KnownCall>) {
-        if self.counts_refusals() && self.refusals.note_known(call) {
+    pub(crate) fn count_refusal(self: &Arc<Self>, key: &BucketKey) {
+        if self.counts_refusals() && self.refusals.note(key) {
             self.schedule_refusals();
         }
     }
@@ -169,24 +131,37 @@ impl Shared {
         INTERVAL + self.entropy.up_to(SPREAD)
     }
 
+    /// While the breaker is open, the first of the writes may be its probe; but not before the table responds to reads, since a
+    /// count whose write is lost is lost too.
+    async fn may_probe_with_refusals(self: &Arc<Self>, key: &BucketKey) -> bool {
+        let responds = tokio::time::timeout(self.attempt_timeout(), self.store.responds()).await;
+        responds == Ok(true)
+            && self.check_breaker().await.is_ok()
+            && (self.breaker_error().is_none() || self.takes_write_probe(key))
+    }
+
     /// Writes what was counted until the table does not respond; the rest stays for the next time. A write that failed is
     /// not tried again, because it could be counted twice.
-    pub(super) async fn write_refusals(&self) {
+    pub(super) async fn write_refusals(self: &Arc<Self>) {
         let _writing = self.refusals.writing.lock().await;
         for key in self.refusals.keys() {
-            if self.breaker().open().is_some() {
+            if self.breaker_error().is_some() && !self.may_probe_with_refusals(&key).await {
                 return;
             }
             let Some(count) = self.refusals.take(&key) else {
                 continue;
             };
+            let sent = self.clock.elapsed();
             let written = self.store.count_refusals(&key, count);
             let written = tokio::time::timeout(self.attempt_timeout(), written).await;
-            let written = written.unwrap_or_else(|_| Err(self.unavailable("no answer in time")));
-            if let Err(error) = written {
-                tracing::debug!(entity = %key.entity, resource = %key.resource, count, %error, "refusals were not counted");
-                if error.is_unavailable() {
-                    return;
+            match written.unwrap_or_else(|_| Err(self.unavailable("no response in time"))) {
+                Ok(()) => self.responded(Operation::Write),
+                Err(error) => {
+                    tracing::debug!(entity = %key.entity, resource = %key.resource, count, %error, "refusals were not counted");
+                    if error.is_unavailable() {
+                        return self.no_response(Some(&key), sent, &error.to_string());
+                    }
+                    self.responded(Operation::Write);
                 }
             }
         }
@@ -196,6 +171,8 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use zae_limiter_schema::{EntityId, Resource};
 
     use super::*;
 

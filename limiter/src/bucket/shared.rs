@@ -6,21 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Decoded, Image, TtlRule};
 use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
 
 use super::breaker::Breaker;
-use super::in_flight::InFlight;
-use super::outage_share::OutageShare;
+use super::core::Now;
+use super::outage_fraction::OutageFraction;
 use super::refusals::RefusalCounts;
 use super::retry_pace::RetryPace;
-use super::state::Moment;
 use super::stats::{Counters, Unwritten};
 use crate::builder::Settings;
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::cache::ConfigCache;
+use crate::error::Unavailable;
 use crate::metrics::Metrics;
 use crate::store::Store;
 use crate::{Clock, Error};
@@ -31,6 +31,17 @@ const MAX_REPORTED: usize = 1_000;
 /// At most this many buckets are retried at a time when nobody waits for them.
 pub(super) const MAX_BACKGROUND_RETRIES: usize = 8;
 
+/// How far a limiter is shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Calls are admitted.
+    Open,
+    /// New calls fail; those in flight go on.
+    Closed,
+    /// Calls have ended. What cannot be written at once is given up.
+    Draining,
+}
+
 /// What all buckets of a limiter share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -39,24 +50,19 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<Entropy>,
     pub(crate) settings: Settings,
-    /// What this process may admit by itself.
-    pub(crate) share: Option<Arc<OutageShare>>,
+    /// What this process may admit by itself in an outage.
+    pub(crate) fraction: Option<Arc<OutageFraction>>,
     pub(super) table: String,
     pub(super) client: ClientTag,
     pub(super) runtime: Option<Handle>,
     /// Work goes to that runtime whatever the caller's is.
     pub(super) keeps_runtime: AtomicBool,
-    /// Buckets that are worked on.
-    pub(super) work: Arc<InFlight>,
     pub(super) breaker: Mutex<Breaker>,
-    /// Whether it is open, for those who ask nothing else. Set under its lock.
-    pub(super) breaker_is_open: AtomicBool,
     /// For those who wait for the breaker to close. They wake in order, so that a simulation can be repeated.
     pub(super) breaker_closed: Notify,
     pub(super) background_retries: Arc<Semaphore>,
     pub(super) retry_pace: Mutex<RetryPace>,
-    /// The limiter is being shut down: what cannot be written at once is given up.
-    pub(super) closing: AtomicBool,
+    pub(super) phase: watch::Sender<Phase>,
     pub(super) counters: Counters,
     pub(crate) metrics: Metrics,
     pub(super) refusals: RefusalCounts,
@@ -65,9 +71,9 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// One reading of clock and random for one decision.
-    pub(crate) fn moment(&self) -> Moment {
-        Moment {
-            now: self.now(),
+    pub(crate) fn read_clock(&self) -> Now {
+        Now {
+            calendar: self.now(),
             elapsed: self.clock.elapsed(),
             random: self.entropy.bits(),
         }
@@ -82,8 +88,13 @@ impl Shared {
         self.settings.time_budget / 2
     }
 
-    pub(super) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
+    pub(super) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// True once calls have ended and what cannot be written at once is given up.
+    pub(super) fn is_draining(&self) -> bool {
+        self.phase() == Phase::Draining
     }
 
     #[cfg(feature = "metrics")]
@@ -96,21 +107,22 @@ impl Shared {
     }
 
     pub(crate) fn unavailable(&self, reason: &str) -> Error {
-        Error::Unavailable {
+        Error::Unavailable(Unavailable::NoResponse {
             operation: "UpdateItem",
             table: self.table.clone(),
             reason: reason.to_owned(),
             within: self.settings.time_budget,
-        }
+        })
     }
 
     /// The bucket configuration for a resolved configuration, or for limits that came with the call.
-    pub(crate) fn config(&self, configs: &BucketConfigs, given: Option<&LimitSet>) -> Arc<BucketConfig> {
+    pub(crate) fn config(
+        &self,
+        configs: &BucketConfigs,
+        call_limits: Option<&LimitSet>,
+    ) -> Arc<BucketConfig> {
         let expires = TtlRule::from_multiplier(self.settings.ttl_multiplier);
-        match given {
-            Some(limits) if breaks!(self.settings.mutation, CallLimitsNeverExpire) => {
-                configs.for_call(limits, TtlRule::Never)
-            }
+        match call_limits {
             Some(limits) => configs.for_call(limits, expires),
             None if configs.resolved.has_own_limits() => configs.stored(TtlRule::Never),
             None => configs.stored(expires),
@@ -130,37 +142,19 @@ impl Shared {
     /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = self.chosen_runtime() {
-            drop(runtime.spawn(self.counted(work)));
+            drop(runtime.spawn(work));
         } else {
-            tracing::error!("no runtime is left to give tokens back on");
+            tracing::error!("no runtime is left to return tokens on");
         }
     }
 
-    /// The same work, counted as under way until it ends or is dropped.
-    pub(super) fn counted<W>(&self, work: W) -> impl Future<Output = ()> + Send + 'static + use<W>
-    where
-        W: Future<Output = ()> + Send + 'static,
-    {
-        let under_way = self.work.enter();
-        async move {
-            work.await;
-            drop(under_way);
-        }
-    }
-
-    /// The runtime of a caller that may work on a bucket on its own task: work need not go to another runtime.
-    pub(super) fn caller_runtime(&self) -> Option<Handle> {
-        let keeps_runtime = self.keeps_runtime.load(Ordering::Relaxed);
-        (!keeps_runtime).then(Handle::try_current)?.ok()
-    }
-
-    /// Notes changes that will never be booked.
+    /// Reports changes that will never be written.
     pub(crate) fn unwritten(
         &self,
         key: &BucketKey,
         changes: &[(LimitName, i128)],
         reason: &str,
-        in_doubt: bool,
+        maybe_written: bool,
     ) {
         if changes.is_empty() {
             return;
@@ -176,11 +170,11 @@ impl Shared {
             resource: key.resource.clone(),
             changes: changes.to_vec(),
             reason: reason.to_owned(),
-            in_doubt,
+            maybe_written,
         });
     }
 
-    /// Notes a moment of refill that went back, which only a client with a clock behind can cause.
+    /// Counts a refill time that went back, which only a client with a clock behind can cause.
     pub(crate) fn note_refill(&self, before: Option<&Image>, after: Option<&Decoded>) {
         if let (Some(before), Some(Decoded::Bucket(after))) = (before, after)
             && after.refilled_at < before.refilled_at

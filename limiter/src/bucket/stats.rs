@@ -60,7 +60,7 @@ pub struct LimiterStats {
     pub unavailable: u64,
     /// Adjustments and refunds that could not be written and were given up.
     pub unwritten: u64,
-    /// How often a bucket's moment of refill was seen to go back: another client's clock is behind.
+    /// How often a bucket's now of refill was seen to go back: another client's clock is behind.
     pub refill_went_back: u64,
     /// By how much this machine's clock is corrected, in milliseconds; 0 if it is right.
     pub clock_offset_ms: i64,
@@ -93,14 +93,14 @@ pub struct Unwritten {
     /// Why.
     pub reason: String,
     /// It may have been written all the same: an answer was lost, and nothing tells any more.
-    pub in_doubt: bool,
+    pub maybe_written: bool,
 }
 
 /// What was left when a limiter was shut down.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Shutdown {
-    /// Deltas that could not be written since the limiter was made, the latest thousand.
+    /// Amounts that could not be written since the limiter was made, the latest thousand.
     pub unwritten: Vec<Unwritten>,
     /// How many there were in all.
     pub unwritten_total: u64,

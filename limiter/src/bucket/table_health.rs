@@ -1,13 +1,12 @@
-//! What a limiter knows about the table being there: its circuit breaker, kept up to date and asked by everybody.
+//! Whether the table is available: the circuit breaker of a limiter, kept up to date, and its probes.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::BucketKey;
 
-use super::breaker::{Breaker, FailedRequest, MAX_RESPONSES, Suspicion};
+use super::breaker::{Breaker, FailedRequest, MAX_RESPONSES, Operation, Suspicion};
 use super::retry_pace::RetryPace;
 use super::shared::Shared;
 use crate::{Error, Result};
@@ -27,16 +26,7 @@ impl Shared {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the breaker in a way that may open or close it.
-    fn change_breaker<T>(&self, change: impl FnOnce(&mut Breaker) -> T) -> T {
-        let mut breaker = self.breaker();
-        let result = change(&mut breaker);
-        self.breaker_is_open
-            .store(breaker.open().is_some(), Ordering::Release);
-        result
-    }
-
-    /// The error for whoever needs the table while the breaker is open.
+    /// Why nothing is sent, if the breaker is open. This is the one check of the breaker.
     pub(crate) fn breaker_error(&self) -> Option<Error> {
         let breaker = self.breaker();
         let open = breaker.open()?;
@@ -48,28 +38,19 @@ impl Shared {
         Some(self.unavailable(&reason))
     }
 
-    pub(crate) fn breaker_is_open(&self) -> bool {
-        self.breaker_is_open.load(Ordering::Acquire)
-    }
-
-    /// An error at once while the breaker is open. The caller for whom a probe is due waits for it.
+    /// An error while the breaker is open. A caller for whom a probe is due waits for it, or makes it with its own write.
     pub(crate) async fn check_breaker(self: &Arc<Self>) -> Result<()> {
-        if !self.breaker_is_open() {
+        if self.breaker_error().is_none() || self.probe_if_due().await {
             return Ok(());
         }
-        self.probe_if_due().await;
         self.breaker_error().map_or(Ok(()), Err)
     }
 
     /// The table responded, whatever it said.
-    pub(super) fn responded(&self) {
+    pub(super) fn responded(&self, operation: Operation) {
         let now = self.clock.elapsed();
         self.retry_pace().responded();
-        let closed = self.change_breaker(|breaker| breaker.responded(now));
-        #[cfg(test)]
-        if breaks!(self.settings.mutation, FirstResponseCloses) {
-            self.breaker().forget_relapses();
-        }
+        let closed = self.breaker().responded(operation, now);
         if closed {
             self.breaker_closed.notify_waiters();
             tracing::info!(table = %self.table, "the table responds again: the circuit breaker is closed");
@@ -82,9 +63,6 @@ impl Shared {
 
     /// How long a retry that nobody waits for is put off.
     pub(super) fn until_retry(&self) -> Duration {
-        if breaks!(self.settings.mutation, RetriesWithoutPace) {
-            return Duration::ZERO;
-        }
         self.retry_pace().reserve(self.clock.elapsed())
     }
 
@@ -96,13 +74,10 @@ impl Shared {
     /// A request had no response.
     pub(super) fn no_response(&self, bucket: Option<&BucketKey>, sent: Duration, reason: &str) {
         self.retry_pace().failed();
-        if breaks!(self.settings.mutation, NoBreaker) {
-            return;
-        }
-        let (now, calendar) = (self.clock.elapsed(), self.moment().now);
+        let (now, calendar) = (self.clock.elapsed(), self.now());
         let request = FailedRequest { bucket, sent, reason };
         let jitter = |most| self.entropy.up_to(most);
-        let opened = self.change_breaker(|breaker| breaker.failed(request, now, calendar, jitter));
+        let opened = self.breaker().failed(request, now, calendar, jitter);
         if opened {
             self.breaker_opened(reason);
         }
@@ -117,17 +92,14 @@ impl Shared {
 
     /// A call that began then found the table unavailable.
     pub(crate) fn suspect(self: &Arc<Self>, sent: Duration) {
-        if breaks!(self.settings.mutation, NoBreaker) {
-            return;
-        }
-        let (now, calendar) = (self.clock.elapsed(), self.moment().now);
+        let (now, calendar) = (self.clock.elapsed(), self.now());
         let request = FailedRequest {
             bucket: None,
             sent,
             reason: "no answer in time",
         };
         let jitter = |most| self.entropy.up_to(most);
-        let suspicion = self.change_breaker(|breaker| breaker.suspects(request, now, calendar, jitter));
+        let suspicion = self.breaker().suspects(request, now, calendar, jitter);
         match suspicion {
             Suspicion::None => {}
             Suspicion::Probe => drop(self.probe(sent, true, self.attempt_timeout())),
@@ -136,18 +108,35 @@ impl Shared {
     }
 
     /// Makes the probe if one is due and waits for its end. If it takes more responses to close the breaker, the next one is
-    /// due at once. All of them are waited for no longer than one attempt takes.
-    pub(super) async fn probe_if_due(self: &Arc<Self>) {
+    /// due at once. All of them are waited for no longer than one attempt takes. True if the next write is the probe.
+    pub(super) async fn probe_if_due(self: &Arc<Self>) -> bool {
         let started = self.clock.elapsed();
         for _ in 0..MAX_RESPONSES {
             let now = self.clock.elapsed();
             let patience = self.attempt_timeout().saturating_sub(now.saturating_sub(started));
-            if patience.is_zero() || !self.breaker().claims_probe(now, now + self.attempt_timeout()) {
-                return;
+            let claimed = {
+                let mut breaker = self.breaker();
+                let operation = breaker.open().map(|open| open.operation);
+                let time = match operation {
+                    Some(Operation::Write) => self.settings.time_budget,
+                    _ => self.attempt_timeout(),
+                };
+                operation.filter(|_| !patience.is_zero() && breaker.claims_probe(now, now + time))
+            };
+            match claimed {
+                None => return false,
+                Some(Operation::Write) => return true,
+                // One that is dropped with its runtime has told the breaker.
+                Some(Operation::Read) => drop(self.probe(now, false, patience).await),
             }
-            // One that is dropped with its runtime has told the breaker.
-            drop(self.probe(now, false, patience).await);
         }
+        false
+    }
+
+    /// True if the breaker is open and the next write of this bucket is its probe.
+    pub(super) fn takes_write_probe(&self, bucket: &BucketKey) -> bool {
+        let now = self.clock.elapsed();
+        self.breaker().takes_write_probe(bucket, now)
     }
 
     /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away or has no
@@ -198,8 +187,8 @@ impl Shared {
     }
 
     /// Makes the next probe due now.
-    pub(super) fn hurry_probe(&self) {
-        self.breaker().hurry(self.clock.elapsed());
+    pub(super) fn probe_now(&self) {
+        self.breaker().probe_now(self.clock.elapsed());
     }
 }
 
@@ -207,15 +196,12 @@ impl Drop for Probe {
     fn drop(&mut self) {
         let shared = &self.shared;
         if self.responded {
-            shared.responded();
+            shared.responded(Operation::Read);
         } else if self.opens {
             shared.no_response(None, self.since, "no answer in time");
         }
         let now = shared.clock.elapsed();
         let jitter = |most| shared.entropy.up_to(most);
         shared.breaker().probed(self.responded, now, jitter);
-        if breaks!(shared.settings.mutation, ProbesWithoutPause) {
-            shared.hurry_probe();
-        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{Batch, Demand};
 
-use super::deltas::Deltas;
+use super::amounts::Amounts;
 
 /// At most this many calls wait for tokens of one bucket.
 pub(crate) const MAX_WAITING: usize = 10_000;
@@ -33,7 +33,7 @@ struct Places {
 
 #[derive(Debug)]
 struct Place {
-    amounts: Deltas,
+    amounts: Amounts,
     /// Until it is woken.
     wakeup: Option<oneshot::Sender<Wakeup>>,
 }
@@ -67,7 +67,7 @@ impl WaitQueue {
 
     /// Takes the place that the arrival gives a right to: one that waited elsewhere first does not lose by it. Nothing if
     /// the queue is full.
-    pub(crate) fn join(self: &Arc<Self>, arrival: u64, amounts: &Deltas) -> Option<Turn> {
+    pub(crate) fn join(self: &Arc<Self>, arrival: u64, amounts: &Amounts) -> Option<Turn> {
         let mut places = self.places();
         if places.by_arrival.len() >= MAX_WAITING {
             return None;
@@ -176,7 +176,7 @@ impl Turn {
     }
 }
 
-fn add(batch: &mut Batch, amounts: &Deltas) {
+fn add(batch: &mut Batch, amounts: &Amounts) {
     for (limit, amount) in amounts {
         batch.add(limit, Demand::debit(*amount));
     }

@@ -54,7 +54,7 @@ impl Builder {
 
     /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
     /// it could not cover are refused without a call to the table. The default is one second.
-    pub fn rejection_memory(mut self, time: Duration) -> Self {
+    pub fn refusal_cache_ttl(mut self, time: Duration) -> Self {
         self.settings.memory = time;
         self
     }
@@ -95,11 +95,11 @@ impl Builder {
     /// let limiter = RateLimiter::embedded()
     ///     .default_limits([Limit::per_minute("rpm", 600)?])
     ///     .on_unavailable(OnUnavailable::Allow)
-    ///     .share_while_unavailable(PROCESSES) // each admits 60 a minute during an outage
+    ///     .outage_fraction(PROCESSES) // each admits 60 a minute during an outage
     ///     .await?;
     /// # Ok(()) }
     /// ```
-    pub fn share_while_unavailable(mut self, processes: NonZeroU32) -> Self {
+    pub fn outage_fraction(mut self, processes: NonZeroU32) -> Self {
         self.settings.processes = Some(processes);
         self
     }

@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 
-use super::{Builder, CREATE_TABLE};
+use super::Builder;
 use crate::store::connect::{AwsSettings, Connection};
 
 impl Builder {
@@ -76,7 +76,7 @@ impl Builder {
     /// Whether to create the table if it is missing. For local endpoints: on AWS, a stack creates the table. Embedded
     /// stores create it unless this is set to false.
     pub fn create_table(mut self, create: bool) -> Self {
-        self.create_table = create.then_some(CREATE_TABLE);
+        self.create_table = create;
         self
     }
 

@@ -20,7 +20,6 @@ use zae_limiter_schema::{Limit, OnUnavailable, Principal, Resource, StackName};
 use crate::admin::{Repository, Setup, limit_set};
 use crate::config::cache::CacheLimits;
 use crate::config::resolution::Defaults;
-use crate::store::BoxFuture;
 use crate::store::connect::{Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
@@ -43,7 +42,7 @@ use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 pub struct Builder {
     name: String,
     connection: Connection,
-    create_table: Option<CreateTable>,
+    create_table: bool,
     /// The first setting that does not apply to the connection.
     misplaced: Option<&'static str>,
     limits: Vec<Limit>,
@@ -61,15 +60,11 @@ pub struct Builder {
     entropy: Entropy,
 }
 
-/// Creates the table. A pointer, so that a program that never asks for it does not carry the code.
-type CreateTable = for<'a> fn(&'a Repository) -> BoxFuture<'a, Result<()>>;
-const CREATE_TABLE: CreateTable = |repository| Box::pin(repository.create_table());
-
 impl Builder {
     pub(crate) fn new(name: &str, connection: Connection) -> Self {
         Self {
             name: name.to_owned(),
-            create_table: connection.creates_table().then_some(CREATE_TABLE),
+            create_table: connection.creates_table(),
             connection,
             misplaced: None,
             limits: vec![],
@@ -121,7 +116,7 @@ impl Builder {
     /// Checks the settings and connects. Only an embedded store, or [`create_table`](Self::create_table), accesses
     /// the table here.
     pub async fn build(self) -> Result<RateLimiter> {
-        Ok(RateLimiter::over(self.build_repository().await?))
+        Ok(RateLimiter::from_repository(self.build_repository().await?))
     }
 
     /// The same without a limiter, for programs that only manage what is stored. [`RateLimiter::over`] makes a limiter
@@ -160,8 +155,8 @@ impl Builder {
         if self.ensure {
             Box::pin(repository.ensure_on_build()).await?;
         }
-        if let Some(create) = self.create_table {
-            create(&repository).await?;
+        if self.create_table {
+            repository.create_table().await?;
         }
         Ok(repository)
     }
@@ -197,7 +192,7 @@ impl Builder {
         }
         let times = [
             ("settle_budget", self.settings.settle_budget),
-            ("rejection_memory", self.settings.memory),
+            ("refusal_cache_ttl", self.settings.memory),
             ("config_cache_ttl", self.cache.ttl),
         ];
         for (field, value) in budgets.into_iter().chain(times) {

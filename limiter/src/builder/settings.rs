@@ -32,9 +32,8 @@ pub(crate) struct Settings {
     pub(crate) meter: Option<CapacityMeter>,
     /// Where tokens are taken in chunks.
     pub(crate) chunks: ChunkScope,
-    /// A rule of the protocol that is broken on purpose.
-    #[cfg(test)]
-    pub(crate) mutation: Option<crate::simulation::Mutation>,
+    /// This many buckets are kept in memory; beyond that idle ones are forgotten.
+    pub(crate) buckets: usize,
 }
 
 /// The resources on whose buckets tokens are taken in chunks.
@@ -75,8 +74,7 @@ impl Default for Settings {
             count_refusals: true,
             meter: None,
             chunks: ChunkScope::default(),
-            #[cfg(test)]
-            mutation: None,
+            buckets: 10_000,
         }
     }
 }

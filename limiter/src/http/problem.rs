@@ -5,6 +5,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Map, Value};
 
 use super::insert_fields;
+use crate::error::{Conflict, Invalid, NotFound};
 use crate::{Error, RateLimitHeaders};
 
 /// What kind of response an error of an acquire becomes.
@@ -22,13 +23,13 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn of(error: &Error) -> Self {
         match error {
-            Error::RateLimitExceeded(_) => Self::QuotaExceeded,
+            Error::Refused(_) => Self::QuotaExceeded,
             // Names may come from the request. Everything else that is invalid is a mistake of the program.
-            Error::Name(_) => Self::InvalidRequest,
-            Error::NoLimits { .. } => Self::NoLimits,
+            Error::Invalid(Invalid::Name(_)) => Self::InvalidRequest,
+            Error::NotFound(NotFound::Limits { .. }) => Self::NoLimits,
             Error::Overloaded { .. } => Self::Overloaded,
             Error::ShutDown { .. } => Self::ShuttingDown,
-            error if error.is_unavailable() => Self::Unavailable,
+            Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => Self::Unavailable,
             _ => Self::Internal,
         }
     }
@@ -101,13 +102,13 @@ pub fn problem_response(error: &Error) -> Response<String> {
     members.insert("status".to_owned(), kind.status().as_u16().into());
     members.insert("detail".to_owned(), kind.detail(error).into());
     match error {
-        Error::RateLimitExceeded(refusal) => {
+        Error::Refused(refusal) => {
             members.insert("violated-policies".to_owned(), refusal.violated_policies().into());
             if let Ok(Value::Object(refusal)) = serde_json::to_value(refusal) {
                 members.extend(refusal);
             }
         }
-        Error::Name(invalid) => {
+        Error::Invalid(Invalid::Name(invalid)) => {
             members.insert("field".to_owned(), invalid.field().into());
         }
         _ => {}
@@ -116,7 +117,7 @@ pub fn problem_response(error: &Error) -> Response<String> {
     *response.status_mut() = kind.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    if let Error::RateLimitExceeded(refusal) = error {
+    if let Error::Refused(refusal) = error {
         insert_fields(headers, RateLimitHeaders::refused(refusal));
     } else if kind.status() == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -130,6 +131,7 @@ mod tests {
 
     use super::*;
     use crate::EntityId;
+    use crate::error::Unavailable;
 
     const KINDS: [Kind; 7] = [
         Kind::InvalidRequest,
@@ -157,12 +159,12 @@ mod tests {
 
     #[test]
     fn an_outage_does_not_name_the_table() {
-        let response = problem_response(&Error::Unavailable {
+        let response = problem_response(&Error::Unavailable(Unavailable::NoResponse {
             operation: "UpdateItem",
             table: "secret-table".to_owned(),
             reason: "no answer".to_owned(),
             within: std::time::Duration::from_secs(1),
-        });
+        }));
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "1");
         assert!(!response.body().contains("secret-table"));

@@ -27,6 +27,8 @@ fn waiting_for_the_deployment_of_another_process_ends_well_without_the_right_to_
             .warnings
             .is_empty()
     );
+    let unchanged = with_records(outcome("none"), Err(denied())).unwrap();
+    assert!(unchanged.warnings[0].contains("not written"), "{unchanged:?}");
     // Nobody else writes the records of a stack that this process has changed.
     assert!(with_records(outcome("created"), Err(denied())).is_err());
 }

@@ -1,7 +1,5 @@
 //! Without the feature nothing is recorded, and none of this leaves code behind.
 
-use std::time::Duration;
-
 use zae_limiter_schema::Resource;
 use zae_limiter_schema::bucket::BucketWrite;
 
@@ -24,11 +22,6 @@ pub(crate) struct Timer;
 impl Metrics {
     #[inline]
     pub(crate) fn timer(&self, _: &dyn Clock) -> Timer {
-        Timer
-    }
-
-    #[inline]
-    pub(crate) fn timer_from(&self, _: Duration) -> Timer {
         Timer
     }
 

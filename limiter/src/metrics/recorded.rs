@@ -11,6 +11,7 @@ use super::bounded::ResourceLabels;
 use super::list;
 use super::publish::Published;
 use crate::bucket::Buckets;
+use crate::error::{Invalid, NotFound};
 use crate::store::WriteOutcome;
 use crate::{Admission, Clock, Error};
 
@@ -30,12 +31,6 @@ impl Metrics {
         Timer(clock.elapsed())
     }
 
-    /// The timer of an acquire that began at this time on the clock's scale.
-    #[expect(clippy::unused_self, reason = "the shape of its twin that does nothing")]
-    pub(crate) fn timer_from(&self, started: Duration) -> Timer {
-        Timer(started)
-    }
-
     /// Records an acquire that was asked for correctly.
     pub(crate) fn acquired(
         &self,
@@ -52,8 +47,8 @@ impl Metrics {
         counter!(list::ACQUIRES, "resource" => resource.clone(), "outcome" => outcome).increment(1);
         histogram!(list::ACQUIRE_DURATION, "outcome" => outcome).record(now.saturating_sub(started.0));
         match result {
-            Err(Error::RateLimitExceeded(refusal)) => {
-                for violation in refusal.violations() {
+            Err(Error::Refused(refusal)) => {
+                for violation in refusal.refused_limits() {
                     let limit = SharedString::from_shared(violation.limit.name().as_str().into());
                     counter!(list::REFUSALS, "resource" => resource.clone(), "limit" => limit).increment(1);
                 }
@@ -96,8 +91,11 @@ fn outcome(result: Result<Admission, &Error>) -> Option<&'static str> {
     Some(match result {
         Ok(admission) if degraded(admission).is_some() => "uncounted",
         Ok(_) => "granted",
-        Err(Error::RateLimitExceeded(_)) => "refused",
-        Err(Error::Name(_) | Error::Invalid { .. } | Error::NoLimits { .. }) => return None,
+        Err(Error::Refused(_)) => "refused",
+        Err(
+            Error::Invalid(Invalid::Name(_) | Invalid::Argument { .. })
+            | Error::NotFound(NotFound::Limits { .. }),
+        ) => return None,
         Err(error) if error.is_unavailable() => "unavailable",
         Err(_) => "failed",
     })

@@ -23,12 +23,12 @@ const HISTORY: i64 = 10_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exact {
     pub(super) token_bucket: TokenBucket,
-    /// The moment the token_bucket stands at. Each limit has its own: writes are decided at one moment and applied at another.
+    /// The now the token_bucket stands at. Each limit has its own: writes are decided at one now and applied at another.
     pub(super) at: i64,
     /// Net consumption and creation, for the cumulative bound.
     pub(super) created: i64,
     pub(super) net: i128,
-    /// The latest moment of anything that was booked.
+    /// The latest now of anything that was booked.
     pub(super) latest: i64,
     /// By how much the last write was decided before an earlier one, in milliseconds.
     pub(super) behind: i64,
@@ -41,7 +41,7 @@ pub(super) struct Exact {
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) limits: BTreeMap<LimitName, Exact>,
-    /// Levels after each write, by the moment it was applied.
+    /// Levels after each write, by the now it was applied.
     pub(super) history: VecDeque<(i64, BTreeMap<LimitName, Exact>)>,
 }
 
@@ -132,7 +132,7 @@ impl Account {
             }
             let now = write.decided_at.millis();
             exact.behind = (exact.at - now).max(0);
-            // A write counts from the moment it was decided: what it gave back left room then, and what has come back
+            // A write counts from the now it was decided: what it gave back left room then, and what has come back
             // since, until a later write that arrived first, is kept.
             if demand.credit > 0 && exact.behind > 0 {
                 let params = exact.token_bucket.params;

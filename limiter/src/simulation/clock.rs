@@ -7,7 +7,7 @@ use zae_limiter_schema::Timestamp;
 
 use crate::Clock;
 
-/// The moment at which every run starts, in epoch milliseconds.
+/// The now at which every run starts, in epoch milliseconds.
 pub(super) const START: i64 = 1_700_000_000_000;
 
 #[derive(Debug, Clone, Copy)]

@@ -121,7 +121,7 @@ impl Configuration {
     }
 
     /// A write was applied at `at`. Parameters must be those of a configuration that was in force when the writer read it,
-    /// a moment ago, and never older than those that they replace. Only buckets of limits that are not the entity's own
+    /// a now ago, and never older than those that they replace. Only buckets of limits that are not the entity's own
     /// expire.
     pub(super) fn check(&mut self, write: &BucketWrite, after: &Attributes, at: i64) -> Option<&'static str> {
         let fresh = match write.kind {

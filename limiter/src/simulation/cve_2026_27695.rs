@@ -31,7 +31,6 @@ const fn flood(processes: u64, phases: &'static [(u64, u64)], per_second: u64) -
         limit: (per_second, per_second),
         chunks: false,
         crash: false,
-        mutation: None,
     }
 }
 

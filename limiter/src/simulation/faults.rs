@@ -15,6 +15,10 @@ pub(super) enum Weather {
     Refusing,
     /// Most of them, or their responses, are lost, and the others are slow.
     BrownOut,
+    /// Nobody responds to writes; reads are carried out.
+    WritesSilent,
+    /// Connections for writes are refused; reads are carried out.
+    WritesRefused,
 }
 
 /// How hostile a run is. Probabilities are in thousandths.
@@ -31,6 +35,8 @@ pub(super) struct Scenario {
     pub(super) duration: Duration,
     /// Answers that never arrive, though the write happened.
     pub(super) lost_answers: u32,
+    /// Requests that the network delivers twice.
+    pub(super) repeated: u32,
     /// Requests that never arrive.
     pub(super) lost_requests: u32,
     /// Requests that arrive after the client has stopped waiting.
@@ -56,6 +62,10 @@ pub(super) struct Scenario {
     pub(super) rest: u64,
     /// The table goes away for longer than every budget, again and again.
     pub(super) outages: bool,
+    /// The outages are of writes alone.
+    pub(super) write_outages: bool,
+    /// Buckets that each process keeps in memory.
+    pub(super) kept_buckets: usize,
     /// Responses that cannot be read, though the write happened.
     pub(super) unreadable: u32,
     /// Calls that wait for tokens.
@@ -95,6 +105,7 @@ impl Scenario {
             peers: 0,
             duration: Duration::from_secs(20),
             lost_answers: 0,
+            repeated: 0,
             lost_requests: 0,
             late: 0,
             throttled: 0,
@@ -109,6 +120,8 @@ impl Scenario {
             stale_reads: 0,
             rest: 0,
             outages: false,
+            write_outages: false,
+            kept_buckets: 10_000,
             unreadable: 0,
             patient: 0,
             given_limits: 0,

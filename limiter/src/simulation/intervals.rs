@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{BucketKey, BucketWrite, Image, Params};
 
-/// Refill is counted in whole millitokens: one may be finished by the first moment of an interval, and one by its last.
+/// Refill is counted in whole millitokens: one may be finished by the first now of an interval, and one by its last.
 const ROUNDING: i128 = 2;
 
-/// Something that happened at some moment of a span.
+/// Something that happened at some now of a span.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from: i64,

@@ -180,7 +180,7 @@ impl Oracle {
         }
     }
 
-    /// Was there really too little of the limit, by a level of these moments? What comes back until a later moment counts too.
+    /// Was there really too little of the limit, by a level of these moments? What comes back until a later now counts too.
     /// A clock that is behind does not see yet what came back in the last moments.
     pub(super) fn was_short(&self, asked: &Shortage, moments: RangeInclusive<i64>, until: i64) -> bool {
         let Some(account) = self.accounts.get(&asked.key) else {

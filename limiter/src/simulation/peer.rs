@@ -44,7 +44,7 @@ impl Peer {
         sleep(Duration::from_millis(millis)).await;
     }
 
-    /// Deltas the item if the function does; the oracle hears of it.
+    /// Amounts the item if the function does; the oracle hears of it.
     async fn at_the_table(&mut self, change: impl FnOnce(&Attributes) -> Option<Attributes>) -> bool {
         self.latency().await;
         let changed = {

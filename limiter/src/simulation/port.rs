@@ -11,6 +11,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use super::faults::Weather;
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
+use crate::error::Unavailable;
 use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
 use crate::{Error, Result};
 
@@ -41,7 +42,10 @@ impl Port {
     }
 
     async fn wait_for_read(&self) -> Result<(), Error> {
-        let weather = lock(&self.world).request();
+        let weather = match lock(&self.world).request() {
+            Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
+            weather => weather,
+        };
         if weather == Weather::Clear {
             self.wait_for_latency().await;
         } else {
@@ -50,12 +54,12 @@ impl Port {
         let mut world = lock(&self.world);
         let failed = world.scenario.failed_reads;
         if weather != Weather::Clear || world.random(failed) {
-            return Err(Error::Unavailable {
+            return Err(Error::Unavailable(Unavailable::NoResponse {
                 operation: "GetItem",
                 table: "simulated".to_owned(),
                 reason: "simulated".to_owned(),
                 within: Duration::ZERO,
-            });
+            }));
         }
         Ok(())
     }
@@ -66,15 +70,15 @@ impl Port {
         }
         let weather = lock(&self.world).request();
         match weather {
-            Weather::Silent => return std::future::pending().await,
-            Weather::Refusing => {
+            Weather::Silent | Weather::WritesSilent => return std::future::pending().await,
+            Weather::Refusing | Weather::WritesRefused => {
                 sleep(Duration::from_millis(1)).await;
                 return WriteOutcome::NotSent("simulated".to_owned());
             }
             Weather::Clear | Weather::BrownOut => {}
         }
         let brown_out = weather == Weather::BrownOut;
-        let (lost_request, lost_answer, late, throttled, conflict, there, back) = {
+        let (lost_request, lost_answer, late, throttled, conflict, there, back, repeated) = {
             let mut world = lock(&self.world);
             let scenario = world.scenario.clone();
             (
@@ -85,6 +89,7 @@ impl Port {
                 world.random(scenario.conflicts),
                 world.between(1..=4),
                 world.between(1..=3),
+                scenario.repeated > 0 && world.random(scenario.repeated),
             )
         };
         if throttled || conflict {
@@ -110,6 +115,18 @@ impl Port {
         let (world, write) = (self.world.clone(), write.clone());
         let unwritten = self.unwritten.clone();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
+        if repeated {
+            // Another copy, whose response nobody hears. It may come before the other one, or after its response.
+            let (world, write, seen) = (world.clone(), write.clone(), seen.clone());
+            let (unwritten, delay) = (self.unwritten.clone(), lock(&self.world).between(0..=20));
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(delay)).await;
+                let mut world = lock(&world);
+                if matches!(world.take_in(&write, &seen), WriteOutcome::Done(_)) {
+                    unwritten.lock().unwrap().applied(&write);
+                }
+            });
+        }
         // The request is on its way, whether its sender waits or not.
         tokio::spawn(async move {
             sleep(Duration::from_millis(there)).await;

@@ -88,10 +88,13 @@ fn daily() -> LimitSet {
 
 /// Lets the table be unavailable again and again, for longer than every budget.
 async fn change_weather(world: Shared) {
-    for weather in [Weather::Silent, Weather::Refusing, Weather::BrownOut]
-        .into_iter()
-        .cycle()
-    {
+    let writes_only = lock(&world).scenario.write_outages;
+    let weathers = if writes_only {
+        vec![Weather::WritesSilent, Weather::WritesRefused]
+    } else {
+        vec![Weather::Silent, Weather::Refusing, Weather::BrownOut]
+    };
+    for weather in weathers.into_iter().cycle() {
         let (clear, bad) = {
             let mut world = lock(&world);
             (world.between(5_000..=20_000), world.between(6_000..=12_000))
@@ -156,8 +159,8 @@ impl Run {
             time_budget: Duration::from_millis(200),
             settle_budget: self.scenario.settle_budget,
             processes: self.scenario.share.then_some(PROCESSES),
-            mutation: self.scenario.mutation,
             ttl_multiplier: self.scenario.ttl_multiplier,
+            buckets: self.scenario.kept_buckets,
             ..Settings::default()
         };
         let buckets = connect(&port, SimClock { skew, ..self.clock }, settings, seed);
@@ -315,7 +318,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         for (limit, change) in unwritten.changes {
             let expected = expected.entry((key.clone(), limit.clone())).or_default();
             *expected -= change;
-            if unwritten.in_doubt {
+            if unwritten.maybe_written {
                 let (low, high) = doubt.entry((key.clone(), limit)).or_insert((0, 0));
                 *low += change.min(0);
                 *high += change.max(0);

@@ -31,6 +31,7 @@ impl SdkTable {
             budget: Duration::from_secs(10),
             attempt: Duration::from_secs(10),
             deadline: None,
+            credentials: None,
         };
         table.create().await.unwrap();
         let no_time = ServerTime::new(|| LocalTime {

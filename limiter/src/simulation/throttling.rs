@@ -18,7 +18,7 @@ pub(super) struct Throttling {
 }
 
 impl Throttling {
-    /// True if the item takes a write at this moment, in milliseconds. Refused writes count too.
+    /// True if the item takes a write at this now, in milliseconds. Refused writes count too.
     pub(super) fn admits(&mut self, key: &BucketKey, at: i64) -> bool {
         let (left, since) = self.items.get(key).copied().unwrap_or((BURST * 1000, at));
         let left = (left + (at - since) * UNITS_PER_SECOND).min(BURST * 1000);

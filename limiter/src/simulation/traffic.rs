@@ -56,12 +56,12 @@ pub(super) struct Caller {
 /// What one process has admitted by itself in outages.
 #[derive(Debug, Default)]
 pub(super) struct LocalUse {
-    /// By entity, its part of `rpm` and `tpm` as it should be, and at which moment.
+    /// By entity, its part of `rpm` and `tpm` as it should be, and at which now.
     by_entity: BTreeMap<EntityId, (i64, [TokenBucket; 2])>,
 }
 
 impl LocalUse {
-    /// The process's part of both limits at this moment. It is full when it is first used.
+    /// The process's part of both limits at this now. It is full when it is first used.
     fn at(&mut self, entity: &EntityId, now: i64) -> &mut [TokenBucket; 2] {
         let processes = i128::from(PROCESSES.get());
         let full = |burst: i128, refill: i128| {
@@ -155,7 +155,7 @@ impl Caller {
                 self.call_totals().granted += 1;
                 self.use_up(lease, amounts).await;
             }
-            Err(Error::RateLimitExceeded(refused)) => {
+            Err(Error::Refused(refused)) => {
                 self.call_totals().refused += 1;
                 if !self.is_short_locally(&entity, amounts) {
                     let refusal = Refusal {

@@ -1,8 +1,8 @@
 //! From settings to an SDK client. The SDK's own retries are off: the limiter's own know the time budget.
 
-use std::pin::Pin;
 use std::time::Duration;
 
+use aws_config::identity::IdentityCache;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -10,11 +10,10 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use zae_limiter_dynamo::CapacityMeter;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
+use zae_limiter_dynamo::{CapacityMeter, SharedCredentials};
 
-use crate::admin::{CALLER_ARN, CallerArn};
 use crate::{Error, Result};
 
 /// Where the table is.
@@ -29,26 +28,11 @@ pub(crate) enum Connection {
     Store(EmbeddedStore),
 }
 
-/// What is looked up in the usual AWS places (environment, profile, instance) and at STS. Pointers, so that a program that
-/// looks nothing up does not carry the code.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lookups {
-    config: fn(AwsSettings) -> Pin<Box<dyn Future<Output = SdkConfig> + Send>>,
-    caller_arn: CallerArn,
-}
-
-impl Lookups {
-    pub(crate) const AWS: Self = Self {
-        config: |settings| Box::pin(settings.load_defaults()),
-        caller_arn: CALLER_ARN,
-    };
-}
-
-/// What may be set by hand; the rest is looked up.
+/// The settings of a connection to AWS.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AwsSettings {
-    /// None in a program that sets everything.
-    pub(crate) lookups: Option<Lookups>,
+    /// Whether to look up what is not set, in the environment, in profiles, at metadata services and at STS.
+    pub(crate) look_up: bool,
     pub(crate) region: Option<String>,
     pub(crate) endpoint_url: Option<String>,
     pub(crate) profile: Option<String>,
@@ -65,8 +49,10 @@ pub(crate) struct Connected {
     pub(crate) client: Client,
     /// For other services; none in the process.
     pub(crate) aws: Option<SdkConfig>,
-    /// For audit events; not if nothing may be looked up.
-    pub(crate) caller_arn: Option<CallerArn>,
+    /// What its requests are signed with; none in the process.
+    pub(crate) credentials: Option<SharedCredentials>,
+    /// Whether audit events may look up the caller's ARN.
+    pub(crate) look_up_caller: bool,
     /// Region, endpoint or file, for messages.
     pub(crate) place: String,
 }
@@ -122,7 +108,8 @@ impl Connection {
 
 impl AwsSettings {
     async fn connect(self, meter: Option<CapacityMeter>) -> Result<Connected> {
-        let caller_arn = self.lookups.map(|lookups| lookups.caller_arn);
+        let look_up_caller = self.look_up;
+        let profile = self.profile.clone().or_else(|| self.profile_of_environment());
         let aws = self.load().await;
         let Some(region) = aws.region().map(ToString::to_string) else {
             return Err(Error::invalid(
@@ -132,22 +119,36 @@ impl AwsSettings {
             ));
         };
         let place = aws.endpoint_url().map_or(region, str::to_owned);
-        let config = aws_sdk_dynamodb::config::Builder::from(&aws)
+        let provider = aws.credentials_provider();
+        let credentials = provider.map(|provider| SharedCredentials::new(provider, profile));
+        let mut config = aws_sdk_dynamodb::config::Builder::from(&aws)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if let Some(credentials) = credentials.clone() {
+            config = config
+                .credentials_provider(credentials)
+                .identity_cache(IdentityCache::no_cache());
+        }
         Ok(Connected {
             client: client(config, meter),
             aws: Some(aws),
-            caller_arn,
+            credentials,
+            look_up_caller,
             place,
         })
     }
 
+    /// The profile that the SDK would choose.
+    fn profile_of_environment(&self) -> Option<String> {
+        let looks_up = self.look_up && self.sdk_config.is_none() && self.credentials.is_none();
+        std::env::var("AWS_PROFILE").ok().filter(|_| looks_up)
+    }
+
     async fn load(mut self) -> SdkConfig {
-        match (self.sdk_config.take(), self.lookups) {
+        match (self.sdk_config.take(), self.look_up) {
             (Some(given), _) => self.over(given),
-            (None, Some(lookups)) => (lookups.config)(self).await,
-            (None, None) => {
+            (None, true) => self.load_defaults().await,
+            (None, false) => {
                 let nothing = SdkConfig::builder().behavior_version(BehaviorVersion::v2026_01_12());
                 self.over(nothing.build())
             }
@@ -216,7 +217,8 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
     Connected {
         client: client(store.sdk_config(), meter),
         aws: None,
-        caller_arn: None,
+        credentials: None,
+        look_up_caller: false,
         place: store.place(),
     }
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use zae_limiter_schema::Item;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
@@ -46,13 +47,13 @@ pub(crate) enum WriteOutcome {
     Done(Attributes),
     /// Its condition did not hold; the bucket is like this, if there is one.
     Refused(Option<Attributes>),
-    /// Nobody answered: it may have happened, or happen yet.
+    /// There was no response: it may have happened, or happen yet.
     Lost(String),
-    /// It never left the process: the connection was refused, or there were no credentials to sign it with.
+    /// It never left the process: there was no connection, or the credentials were not loaded in time.
     NotSent(String),
     /// It was turned away because of too many requests.
     Throttled(String),
-    /// It was turned away because a transaction is at work on the item.
+    /// It was turned away because a transaction is at work on the item, or because its signature had a wrong time.
     Conflict(String),
     /// It cannot be carried out, and trying again does not help.
     Failed(Error),
@@ -73,7 +74,12 @@ pub(crate) trait Store: ConfigSource {
         consistent: bool,
     ) -> BoxFuture<'a, Result<Option<Attributes>>>;
 
-    /// Sends a bucket write once.
+    /// Waits until a request can be sent: credentials are loaded. A failed wait is the outcome of the write that it was for.
+    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Sends a bucket write once. Callers use [`send_write`](dyn Store::send_write).
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome>;
 
     /// Whether refusals are worth writing: there is somebody who adds them up.
@@ -103,5 +109,17 @@ pub(crate) trait Store: ConfigSource {
     /// no offset.
     fn clock_offset(&self) -> i64 {
         0
+    }
+}
+
+impl dyn Store {
+    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials is not part of that time, so
+    /// that a slow provider is not taken for a lost write.
+    pub(crate) async fn send_write(&self, write: &BucketWrite, timeout: Duration) -> WriteOutcome {
+        if let Err(outcome) = self.ready().await {
+            return outcome;
+        }
+        let sent = tokio::time::timeout(timeout, self.write_bucket(write)).await;
+        sent.unwrap_or_else(|_| WriteOutcome::Lost("no response in time".to_owned()))
     }
 }

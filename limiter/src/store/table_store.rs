@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use zae_limiter_dynamo::{BucketWriter, CallError, ServerTime, Table, Update, Updated};
+use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, VersionRecord};
@@ -17,7 +17,6 @@ use crate::builder::Settings;
 #[derive(Debug)]
 pub(crate) struct TableStore {
     table: Table,
-    bucket_writer: BucketWriter,
     embedded: bool,
     settings: Settings,
     version_checked: AtomicBool,
@@ -33,7 +32,6 @@ impl TableStore {
             ..table
         };
         Self {
-            bucket_writer: BucketWriter::new(table.clone(), dates.clone(), settings.meter.clone()),
             table,
             embedded,
             settings: settings.clone(),
@@ -89,16 +87,21 @@ impl TableStore {
 
 /// Whether a write is sent again is for the bucket's queue to decide.
 fn outcome(sent: zae_limiter_dynamo::Result<Updated<Attributes>>) -> WriteOutcome {
-    let error = match sent {
-        Ok(Updated::Done(bucket)) => return WriteOutcome::Done(bucket),
-        Ok(Updated::ConditionFailed(bucket)) => return WriteOutcome::Refused(bucket),
-        Err(error) => error,
-    };
+    match sent {
+        Ok(Updated::Done(bucket)) => WriteOutcome::Done(bucket),
+        Ok(Updated::ConditionFailed(bucket)) => WriteOutcome::Refused(bucket),
+        Err(error) => failure(error),
+    }
+}
+
+fn failure(error: zae_limiter_dynamo::Error) -> WriteOutcome {
     match error.cause() {
         Some(cause @ (CallError::Throttled(_) | CallError::FileHeld(_))) => {
             WriteOutcome::Throttled(cause.to_string())
         }
-        Some(CallError::Conflict(reason)) => WriteOutcome::Conflict(reason.clone()),
+        Some(CallError::Conflict(reason) | CallError::ClockSkew(reason)) => {
+            WriteOutcome::Conflict(reason.clone())
+        }
         Some(CallError::Unavailable(reason)) => WriteOutcome::Lost(reason.clone()),
         Some(CallError::NotSent(reason)) => WriteOutcome::NotSent(reason.clone()),
         _ => WriteOutcome::Failed(error.into()),
@@ -123,8 +126,12 @@ impl Store for TableStore {
         })
     }
 
+    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
+        Box::pin(async { self.table.ready().await.map_err(failure) })
+    }
+
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
-        Box::pin(async move { outcome(self.bucket_writer.write(write).await) })
+        Box::pin(async move { outcome(self.table.write_bucket(write).await) })
     }
 
     /// An embedded table has no aggregator.
@@ -161,7 +168,8 @@ impl Store for TableStore {
         })
     }
 
+    /// An embedded table has no time of its own to compare with.
     fn clock_offset(&self) -> i64 {
-        self.dates.offset()
+        if self.embedded { 0 } else { self.dates.offset() }
     }
 }

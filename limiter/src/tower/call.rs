@@ -31,6 +31,7 @@ pub struct Call {
     wait: Option<Duration>,
     pub(super) cost: Option<Box<dyn ResponseCost>>,
     pub(super) refund: Option<RefundRule>,
+    pub(super) refund_on_disconnect: bool,
 }
 
 impl Call {
@@ -45,6 +46,7 @@ impl Call {
             wait: None,
             cost: None,
             refund: None,
+            refund_on_disconnect: false,
         }
     }
 
@@ -81,6 +83,13 @@ impl Call {
     /// Gives all tokens back if the response is a failure that should cost nothing.
     pub fn refund_if(mut self, is_failure: impl Fn(&Parts) -> bool + Send + 'static) -> Self {
         self.refund = Some(Box::new(is_failure));
+        self
+    }
+
+    /// Whether all tokens go back if the client disconnects before the service has responded. By default they stay taken,
+    /// because the service may have done the work.
+    pub fn refund_on_disconnect(mut self, refund: bool) -> Self {
+        self.refund_on_disconnect = refund;
         self
     }
 

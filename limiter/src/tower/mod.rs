@@ -14,8 +14,9 @@
 //! - by a [`ResponseCost`], which reads the head and the body of the response as they pass;
 //! - by the handler, or anything else behind the layer: the [`Adjustments`] are in the extensions of the request.
 //!
-//! If the service fails, or the future is dropped before there is a response, all tokens go back. A handler of axum never
-//! fails: [`Call::refund_if`] says for which responses tokens go back all the same.
+//! If the service fails, all tokens go back. A handler of axum never fails: [`Call::refund_if`] says for which responses
+//! tokens go back all the same. If the client disconnects before there is a response, the tokens stay taken, because the
+//! service may have done the work; [`Call::refund_on_disconnect`] changes that.
 //!
 //! # Layers behind layers
 //!

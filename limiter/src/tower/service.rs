@@ -85,7 +85,7 @@ where
     }
 }
 
-/// A lease that is dropped, because the service has failed, gives its tokens back.
+/// If the service fails, the tokens go back.
 async fn pass_on<S, ReqBody, ResBody>(
     mut inner: S,
     mut request: Request<ReqBody>,
@@ -100,8 +100,14 @@ where
     let adjustments = Adjustments::default();
     request.extensions_mut().insert(admission);
     request.extensions_mut().insert(adjustments.clone());
-    let (mut head, body) = inner.call(request).await?.into_parts();
     let mut settlement = Settlement::new(lease, adjustments, call);
+    let (mut head, body) = match inner.call(request).await {
+        Ok(response) => response.into_parts(),
+        Err(error) => {
+            settlement.refund();
+            return Err(error);
+        }
+    };
     settlement.head(&head);
     // Those of a layer or service behind this one are about a closer limit.
     if !head.headers.contains_key("ratelimit") {

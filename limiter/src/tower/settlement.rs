@@ -10,10 +10,13 @@ use super::call::{Call, RefundRule};
 use super::response_cost::ResponseCost;
 use crate::Lease;
 
-/// A lease that is committed when this is dropped: there was a response, so the call has happened.
+/// A lease that is committed when this is dropped: the request reached the service, so the call has happened.
 pub(super) struct Settlement {
     lease: Option<Lease>,
     adjustments: Adjustments,
+    /// Whether the service has responded.
+    responded: bool,
+    refund_without_response: bool,
     cost: Option<Box<dyn ResponseCost>>,
     refund: Option<RefundRule>,
 }
@@ -23,12 +26,21 @@ impl Settlement {
         Self {
             lease: Some(lease),
             adjustments,
+            responded: false,
+            refund_without_response: call.refund_on_disconnect,
             cost: call.cost,
             refund: call.refund,
         }
     }
 
+    /// Gives all tokens back.
+    pub(super) fn refund(mut self) {
+        // Dropped, it gives everything back.
+        self.lease = None;
+    }
+
     pub(super) fn head(&mut self, head: &Parts) {
+        self.responded = true;
         if self.refund.take().is_some_and(|is_failure| is_failure(head)) {
             // Dropped, it gives everything back.
             self.lease = None;
@@ -65,8 +77,13 @@ impl Drop for Settlement {
         let Some(mut lease) = self.lease.take() else {
             return;
         };
-        // The caller's code is not run during a panic: a second one would end the process.
-        let cost = self.cost.as_mut().filter(|_| !std::thread::panicking());
+        let panics = std::thread::panicking();
+        if !self.responded && (panics || self.refund_without_response) {
+            return;
+        }
+        // The caller's code is not run during a panic: a second one would end the process. Without a response it has
+        // seen nothing that it could correct the cost by.
+        let cost = self.cost.as_mut().filter(|_| self.responded && !panics);
         let by_response = cost.map(|cost| cost.adjustments());
         let by_handler = self.adjustments.take();
         for (limit, tokens) in by_response.into_iter().flatten().chain(by_handler) {

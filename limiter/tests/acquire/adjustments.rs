@@ -2,8 +2,8 @@
 
 use zae_limiter::{Error, Lease, NewEntity};
 
-use crate::leases::with;
-use crate::support::*;
+use crate::acquire::leases::with;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn what_a_body_has_made_is_not_lost_because_its_adjustment_cannot_be_written_yet() {

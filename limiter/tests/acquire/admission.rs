@@ -1,6 +1,6 @@
 //! What is admitted: all limits of a call or none, by the server's condition, never too much.
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn tokens_are_taken_until_there_are_none() {
@@ -27,8 +27,8 @@ async fn all_limits_of_a_call_are_taken_or_none() {
     };
     call(900).await.unwrap().commit().await.unwrap();
     let refused = exceeded(call(200).await.unwrap_err());
-    assert_eq!(refused.violations().count(), 1);
-    assert_eq!(refused.primary_violation().unwrap().limit.name().as_str(), "tpm");
+    assert_eq!(refused.refused_limits().count(), 1);
+    assert_eq!(refused.primary_limit().unwrap().limit.name().as_str(), "tpm");
     assert_eq!(
         available(&limiter, "user-1", "rpm").await,
         2,

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use tokio::time::Instant;
 use zae_limiter::{Admission, BreakerState, ManualClock, OnUnavailable, RateLimiter, Timestamp};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter whose table does not respond, which it knows.
 async fn away(stage: &Stage, policy: OnUnavailable) -> RateLimiter {
@@ -60,7 +60,7 @@ async fn while_the_breaker_is_open_the_outage_share_decides_at_once() {
     let builder = stage.builder().default_limits(limits(&["rpm:10"]));
     let limiter = builder
         .on_unavailable(OnUnavailable::Allow)
-        .share_while_unavailable(NonZeroU32::new(2).unwrap())
+        .outage_fraction(NonZeroU32::new(2).unwrap())
         .await
         .unwrap();
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
@@ -87,14 +87,14 @@ fn while_the_breaker_is_open_a_decision_starts_no_timer_and_sends_nothing() {
             .clock(clock.clone())
             .default_limits(limits(&["rpm:10"]));
         let limiter = builder
-            .share_while_unavailable(NonZeroU32::new(2).unwrap())
+            .outage_fraction(NonZeroU32::new(2).unwrap())
             .await
             .unwrap();
         let known = take(&limiter, "user-1", "rpm", 1).await;
         stage.wire.always(Fault::Silence);
         for _ in 0..2 {
-            take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
             clock.advance(secs(1));
+            take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
         }
         assert_eq!(limiter.stats().breaker, BreakerState::Open);
         stage.wire.calls();
@@ -139,7 +139,7 @@ async fn the_first_response_closes_the_breaker() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_waits_for_slow_probes_no_longer_than_for_one_attempt() {
+async fn calls_whose_writes_are_the_probes_are_served_and_all_others_decided_at_once() {
     let stage = Stage::new();
     let limiter = away(&stage, OnUnavailable::Block).await;
     // Closed too early twice: from now on it takes four responses.
@@ -160,17 +160,60 @@ async fn a_call_waits_for_slow_probes_no_longer_than_for_one_attempt() {
     tokio::time::sleep(secs(60)).await;
     stage.wire.heal();
     stage.wire.latency(millis(400));
-    let mut longest = millis(0);
+    let mut served = 0;
     while limiter.stats().breaker == BreakerState::Open {
         let before = Instant::now();
-        let refused = take(&limiter, "user-2", "rpm", 1).await.is_err();
-        if refused {
-            longest = longest.max(before.elapsed());
+        match take(&limiter, "user-2", "rpm", 1).await {
+            Ok(()) => served += 1,
+            Err(error) => {
+                assert!(error.is_unavailable(), "{error}");
+                assert_eq!(before.elapsed(), millis(0));
+            }
         }
+        assert!(before.elapsed() <= secs(1), "{:?}", before.elapsed());
         tokio::time::sleep(millis(10)).await;
     }
-    assert!(longest > millis(400), "no call made the probes: {longest:?}");
-    assert!(longest <= millis(501), "{longest:?}");
+    assert_eq!(served, 4);
+}
+
+/// Writes get no response, reads do.
+#[tokio::test(start_paused = true)]
+async fn while_only_writes_fail_the_breaker_stays_open_and_calls_are_decided_at_once() {
+    for fault in [Fault::Silence, Fault::ServerError] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:1000"]).await;
+        warm(&limiter, 20).await;
+        stage.wire.always_for("UpdateItem", fault);
+        let start = Instant::now();
+        let callers: Vec<_> = (0..20)
+            .map(|number| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move {
+                    let mut slow = 0;
+                    while start.elapsed() < secs(60) {
+                        let before = Instant::now();
+                        take(&limiter, &format!("user-{number}"), "rpm", 1)
+                            .await
+                            .unwrap_err();
+                        slow += usize::from(before.elapsed() > millis(50));
+                        tokio::time::sleep(millis(100)).await;
+                    }
+                    slow
+                })
+            })
+            .collect();
+        let mut slow = 0;
+        for caller in callers {
+            slow += caller.await.unwrap();
+        }
+        assert_eq!(limiter.stats().breaker_opened, 1, "{fault:?}");
+        // One for each caller before it opened, and one for each probe.
+        assert!(slow <= 60, "{fault:?}: {slow} slow calls");
+        stage.wire.heal();
+        tokio::time::sleep(secs(6)).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        assert_eq!(limiter.stats().breaker, BreakerState::Closed);
+    }
 }
 
 #[tokio::test(start_paused = true)]

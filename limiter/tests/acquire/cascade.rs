@@ -1,8 +1,9 @@
 //! Calls that count on the parents too.
 
+use zae_limiter::error::NotFound;
 use zae_limiter::{Error, NewEntity, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter and the chain org → team → user, every hop cascading.
 async fn chain(stage: &Stage) -> RateLimiter {
@@ -96,7 +97,7 @@ async fn a_refused_level_gives_the_others_back_and_the_error_lists_all() {
     let statuses: Vec<_> = refused
         .statuses()
         .iter()
-        .map(|one| (one.entity.as_str(), one.available, one.exceeded))
+        .map(|one| (one.entity.as_str(), one.available, one.refused))
         .collect();
     assert_eq!(
         statuses,
@@ -134,7 +135,7 @@ async fn a_parent_emptied_by_another_process_refuses_and_the_child_gets_its_toke
     let other = stage.limiter(&[]).await;
     take(&other, "team", "rpm", 14).await.unwrap();
     let refused = exceeded(take(&limiter, "user-1", "rpm", 1).await.unwrap_err());
-    let violated: Vec<_> = refused.violations().map(|one| one.entity.as_str()).collect();
+    let violated: Vec<_> = refused.refused_limits().map(|one| one.entity.as_str()).collect();
     assert_eq!(violated, ["team"]);
     limiter.settled().await;
     // The other one used the team's bucket directly; a team has a parent of its own.
@@ -267,7 +268,7 @@ async fn a_parent_without_limits_is_named() {
     set_limits(&limiter, "user-1", &["rpm:10"]).await;
     let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
     assert!(
-        matches!(&error, Error::NoLimits { entity, .. } if entity.as_str() == "org"),
+        matches!(&error, Error::NotFound(NotFound::Limits { entity, .. }) if entity.as_str() == "org"),
         "{error}"
     );
     assert!(stage.bucket("user-1").await.is_none(), "nothing half done");
@@ -294,7 +295,7 @@ async fn more_of_a_lease_is_taken_at_every_level_or_none() {
     let mut lease = lease(&limiter, "user-1", "rpm", 3).await.unwrap();
     lease.consume("rpm", 2).await.unwrap();
     let refused = exceeded(lease.consume("rpm", 3).await.unwrap_err());
-    let violated: Vec<_> = refused.violations().map(|one| one.entity.as_str()).collect();
+    let violated: Vec<_> = refused.refused_limits().map(|one| one.entity.as_str()).collect();
     assert_eq!(violated, ["team"]);
     assert_eq!(lease.consumed().values().copied().collect::<Vec<_>>(), [5]);
     lease.commit().await.unwrap();

@@ -3,7 +3,7 @@
 use tokio::runtime::Runtime;
 use zae_limiter::{Admission, BreakerState, NewEntity, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter that takes chunks everywhere, on a bucket that gives nothing back while a test runs.
 async fn limiter(stage: &Stage) -> RateLimiter {

@@ -2,7 +2,7 @@
 
 use zae_limiter::{Clock, ManualClock, Timestamp};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_clock_is_corrected_by_the_server_s_date_and_reported() {

@@ -5,7 +5,7 @@
 
 use zae_limiter::{EntityChange, NewEntity, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 struct Two {
     stage: Stage,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use zae_limiter::{Admission, CapacityMeter, Error, NewEntity, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter that has just read the defaults of the resource and the system.
 async fn knows_the_resource(stage: &Stage) -> RateLimiter {

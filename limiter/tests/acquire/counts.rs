@@ -1,6 +1,6 @@
 //! How many calls each thing costs.
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter that has read the configuration and knows the bucket.
 async fn warm(stage: &Stage, limits: &[&str]) -> zae_limiter::RateLimiter {

@@ -1,8 +1,9 @@
 //! Buckets that somebody damages while a limiter uses them: an error until they are repaired, never an admission.
 
+use zae_limiter::error::Internal;
 use zae_limiter::{Error, OnUnavailable, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A limiter that has taken tokens of its bucket, and admits calls where the table is unavailable.
 async fn in_use(tokens: u64) -> (Stage, RateLimiter) {
@@ -23,7 +24,10 @@ async fn damage(stage: &Stage) -> Option<i64> {
 
 async fn is_an_error(limiter: &RateLimiter) {
     let error = take(limiter, "user-1", "rpm", 2).await.unwrap_err();
-    assert!(matches!(error, Error::Malformed(_)), "{error:?}");
+    assert!(
+        matches!(error, Error::Internal(Internal::Malformed(_))),
+        "{error:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

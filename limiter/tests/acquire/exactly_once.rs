@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use zae_limiter::RateLimiter;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 const BAD: FaultRates = FaultRates {
     lost_answers: 20,

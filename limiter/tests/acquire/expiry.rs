@@ -2,7 +2,7 @@
 
 use zae_limiter::Clock;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 impl Stage {
     /// Seconds until the bucket expires.

@@ -1,9 +1,10 @@
 //! Trees that only other programs can store: too deep, or circular.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::error::Conflict;
 use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, OnUnavailable, PageRequest, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// An entity as the Python package stores it, which checks nothing.
 async fn put_entity(stage: &Stage, id: &str, parent: Option<&str>, cascade: bool) {
@@ -130,7 +131,10 @@ async fn a_cycle_is_refused_before_anything_is_charged_and_can_be_repaired() {
     let below = repository
         .create_entity(NewEntity::new("new").parent("user"))
         .await;
-    assert!(matches!(below, Err(Error::ParentCycle { .. })), "{below:?}");
+    assert!(
+        matches!(below, Err(Error::Conflict(Conflict::ParentCycle { .. }))),
+        "{below:?}"
+    );
     let moved = repository
         .update_entity("self", EntityChange::new().parent("a"))
         .await;

@@ -13,8 +13,8 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use zae_limiter::tower::{Call, LimitedBody, RateLimitLayer};
 use zae_limiter::{Admission, OnUnavailable, RateLimiter};
 
-use crate::layer_costs::corrected;
-use crate::support::*;
+use crate::acquire::layer_costs::corrected;
+use crate::acquire::support::*;
 
 pub(crate) const LIMITS: [&str; 2] = ["rpm:10", "tpm:1000"];
 

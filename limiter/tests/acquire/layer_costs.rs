@@ -12,8 +12,8 @@ use http_body_util::{BodyExt, Full};
 use tower::service_fn;
 use zae_limiter::tower::{Adjustments, Call, ResponseCost};
 
-use crate::layer::{Calls, LIMITS, ask, estimated, hello, left, request, text};
-use crate::support::*;
+use crate::acquire::layer::{Calls, LIMITS, ask, estimated, hello, left, request, text};
+use crate::acquire::support::*;
 
 pub(crate) fn corrected(request: &Request<()>) -> Option<Call> {
     estimated(request).map(|call| call.corrected_by(Counted(0)))
@@ -158,17 +158,20 @@ async fn a_service_that_fails_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_cancelled_before_its_response_costs_nothing() {
-    let stage = Stage::new();
-    let limiter = stage.limiter(&LIMITS).await;
-    let service = service_fn(async |request: Request<()>| {
-        std::future::pending::<()>().await;
-        hello(request).await
-    });
-    let call = ask(&limiter, corrected, service, request("user-1"));
-    assert!(tokio::time::timeout(secs(1), call).await.is_err());
-    assert_eq!(limiter.stats().granted, 1);
-    assert_eq!(left(&limiter).await, [10, 1000]);
+async fn a_request_that_is_canceled_before_its_response_is_paid_unless_the_call_says_otherwise() {
+    let refunded: Calls = |request| corrected(request).map(|call| call.refund_on_disconnect(true));
+    for (calls, expected) in [(corrected as Calls, [9, 916]), (refunded, [10, 1000])] {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&LIMITS).await;
+        let service = service_fn(async |request: Request<()>| {
+            std::future::pending::<()>().await;
+            hello(request).await
+        });
+        let call = ask(&limiter, calls, service, request("user-1"));
+        assert!(tokio::time::timeout(secs(1), call).await.is_err());
+        assert_eq!(limiter.stats().granted, 1);
+        assert_eq!(left(&limiter).await, expected, "with the refill of a second");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use zae_limiter::{Admission, Error, Lease, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 pub(crate) async fn with(limits: &[&str]) -> (Stage, RateLimiter) {
     let stage = Stage::new();
@@ -189,7 +189,7 @@ async fn a_lease_knows_whether_it_was_counted() {
     );
     let status = &held.statuses()[0];
     assert_eq!((status.available, status.requested), (900, 100));
-    assert!(!status.exceeded, "it was taken");
+    assert!(!status.refused, "it was taken");
     held.commit().await.unwrap();
 }
 

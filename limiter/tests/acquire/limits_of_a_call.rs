@@ -1,6 +1,6 @@
 //! Limits that come with a call.
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn they_are_honoured_on_a_bucket_that_exists() {

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use zae_limiter::{Admission, Error, NewEntity, OnUnavailable, RateLimiter, RetryAfter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 const DAY: [&str; 1] = ["rpd:100/day"];
 
@@ -26,7 +26,7 @@ async fn one_of_four(stage: &Stage, defaults: &[&str]) -> RateLimiter {
         .builder()
         .default_limits(limits(defaults))
         .on_unavailable(OnUnavailable::Allow)
-        .share_while_unavailable(NonZeroU32::new(4).unwrap())
+        .outage_fraction(NonZeroU32::new(4).unwrap())
         .await
         .unwrap()
 }
@@ -128,7 +128,7 @@ async fn parents_have_parts_too() {
         .unwrap();
     let refused = exceeded(lease(&limiter, "user-2", "rpd", 6).await.unwrap_err());
     let short: Vec<_> = refused
-        .violations()
+        .refused_limits()
         .map(|status| status.entity.as_str().to_owned())
         .collect();
     assert_eq!(short, ["team"]);

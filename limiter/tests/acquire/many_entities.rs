@@ -1,10 +1,9 @@
-//! More entities than have a queue of their own at a time.
+//! Many entities.
 
 use std::collections::BTreeMap;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
-/// Twice as many as are kept whole.
 const ENTITIES: usize = 600;
 
 fn operations(stage: &Stage) -> BTreeMap<String, usize> {
@@ -50,7 +49,7 @@ async fn a_lease_survives_that_all_other_buckets_are_used_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_of_a_bucket_refuses_after_it_was_folded_too() {
+async fn what_was_seen_of_a_bucket_refuses_after_many_others_were_used() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpd:1/day"]).await;
     for entity in 0..ENTITIES {

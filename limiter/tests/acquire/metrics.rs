@@ -10,7 +10,7 @@ use metrics::{
 use zae_limiter::metrics::{METRICS, MetricKind};
 use zae_limiter::{BreakerState, CapacityMeter, OnUnavailable};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A metric's kind, name and labels, and what was recorded: a counter's sum, a gauge's last value, a histogram's values.
 type Samples = Arc<Mutex<BTreeMap<Sample, Vec<f64>>>>;

@@ -1,8 +1,9 @@
 //! Mistakes of the caller: an error that names them, before any write.
 
+use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Error, Limit};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 async fn message(acquire: zae_limiter::Acquire) -> String {
     acquire.await.unwrap_err().to_string()
@@ -15,9 +16,12 @@ async fn what_is_wrong_in_itself_is_refused_without_a_call() {
     let call = || limiter.acquire("user-1", GPT);
     let rpm = |capacity| Limit::per_minute("rpm", capacity).unwrap();
     for (acquire, named) in [
-        (call(), "at least one token"),
-        (call().consume("rpm", 0), "at least one token"),
-        (call().consume("rpm", 0).consume("tpm", 0), "at least one token"),
+        (call(), "call `consume` at least once"),
+        (call().consume("rpm", 0), "call `consume` at least once"),
+        (
+            call().consume("rpm", 0).consume("tpm", 0),
+            "call `consume` at least once",
+        ),
         (call().consume("rpm", u64::MAX), "18446744073709551615"),
         (call().consume("", 1), "limit name"),
         (call().consume("rpm", 1).limits([]), "at least one is needed"),
@@ -46,7 +50,7 @@ async fn an_unknown_limit_is_named_with_those_that_exist_and_nothing_is_written(
         .consume("tmp", 500);
     let error = asked.await.unwrap_err();
     assert!(
-        matches!(error, Error::Invalid { field: "limit", .. }),
+        matches!(error, Error::Invalid(Invalid::Argument { field: "limit", .. })),
         "{error:?}"
     );
     assert!(
@@ -69,7 +73,10 @@ async fn without_any_limits_the_error_says_where_they_were_looked_for() {
     let stage = Stage::new();
     let limiter = stage.limiter(&[]).await;
     let error = lease(&limiter, "user-1", "rpm", 1).await.unwrap_err();
-    assert!(matches!(error, Error::NoLimits { .. }), "{error:?}");
+    assert!(
+        matches!(error, Error::NotFound(NotFound::Limits { .. })),
+        "{error:?}"
+    );
     assert_eq!(stage.wire.operations(), ["BatchGetItem"]);
 }
 

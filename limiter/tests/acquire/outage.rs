@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 use zae_limiter::{BreakerState, Error, Lease, RateLimiter};
 
-use crate::support::*;
-use crate::unavailable::OUTAGES;
+use crate::acquire::support::*;
+use crate::acquire::unavailable::OUTAGES;
 
 /// More buckets than a breaker can overlook.
 const BUCKETS: usize = 500;
@@ -78,7 +78,7 @@ async fn shutdown_in_an_outage_gives_up_changes_after_the_settle_budget() {
         let report = limiter.shutdown().await;
         assert!(before.elapsed() <= secs(31), "{fault:?}: {:?}", before.elapsed());
         assert_eq!(report.unwritten_total, 40, "{fault:?}");
-        let in_doubt = report.unwritten.iter().any(|one| one.in_doubt);
+        let in_doubt = report.unwritten.iter().any(|one| one.maybe_written);
         assert_eq!(in_doubt, fault != Fault::ConnectionRefused, "{fault:?}");
     }
 }

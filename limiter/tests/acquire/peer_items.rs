@@ -2,8 +2,9 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::Clock;
+use zae_limiter::error::Internal;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// A bucket with one limit as the peer writes it, without anything of ours.
 async fn put_bucket(stage: &Stage, tokens: i64, refilled_before: i64, extra: &[(&str, i64)]) {
@@ -98,7 +99,7 @@ async fn a_limit_that_a_bucket_of_the_peer_lacks_starts_full() {
     call().await.unwrap().commit().await.unwrap();
     let refused = exceeded(call().await.unwrap_err());
     let violated: Vec<_> = refused
-        .violations()
+        .refused_limits()
         .map(|one| one.limit.name().as_str())
         .collect();
     assert_eq!(violated, ["tpm"]);
@@ -190,6 +191,9 @@ async fn an_item_that_is_no_bucket_is_an_error_and_stays_untouched() {
     stage.tamper("user-1", &[("rf", Some(-5))]).await;
     let before = stage.bucket("user-1").await;
     let error = take(&limiter, "user-1", "rpm", 1).await.unwrap_err();
-    assert!(matches!(error, zae_limiter::Error::Malformed(_)), "{error:?}");
+    assert!(
+        matches!(error, zae_limiter::Error::Internal(Internal::Malformed(_))),
+        "{error:?}"
+    );
     assert_eq!(stage.bucket("user-1").await, before);
 }

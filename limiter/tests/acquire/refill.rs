@@ -2,7 +2,7 @@
 
 use zae_limiter::{Clock, RetryAfter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 /// Takes one token whenever the last refusal says that there is one, for a minute by the clock that decides.
 async fn admitted_in_a_minute(latency: std::time::Duration) -> u64 {
@@ -58,7 +58,7 @@ async fn limits_with_different_periods_on_one_bucket_refill_independently() {
     }
     let refused = exceeded(call().await.unwrap_err());
     let names: Vec<_> = refused
-        .violations()
+        .refused_limits()
         .map(|one| one.limit.name().as_str())
         .collect();
     assert_eq!(names, ["rpd"]);

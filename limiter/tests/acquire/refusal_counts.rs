@@ -2,7 +2,7 @@
 
 use zae_limiter::NewEntity;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 async fn refuse(limiter: &zae_limiter::RateLimiter, entity: &str, times: usize) {
     for _ in 0..times {

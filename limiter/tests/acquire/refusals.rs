@@ -3,7 +3,7 @@
 use serde_json::json;
 use zae_limiter::RetryAfter;
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_tells_how_every_limit_stands() {
@@ -21,12 +21,12 @@ async fn a_refusal_tells_how_every_limit_stands() {
     let names = |of: Vec<&zae_limiter::LimitStatus>| -> Vec<String> {
         of.iter().map(|status| status.limit.name().to_string()).collect()
     };
-    assert_eq!(names(refused.violations().collect()), ["rpm", "tpm"]);
-    assert_eq!(names(refused.passed().collect()), ["rpd"]);
-    let rpm = refused.violations().next().unwrap();
+    assert_eq!(names(refused.refused_limits().collect()), ["rpm", "tpm"]);
+    assert_eq!(names(refused.passed_limits().collect()), ["rpd"]);
+    let rpm = refused.refused_limits().next().unwrap();
     assert_eq!((rpm.available, rpm.requested, rpm.deficit()), (4, 6, 2));
     assert_eq!(rpm.retry_after, RetryAfter::After(secs(12)));
-    let primary = refused.primary_violation().unwrap();
+    let primary = refused.primary_limit().unwrap();
     assert_eq!(primary.limit.name().as_str(), "tpm", "it takes longest");
     assert_eq!(refused.retry_after(), RetryAfter::After(secs(18)));
     assert_eq!(refused.retry_after_header().as_deref(), Some("18"));
@@ -101,7 +101,7 @@ async fn debt_is_shown_as_less_than_nothing() {
     lease.adjust("tpm", 1500);
     lease.commit().await.unwrap();
     let refused = exceeded(take(&limiter, "user-1", "tpm", 1).await.unwrap_err());
-    let status = refused.primary_violation().unwrap();
+    let status = refused.primary_limit().unwrap();
     assert_eq!((status.available, status.deficit()), (-1000, 1001));
     assert_eq!(refused.retry_after(), RetryAfter::After(millis(60_060)));
 }

@@ -4,7 +4,7 @@ use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use zae_limiter::{Error, Lease, OnUnavailable};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 fn is_shut_down(error: &Error) -> bool {
     matches!(error, Error::ShutDown { .. }) && !error.is_unavailable()

@@ -1,9 +1,10 @@
 //! What happens while the table cannot be reached.
 
 use tokio::time::Instant;
+use zae_limiter::error::{Internal, NotFound};
 use zae_limiter::{Admission, ConfigChange, ConfigLevel, Error, OnUnavailable, RateLimiter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 use OnUnavailable::{Allow, Block};
 
@@ -170,8 +171,8 @@ async fn denials_missing_tables_and_malformed_requests_never_fail_open() {
             assert!(!error.is_unavailable(), "{fault:?}, warm {warm}: {error}");
             let fits = match fault {
                 Fault::Denied => matches!(error, Error::PermissionDenied { .. }),
-                Fault::NoTable => matches!(error, Error::TableMissing { .. }),
-                _ => matches!(error, Error::Refused { .. }),
+                Fault::NoTable => matches!(error, Error::NotFound(NotFound::Table { .. })),
+                _ => matches!(error, Error::Internal(Internal::BadRequest { .. })),
             };
             assert!(fits, "{fault:?}, warm {warm}: {error:?}");
         }
@@ -255,7 +256,7 @@ async fn more_calls_at_a_time_than_a_bucket_can_serve_never_fail_open() {
     for call in calls {
         match call.await.unwrap() {
             Ok(Admission::Counted) => counted += 1,
-            Err(Error::Overloaded { most, .. }) => overloaded += u64::from(most == 10_000),
+            Err(Error::Overloaded { limit, .. }) => overloaded += u64::from(limit == 10_000),
             other => panic!("{other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use zae_limiter::{Error, Lease, NewEntity, OnUnavailable, RateLimiter, RetryAfter};
 
-use crate::support::*;
+use crate::acquire::support::*;
 
 pub(crate) async fn patient(
     limiter: &RateLimiter,

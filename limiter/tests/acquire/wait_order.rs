@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 use zae_limiter::{Error, RetryAfter};
 
-use crate::support::*;
-use crate::wait::{empty, many_patient, patient, take_patiently, team, waiting};
+use crate::acquire::support::*;
+use crate::acquire::wait::{empty, many_patient, patient, take_patiently, team, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn those_who_wait_are_served_in_order_of_arrival() {
@@ -93,7 +93,7 @@ async fn impatient_callers_do_not_pass_by_one_who_came_before_them() {
     }
     for call in later {
         let refused = exceeded(call.await.unwrap().unwrap_err());
-        let status = refused.primary_violation().unwrap();
+        let status = refused.primary_limit().unwrap();
         // Five tokens are there by then, and spoken for.
         assert_eq!((status.available, status.requested), (0, 1));
         let RetryAfter::After(wait) = status.retry_after else {
@@ -163,7 +163,7 @@ async fn a_full_line_is_an_error_of_its_own() {
             &late,
             Err(Error::Overloaded {
                 what: "calls waiting for tokens of this bucket",
-                most: 10_000,
+                limit: 10_000,
                 ..
             })
         ),

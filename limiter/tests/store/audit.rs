@@ -6,7 +6,7 @@ use zae_limiter::audit::{AuditAction, AuditSubject};
 use zae_limiter::{ConfigChange, ConfigLevel, NewEntity, OnUnavailable};
 use zae_limiter_schema::AttributeValue;
 
-use crate::support::{Stage, all_pages, events_about, page, rpm};
+use crate::store::support::{Stage, all_pages, events_about, page, rpm};
 
 on_every_store! {
     every_change_leaves_one_event_with_the_peers_details,

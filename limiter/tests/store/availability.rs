@@ -2,22 +2,25 @@
 
 use std::time::Duration;
 
+use zae_limiter::error::{Invalid, NotFound};
 use zae_limiter::{Availability, Error, NewEntity, RateLimiter, RetryAfter};
 
-use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
+use crate::store::capacity::{NOON, bucket};
+use crate::store::support::{Stage, Weather, create_key_of_acme, rpm, tpm};
 
 on_every_store! {
     an_unused_bucket_is_full,
-    the_parent_counts_where_the_entity_cascades,
     a_new_configuration_is_seen_before_the_bucket_has_it,
     unknown_limits_and_missing_limits_are_errors,
 }
 
 mod at_a_moment {
-    use super::what_came_back_since_the_last_refill_counts;
+    use super::{the_parent_counts_where_the_entity_cascades, what_came_back_since_the_last_refill_counts};
 
-    on_stores_without_a_clock! { what_came_back_since_the_last_refill_counts }
+    on_stores_without_a_clock! {
+        the_parent_counts_where_the_entity_cascades,
+        what_came_back_since_the_last_refill_counts,
+    }
 }
 
 async fn peek(limiter: &RateLimiter, entity: &str, rpm: u64) -> Availability {
@@ -96,11 +99,17 @@ async fn a_new_configuration_is_seen_before_the_bucket_has_it(stage: Stage) {
 async fn unknown_limits_and_missing_limits_are_errors(stage: Stage) {
     let limiter = stage.limiter().await;
     let missing = limiter.acquire("user-1", "gpt-4").peek().await;
-    assert!(matches!(missing, Err(Error::NoLimits { .. })), "{missing:?}");
+    assert!(
+        matches!(missing, Err(Error::NotFound(NotFound::Limits { .. }))),
+        "{missing:?}"
+    );
     limiter.repository().set_system_defaults([rpm(60)]).await.unwrap();
     let unknown = limiter.acquire("user-1", "gpt-4").consume("rpn", 1).peek().await;
     assert!(
-        matches!(unknown, Err(Error::Invalid { field: "limit", .. })),
+        matches!(
+            unknown,
+            Err(Error::Invalid(Invalid::Argument { field: "limit", .. }))
+        ),
         "{unknown:?}"
     );
 }

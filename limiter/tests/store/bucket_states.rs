@@ -1,10 +1,11 @@
 //! Buckets as administrators see them.
 
+use zae_limiter::error::{Internal, Invalid};
 use zae_limiter::{Error, PageRequest};
 use zae_limiter_schema::AttributeValue;
 
-use crate::migrations::item;
-use crate::support::{Stage, page, rpm};
+use crate::store::migrations::item;
+use crate::store::support::{Stage, page, rpm};
 
 #[tokio::test]
 async fn a_bucket_that_cannot_be_read_does_not_hide_the_others() {
@@ -38,11 +39,17 @@ async fn a_bucket_that_cannot_be_read_does_not_hide_the_others() {
     let one = repository.bucket("user-1", "gpt-4").await.unwrap();
     assert_eq!(one.as_ref(), buckets.items.get(1));
     let unreadable = repository.bucket("user-1", "gpt-5").await;
-    assert!(matches!(unreadable, Err(Error::Malformed(_))), "{unreadable:?}");
+    assert!(
+        matches!(unreadable, Err(Error::Internal(Internal::Malformed(_)))),
+        "{unreadable:?}"
+    );
     // What the Python peer leaves of an expired bucket, and none at all.
     for resource in ["gpt-6", "gpt-7"] {
         assert_eq!(repository.bucket("user-1", resource).await.unwrap(), None);
     }
-    let refused = repository.entity_buckets("user-1", &PageRequest::of(0)).await;
-    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    let refused = repository.entity_buckets("user-1", &PageRequest::new(0)).await;
+    assert!(
+        matches!(refused, Err(Error::Invalid(Invalid::Argument { .. }))),
+        "{refused:?}"
+    );
 }

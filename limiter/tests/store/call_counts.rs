@@ -1,7 +1,7 @@
 //! How many calls things cost.
 
-use crate::faults::stage;
-use crate::support::{Fault, create_key_of_acme, page};
+use crate::store::faults::stage;
+use crate::store::support::{Fault, create_key_of_acme, page};
 
 #[tokio::test(start_paused = true)]
 async fn resolving_costs_one_call_on_a_miss_and_none_on_a_hit() {
@@ -66,9 +66,9 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
     let repository = stage.repository().await;
     let id = "user-1".parse().unwrap();
     stage
-        .put((1..24).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((1..24).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
-    stage.put([crate::usage::day(&id, "gpt-4", 0, 23)]).await;
+    stage.put([crate::store::usage::day(&id, "gpt-4", 0, 23)]).await;
     let days = zae_limiter::usage::UsageQuery::of_resource("gpt-4")
         .unwrap()
         .window(zae_limiter::usage::WindowKind::Daily);

@@ -4,7 +4,7 @@ use zae_limiter::NewEntity;
 use zae_limiter::usage::CapacityScope;
 use zae_limiter_schema::{AttributeValue, EntityId, Item, keys};
 
-use crate::support::{Stage, rpm};
+use crate::store::support::{Stage, rpm};
 
 on_every_store! {
     only_roots_are_summed_if_asked,

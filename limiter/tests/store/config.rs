@@ -1,9 +1,10 @@
 //! The four levels: set, get, delete, list.
 
+use zae_limiter::error::Invalid;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable};
 use zae_limiter_schema::{ConfigRecord, LimitSet};
 
-use crate::support::{Stage, all_pages, configured_resources, page, rpm, tpm};
+use crate::store::support::{Stage, all_pages, configured_resources, page, rpm, tpm};
 
 on_every_store! {
     each_level_keeps_what_was_set_and_forgets_what_was_deleted,
@@ -298,7 +299,7 @@ async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) 
     ] {
         let refused = repository.set_config(level, change).await.unwrap_err();
         assert!(
-            matches!(&refused, Error::Invalid { field: at_fault, .. } if *at_fault == field),
+            matches!(&refused, Error::Invalid(Invalid::Argument { field: at_fault, .. }) if *at_fault == field),
             "{refused}"
         );
     }
@@ -306,7 +307,7 @@ async fn senseless_changes_are_refused_before_anything_is_written(stage: Stage) 
         assert!(
             matches!(
                 repository.set_resource_defaults(resource, [rpm(1)]).await,
-                Err(Error::Name(_))
+                Err(Error::Invalid(Invalid::Name(_)))
             ),
             "{resource}"
         );

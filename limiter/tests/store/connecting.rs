@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::Credentials;
+use zae_limiter::error::{Conflict, Invalid, NotFound, Unavailable};
 use zae_limiter::{EmbeddedStore, Error, NewEntity, PageRequest, RateLimiter};
 
-use crate::support::{Stage, rpm};
+use crate::store::support::{Stage, rpm};
 
 on_every_store! {
     a_missing_table_is_its_own_error,
@@ -22,7 +23,7 @@ async fn a_missing_table_is_its_own_error(stage: Stage) {
     ] {
         let error = result.unwrap_err();
         assert!(
-            matches!(&error, Error::TableMissing { table, .. } if *table == stage.name),
+            matches!(&error, Error::NotFound(NotFound::Table { table, .. }) if *table == stage.name),
             "{error}"
         );
         assert!(!error.is_unavailable());
@@ -41,7 +42,7 @@ async fn two_limiters_on_one_table_see_the_same(stage: Stage) {
     assert_eq!(other.get_entity("user-1").await.unwrap().unwrap().name, "shared");
     assert!(matches!(
         other.create_entity(NewEntity::new("user-1")).await,
-        Err(Error::EntityExists { .. })
+        Err(Error::Conflict(Conflict::EntityExists { .. }))
     ));
 }
 
@@ -108,40 +109,43 @@ fn nowhere() -> zae_limiter::Builder {
 async fn an_endpoint_that_nobody_listens_on_is_unavailability() {
     let repository = nowhere().build_repository().await.unwrap();
     let error = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(
+        matches!(error, Error::Unavailable(Unavailable::NoResponse { .. })),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn bad_settings_are_refused_when_the_limiter_is_built() {
     for name in ["", "my_app", "1app", "my.app"] {
         let refused = RateLimiter::builder(name).region("us-east-1").await;
-        assert!(matches!(refused, Err(Error::Name(_))), "{name}");
+        assert!(matches!(refused, Err(Error::Invalid(Invalid::Name(_)))), "{name}");
     }
     let twice = RateLimiter::embedded().default_limits([rpm(1), rpm(2)]).await;
     assert!(matches!(
         twice,
-        Err(Error::Invalid {
+        Err(Error::Invalid(Invalid::Argument {
             field: "default limits",
             ..
-        })
+        }))
     ));
     let never = RateLimiter::embedded().time_budget(Duration::ZERO).await;
     assert!(matches!(
         never,
-        Err(Error::Invalid {
+        Err(Error::Invalid(Invalid::Argument {
             field: "time_budget",
             ..
-        })
+        }))
     ));
     assert!(matches!(
         RateLimiter::embedded().principal("no name").await,
-        Err(Error::Name(_))
+        Err(Error::Invalid(Invalid::Name(_)))
     ));
 }
 
 fn field_of(refused: zae_limiter::Result<RateLimiter>) -> &'static str {
     match refused {
-        Err(Error::Invalid { field, .. }) => field,
+        Err(Error::Invalid(Invalid::Argument { field, .. })) => field,
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -187,7 +191,7 @@ async fn with_a_whole_configuration_nothing_is_looked_up() {
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     let entity = "user-1".parse().unwrap();
     let events = repository
-        .audit_events(&entity, &PageRequest::of(1))
+        .audit_events(&entity, &PageRequest::new(1))
         .await
         .unwrap();
     assert_eq!(events.items[0].principal, None);
@@ -204,8 +208,8 @@ async fn lengths_of_time_beyond_a_year_are_refused() {
     );
     assert_eq!(field_of(embedded().settle_budget(forever).await), "settle_budget");
     assert_eq!(
-        field_of(embedded().rejection_memory(forever).await),
-        "rejection_memory"
+        field_of(embedded().refusal_cache_ttl(forever).await),
+        "refusal_cache_ttl"
     );
     assert_eq!(
         field_of(embedded().config_cache_ttl(forever).await),
@@ -270,7 +274,7 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&refused, Error::Invalid { field: "limits", rule, .. } if rule.contains("at most 28")),
+        matches!(&refused, Error::Invalid(Invalid::Argument { field: "limits", rule, .. }) if rule.contains("at most 28")),
         "{refused}"
     );
     let refused = limiter
@@ -280,7 +284,7 @@ async fn more_limits_than_a_write_can_hold_are_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, Error::Invalid { field: "limits", .. }),
+        matches!(refused, Error::Invalid(Invalid::Argument { field: "limits", .. })),
         "{refused}"
     );
 

@@ -1,8 +1,9 @@
 //! Somebody else changes or deletes an entity while it is being deleted, or while it gets a child.
 
+use zae_limiter::error::{Conflict, NotFound};
 use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
-use crate::support::{Stage, Weather, configured_resources, rpm};
+use crate::store::support::{Stage, Weather, configured_resources, rpm};
 
 /// A stage, a repository whose calls are overtaken, and one past the faults.
 async fn overtaken() -> (Stage, Repository, Repository) {
@@ -22,7 +23,7 @@ async fn a_deletion_that_another_one_finished_counts_its_own_part() {
     repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let id = "user-1".parse().unwrap();
     stage
-        .put((0..3).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((0..3).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage.faults().before("TransactWriteItems", async move {
         // The usage is deleted by now; configuration and entity are left.
@@ -32,7 +33,7 @@ async fn a_deletion_that_another_one_finished_counts_its_own_part() {
     assert!(configured_resources(&repository).await.is_empty());
     assert!(matches!(
         repository.delete_entity("user-1").await,
-        Err(Error::EntityNotFound { .. })
+        Err(Error::NotFound(NotFound::Entity { .. }))
     ));
 }
 
@@ -70,7 +71,7 @@ async fn an_entity_that_keeps_changing_is_not_deleted() {
     }
     let lost = repository.delete_entity("user-1").await.unwrap_err();
     assert!(
-        matches!(&lost, Error::Contended { what, .. } if what == "entity user-1"),
+        matches!(&lost, Error::Conflict(Conflict::Concurrent { what, .. }) if what == "entity user-1"),
         "{lost}"
     );
     assert!(other.get_entity("user-1").await.unwrap().is_some());
@@ -87,7 +88,7 @@ async fn an_entity_whose_parent_is_deleted_meanwhile_is_not_created() {
         .create_entity(NewEntity::new("key-1").parent("user-1"))
         .await;
     assert!(
-        matches!(&refused, Err(Error::ParentNotFound { parent, .. }) if parent.as_str() == "user-1"),
+        matches!(&refused, Err(Error::NotFound(NotFound::Parent { parent, .. })) if parent.as_str() == "user-1"),
         "{refused:?}"
     );
     assert_eq!(repository.get_entity("key-1").await.unwrap(), None);

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use zae_limiter::error::{Conflict, Invalid, NotFound};
 use zae_limiter::{EntityChange, EntitySearch, Error, NewEntity};
 use zae_limiter_schema::AttributeValue;
 
-use crate::support::{Stage, all_pages, events_about, page, rpm};
+use crate::store::support::{Stage, all_pages, events_about, page, rpm};
 
 on_every_store! {
     a_created_entity_is_found_with_all_that_was_said_about_it,
@@ -64,7 +65,9 @@ async fn an_entity_is_created_once(stage: Stage) {
     let again = repository
         .create_entity(NewEntity::new("user-1").name("second"))
         .await;
-    assert!(matches!(again, Err(Error::EntityExists { entity }) if entity.as_str() == "user-1"));
+    assert!(
+        matches!(again, Err(Error::Conflict(Conflict::EntityExists { entity })) if entity.as_str() == "user-1")
+    );
     assert_eq!(
         repository.get_entity("user-1").await.unwrap().unwrap().name,
         "first"
@@ -89,7 +92,10 @@ async fn of_many_who_create_the_same_entity_one_succeeds(stage: Stage) {
     for creator in creators {
         match creator.await.unwrap() {
             Ok(record) => winners.push(record),
-            Err(error) => assert!(matches!(error, Error::EntityExists { .. }), "{error}"),
+            Err(error) => assert!(
+                matches!(error, Error::Conflict(Conflict::EntityExists { .. })),
+                "{error}"
+            ),
         }
     }
     assert_eq!(winners.len(), 1);
@@ -176,10 +182,10 @@ async fn an_entity_that_is_not_there_is_not_found(stage: Stage) {
     let update = repository
         .update_entity("nobody", EntityChange::new().name("x"))
         .await;
-    assert!(matches!(update, Err(Error::EntityNotFound { .. })));
+    assert!(matches!(update, Err(Error::NotFound(NotFound::Entity { .. }))));
     assert!(matches!(
         repository.delete_entity("nobody").await,
-        Err(Error::EntityNotFound { .. })
+        Err(Error::NotFound(NotFound::Entity { .. }))
     ));
     assert!(
         repository
@@ -244,31 +250,34 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
         assert!(
             matches!(
                 repository.create_entity(NewEntity::new(id)).await,
-                Err(Error::Name(_))
+                Err(Error::Invalid(Invalid::Name(_)))
             ),
             "{id:?}"
         );
         assert!(
             matches!(
                 repository.set_limits(id, "gpt-4", [rpm(1)]).await,
-                Err(Error::Name(_))
+                Err(Error::Invalid(Invalid::Name(_)))
             ),
             "{id:?}"
         );
         assert!(
-            matches!(repository.delete_entity(id).await, Err(Error::Name(_))),
+            matches!(
+                repository.delete_entity(id).await,
+                Err(Error::Invalid(Invalid::Name(_)))
+            ),
             "{id:?}"
         );
     }
     assert!(matches!(
         repository.create_entity(NewEntity::new("user-1").name(" ")).await,
-        Err(Error::Invalid { .. })
+        Err(Error::Invalid(Invalid::Argument { .. }))
     ));
     assert!(matches!(
         repository
             .create_entity(NewEntity::new("user-1").parent("a#b"))
             .await,
-        Err(Error::Name(_))
+        Err(Error::Invalid(Invalid::Name(_)))
     ));
     let notes = |value: serde_json::Value| NewEntity::new("user-1").metadata([("note", value)]);
     for value in [1e300.into(), "x".repeat(400_000).into()] {
@@ -276,10 +285,10 @@ async fn bad_names_are_refused_before_anything_is_written(stage: Stage) {
         assert!(
             matches!(
                 refused,
-                Err(Error::Invalid {
+                Err(Error::Invalid(Invalid::Argument {
                     field: "metadata",
                     ..
-                })
+                }))
             ),
             "{refused:?}"
         );
@@ -304,7 +313,10 @@ async fn a_change_of_nothing_is_refused_and_one_to_the_same_writes_nothing() {
         .unwrap();
     let refused = repository.update_entity("user-1", EntityChange::new()).await;
     assert!(
-        matches!(refused, Err(Error::Invalid { field: "change", .. })),
+        matches!(
+            refused,
+            Err(Error::Invalid(Invalid::Argument { field: "change", .. }))
+        ),
         "{refused:?}"
     );
     let same = repository
@@ -318,7 +330,10 @@ async fn a_change_of_nothing_is_refused_and_one_to_the_same_writes_nothing() {
         .create_entity(NewEntity::new("user-2").name(long))
         .await;
     assert!(
-        matches!(refused, Err(Error::Invalid { field: "name", .. })),
+        matches!(
+            refused,
+            Err(Error::Invalid(Invalid::Argument { field: "name", .. }))
+        ),
         "{refused:?}"
     );
 }
@@ -349,7 +364,13 @@ async fn a_search_is_bounded_and_its_prefix_checked() {
     let none = found(on(1).prefix("team-a:").after(after)).await.unwrap();
     assert!(none.is_empty(), "{none:?}");
     let refused = found(on(many + 1)).await;
-    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Invalid(Invalid::Argument { .. }))),
+        "{refused:?}"
+    );
     let refused = found(on(1).prefix("a#b")).await;
-    assert!(matches!(refused, Err(Error::Name(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Invalid(Invalid::Name(_)))),
+        "{refused:?}"
+    );
 }

@@ -1,10 +1,11 @@
 //! Entities that are deleted, with everything that belongs to them.
 
 use zae_limiter::audit::AuditAction;
+use zae_limiter::error::Conflict;
 use zae_limiter::{Error, NewEntity};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
-use crate::support::{Stage, configured_resources, events_about, page, rpm};
+use crate::store::support::{Stage, configured_resources, events_about, page, rpm};
 
 on_every_store! {
     deleting_removes_every_record_and_keeps_counts_and_audit,
@@ -47,7 +48,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
     repository.set_default_limits("user-1", [rpm(30)]).await.unwrap();
     let id: EntityId = "user-1".parse().unwrap();
     stage
-        .put((0..60).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((0..60).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage
         .put([
@@ -105,7 +106,9 @@ async fn a_parent_is_not_deleted_before_its_children(stage: Stage) {
         .await
         .unwrap();
     let refused = repository.delete_entity("acme").await;
-    assert!(matches!(refused, Err(Error::HasChildren { child, .. }) if child.as_str() == "key-1"));
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::HasChildren { child, .. })) if child.as_str() == "key-1")
+    );
     repository.delete_entity("key-1").await.unwrap();
     repository.delete_entity("acme").await.unwrap();
 }
@@ -138,7 +141,7 @@ async fn an_entity_that_was_deleted_starts_with_a_full_bucket() {
         .unwrap();
     let take = |tokens| limiter.acquire("user-1", "gpt-4").consume("rpm", tokens);
     take(10).await.unwrap().commit().await.unwrap();
-    assert!(matches!(take(1).await, Err(Error::RateLimitExceeded(_))));
+    assert!(matches!(take(1).await, Err(Error::Refused(_))));
     assert_eq!(limiter.repository().delete_entity("user-1").await.unwrap(), 2);
     assert_eq!(stage.item("ENTITY#user-1", "#BUCKET#gpt-4").await, None);
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter::audit::{AuditAction, AuditEvent};
+use zae_limiter::error::Conflict;
 use zae_limiter::{EntityChange, EntityRecord, Error, ManualClock, NewEntity, Repository, Timestamp};
 use zae_limiter_schema::{AttributeValue, Item, keys};
 
-use crate::support::{Stage, Weather, events_about};
+use crate::store::support::{Stage, Weather, events_about};
 
 on_every_store! {
     six_updates_at_once_all_stay_and_the_events_tell_them_in_order,
@@ -141,7 +142,7 @@ async fn a_change_of_the_same_field_meanwhile_is_contended_and_stays() {
     let change = EntityChange::new().metadata([("tier", "silver")]).name("Ours");
     let refused = repository.update_entity("user-1", change).await.unwrap_err();
     assert!(
-        matches!(&refused, Error::Contended { what } if what == "the metadata entry \"tier\" of entity user-1"),
+        matches!(&refused, Error::Conflict(Conflict::Concurrent { what }) if what == "the metadata entry \"tier\" of entity user-1"),
         "{refused}"
     );
     let user = repository.get_entity("user-1").await.unwrap().unwrap();

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use zae_limiter::error::Unavailable;
 use zae_limiter::{ConfigLevel, Error, NewEntity, Repository};
 
-use crate::support::{Fault, Stage, Weather, configured_resources, events_about, rpm};
+use crate::store::support::{Fault, Stage, Weather, configured_resources, events_about, rpm};
 
 /// A table behind a connection that fails when it is told to.
 pub(crate) fn stage() -> Stage {
@@ -104,7 +105,7 @@ async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
         let started = tokio::time::Instant::now();
         let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap_err();
         assert!(
-            matches!(&resolved, Error::Unavailable { within, .. } if *within == budget),
+            matches!(&resolved, Error::Unavailable(Unavailable::NoResponse { within, .. }) if *within == budget),
             "{fault:?}: {resolved}"
         );
         assert!(started.elapsed() <= budget, "{fault:?}");
@@ -298,7 +299,7 @@ async fn a_deletion_that_was_stopped_can_be_run_again() {
     repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
     let id = "user-1".parse().unwrap();
     stage
-        .put((0..40).map(|number| crate::usage::hour(&id, "gpt-4", number, 1)))
+        .put((0..40).map(|number| crate::store::usage::hour(&id, "gpt-4", number, 1)))
         .await;
     stage
         .faults()

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use zae_limiter::error::Internal;
 use zae_limiter::usage::CapacityScope;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity, OnUnavailable, Repository};
 use zae_limiter_schema::{AttributeValue, ConfigRecord, Item, LimitSet, keys};
 
-use crate::capacity::{NOON, bucket};
-use crate::support::{Stage, configured_resources, events_about, page, rpm, tpm};
+use crate::store::capacity::{NOON, bucket};
+use crate::store::support::{Stage, configured_resources, events_about, page, rpm, tpm};
 
 on_every_store! {
     a_configuration_that_cannot_be_read_is_repaired_by_new_limits,
@@ -49,10 +50,16 @@ async fn a_configuration_that_cannot_be_read_is_repaired_by_new_limits(stage: St
     for level in levels() {
         let repository = beside_broken(&stage, &level).await;
         let unread = repository.get_config(&level).await.unwrap_err();
-        assert!(matches!(unread, Error::Malformed(_)), "{level}: {unread}");
+        assert!(
+            matches!(unread, Error::Internal(Internal::Malformed(_))),
+            "{level}: {unread}"
+        );
         let policy = ConfigChange::new().on_unavailable(OnUnavailable::Allow);
         let refused = repository.set_config(&level, policy).await.unwrap_err();
-        assert!(matches!(refused, Error::Malformed(_)), "{level}: {refused}");
+        assert!(
+            matches!(refused, Error::Internal(Internal::Malformed(_))),
+            "{level}: {refused}"
+        );
 
         let change = ConfigChange::new().limits([tpm(7)]);
         let set = repository.set_config(&level, change).await.unwrap();

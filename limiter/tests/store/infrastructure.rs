@@ -4,7 +4,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::stack::{Change, Code, LambdaFunction, StackOptions};
 use zae_limiter::{ConfigChange, ConfigLevel, NewEntity, RateLimiter, StackSetup};
 
-use crate::support::{Stage, page};
+use crate::store::support::{Stage, page};
 
 on_every_store! {
     the_declared_retention_is_stored_if_whoever_deployed_did_not,

@@ -1,10 +1,11 @@
 //! Pages of lists: which may be asked for.
 
 use zae_limiter::audit::AuditSubject;
+use zae_limiter::error::Invalid;
 use zae_limiter::usage::UsageQuery;
 use zae_limiter::{Cursor, EntitySearch, Error, NewEntity, PageRequest};
 
-use crate::support::{Stage, Weather, page, rpm};
+use crate::store::support::{Stage, Weather, page, rpm};
 
 on_every_store! {
     a_page_of_a_senseless_size_is_refused,
@@ -14,7 +15,7 @@ on_every_store! {
 async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
     let repository = stage.repository().await;
     let query = UsageQuery::of_resource("gpt-4").unwrap();
-    for size in [0, PageRequest::MOST + 1, usize::MAX] {
+    for size in [0, PageRequest::MAX_SIZE + 1, usize::MAX] {
         for refused in [
             repository.children("acme", &page(size)).await.map(drop),
             repository.list_entities(&page(size)).await.map(drop),
@@ -27,10 +28,10 @@ async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
             assert!(
                 matches!(
                     &refused,
-                    Err(Error::Invalid {
+                    Err(Error::Invalid(Invalid::Argument {
                         field: "page size",
                         ..
-                    })
+                    }))
                 ),
                 "{size}: {refused:?}"
             );
@@ -101,7 +102,10 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
         ]);
         for refused in answers {
             assert!(
-                matches!(&refused, Err(Error::Invalid { field: "cursor", .. })),
+                matches!(
+                    &refused,
+                    Err(Error::Invalid(Invalid::Argument { field: "cursor", .. }))
+                ),
                 "{own}: {refused:?}"
             );
         }

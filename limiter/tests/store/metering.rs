@@ -53,7 +53,7 @@ async fn a_write_whose_condition_fails_is_charged_one_unit() {
     let (other, _) = metered(&store).await;
     take(&other, 9).await.unwrap();
     let (refused, calls, _, write) = of(&meter, take(&limiter, 1)).await;
-    assert!(matches!(refused, Err(Error::RateLimitExceeded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     assert_eq!((calls, write.to_bits()), (1, 1f64.to_bits()));
 }
 

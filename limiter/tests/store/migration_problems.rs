@@ -4,8 +4,8 @@ use zae_limiter::versions::{Migrate, MigrationReport};
 use zae_limiter::{ConfigLevel, Repository};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
-use crate::migrations::{item, old_bucket, old_limit, old_table};
-use crate::support::{Fault, Stage, Weather, configured_resources, rpm, tpm};
+use crate::store::migrations::{item, old_bucket, old_limit, old_table};
+use crate::store::support::{Fault, Stage, Weather, configured_resources, rpm, tpm};
 
 on_every_store! {
     an_unusable_item_is_reported_and_the_rest_is_done,
@@ -245,7 +245,8 @@ async fn a_bucket_that_was_used_meanwhile_is_left_for_the_next_run() {
             .await;
         let (client, table) = (stage.client().await, stage.name.clone());
         stage.faults().before("TransactWriteItems", async move {
-            let used = crate::support::to_sdk(old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_500, nested));
+            let used =
+                crate::store::support::to_sdk(old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_500, nested));
             client
                 .put_item()
                 .table_name(table)

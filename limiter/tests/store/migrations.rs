@@ -6,7 +6,7 @@ use zae_limiter::versions::{Migrate, VersionRecord};
 use zae_limiter::{ConfigLevel, NewEntity, Source};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
-use crate::support::{Stage, configured_resources, rpm, tpm};
+use crate::store::support::{Stage, configured_resources, rpm, tpm};
 
 on_every_store! {
     a_dry_run_counts_and_changes_nothing,
@@ -184,7 +184,12 @@ async fn what_is_there_in_the_new_form_wins(stage: Stage) {
         .put([
             old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
             old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_000, false),
-            crate::capacity::bucket(&"user-1".parse().unwrap(), "gpt-4", 42_000, crate::capacity::NOON),
+            crate::store::capacity::bucket(
+                &"user-1".parse().unwrap(),
+                "gpt-4",
+                42_000,
+                crate::store::capacity::NOON,
+            ),
         ])
         .await;
     let report = repository
@@ -232,7 +237,12 @@ async fn a_dry_run_counts_what_the_run_does(stage: Stage) {
             old_limit("ENTITY#user-2", "#LIMIT#gpt-4#rpm", 30),
             old_bucket("user-1", "gpt-4", "rpm", 1_000, 1_000_000, false),
             old_bucket("user-2", "gpt-4", "rpm", 1_000, 1_000_000, false),
-            crate::capacity::bucket(&"user-1".parse().unwrap(), "gpt-4", 42_000, crate::capacity::NOON),
+            crate::store::capacity::bucket(
+                &"user-1".parse().unwrap(),
+                "gpt-4",
+                42_000,
+                crate::store::capacity::NOON,
+            ),
         ])
         .await;
     let how = || Migrate::pending().from("0.7.0".parse().unwrap());

@@ -8,7 +8,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source};
 use zae_limiter_schema::{AttributeValue, LimitSet};
 
-use crate::support::{Stage, configured_resources, page, rpm, tpm};
+use crate::store::support::{Stage, configured_resources, page, rpm, tpm};
 
 fn python() -> PathBuf {
     let path = std::env::var_os("ZAE_TEST_PEER_PYTHON").map_or_else(

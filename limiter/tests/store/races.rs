@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use zae_limiter::error::Conflict;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Error, Limit, NewEntity};
 use zae_limiter_schema::LimitSet;
 
-use crate::support::Weather;
-use crate::support::{Stage, page, rpm};
+use crate::store::support::Weather;
+use crate::store::support::{Stage, page, rpm};
 
 on_every_store! {
     registries_are_right_after_setting_and_deleting_at_once,
@@ -65,7 +66,9 @@ async fn of_several_changes_of_what_was_seen_one_is_made(stage: Stage) {
         .filter_map(|outcome| outcome.as_ref().ok())
         .collect();
     assert_eq!(made.len(), 1, "{outcomes:?}");
-    let refused = |outcome: &&Result<u64, Error>| matches!(outcome, Err(Error::ConfigChanged { .. }));
+    let refused = |outcome: &&Result<u64, Error>| {
+        matches!(outcome, Err(Error::Conflict(Conflict::ConfigChanged { .. })))
+    };
     assert_eq!(outcomes.iter().filter(refused).count(), 3, "{outcomes:?}");
     let stored = repository.get_config(&level).await.unwrap();
     let stored = stored.map_or(0, |record| record.limits.iter().next().unwrap().capacity().get());
@@ -79,7 +82,10 @@ async fn of_several_changes_of_what_was_seen_one_is_made(stage: Stage) {
         .await
         .unwrap();
     let refused = repository.set_config_if_unchanged(&other, None, change(6)).await;
-    assert!(matches!(refused, Err(Error::ConfigChanged { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::ConfigChanged { .. }))),
+        "{refused:?}"
+    );
 }
 
 async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
@@ -100,7 +106,7 @@ async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
                     };
                     // Being overtaken too often is an answer too, as long as nothing is half done.
                     assert!(
-                        matches!(done, Ok(()) | Err(Error::Contended { .. })),
+                        matches!(done, Ok(()) | Err(Error::Conflict(Conflict::Concurrent { .. }))),
                         "{level}: {done:?}"
                     );
                 }
@@ -189,7 +195,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&lost, Error::Contended { what, .. } if what == "entity user-1 on gpt-4"),
+        matches!(&lost, Error::Conflict(Conflict::Concurrent { what, .. }) if what == "entity user-1 on gpt-4"),
         "{lost}"
     );
     assert!(
@@ -201,7 +207,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&lost, Error::Contended { what, .. } if what == "the parent of entity user-1"),
+        matches!(&lost, Error::Conflict(Conflict::Concurrent { what, .. }) if what == "the parent of entity user-1"),
         "{lost}"
     );
 }

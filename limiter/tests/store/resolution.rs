@@ -5,7 +5,7 @@ use std::time::Duration;
 use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, NewEntity, OnUnavailable, Source};
 use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
-use crate::support::{Stage, rpm, tpm};
+use crate::store::support::{Stage, rpm, tpm};
 
 on_every_store! {
     the_most_specific_level_decides,

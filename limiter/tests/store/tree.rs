@@ -1,8 +1,9 @@
 //! Parents: they exist, they end, and there are not too many.
 
+use zae_limiter::error::{Conflict, NotFound};
 use zae_limiter::{EntityChange, Error, MAX_PARENTS, NewEntity, Repository};
 
-use crate::support::Stage;
+use crate::store::support::Stage;
 
 on_every_store! {
     a_parent_must_exist,
@@ -17,13 +18,15 @@ async fn a_parent_must_exist(stage: Stage) {
     let orphan = repository
         .create_entity(NewEntity::new("key-1").parent("nobody"))
         .await;
-    assert!(matches!(orphan, Err(Error::ParentNotFound { parent, .. }) if parent.as_str() == "nobody"));
+    assert!(
+        matches!(orphan, Err(Error::NotFound(NotFound::Parent { parent, .. })) if parent.as_str() == "nobody")
+    );
     assert_eq!(repository.get_entity("key-1").await.unwrap(), None);
     repository.create_entity(NewEntity::new("key-1")).await.unwrap();
     let moved = repository
         .update_entity("key-1", EntityChange::new().parent("nobody"))
         .await;
-    assert!(matches!(moved, Err(Error::ParentNotFound { .. })));
+    assert!(matches!(moved, Err(Error::NotFound(NotFound::Parent { .. }))));
 }
 
 /// Creates `prefix-0` and a chain of `below` descendants, each the child of the previous one.
@@ -50,10 +53,10 @@ async fn a_chain_of_parents_is_limited(stage: Stage) {
     assert!(
         matches!(
             too_deep,
-            Err(Error::TooDeep {
-                most: MAX_PARENTS,
+            Err(Error::Conflict(Conflict::TooManyParents {
+                limit: MAX_PARENTS,
                 ..
-            })
+            }))
         ),
         "{too_deep:?}"
     );
@@ -66,7 +69,10 @@ async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
     let refused = repository
         .update_entity("b-0", EntityChange::new().parent("a-2"))
         .await;
-    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::TooManyParents { .. }))),
+        "{refused:?}"
+    );
     repository
         .update_entity("b-0", EntityChange::new().parent("a-1"))
         .await
@@ -76,7 +82,10 @@ async fn a_move_that_would_make_the_tree_too_deep_is_refused(stage: Stage) {
     let refused = repository
         .update_entity("c-0", EntityChange::new().parent("top"))
         .await;
-    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::TooManyParents { .. }))),
+        "{refused:?}"
+    );
     repository
         .update_entity("c-1", EntityChange::new().parent("top"))
         .await
@@ -109,7 +118,10 @@ async fn of_many_children_the_one_with_too_many_below_is_found() {
         parent = id;
     }
     let refused = repository.update_entity("wide", under_top()).await;
-    assert!(matches!(refused, Err(Error::TooDeep { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Conflict(Conflict::TooManyParents { .. }))),
+        "{refused:?}"
+    );
 }
 
 async fn nobody_is_above_themselves(stage: Stage) {
@@ -117,14 +129,14 @@ async fn nobody_is_above_themselves(stage: Stage) {
     let own = repository
         .create_entity(NewEntity::new("a-0").parent("a-0"))
         .await;
-    assert!(matches!(own, Err(Error::ParentCycle { .. })));
+    assert!(matches!(own, Err(Error::Conflict(Conflict::ParentCycle { .. }))));
     chain(&repository, "a", 2).await;
     for parent in ["a-0", "a-1", "a-2"] {
         let circle = repository
             .update_entity("a-0", EntityChange::new().parent(parent))
             .await;
         assert!(
-            matches!(circle, Err(Error::ParentCycle { .. })),
+            matches!(circle, Err(Error::Conflict(Conflict::ParentCycle { .. }))),
             "{parent}: {circle:?}"
         );
     }
@@ -150,7 +162,7 @@ async fn two_moves_at_once_cannot_close_a_circle(stage: Stage) {
         results
             .iter()
             .filter_map(|result| result.as_ref().err())
-            .all(|e| matches!(e, Error::ParentCycle { .. }))
+            .all(|e| matches!(e, Error::Conflict(Conflict::ParentCycle { .. })))
     );
 }
 
@@ -177,7 +189,10 @@ async fn a_circle_that_others_have_stored_is_not_followed_forever() {
         .update_entity("c", EntityChange::new().parent("b"))
         .await;
     for refused in [created, moved] {
-        assert!(matches!(refused, Err(Error::ParentCycle { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Conflict(Conflict::ParentCycle { .. }))),
+            "{refused:?}"
+        );
     }
     assert_eq!(repository.get_entity("key-1").await.unwrap(), None);
     assert_eq!(repository.get_entity("c").await.unwrap().unwrap().parent, None);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter::error::Invalid;
 use zae_limiter::usage::{UsageQuery, UsageSnapshot, WindowKind};
 use zae_limiter::{Error, Timestamp};
 use zae_limiter_schema::{AttributeValue, EntityId, Item};
 
-use crate::support::{Stage, all_pages, page};
+use crate::store::support::{Stage, all_pages, page};
 
 on_every_store! {
     an_entitys_usage_comes_newest_first_in_full_pages,
@@ -231,7 +232,7 @@ async fn a_senseless_query_is_refused(stage: Stage) {
         .until(Timestamp::MIN);
     assert!(matches!(
         repository.usage_snapshots(&query, &page(10)).await,
-        Err(Error::Invalid { .. })
+        Err(Error::Invalid(Invalid::Argument { .. }))
     ));
     let query = UsageQuery::of_entity("user-1").unwrap();
     for size in [0, 1_001] {
@@ -239,15 +240,18 @@ async fn a_senseless_query_is_refused(stage: Stage) {
         assert!(
             matches!(
                 refused,
-                Err(Error::Invalid {
+                Err(Error::Invalid(Invalid::Argument {
                     field: "page size",
                     ..
-                })
+                }))
             ),
             "{size}"
         );
     }
-    assert!(matches!(UsageQuery::of_entity("a#b"), Err(Error::Name(_))));
+    assert!(matches!(
+        UsageQuery::of_entity("a#b"),
+        Err(Error::Invalid(Invalid::Name(_)))
+    ));
 }
 
 #[tokio::test]

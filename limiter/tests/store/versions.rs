@@ -1,10 +1,11 @@
 //! Tables of other versions.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::error::Internal;
 use zae_limiter::versions::{Compatibility, Migrate, VersionRecord};
 use zae_limiter::{ConfigChange, ConfigLevel, Error, NewEntity};
 
-use crate::support::{Fault, Stage, Weather, rpm, to_sdk};
+use crate::store::support::{Fault, Stage, Weather, rpm, to_sdk};
 
 on_every_store! {
     a_new_table_has_a_record_that_the_python_peer_can_live_with,
@@ -60,7 +61,7 @@ async fn a_table_of_another_format_is_refused_before_anything_is_written(stage: 
         ] {
             let error = result.unwrap_err();
             assert!(
-                matches!(&error, Error::IncompatibleSchema { schema: s, .. } if s == schema),
+                matches!(&error, Error::Internal(Internal::IncompatibleSchema { schema: s, .. }) if s == schema),
                 "{schema}: {error}"
             );
             assert!(!error.is_unavailable());
@@ -111,7 +112,7 @@ async fn the_builder_decides_about_mismatches_where_nothing_is_stored(stage: Sta
             .map(drop),
     ] {
         assert!(
-            matches!(refused, Err(Error::IncompatibleSchema { .. })),
+            matches!(refused, Err(Error::Internal(Internal::IncompatibleSchema { .. }))),
             "{refused:?}"
         );
     }
@@ -149,8 +150,8 @@ async fn a_table_without_a_record_gets_one(stage: Stage) {
 async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage) {
     stage.repository().await;
     for old in [
-        crate::migrations::old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
-        crate::migrations::old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
+        crate::store::migrations::old_limit("ENTITY#user-1", "#LIMIT#gpt-4#rpm", 30),
+        crate::store::migrations::old_bucket("user-1", "gpt-4", "rpm", 10_000, 1_000_000, false),
     ] {
         forget_version(&stage).await;
         stage.put([old]).await;
@@ -161,7 +162,7 @@ async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage)
             .await
             .unwrap_err();
         assert!(
-            matches!(&refused, Error::IncompatibleSchema { reason, .. } if reason.contains("run the migrations")),
+            matches!(&refused, Error::Internal(Internal::IncompatibleSchema { reason, .. }) if reason.contains("run the migrations")),
             "{refused}"
         );
         assert_eq!(repository.version().await.unwrap(), None);
@@ -182,7 +183,10 @@ async fn the_record_of_a_later_release_is_left_alone(stage: Stage) {
     for (schema, least) in [("0.10.0", "0.0.0"), ("0.8.0", "9.0.0")] {
         stage.put([of_version(schema, least)]).await;
         let refused = repository.write_version().await.unwrap_err();
-        assert!(matches!(refused, Error::IncompatibleSchema { .. }), "{refused}");
+        assert!(
+            matches!(refused, Error::Internal(Internal::IncompatibleSchema { .. })),
+            "{refused}"
+        );
         assert_eq!(stored().await.client_min_version, least);
         assert_eq!(stored().await.schema_version, schema);
     }
@@ -212,7 +216,10 @@ async fn the_record_of_a_later_release_is_left_alone_if_it_was_written_meanwhile
         put.set_item(Some(later)).send().await.unwrap();
     });
     let refused = repository.write_version().await.unwrap_err();
-    assert!(matches!(refused, Error::IncompatibleSchema { .. }), "{refused}");
+    assert!(
+        matches!(refused, Error::Internal(Internal::IncompatibleSchema { .. })),
+        "{refused}"
+    );
     let stored = repository.version().await.unwrap().unwrap();
     assert_eq!(stored.schema_version, "0.10.0");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Action, Condition, LegacyClient, SlotIndex, Statement};
 use crate::LimitName;
 use crate::item::{AttributeValue, Item, integer};
+use crate::keys::attribute;
 
 /// The attributes that a limit has on a bucket: `b_{limit}_{field}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,18 +91,56 @@ pub enum Attr {
 impl Attr {
     /// The attributes with one fixed name, by that name: every attribute but slots and those of limits.
     pub const FIXED: [(&'static str, Self); 11] = [
-        ("rf", Self::RefilledAt),
-        ("cf", Self::Etag),
-        ("ev", Self::Events),
-        ("rj", Self::Refusals),
-        ("ttl", Self::ExpiresAt),
-        ("entity_id", Self::Entity),
-        ("resource", Self::Resource),
-        ("cascade", Self::Cascade),
-        ("parent_id", Self::Parent),
-        ("GSI2PK", Self::Gsi2Pk),
-        ("GSI2SK", Self::Gsi2Sk),
+        (attribute::ENTITY_ID, Self::Entity),
+        (attribute::RESOURCE, Self::Resource),
+        (attribute::REFILLED_AT, Self::RefilledAt),
+        (attribute::CASCADE, Self::Cascade),
+        (attribute::PARENT_ID, Self::Parent),
+        (attribute::TTL, Self::ExpiresAt),
+        (attribute::GSI2PK, Self::Gsi2Pk),
+        (attribute::GSI2SK, Self::Gsi2Sk),
+        (attribute::ETAG, Self::Etag),
+        (attribute::EVENTS, Self::Events),
+        (attribute::REFUSALS, Self::Refusals),
     ];
+
+    /// What the names of slots start with.
+    pub const SLOT_PREFIX: &'static str = "o_";
+    /// What the names of a limit's attributes start with.
+    pub const LIMIT_PREFIX: &'static str = "b_";
+
+    /// The names of all attributes of a bucket's item, its key included. `*` stands for the rest of a name.
+    ///
+    /// ```
+    /// use zae_limiter_schema::bucket::Attr;
+    ///
+    /// let patterns = Attr::patterns();
+    /// assert!(["PK", "rf", "o_*", "b_*"].iter().all(|name| patterns.iter().any(|pattern| pattern == name)));
+    /// ```
+    pub fn patterns() -> Vec<String> {
+        let key = [attribute::PK, attribute::SK].map(str::to_owned);
+        let fixed = Self::FIXED.iter().map(|(name, _)| (*name).to_owned());
+        let prefixes = [Self::SLOT_PREFIX, Self::LIMIT_PREFIX].map(|prefix| format!("{prefix}*"));
+        key.into_iter().chain(fixed).chain(prefixes).collect()
+    }
+
+    /// True for the name of a slot.
+    pub fn is_slot(name: &str) -> bool {
+        name.starts_with(Self::SLOT_PREFIX)
+    }
+
+    /// The limit whose consumption an attribute counts.
+    ///
+    /// ```
+    /// use zae_limiter_schema::bucket::Attr;
+    ///
+    /// assert_eq!(Attr::counted_limit("b_rpm_tc"), Some("rpm"));
+    /// assert_eq!(Attr::counted_limit("b_rpm_tk"), None);
+    /// ```
+    pub fn counted_limit(name: &str) -> Option<&str> {
+        let (limit, suffix) = name.strip_prefix(Self::LIMIT_PREFIX)?.rsplit_once('_')?;
+        (suffix == Field::Consumed.suffix()).then_some(limit)
+    }
 
     /// The attribute of that name.
     pub fn parse(name: &str) -> Self {
@@ -119,13 +158,13 @@ impl Attr {
     }
 
     fn parse_slot(name: &str) -> Option<Self> {
-        let id = name.strip_prefix("o_")?;
+        let id = name.strip_prefix(Self::SLOT_PREFIX)?;
         let slot = SlotIndex::parse(id).map(Self::Slot);
         slot.or_else(|| LegacyClient::parse(id).map(Self::LegacySlot))
     }
 
     fn parse_limit(name: &str, limits: &mut Vec<LimitName>) -> Option<Self> {
-        let (limit, suffix) = name.strip_prefix("b_")?.rsplit_once('_')?;
+        let (limit, suffix) = name.strip_prefix(Self::LIMIT_PREFIX)?.rsplit_once('_')?;
         let field = Field::ALL.into_iter().find(|field| field.suffix() == suffix)?;
         if let Some(known) = limits.iter().find(|known| known.as_str() == limit) {
             return Some(Self::Limit(known.clone(), field));
@@ -156,15 +195,15 @@ impl Attr {
     fn write_name(&self, write: &mut impl FnMut(&str) -> fmt::Result) -> fmt::Result {
         match self {
             Self::Slot(index) => {
-                write("o_")?;
+                write(Self::SLOT_PREFIX)?;
                 write(index.digit())
             }
             Self::LegacySlot(client) => {
-                write("o_")?;
+                write(Self::SLOT_PREFIX)?;
                 write(client.as_str())
             }
             Self::Limit(limit, field) => {
-                write("b_")?;
+                write(Self::LIMIT_PREFIX)?;
                 write(limit.as_str())?;
                 write("_")?;
                 write(field.suffix())
@@ -253,7 +292,7 @@ impl Attributes {
     pub fn from_item(item: &Item) -> Self {
         let attributes = item
             .iter()
-            .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()));
+            .filter(|(name, _)| ![attribute::PK, attribute::SK].contains(&name.as_str()));
         attributes
             .map(|(name, value)| (name, Scalar::from(value)))
             .collect()

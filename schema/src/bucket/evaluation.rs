@@ -282,8 +282,18 @@ fn fresh(params: Params, presence: Presence) -> LimitState {
     LimitState::new(presence, TokenBucket::full(params), params, 0)
 }
 
-/// A clock that is behind the last refill counts as presence at it.
+/// A last refill that is further ahead was written by a wrong clock: one that is off by more than five minutes cannot sign
+/// requests to DynamoDB without being corrected.
+const MAX_AHEAD_MILLIS: i64 = 10 * 60 * 1_000;
+/// The refill that a bucket with such a time gets: when it was really refilled is not known.
+const REFILL_OF_UNKNOWN_TIME_MILLIS: i128 = 60 * 1_000;
+
+/// A clock behind the last refill is clamped to it. A last refill far ahead of the clock counts as one a minute ago, so that the
+/// next write sets it right instead of refusing everything until then.
 fn forward(image: &Image, now: Timestamp) -> (Timestamp, i128) {
+    if image.refilled_at > now.plus_millis(MAX_AHEAD_MILLIS) {
+        return (now, REFILL_OF_UNKNOWN_TIME_MILLIS);
+    }
     let now = now.max(image.refilled_at);
     (now, image.elapsed(now))
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{Unknown, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s, s_or_null};
+use crate::keys::attribute;
 use crate::{EntityId, InvalidName, Resource, Timestamp, Ulid, keys};
 
 /// What an event is about: an entity, the defaults of a resource (`$RESOURCE:{name}`), or the system (`$SYSTEM`).
@@ -124,16 +125,16 @@ pub struct AuditEvent {
 }
 
 const KNOWN: [&str; 10] = [
-    "PK",
-    "SK",
-    "event_id",
-    "entity_id",
-    "timestamp",
-    "action",
-    "principal",
-    "resource",
-    "details",
-    "ttl",
+    attribute::PK,
+    attribute::SK,
+    attribute::EVENT_ID,
+    attribute::ENTITY_ID,
+    attribute::TIMESTAMP,
+    attribute::ACTION,
+    attribute::PRINCIPAL,
+    attribute::RESOURCE,
+    attribute::DETAILS,
+    attribute::TTL,
 ];
 
 impl AuditEvent {
@@ -141,17 +142,17 @@ impl AuditEvent {
     pub fn to_item(&self) -> Item {
         let subject = self.subject.to_string();
         let mut item = Builder::new(&keys::audit(&subject, self.id))
-            .with("entity_id", s(&subject))
-            .with("event_id", s(self.id))
-            .with("timestamp", s(self.timestamp))
-            .with("action", s(&self.action))
-            .with("principal", s_or_null(self.principal.as_ref()))
-            .with("resource", s_or_null(self.resource.as_ref()))
+            .with(attribute::ENTITY_ID, s(&subject))
+            .with(attribute::EVENT_ID, s(self.id))
+            .with(attribute::TIMESTAMP, s(self.timestamp))
+            .with(attribute::ACTION, s(&self.action))
+            .with(attribute::PRINCIPAL, s_or_null(self.principal.as_ref()))
+            .with(attribute::RESOURCE, s_or_null(self.resource.as_ref()))
             .with(
-                "details",
+                attribute::DETAILS,
                 AttributeValue::M(self.details.clone().into_iter().collect::<HashMap<_, _>>()),
             )
-            .with_some("ttl", self.ttl.map(n));
+            .with_some(attribute::TTL, self.ttl.map(n));
         for (name, value) in &self.unknown {
             item = item.with(name, value.clone());
         }
@@ -162,21 +163,23 @@ impl AuditEvent {
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
         let reader = Reader::new("audit event", item);
         Ok(Self {
-            id: reader.parsed("event_id", |text| Ulid::parse(text).ok_or("it is not a ULID"))?,
-            subject: reader.parsed("entity_id", AuditSubject::from_str)?,
-            timestamp: reader.parsed("timestamp", Timestamp::parse)?,
-            action: AuditAction::from(reader.text("action")?),
-            principal: reader.optional_text("principal")?.map(str::to_owned),
-            resource: reader.optional_text("resource")?.map(str::to_owned),
+            id: reader.parsed(attribute::EVENT_ID, |text| {
+                Ulid::parse(text).ok_or("it is not a ULID")
+            })?,
+            subject: reader.parsed(attribute::ENTITY_ID, AuditSubject::from_str)?,
+            timestamp: reader.parsed(attribute::TIMESTAMP, Timestamp::parse)?,
+            action: AuditAction::from(reader.text(attribute::ACTION)?),
+            principal: reader.optional_text(attribute::PRINCIPAL)?.map(str::to_owned),
+            resource: reader.optional_text(attribute::RESOURCE)?.map(str::to_owned),
             details: reader
-                .optional_map("details")?
+                .optional_map(attribute::DETAILS)?
                 .map(|map| {
                     map.iter()
                         .map(|(name, value)| (name.clone(), value.clone()))
                         .collect()
                 })
                 .unwrap_or_default(),
-            ttl: reader.optional_number("ttl")?,
+            ttl: reader.optional_number(attribute::TTL)?,
             unknown: unknown(item, |name| KNOWN.contains(&name)),
         })
     }

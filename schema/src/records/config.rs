@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use super::{Unknown, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
+use crate::keys::attribute;
 use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitName, LimitSet, Resource, keys};
 
 /// What happens to a call while the table cannot be reached.
@@ -84,17 +85,17 @@ pub struct ConfigRecord {
 }
 
 const KNOWN: [&str; 11] = [
-    "PK",
-    "SK",
-    "GSI3PK",
-    "GSI3SK",
-    "entity_id",
-    "resource",
-    "on_unavailable",
-    "config_version",
-    "audit_retention_days",
-    "auto_update",
-    "strict_version",
+    attribute::PK,
+    attribute::SK,
+    attribute::GSI3PK,
+    attribute::GSI3SK,
+    attribute::ENTITY_ID,
+    attribute::RESOURCE,
+    attribute::ON_UNAVAILABLE,
+    attribute::CONFIG_VERSION,
+    attribute::AUDIT_RETENTION_DAYS,
+    attribute::AUTO_UPDATE,
+    attribute::STRICT_VERSION,
 ];
 
 const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
@@ -137,20 +138,26 @@ impl ConfigRecord {
     /// The item as it stands in the table.
     pub fn to_item(&self) -> Item {
         let mut item = Builder::new(&keys::config(&self.level))
-            .with_some("entity_id", self.level.entity().map(s))
-            .with_some("resource", self.level.resource_key().map(s))
-            .with_some("on_unavailable", self.on_unavailable.map(s))
-            .with("config_version", n(self.config_version))
-            .with_some("audit_retention_days", self.system.audit_retention_days.map(n))
-            .with_some("auto_update", self.system.auto_update.map(AttributeValue::Bool))
+            .with_some(attribute::ENTITY_ID, self.level.entity().map(s))
+            .with_some(attribute::RESOURCE, self.level.resource_key().map(s))
+            .with_some(attribute::ON_UNAVAILABLE, self.on_unavailable.map(s))
+            .with(attribute::CONFIG_VERSION, n(self.config_version))
             .with_some(
-                "strict_version",
+                attribute::AUDIT_RETENTION_DAYS,
+                self.system.audit_retention_days.map(n),
+            )
+            .with_some(
+                attribute::AUTO_UPDATE,
+                self.system.auto_update.map(AttributeValue::Bool),
+            )
+            .with_some(
+                attribute::STRICT_VERSION,
                 self.system.strict_version.map(AttributeValue::Bool),
             );
         if let (Some(entity), Some(resource)) = (self.level.entity(), self.level.resource_key()) {
             item = item
-                .with("GSI3PK", s(keys::gsi3_partition(resource)))
-                .with("GSI3SK", s(entity));
+                .with(attribute::GSI3PK, s(keys::gsi3_partition(resource)))
+                .with(attribute::GSI3SK, s(entity));
         }
         for limit in &self.limits {
             for (name, value) in Self::limit_attributes(limit) {
@@ -169,12 +176,12 @@ impl ConfigRecord {
         Ok(Self {
             level: level_of_key(&reader)?,
             limits: limits(&reader, item)?,
-            on_unavailable: reader.optional_parsed("on_unavailable", OnUnavailable::from_str)?,
-            config_version: reader.optional_number("config_version")?.unwrap_or(0),
+            on_unavailable: reader.optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)?,
+            config_version: reader.optional_number(attribute::CONFIG_VERSION)?.unwrap_or(0),
             system: SystemSettings {
-                audit_retention_days: reader.optional_number("audit_retention_days")?,
-                auto_update: reader.optional_flag("auto_update")?,
-                strict_version: reader.optional_flag("strict_version")?,
+                audit_retention_days: reader.optional_number(attribute::AUDIT_RETENTION_DAYS)?,
+                auto_update: reader.optional_flag(attribute::AUTO_UPDATE)?,
+                strict_version: reader.optional_flag(attribute::STRICT_VERSION)?,
             },
             unknown: unknown_of(item),
         })
@@ -188,16 +195,20 @@ impl ConfigRecord {
             level,
             limits: limits(&reader, item).unwrap_or_default(),
             on_unavailable: reader
-                .optional_parsed("on_unavailable", OnUnavailable::from_str)
+                .optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)
                 .unwrap_or_default(),
             config_version: reader
-                .optional_number("config_version")
+                .optional_number(attribute::CONFIG_VERSION)
                 .unwrap_or_default()
                 .unwrap_or(0),
             system: SystemSettings {
-                audit_retention_days: reader.optional_number("audit_retention_days").unwrap_or_default(),
-                auto_update: reader.optional_flag("auto_update").unwrap_or_default(),
-                strict_version: reader.optional_flag("strict_version").unwrap_or_default(),
+                audit_retention_days: reader
+                    .optional_number(attribute::AUDIT_RETENTION_DAYS)
+                    .unwrap_or_default(),
+                auto_update: reader.optional_flag(attribute::AUTO_UPDATE).unwrap_or_default(),
+                strict_version: reader
+                    .optional_flag(attribute::STRICT_VERSION)
+                    .unwrap_or_default(),
             },
             unknown: unknown_of(item),
         }
@@ -211,25 +222,26 @@ fn unknown_of(item: &Item) -> Unknown {
 }
 
 fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
-    let (pk, sk) = (reader.text("PK")?, reader.text("SK")?);
-    let entity =
-        |id: &str| EntityId::parse(id).map_err(|e| reader.malformed("PK", format!("is not usable: {e}")));
+    let (pk, sk) = (reader.text(attribute::PK)?, reader.text(attribute::SK)?);
+    let entity = |id: &str| {
+        EntityId::parse(id).map_err(|e| reader.malformed(attribute::PK, format!("is not usable: {e}")))
+    };
     let resource = |attribute: &str, name: &str| {
         Resource::from_stored(name).map_err(|e| reader.malformed(attribute, format!("is not usable: {e}")))
     };
-    if pk == keys::SYSTEM_PARTITION && sk == "#CONFIG" {
+    if pk == keys::SYSTEM_PARTITION && sk == keys::CONFIG {
         return Ok(ConfigLevel::System);
     }
-    if let (Some(name), "#CONFIG") = (pk.strip_prefix(keys::prefix::RESOURCE), sk) {
-        return Ok(ConfigLevel::Resource(resource("PK", name)?));
+    if let (Some(name), keys::CONFIG) = (pk.strip_prefix(keys::prefix::RESOURCE), sk) {
+        return Ok(ConfigLevel::Resource(resource(attribute::PK, name)?));
     }
     match (
         pk.strip_prefix(keys::prefix::ENTITY),
         sk.strip_prefix(keys::prefix::CONFIG),
     ) {
         (Some(id), Some(ConfigLevel::DEFAULT_RESOURCE)) => Ok(ConfigLevel::EntityDefault(entity(id)?)),
-        (Some(id), Some(name)) => Ok(ConfigLevel::Entity(entity(id)?, resource("SK", name)?)),
-        _ => Err(reader.malformed("SK", "is not the key of a configuration")),
+        (Some(id), Some(name)) => Ok(ConfigLevel::Entity(entity(id)?, resource(attribute::SK, name)?)),
+        _ => Err(reader.malformed(attribute::SK, "is not the key of a configuration")),
     }
 }
 
@@ -255,7 +267,7 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
         .map_err(unusable)
     });
     let limits = limits.collect::<Result<Vec<_>, _>>()?;
-    LimitSet::new(limits).map_err(|e| reader.malformed("SK", e.to_string()))
+    LimitSet::new(limits).map_err(|e| reader.malformed(attribute::SK, e.to_string()))
 }
 
 /// The suffix of the attribute that an error is about.

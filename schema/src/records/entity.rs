@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Unknown, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s, s_or_null};
+use crate::keys::attribute;
 use crate::{EntityId, Timestamp, keys};
 
 /// What an application notes about an entity.
@@ -32,17 +33,17 @@ pub struct EntityRecord {
 }
 
 const KNOWN: [&str; 11] = [
-    "PK",
-    "SK",
-    "GSI1PK",
-    "GSI1SK",
-    "entity_id",
-    "name",
-    "parent_id",
-    "cascade",
-    "metadata",
-    "created_at",
-    "version",
+    attribute::PK,
+    attribute::SK,
+    attribute::GSI1PK,
+    attribute::GSI1SK,
+    attribute::ENTITY_ID,
+    attribute::NAME,
+    attribute::PARENT_ID,
+    attribute::CASCADE,
+    attribute::METADATA,
+    attribute::CREATED_AT,
+    attribute::VERSION,
 ];
 
 impl EntityRecord {
@@ -53,18 +54,18 @@ impl EntityRecord {
             .as_ref()
             .map(|parent| keys::gsi1_child(parent, &self.id));
         let mut item = Builder::new(&keys::entity_meta(&self.id))
-            .with("entity_id", s(&self.id))
-            .with("name", s(&self.name))
-            .with("parent_id", s_or_null(self.parent.as_ref()))
-            .with("cascade", AttributeValue::Bool(self.cascade))
+            .with(attribute::ENTITY_ID, s(&self.id))
+            .with(attribute::NAME, s(&self.name))
+            .with(attribute::PARENT_ID, s_or_null(self.parent.as_ref()))
+            .with(attribute::CASCADE, AttributeValue::Bool(self.cascade))
             .with(
-                "metadata",
+                attribute::METADATA,
                 AttributeValue::M(self.metadata.clone().into_iter().collect::<HashMap<_, _>>()),
             )
-            .with("created_at", s(self.created_at))
-            .with_some("version", (self.version > 0).then(|| n(self.version)))
-            .with_some("GSI1PK", index.as_ref().map(|index| s(&index.pk)))
-            .with_some("GSI1SK", index.as_ref().map(|index| s(&index.sk)));
+            .with(attribute::CREATED_AT, s(self.created_at))
+            .with_some(attribute::VERSION, (self.version > 0).then(|| n(self.version)))
+            .with_some(attribute::GSI1PK, index.as_ref().map(|index| s(&index.pk)))
+            .with_some(attribute::GSI1SK, index.as_ref().map(|index| s(&index.sk)));
         for (name, value) in &self.unknown {
             item = item.with(name, value.clone());
         }
@@ -74,23 +75,23 @@ impl EntityRecord {
     /// Reads the item.
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
         let reader = Reader::new("entity", item);
-        let id = reader.parsed("entity_id", EntityId::parse)?;
+        let id = reader.parsed(attribute::ENTITY_ID, EntityId::parse)?;
         Ok(Self {
             name: reader
-                .optional_text("name")?
+                .optional_text(attribute::NAME)?
                 .map_or_else(|| id.to_string(), str::to_owned),
-            parent: reader.optional_parsed("parent_id", EntityId::parse)?,
-            cascade: reader.optional_flag("cascade")?.unwrap_or(false),
+            parent: reader.optional_parsed(attribute::PARENT_ID, EntityId::parse)?,
+            cascade: reader.optional_flag(attribute::CASCADE)?.unwrap_or(false),
             metadata: reader
-                .optional_map("metadata")?
+                .optional_map(attribute::METADATA)?
                 .map(|map| {
                     map.iter()
                         .map(|(name, value)| (name.clone(), value.clone()))
                         .collect()
                 })
                 .unwrap_or_default(),
-            created_at: reader.parsed("created_at", Timestamp::parse)?,
-            version: reader.optional_number("version")?.unwrap_or(0),
+            created_at: reader.parsed(attribute::CREATED_AT, Timestamp::parse)?,
+            version: reader.optional_number(attribute::VERSION)?.unwrap_or(0),
             unknown: unknown(item, |name| KNOWN.contains(&name)),
             id,
         })

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, integer, n};
 use crate::keys;
+use crate::keys::attribute;
 
 /// The resources that have defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,7 +51,7 @@ impl EntityConfigRegistry {
         let mut counts = BTreeMap::new();
         for (name, value) in item
             .iter()
-            .filter(|(name, _)| !["PK", "SK"].contains(&name.as_str()))
+            .filter(|(name, _)| ![attribute::PK, attribute::SK].contains(&name.as_str()))
         {
             if let AttributeValue::N(digits) = value {
                 let count =

@@ -9,10 +9,8 @@ use crate::{EntityId, LimitName, Resource, Timestamp, Window, WindowKind, keys};
 
 /// Attribute names of a usage snapshot besides one counter per limit.
 pub mod attribute {
-    /// The entity's id.
-    pub const ENTITY_ID: &str = "entity_id";
-    /// The resource.
-    pub const RESOURCE: &str = "resource";
+    pub use crate::keys::attribute::ENTITY_ID;
+    pub use crate::keys::attribute::RESOURCE;
     /// `hourly`, `daily` or `monthly`.
     pub const WINDOW: &str = "window";
     /// The window's first moment.
@@ -68,11 +66,11 @@ pub struct UsageSnapshot {
 }
 
 const KNOWN: [&str; 15] = [
-    "PK",
-    "SK",
-    "GSI2PK",
-    "GSI2SK",
-    "ttl",
+    keys::attribute::PK,
+    keys::attribute::SK,
+    keys::attribute::GSI2PK,
+    keys::attribute::GSI2SK,
+    keys::attribute::TTL,
     attribute::ENTITY_ID,
     attribute::RESOURCE,
     attribute::WINDOW,
@@ -95,9 +93,9 @@ impl UsageSnapshot {
             .with(attribute::WINDOW, s(self.window.kind()))
             .with(attribute::WINDOW_START, s(self.window.start()))
             .with(attribute::TOTAL_EVENTS, n(self.total_events))
-            .with("GSI2PK", s(index.pk))
-            .with("GSI2SK", s(index.sk))
-            .with_some("ttl", self.ttl.map(n))
+            .with(keys::attribute::GSI2PK, s(index.pk))
+            .with(keys::attribute::GSI2SK, s(index.sk))
+            .with_some(keys::attribute::TTL, self.ttl.map(n))
             .with_some(
                 attribute::REFUSALS,
                 (self.refusals != 0).then(|| s(self.refusals)),
@@ -141,7 +139,7 @@ impl UsageSnapshot {
             counters,
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
             refusals: refusals(&reader)?,
-            ttl: reader.optional_number("ttl")?,
+            ttl: reader.optional_number(keys::attribute::TTL)?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
                 .map(|sequence| {

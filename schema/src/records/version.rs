@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::{Unknown, unknown};
 use crate::item::{Builder, Item, Malformed, Reader, s, s_or_null};
+use crate::keys::attribute;
 use crate::{Timestamp, keys};
 
 /// A version such as `0.8.0` or `1.2.3-dev`.
@@ -98,13 +99,13 @@ pub struct VersionRecord {
 }
 
 const KNOWN: [&str; 7] = [
-    "PK",
-    "SK",
-    "schema_version",
-    "client_min_version",
-    "lambda_version",
-    "updated_at",
-    "updated_by",
+    attribute::PK,
+    attribute::SK,
+    attribute::SCHEMA_VERSION,
+    attribute::CLIENT_MIN_VERSION,
+    attribute::LAMBDA_VERSION,
+    attribute::UPDATED_AT,
+    attribute::UPDATED_BY,
 ];
 
 impl VersionRecord {
@@ -126,11 +127,11 @@ impl VersionRecord {
     /// The item as it stands in the table.
     pub fn to_item(&self) -> Item {
         let mut item = Builder::new(&keys::version())
-            .with("schema_version", s(&self.schema_version))
-            .with("client_min_version", s(&self.client_min_version))
-            .with("lambda_version", s_or_null(self.lambda_version.as_ref()))
-            .with("updated_at", s(self.updated_at))
-            .with("updated_by", s_or_null(self.updated_by.as_ref()));
+            .with(attribute::SCHEMA_VERSION, s(&self.schema_version))
+            .with(attribute::CLIENT_MIN_VERSION, s(&self.client_min_version))
+            .with(attribute::LAMBDA_VERSION, s_or_null(self.lambda_version.as_ref()))
+            .with(attribute::UPDATED_AT, s(self.updated_at))
+            .with(attribute::UPDATED_BY, s_or_null(self.updated_by.as_ref()));
         for (name, value) in &self.unknown {
             item = item.with(name, value.clone());
         }
@@ -139,18 +140,20 @@ impl VersionRecord {
 
     /// Reads the item.
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
-        let reader = Reader::new("version", item);
+        let reader = Reader::new(attribute::VERSION, item);
         Ok(Self {
-            schema_version: reader.text("schema_version")?.to_owned(),
+            schema_version: reader.text(attribute::SCHEMA_VERSION)?.to_owned(),
             client_min_version: reader
-                .optional_text("client_min_version")?
+                .optional_text(attribute::CLIENT_MIN_VERSION)?
                 .unwrap_or("0.0.0")
                 .to_owned(),
-            lambda_version: reader.optional_text("lambda_version")?.map(str::to_owned),
+            lambda_version: reader
+                .optional_text(attribute::LAMBDA_VERSION)?
+                .map(str::to_owned),
             updated_at: reader
-                .optional_parsed("updated_at", Timestamp::parse)?
+                .optional_parsed(attribute::UPDATED_AT, Timestamp::parse)?
                 .unwrap_or(Timestamp::MIN),
-            updated_by: reader.optional_text("updated_by")?.map(str::to_owned),
+            updated_by: reader.optional_text(attribute::UPDATED_BY)?.map(str::to_owned),
             unknown: unknown(item, |name| KNOWN.contains(&name)),
         })
     }

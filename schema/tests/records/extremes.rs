@@ -8,7 +8,7 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::{LimitName, LimitSet, Timestamp, Tokens};
 
 use crate::common::{config, entity, limit, name, resource};
-use crate::examples::decoded;
+use crate::records::examples::decoded;
 
 fn up_to(most: i128) -> impl Strategy<Value = i128> + Clone {
     prop_oneof![Just(0), Just(1), Just(most), Just(most - 1), 0..=most]

@@ -6,7 +6,7 @@ use zae_limiter_schema::{
     ResourceRegistry, UsageSnapshot, VersionRecord, WindowKind,
 };
 
-use crate::examples::{self, decoded, number, text};
+use crate::records::examples::{self, decoded, number, text};
 
 /// The attribute that a decoder blames after one attribute of a good item was replaced.
 fn blamed<T: std::fmt::Debug>(

@@ -11,7 +11,7 @@ use zae_limiter_schema::{
 };
 
 use crate::common::{entity, name, resource};
-use crate::examples::{decoded, limits, text};
+use crate::records::examples::{decoded, limits, text};
 
 fn item(json: Value) -> Item {
     serde_json::from_value(json).unwrap()

@@ -251,7 +251,7 @@ proptest! {
         let mut item = bucket.to_item();
         item.inner_mut().extend(others.clone());
         let again = Attributes::from_item(&item);
-        let image = crate::examples::decoded(&again);
+        let image = crate::records::examples::decoded(&again);
         prop_assert_eq!(image.refilled_at.millis(), rf);
         prop_assert_eq!(image.limits.len(), limits.len());
         for (name, (token_bucket, consumed)) in &limits {

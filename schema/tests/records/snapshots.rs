@@ -2,7 +2,7 @@
 
 use zae_limiter_schema::WindowKind;
 
-use crate::examples;
+use crate::records::examples;
 
 /// One file a record, attributes sorted.
 macro_rules! snapshot {

@@ -1,5 +1,6 @@
 """Runs the clients against the server at ZAE_LIMITER_URL, with the token in ZAE_LIMITER_TOKEN."""
 
+import asyncio
 import os
 import unittest
 from types import SimpleNamespace
@@ -63,6 +64,33 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             async with await LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0):
                 raise ValueError
         self.assertEqual((await LIMITER.available("py-at-once", "gpt-4"))["rpm"], 3)
+
+    async def test_a_lease_is_renewed_while_its_block_runs(self):
+        async with await LIMITER.acquire("py-renew", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=600) as lease:
+            await asyncio.sleep(1.5)
+            lease.adjust({"tpm": -100})
+        self.assertIsNone(lease.error)
+        self.assertEqual(await LIMITER.available("py-renew", "gpt-4"), {"rpm": 4, "tpm": 9600})
+
+    async def test_a_lease_that_has_expired_is_settled_without_it(self):
+        kept = await LIMITER.acquire("py-expired", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=1)
+        returned = await LIMITER.acquire("py-expired", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=1)
+        await asyncio.sleep(0.05)
+        kept.adjust({"tpm": -100})
+        self.assertEqual(await kept.commit(), {"rpm": 1, "tpm": 400})
+        await returned.rollback()
+        self.assertEqual(await LIMITER.available("py-expired", "gpt-4"), {"rpm": 4, "tpm": 9600})
+
+    async def test_a_lease_that_cannot_be_ended_replaces_neither_result_nor_exception(self):
+        with self.assertLogs("zae_limiter_http", "WARNING"):
+            async with await LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
+                await LIMITER.request("DELETE", f"/v1/leases/{lease.id}")
+                result = "kept"
+        self.assertEqual((result, lease.error.status), ("kept", 410))
+        with self.assertRaises(ValueError), self.assertLogs("zae_limiter_http", "WARNING"):
+            async with await LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
+                await LIMITER.request("DELETE", f"/v1/leases/{lease.id}")
+                raise ValueError
 
     async def test_names_are_quoted_in_addresses(self):
         await LIMITER.acquire("py:quote@example.com", "org/gpt-4", {"rpm": 1}, lease_ms=0)

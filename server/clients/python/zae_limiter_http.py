@@ -2,20 +2,30 @@
 
     limiter = RateLimiter("http://127.0.0.1:8080")
     async with await limiter.acquire("user-1", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
-        answer = await call_model()
-        lease.adjust({"tpm": answer.tokens - 500})
+        response = await call_model()
+        lease.adjust({"tpm": response.tokens - 500})
 
-Leaving the block commits the lease with its adjustments; an exception gives everything back.
+Leaving the block commits the lease with its adjustments; an exception gives everything back. The lease is renewed while the
+block runs. A lease that cannot be ended is logged: the block's result, or its exception, is never replaced.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import httpx
+
+LOG = logging.getLogger(__name__)
+# How often a request that ends a lease is sent if the server cannot process it.
+ATTEMPTS = 3
+# The most seconds between two of them.
+MAX_PAUSE = 2.0
+# A lease is renewed this many times before it would expire.
+RENEWALS = 3
 
 
 class ServerError(Exception):
@@ -25,6 +35,13 @@ class ServerError(Exception):
         super().__init__(f"{status}: {problem.get('detail') or problem.get('title')}")
         self.status = status
         self.problem = problem
+
+
+    @property
+    def is_lost_lease(self) -> bool:
+        """The lease expired, or its server is gone. What it took stays taken, and can be corrected without it."""
+        kind = self.problem.get("type", "").rsplit(":", 1)[-1]
+        return kind == "lease-owner-gone" or (kind == "lease-ended" and self.problem.get("ended") == "expired")
 
 
 class RateLimitExceeded(ServerError):
@@ -49,11 +66,17 @@ class Lease:
     """
 
     limiter: RateLimiter
+    entity: str
+    resource: str
     id: str | None
+    lease_ms: int
     admission: str
     limits: list[dict[str, Any]]
     taken: dict[str, int] = field(default_factory=dict)
+    # Why the lease could not be ended when its block was left.
+    error: Exception | None = None
     _adjust: dict[str, int] = field(default_factory=dict)
+    _renewing: asyncio.Task[None] | None = None
 
     def adjust(self, tokens: dict[str, int]) -> None:
         """Corrects what was used: more above zero, less below. It is written by `commit`."""
@@ -64,23 +87,77 @@ class Lease:
         """Keeps the tokens and writes the adjustments. Returns what was consumed."""
         if self.id is None:
             return dict(self.taken)
-        response = await self.limiter.request("POST", f"/v1/leases/{self.id}/commit", {"adjust": self._adjust})
-        return response["consumed"]
+        response = await self._end("POST", f"/v1/leases/{self.id}/commit", {"adjust": self._adjust}, self._adjust)
+        consumed = {limit: count + self._adjust.get(limit, 0) for limit, count in self.taken.items()}
+        return response.get("consumed", consumed)
 
     async def rollback(self) -> None:
         """Gives everything back: the call did not happen."""
         if self.id is None:
             return
-        await self.limiter.request("DELETE", f"/v1/leases/{self.id}")
+        back = {limit: -count for limit, count in self.taken.items()}
+        await self._end("DELETE", f"/v1/leases/{self.id}", None, back)
+
+    async def renew(self) -> None:
+        """Holds the lease for another `lease_ms` from now on."""
+        if self.id is not None:
+            await self.limiter.request("POST", f"/v1/leases/{self.id}/renew", {"lease_ms": self.lease_ms})
+
+    async def _end(
+        self, method: str, path: str, body: dict[str, Any] | None, adjust: dict[str, int]
+    ) -> dict[str, Any]:
+        """Ends the lease. If it is lost, corrects what it took without it."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self.limiter.request(method, path, body)
+            except ServerError as error:
+                if error.is_lost_lease:
+                    return await self._adjust_without_lease(adjust)
+                if attempt > 1 and error.problem.get("ended") in ("committed", "rolled_back"):
+                    # An earlier attempt was processed, and its response was lost.
+                    return {}
+                if error.status != 503 or attempt == ATTEMPTS:
+                    raise
+            except httpx.TransportError:
+                if attempt == ATTEMPTS:
+                    raise
+            await asyncio.sleep(min(0.25 * 2**attempt, MAX_PAUSE))
+        raise AssertionError("unreachable")
+
+    async def _adjust_without_lease(self, adjust: dict[str, int]) -> dict[str, Any]:
+        adjust = {limit: count for limit, count in adjust.items() if count}
+        if adjust:
+            body = {"entity": self.entity, "resource": self.resource, "adjust": adjust}
+            await self.limiter.request("POST", "/v1/adjust", body, {"Idempotency-Key": f"lease-{self.id}"[:255]})
+        return {}
+
+    async def _keep_renewing(self) -> None:
+        while True:
+            await asyncio.sleep(self.lease_ms / 1000 / RENEWALS)
+            try:
+                await self.renew()
+            except ServerError as error:
+                if error.status in (404, 410):
+                    return  # Ending the lease says what became of it.
+                LOG.debug("lease of %s on %s was not renewed: %s", self.entity, self.resource, error)
+            except httpx.TransportError as error:
+                LOG.debug("lease of %s on %s was not renewed: %s", self.entity, self.resource, error)
 
     async def __aenter__(self) -> Lease:
+        if self.id is not None:
+            self._renewing = asyncio.create_task(self._keep_renewing())
         return self
 
     async def __aexit__(self, exception: type[BaseException] | None, *_: object) -> None:
-        if exception is None:
-            await self.commit()
-        else:
-            await self.rollback()
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
+        try:
+            await (self.commit() if exception is None else self.rollback())
+        except (ServerError, httpx.HTTPError) as error:
+            # The call was made. Its result, or its exception, matters more than this.
+            self.error = error
+            LOG.warning("lease of %s on %s was not ended: %s", self.entity, self.resource, error)
 
 
 class RateLimiter:
@@ -118,7 +195,16 @@ class RateLimiter:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         # The server responds after the wait at the latest.
         granted = await self.request("POST", "/v1/acquire", body, headers, (wait_ms or 0) / 1000)
-        return Lease(self, granted["lease_id"], granted["admission"], granted["limits"], dict(consume))
+        return Lease(
+            self,
+            entity,
+            resource,
+            granted["lease_id"],
+            granted["lease_ms"],
+            granted["admission"],
+            granted["limits"],
+            dict(consume),
+        )
 
     async def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""

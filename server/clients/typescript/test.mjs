@@ -15,19 +15,19 @@ const limits = [
 await limiter.request("PUT", "/v1/limits", { limits });
 
 test("a lease is adjusted and committed", async () => {
-  const answer = await limiter.limited("ts-commit", "org/gpt-4", { rpm: 1, tpm: 500 }, async (lease) => {
+  const result = await limiter.limited("ts-commit", "org/gpt-4", { rpm: 1, tpm: 500 }, async (lease) => {
     assert.equal(lease.admission, "counted");
     lease.adjust({ tpm: 100 });
     lease.adjust({ tpm: 20 });
-    return "answer";
+    return "result";
   });
-  assert.equal(answer, "answer");
+  assert.equal(result, "result");
   assert.deepEqual(await limiter.available("ts-commit", "org/gpt-4"), { rpm: 4, tpm: 9380 });
 });
 
 test("a call that throws gives everything back", async () => {
   const call = async () => {
-    throw new TypeError("no answer");
+    throw new TypeError("no response");
   };
   await assert.rejects(limiter.limited("ts-rollback", "gpt-4", { rpm: 1, tpm: 500 }, call), TypeError);
   assert.deepEqual(await limiter.available("ts-rollback", "gpt-4"), { rpm: 5, tpm: 10000 });
@@ -58,10 +58,43 @@ test("tokens without a lease are consumed at once", async () => {
   assert.deepEqual(await lease.commit(), { rpm: 1 });
   await lease.rollback();
   const call = async () => {
-    throw new TypeError("no answer");
+    throw new TypeError("no response");
   };
   await assert.rejects(limiter.limited("ts-at-once", "gpt-4", { rpm: 1 }, call, { leaseMs: 0 }), TypeError);
   assert.equal((await limiter.available("ts-at-once", "gpt-4")).rpm, 3);
+});
+
+test("a lease is renewed while its call runs", async () => {
+  const call = async (lease) => {
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    lease.adjust({ tpm: -100 });
+  };
+  await limiter.limited("ts-renew", "gpt-4", { rpm: 1, tpm: 500 }, call, { leaseMs: 600 });
+  assert.deepEqual(await limiter.available("ts-renew", "gpt-4"), { rpm: 4, tpm: 9600 });
+});
+
+test("a lease that has expired is settled without it", async () => {
+  const kept = await limiter.acquire("ts-expired", "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 1 });
+  const returned = await limiter.acquire("ts-expired", "gpt-4", { rpm: 1, tpm: 500 }, { leaseMs: 1 });
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  kept.adjust({ tpm: -100 });
+  assert.deepEqual(await kept.commit(), { rpm: 1, tpm: 400 });
+  await returned.rollback();
+  assert.deepEqual(await limiter.available("ts-expired", "gpt-4"), { rpm: 4, tpm: 9600 });
+});
+
+test("a lease that cannot be ended replaces neither result nor exception", async () => {
+  const end = (lease) => limiter.request("DELETE", `/v1/leases/${lease.id}`);
+  const result = await limiter.limited("ts-ended", "gpt-4", { rpm: 1 }, async (lease) => {
+    await end(lease);
+    return "kept";
+  });
+  assert.equal(result, "kept");
+  const failing = async (lease) => {
+    await end(lease);
+    throw new TypeError("no response");
+  };
+  await assert.rejects(limiter.limited("ts-ended", "gpt-4", { rpm: 1 }, failing), TypeError);
 });
 
 test("a wrong token is an error", async () => {

@@ -27,6 +27,8 @@ export interface Problem {
 export declare class ServerError extends Error {
   readonly status: number;
   readonly problem: Problem;
+  /** The lease expired, or its server is gone. What it took stays taken, and can be corrected without it. */
+  get isLostLease(): boolean;
 }
 
 /** A limit is exceeded, and nothing was taken. */
@@ -39,6 +41,8 @@ export declare class RateLimitExceeded extends ServerError {
 export declare class Lease {
   /** Null if the lease time was 0. */
   readonly id: string | null;
+  /** For how long the lease is held, and by how much it is renewed. */
+  readonly leaseMs: number;
   readonly admission: "counted" | "local" | "allowed_while_unavailable";
   readonly limits: LimitState[];
   /** Corrects what was used: more above zero, less below. It is written by `commit`. */
@@ -47,6 +51,10 @@ export declare class Lease {
   commit(): Promise<Tokens>;
   /** Gives everything back: the call did not happen. */
   rollback(): Promise<void>;
+  /** Holds the lease for another `leaseMs` from now on. */
+  renew(): Promise<void>;
+  /** Renews the lease until the returned function is called. */
+  keepRenewing(): () => void;
 }
 
 export interface AcquireOptions {
@@ -63,7 +71,7 @@ export declare class RateLimiter {
   constructor(url: string, options?: { token?: string; timeoutMs?: number });
   /** Takes the tokens of all limits, or throws RateLimitExceeded. */
   acquire(entity: string, resource: string, consume: Tokens, options?: AcquireOptions): Promise<Lease>;
-  /** Runs a call with a lease: commits it, or gives everything back if the call throws. */
+  /** Runs a call with a lease: commits it, or gives everything back if the call throws. Renews the lease meanwhile. */
   limited<T>(
     entity: string,
     resource: string,

@@ -1,7 +1,7 @@
 //! `POST /v1/acquire`.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -10,19 +10,20 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use zae_limiter::{Admission, RateLimitHeaders};
+use zae_limiter::{Acquire, Admission, Lease, RateLimitHeaders};
 
 use super::limit_state::LimitState;
 use super::problems::{BodyProblems, ProblemBody, Problems, QuotaExceededBody};
-use crate::app::{App, ScopedKey};
+use crate::app::App;
 use crate::auth::Caller;
-use crate::extract::JsonBody;
-use crate::idempotency::Begin;
+use crate::extract::{JsonBody, unique_keys};
+use crate::idempotency::{Running, Started};
 use crate::leases::{LeaseId, Reservation};
 use crate::problem::{Problem, ProblemKind, header_fields};
+use crate::settings::Settings;
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(super) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest idempotency key.
 const MAX_KEY_LENGTH: usize = 255;
 
@@ -38,6 +39,7 @@ pub(crate) struct AcquireRequest {
     resource: String,
     /// Tokens by limit. All are taken, or none.
     #[schema(example = json!({ "rpm": 1, "tpm": 500 }))]
+    #[serde(deserialize_with = "unique_keys")]
     consume: BTreeMap<String, u64>,
     /// Wait up to this long for tokens instead of being refused at once.
     wait_ms: Option<u64>,
@@ -50,7 +52,7 @@ pub(crate) struct AcquireRequest {
 pub(crate) struct AcquireResponse {
     /// The id under which the lease is adjusted, committed or deleted; null if there is no lease.
     lease_id: Option<String>,
-    /// For how long the lease is held. If nobody ends it by then, it is committed as taken.
+    /// For how long the lease is held. If it is not ended or renewed by then, it is committed as taken.
     lease_ms: u64,
     /// Whether the tokens were really counted.
     admission: AdmissionKind,
@@ -113,7 +115,8 @@ pub(crate) async fn acquire(
     let Some(key) = idempotency_key(&headers)? else {
         return Ok(take(&app, &request, times).await?.into_response());
     };
-    let mut running = match Running::begin(&app, (caller.0, key), &request)? {
+    let now = app.clock.elapsed();
+    let running = match Running::begin(&app.keys, (caller.0, key), &request, now)? {
         Started::Now(running) => running,
         Started::Before(response) => {
             let replayed = [(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"))];
@@ -121,7 +124,7 @@ pub(crate) async fn acquire(
         }
     };
     let response = take(&app, &request, times).await?;
-    running.finish(&response);
+    running.finish(Arc::new(response.clone()), app.clock.elapsed());
     Ok(response.into_response())
 }
 
@@ -134,19 +137,26 @@ struct Times {
 
 impl Times {
     fn of(request: &AcquireRequest, app: &App) -> Result<Self, Problem> {
-        let at_most = |field, millis: Option<u64>, most: Duration| match millis.map(Duration::from_millis) {
-            Some(time) if time > most => {
-                let rule = format!("it must be at most {}", most.as_millis());
-                Err(Problem::invalid(field, time.as_millis(), &rule))
-            }
-            time => Ok(time),
-        };
-        let settings = &app.settings;
-        let lease = at_most("lease_ms", request.lease_ms, settings.max_lease_time)?;
         Ok(Self {
-            wait: at_most("wait_ms", request.wait_ms, settings.max_wait)?,
-            lease: lease.unwrap_or(settings.lease_time),
+            wait: at_most("wait_ms", request.wait_ms, app.settings.max_wait)?,
+            lease: lease_time(request.lease_ms, &app.settings)?,
         })
+    }
+}
+
+/// How long a lease is held.
+pub(super) fn lease_time(millis: Option<u64>, settings: &Settings) -> Result<Duration, Problem> {
+    let time = at_most("lease_ms", millis, settings.max_lease_time)?;
+    Ok(time.unwrap_or(settings.lease_time))
+}
+
+fn at_most(field: &str, millis: Option<u64>, most: Duration) -> Result<Option<Duration>, Problem> {
+    match millis.map(Duration::from_millis) {
+        Some(time) if time > most => {
+            let rule = format!("it must be at most {}", most.as_millis());
+            Err(Problem::invalid(field, time.as_millis(), &rule))
+        }
+        time => Ok(time),
     }
 }
 
@@ -160,13 +170,14 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
     for (limit, tokens) in &request.consume {
         acquire = acquire.consume(limit, *tokens);
     }
-    if let Some(wait) = times.wait.filter(|wait| !wait.is_zero()) {
-        acquire = acquire.wait_up_to(wait);
-    }
-    let start = app.clock.elapsed();
-    let result = acquire.await;
-    let time = app.clock.elapsed() - start;
-    app.metrics.acquired(&request.resource, &result, time);
+    let result = match times.wait.filter(|wait| !wait.is_zero()) {
+        Some(wait) => wait_for(app, acquire.wait_up_to(wait)).await?,
+        None => {
+            let _slot = app.pools.acquires.wait().await?;
+            acquire.await
+        }
+    };
+    app.note_acquire(&result);
     let lease = result?;
     let statuses = lease.statuses();
     let admission = AdmissionKind::new(lease.admission());
@@ -177,7 +188,7 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
         None
     };
     Ok(AcquireResponse {
-        lease_id: lease_id.map(|id| id.to_string()),
+        lease_id: lease_id.map(|id| app.lease_name(id)),
         lease_ms: u64::try_from(times.lease.as_millis()).unwrap_or(u64::MAX),
         admission,
         limits: LimitState::all(&statuses),
@@ -185,8 +196,21 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
     })
 }
 
+/// Waits for tokens, unless too many requests wait already or the server is told to stop.
+async fn wait_for(app: &App, acquire: Acquire) -> Result<zae_limiter::Result<Lease>, Problem> {
+    let _slot = app.pools.waiting.take()?;
+    tokio::select! {
+        biased;
+        () = app.stopped() => {
+            let detail = "nothing was taken; send the request to another server";
+            Err(Problem::new(ProblemKind::ShuttingDown, detail))
+        }
+        result = acquire.into_future() => Ok(result),
+    }
+}
+
 /// A lease without an id is dropped and gives its tokens back.
-fn hold(slot: Reservation<'_>, lease: zae_limiter::Lease, time: Duration) -> Result<LeaseId, Problem> {
+fn hold(slot: Reservation<'_>, lease: Lease, time: Duration) -> Result<LeaseId, Problem> {
     let id = LeaseId::random().map_err(|error| Problem::internal(&error))?;
     slot.hold(id, lease, time);
     Ok(id)
@@ -202,7 +226,7 @@ impl IntoResponse for AcquireResponse {
 }
 
 /// The key, with or without the quotes of a structured field.
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
@@ -214,49 +238,4 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         return Err(Problem::invalid("Idempotency-Key", "of this request", &rule));
     }
     Ok(Some(key.to_owned()))
-}
-
-/// A request whose key is taken. Dropped unfinished, it frees the key: nothing was granted.
-struct Running<'a> {
-    app: &'a App,
-    key: ScopedKey,
-}
-
-enum Started<'a> {
-    Now(Running<'a>),
-    Before(Arc<AcquireResponse>),
-}
-
-impl<'a> Running<'a> {
-    fn begin(app: &'a App, key: ScopedKey, request: &AcquireRequest) -> Result<Started<'a>, Problem> {
-        let now = app.clock.elapsed();
-        let mut keys = app.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        let (kind, detail) = match keys.begin(key.clone(), request.clone(), now) {
-            Begin::Run => return Ok(Started::Now(Self { app, key })),
-            Begin::Replay(response) => return Ok(Started::Before(response)),
-            Begin::InProgress => (ProblemKind::RequestInProgress, "try again when it has finished"),
-            Begin::OtherRequest => (
-                ProblemKind::IdempotencyKeyReused,
-                "use a new key for a new request",
-            ),
-            Begin::Full => (
-                ProblemKind::Overloaded,
-                "too many requests with idempotency keys are in progress",
-            ),
-        };
-        Err(Problem::new(kind, detail))
-    }
-
-    fn finish(&mut self, response: &AcquireResponse) {
-        let now = self.app.clock.elapsed();
-        let mut keys = self.app.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.finish(&self.key, Arc::new(response.clone()), now);
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        let mut keys = self.app.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.abandon(&self.key);
-    }
 }

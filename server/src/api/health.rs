@@ -40,6 +40,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     ),
 )]
 pub(crate) async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
+    let _slot = app.pools.health.take()?;
     if app.is_ready().await {
         return Ok(Json(Health { status: "ok" }));
     }

@@ -9,11 +9,12 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::acquire::lease_time;
 use super::problems::{BodyProblems, LeaseProblems, Problems};
 use crate::app::App;
-use crate::extract::{JsonBody, OptionalJsonBody, PathParameters};
-use crate::leases::{Adjustments, Consumed, LeaseId};
-use crate::problem::{Problem, ProblemKind};
+use crate::extract::{JsonBody, OptionalJsonBody, PathParameters, unique_keys};
+use crate::leases::{Adjustments, Consumed};
+use crate::problem::Problem;
 
 /// What was used more or less than the lease took.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -22,7 +23,7 @@ pub(crate) struct AdjustRequest {
     /// Tokens by limit. A positive number was used in addition and may create debt. A negative number gives back, at
     /// most what the lease took. Adjustments add up.
     #[schema(example = json!({ "tpm": -120 }))]
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unique_keys")]
     adjust: BTreeMap<String, i64>,
 }
 
@@ -38,12 +39,12 @@ pub(crate) struct LeaseState {
 }
 
 impl LeaseState {
-    fn new(id: LeaseId, consumed: &Consumed, written: bool) -> Self {
+    fn new(lease_id: String, consumed: &Consumed, written: bool) -> Self {
         let consumed = consumed
             .iter()
             .map(|(limit, tokens)| (limit.to_string(), *tokens));
         Self {
-            lease_id: id.to_string(),
+            lease_id,
             consumed: consumed.collect(),
             written,
         }
@@ -68,13 +69,63 @@ impl LeaseState {
 )]
 pub(crate) async fn adjust(
     State(app): State<Arc<App>>,
-    PathParameters(id): PathParameters<String>,
+    PathParameters(name): PathParameters<String>,
     JsonBody(request): JsonBody<AdjustRequest>,
 ) -> Result<Json<LeaseState>, Problem> {
-    let id = parse_id(&id)?;
+    let id = app.own_lease(&name)?;
     let adjustments: Adjustments = request.adjust;
     let consumed = app.leases.adjust(id, &adjustments)?;
-    Ok(Json(LeaseState::new(id, &consumed, false)))
+    Ok(Json(LeaseState::new(name, &consumed, false)))
+}
+
+/// For how much longer to hold a lease.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenewRequest {
+    /// How long the lease is held from now on: a minute unless set.
+    lease_ms: Option<u64>,
+}
+
+/// A lease that was renewed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RenewResponse {
+    /// The id of the lease.
+    lease_id: String,
+    /// For how long the lease is held from now on.
+    lease_ms: u64,
+}
+
+/// Renews a lease
+///
+/// The lease expires later. A client renews the lease of a call that takes longer than it.
+#[utoipa::path(
+    post,
+    path = "/v1/leases/{id}/renew",
+    tag = "leases",
+    params(("id" = String, Path, description = "The id of the lease")),
+    request_body(content = Option<RenewRequest>),
+    responses(
+        (status = 200, description = "The lease is renewed", body = RenewResponse),
+        LeaseProblems,
+        Problems,
+        BodyProblems,
+    ),
+)]
+pub(crate) async fn renew(
+    State(app): State<Arc<App>>,
+    PathParameters(name): PathParameters<String>,
+    OptionalJsonBody(request): OptionalJsonBody<RenewRequest>,
+) -> Result<Json<RenewResponse>, Problem> {
+    let id = app.own_lease(&name)?;
+    let time = lease_time(request.lease_ms, &app.settings)?;
+    if time.is_zero() {
+        return Err(Problem::invalid("lease_ms", 0, "it must be greater than zero"));
+    }
+    app.leases.renew(id, time)?;
+    Ok(Json(RenewResponse {
+        lease_id: name,
+        lease_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+    }))
 }
 
 /// Commits a lease
@@ -96,14 +147,14 @@ pub(crate) async fn adjust(
 )]
 pub(crate) async fn commit(
     State(app): State<Arc<App>>,
-    PathParameters(id): PathParameters<String>,
+    PathParameters(name): PathParameters<String>,
     OptionalJsonBody(request): OptionalJsonBody<AdjustRequest>,
 ) -> Result<(StatusCode, Json<LeaseState>), Problem> {
-    let id = parse_id(&id)?;
+    let id = app.own_lease(&name)?;
     let lease = app.leases.end_committed(id, &request.adjust)?;
     let consumed = lease.consumed();
-    let written = settled(lease.commit()).await?;
-    Ok((status(written), Json(LeaseState::new(id, &consumed, written))))
+    let written = settled(&app, lease.commit()).await?;
+    Ok((status(written), Json(LeaseState::new(name, &consumed, written))))
 }
 
 /// Deletes a lease
@@ -123,20 +174,25 @@ pub(crate) async fn commit(
 )]
 pub(crate) async fn delete(
     State(app): State<Arc<App>>,
-    PathParameters(id): PathParameters<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<(StatusCode, Json<LeaseState>), Problem> {
-    let id = parse_id(&id)?;
+    let id = app.own_lease(&name)?;
     let lease = app.leases.end_rolled_back(id)?;
     let nothing = lease.consumed().into_keys().map(|limit| (limit, 0)).collect();
-    let written = settled(lease.rollback()).await?;
-    Ok((status(written), Json(LeaseState::new(id, &nothing, written))))
+    let written = settled(&app, lease.rollback()).await?;
+    Ok((status(written), Json(LeaseState::new(name, &nothing, written))))
 }
 
 /// Finishes the write even if the client disconnects. False if it is not done yet and goes on in the background.
 async fn settled(
+    app: &App,
     write: impl Future<Output = zae_limiter::Result<()>> + Send + 'static,
 ) -> Result<bool, Problem> {
-    match tokio::spawn(write).await {
+    let written = tokio::spawn(write).await;
+    if let Ok(written) = &written {
+        app.note_write(written);
+    }
+    match written {
         Ok(Ok(())) => Ok(true),
         Ok(Err(error)) if error.is_unavailable() => Ok(false),
         Ok(Err(error)) => Err(error.into()),
@@ -150,13 +206,4 @@ fn status(written: bool) -> StatusCode {
     } else {
         StatusCode::ACCEPTED
     }
-}
-
-fn parse_id(text: &str) -> Result<LeaseId, Problem> {
-    text.parse().map_err(|_| {
-        Problem::new(
-            ProblemKind::LeaseNotFound,
-            "the id must be the lease_id of a response to /v1/acquire",
-        )
-    })
 }

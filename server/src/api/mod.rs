@@ -1,6 +1,7 @@
 //! The HTTP interface: routes and their OpenAPI document, which come from the same annotations.
 
 mod acquire;
+mod adjust;
 mod admin;
 mod available;
 mod health;
@@ -11,13 +12,16 @@ mod problems;
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::Uri;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::Request;
+use axum::extract::{MatchedPath, Path, State};
+use axum::http::Request as HttpRequest;
+use axum::http::{Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
-use tokio::sync::SemaphorePermit;
+use http_body_util::BodyExt as _;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
@@ -25,10 +29,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use acquire::{AcquireRequest, AcquireResponse};
+pub(crate) use adjust::{AdjustBucketRequest, AdjustBucketResponse};
 
 use crate::app::App;
 use crate::auth::{Scope, authorize, check_local_host};
+use crate::extract::buffered;
 use crate::problem::{Problem, ProblemKind};
+use crate::replicas::Location;
 
 const BEARER: &str = "bearer";
 
@@ -44,14 +51,19 @@ pub(crate) fn router(app: &Arc<App>) -> (Router, Document) {
     let (router, document) = OpenApiRouter::with_openapi(Base::openapi())
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        .merge(protected(app, Scope::Acquire, leases()))
+        .merge(protected(app, Scope::Acquire, calls()))
+        .merge(leases(app))
         .merge(protected(app, Scope::Read, reads()))
         .merge(protected(app, Scope::Admin, admin::routes()))
         .split_for_parts();
     let document = with_security(document);
-    let served = Json(document.clone());
+    // Rendered once: a client that requests it often costs no memory.
+    let served = Bytes::from(serde_json::to_vec(&document).unwrap_or_default());
     let router = router
-        .route("/openapi.json", get(move || async move { served }))
+        .route(
+            "/openapi.json",
+            get(move || async move { ([(header::CONTENT_TYPE, "application/json")], served) }),
+        )
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(app.clone());
@@ -65,12 +77,20 @@ pub(crate) fn health_router() -> Router {
         .fallback(no_api)
 }
 
-fn leases() -> OpenApiRouter<Arc<App>> {
+fn calls() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(acquire::acquire))
+        .routes(routes!(adjust::adjust))
+}
+
+/// The requests about a lease, which may be on another replica.
+fn leases(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
         .routes(routes!(lease::adjust))
+        .routes(routes!(lease::renew))
         .routes(routes!(lease::commit))
         .routes(routes!(lease::delete))
+        .route_layer(middleware::from_fn_with_state(app.clone(), admit_lease))
 }
 
 fn reads() -> OpenApiRouter<Arc<App>> {
@@ -79,40 +99,52 @@ fn reads() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(metrics::metrics))
 }
 
-/// Only a limited number of requests at a time, and only with the scope.
+/// Only with the scope, and only a limited number of requests at a time.
 fn protected(app: &Arc<App>, scope: Scope, routes: OpenApiRouter<Arc<App>>) -> OpenApiRouter<Arc<App>> {
     routes.route_layer(middleware::from_fn_with_state((app.clone(), scope), admit))
 }
 
-/// Middleware: both, in one layer, since every layer costs time on the way of every acquire.
+/// Middleware: checks the token, reads the body, and then takes a slot. A client that sends its body slowly has no slot.
 async fn admit(
     State((app, scope)): State<(Arc<App>, Scope)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let _permit = request_slot(&app)?;
-    if let Some(tokens) = &app.tokens {
-        let caller = authorize(tokens, request.headers(), scope)?;
+    if let Some(tokens) = app.tokens() {
+        let caller = authorize(&tokens, request.headers(), scope)?;
         request.extensions_mut().insert(caller);
     }
+    let settings = &app.settings;
+    let request = buffered(request, settings.max_body_bytes, settings.body_timeout).await?;
+    let _slot = app.pools.api.take()?;
     Ok(next.run(request).await)
 }
 
-fn request_slot(app: &App) -> Result<SemaphorePermit<'_>, Problem> {
-    app.requests.try_acquire().map_err(|_| {
-        let detail = "too many requests are being served; try again later";
-        Problem::new(ProblemKind::Overloaded, detail)
-    })
-}
-
-/// Middleware: refuses a request if too many are being served.
-pub(crate) async fn limit_requests(
+/// Middleware: like [`admit`], and sends the request to the replica that holds the lease. A replica that forwards a request
+/// has checked the token.
+async fn admit_lease(
     State(app): State<Arc<App>>,
+    Path(name): Path<String>,
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let _permit = request_slot(&app)?;
-    Ok(next.run(request).await)
+    let replica = app.replica.as_ref();
+    let forwarded = replica.is_some_and(|replica| replica.is_forwarded(&request));
+    if let (Some(tokens), false) = (app.tokens(), forwarded) {
+        authorize(&tokens, request.headers(), Scope::Acquire)?;
+    }
+    let settings = &app.settings;
+    let request = buffered(request, settings.max_body_bytes, settings.body_timeout).await?;
+    let _slot = app.pools.api.take()?;
+    match (replica, app.locate_lease(&name)?) {
+        (Some(replica), Location::At(owner)) if !forwarded => {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map_err(|error| Problem::internal(&error))?;
+            let request = HttpRequest::from_parts(parts, body.to_bytes());
+            replica.forward(&owner, request).await
+        }
+        _ => Ok(next.run(request).await),
+    }
 }
 
 /// Middleware: counts and logs every response. A server without tokens refuses requests that do not name this machine.
@@ -120,7 +152,7 @@ pub(crate) async fn observe(State(app): State<Arc<App>>, request: Request, next:
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let start = app.clock.elapsed();
-    let named = match app.tokens {
+    let named = match app.tokens() {
         Some(_) => Ok(()),
         None => check_local_host(&request),
     };

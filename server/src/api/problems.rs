@@ -82,7 +82,7 @@ pub(crate) enum LeaseProblems {
     /// There is no such lease
     #[response(status = 404, content_type = "application/problem+json")]
     NotFound(#[to_schema] ProblemBody),
-    /// The lease has ended; `ended` says how
+    /// The lease has ended (`ended` says how), or the server that granted it is gone
     #[response(status = 410, content_type = "application/problem+json")]
     Ended(#[to_schema] ProblemBody),
 }

@@ -1,7 +1,7 @@
 //! Names of this machine.
 //!
 //! A server without tokens trusts everyone who can connect. A browser can be made to connect: a site whose name resolves
-//! to this machine (DNS rebinding) is of one origin with this server, so that its scripts could read and write. Their
+//! to this machine (DNS rebinding) has the same origin as this server, so that its scripts could read and write. Their
 //! requests have the name of the site in the field `Host`.
 
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::problem::{Problem, ProblemKind};
 
-/// What says nothing that a site must not know. Orchestrators ask for it by other names.
+/// Paths that reveal nothing to a site. Orchestrators request them by other names.
 const EXEMPT: [&str; 2] = ["/healthz", "/readyz"];
 
 /// An error if the request does not name this machine.

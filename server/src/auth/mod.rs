@@ -1,6 +1,7 @@
 //! Who a request comes from, and whether it may do what it asks for.
 
 mod local_host;
+mod token_source;
 mod tokens;
 
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use crate::app::App;
 use crate::problem::{Problem, ProblemKind};
 
 pub(crate) use local_host::check_local_host;
+pub(crate) use token_source::TokenSource;
+pub(crate) use tokens::TokenDigest;
 pub use tokens::{BearerTokens, InvalidTokens, Scope};
 
 /// The name of the token that a request was made with; nothing if the server has no tokens.
@@ -33,7 +36,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         match parts.extensions.get::<Self>() {
             Some(caller) => Ok(caller.clone()),
-            None if app.tokens.is_none() => Ok(Self(None)),
+            None if app.tokens().is_none() => Ok(Self(None)),
             None => Err(Problem::internal(&"a route does not check the token")),
         }
     }

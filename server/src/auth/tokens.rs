@@ -64,21 +64,42 @@ pub struct InvalidTokens {
 /// assert_eq!(tokens.len(), 2);
 /// # Ok::<(), zae_limiter_server::InvalidTokens>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct BearerTokens {
     tokens: Vec<Token>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) name: Principal,
     pub(crate) scopes: BTreeSet<Scope>,
-    digest: [u8; 32],
+    pub(crate) digest: TokenDigest,
+}
+
+/// What identifies a token without showing it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TokenDigest([u8; 32]);
+
+impl fmt::Debug for TokenDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenDigest")
+    }
 }
 
 impl BearerTokens {
     /// The shortest token: 16 characters.
     pub const MIN_LENGTH: usize = 16;
+
+    /// Reads the list from a file.
+    pub fn read(file: &std::path::Path) -> Result<Self, crate::Error> {
+        let invalid = |problem: String| crate::Error::Tokens {
+            file: file.to_owned(),
+            problem,
+        };
+        let text = std::fs::read_to_string(file).map_err(|error| invalid(error.to_string()))?;
+        text.parse()
+            .map_err(|error: InvalidTokens| invalid(error.to_string()))
+    }
 
     /// How many there are. At least one.
     #[allow(clippy::len_without_is_empty, reason = "never empty")]
@@ -91,12 +112,20 @@ impl BearerTokens {
         let digest = digest(presented);
         let mut found = u64::MAX;
         for (index, token) in (0u64..).zip(&self.tokens) {
-            let same: Choice = token.digest.ct_eq(&digest);
+            let same: Choice = token.digest.0.ct_eq(&digest.0);
             found.conditional_assign(&index, same);
         }
         usize::try_from(found)
             .ok()
             .and_then(|index| self.tokens.get(index))
+    }
+}
+
+impl BearerTokens {
+    /// Whether the token with this digest is in the list and has the scope.
+    pub(crate) fn allows(&self, digest: TokenDigest, scope: Scope) -> bool {
+        let mut tokens = self.tokens.iter();
+        tokens.any(|token| token.digest == digest && token.scopes.contains(&scope))
     }
 }
 
@@ -158,8 +187,8 @@ fn parse_scope(text: &str) -> Result<Scope, String> {
     known.ok_or_else(|| format!("scope {text:?} must be acquire, read or admin"))
 }
 
-fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+fn digest(token: &str) -> TokenDigest {
+    TokenDigest(Sha256::digest(token.as_bytes()).into())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether a connection has requests.
+//! What happens on a connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,60 +6,92 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::Response;
+use axum::http::{Request, Response};
 use hyper::body::{Frame, SizeHint};
 
-/// Counts the requests of a connection, from their head to the end of their response.
+/// Counts the requests of a connection, and the steps that they make: a head that arrives, a part of a body in either
+/// direction, the end of a response.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Activity(Arc<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    started: AtomicUsize,
-    running: AtomicUsize,
+    requests: AtomicUsize,
+    steps: AtomicUsize,
+    open: AtomicUsize,
 }
-
-/// A request that is being served. It ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct Running(Arc<Counts>);
 
 impl Activity {
-    pub(super) fn begin(&self) -> Running {
-        self.0.started.fetch_add(1, Ordering::Relaxed);
-        self.0.running.fetch_add(1, Ordering::Relaxed);
-        Running(self.0.clone())
+    /// Counts a request, and watches its body.
+    pub(super) fn request<B>(&self, request: Request<B>) -> Request<Body>
+    where
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+        self.step();
+        request.map(|body| self.watched(Body::new(body), None))
     }
 
-    /// The number of requests started so far.
-    pub(super) fn started(&self) -> usize {
-        self.0.started.load(Ordering::Relaxed)
+    /// Watches the body of a response. One that stays open makes no progress and is not meant to.
+    pub(super) fn response(&self, response: Response<Body>, stays_open: bool) -> Response<Body> {
+        self.step();
+        let open = stays_open.then(|| Open::new(self.0.clone()));
+        response.map(|body| self.watched(body, open))
     }
 
-    /// True if no request is running and none has started since the count was `started`.
-    pub(super) fn is_idle_since(&self, started: usize) -> bool {
-        self.started() == started && self.0.running.load(Ordering::Relaxed) == 0
+    /// Whether a response is open that is meant to stay so.
+    pub(super) fn stays_open(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// The number of requests so far.
+    pub(super) fn requests(&self) -> usize {
+        self.0.requests.load(Ordering::Relaxed)
+    }
+
+    /// The number of steps so far. A connection on which it does not change makes no progress.
+    pub(super) fn steps(&self) -> usize {
+        self.0.steps.load(Ordering::Relaxed)
+    }
+
+    fn step(&self) {
+        self.0.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn watched(&self, body: Body, open: Option<Open>) -> Body {
+        Body::new(WatchedBody {
+            body,
+            activity: self.clone(),
+            _open: open,
+        })
     }
 }
 
-impl Drop for Running {
+/// A response that stays open until this is dropped.
+#[derive(Debug)]
+struct Open(Arc<Counts>);
+
+impl Open {
+    fn new(counts: Arc<Counts>) -> Self {
+        counts.open.fetch_add(1, Ordering::Relaxed);
+        Self(counts)
+    }
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Running {
-    /// The response, which is running until its body has ended.
-    pub(super) fn until_sent(self, response: Response<Body>) -> Response<Body> {
-        response.map(|body| Body::new(SentBody { body, _running: self }))
-    }
-}
-
-struct SentBody {
+struct WatchedBody {
     body: Body,
-    _running: Running,
+    activity: Activity,
+    _open: Option<Open>,
 }
 
-impl HttpBody for SentBody {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -67,7 +99,11 @@ impl HttpBody for SentBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if frame.is_ready() {
+            self.activity.step();
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -88,13 +124,22 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_request_runs_until_its_response_is_sent() {
+    async fn heads_and_parts_of_bodies_are_progress() {
         let activity = Activity::default();
-        assert!(activity.is_idle_since(0));
-        let response = activity.begin().until_sent(Response::new(Body::from("text")));
-        assert!(!activity.is_idle_since(0) && !activity.is_idle_since(1));
-        let body = response.into_body().collect().await.unwrap();
-        assert_eq!(body.to_bytes(), "text");
-        assert!(activity.is_idle_since(1) && !activity.is_idle_since(0));
+        let request = activity.request(Request::new(Body::from("question")));
+        assert_eq!((activity.requests(), activity.steps()), (1, 1));
+        assert_eq!(
+            request.into_body().collect().await.unwrap().to_bytes(),
+            "question"
+        );
+        let received = activity.steps();
+        assert!(received > 1);
+        let response = activity.response(Response::new(Body::from("text")), true);
+        assert!(activity.stays_open());
+        assert_eq!(activity.steps(), received + 1);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "text");
+        assert!(activity.steps() > received + 1);
+        assert_eq!(activity.requests(), 1);
+        assert!(!activity.stays_open());
     }
 }

@@ -1,14 +1,17 @@
 //! Connections: accepted, decrypted, served, and closed at the end.
 
 mod activity;
-mod counted;
+mod guarded;
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use activity::Activity;
-use counted::Counted;
+use guarded::Guarded;
 
 use crate::settings::Settings;
 use crate::tls::{Alpn, Tls};
@@ -31,9 +34,33 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// The bytes that every HTTP/2 client sends first.
 const PREFACE_LENGTH: usize = 24;
 /// Requests at a time on one HTTP/2 connection.
-const MAX_STREAMS: u32 = 1_000;
+const MAX_STREAMS: u32 = 100;
 /// The most bytes of header fields of an HTTP/2 request.
 const MAX_HEADER_BYTES: u32 = 16 * 1024;
+
+/// The most bytes of the head of an HTTP/1 request.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+
+/// The most gRPC health checks and watches at a time on one connection.
+const MAX_HEALTH_STREAMS: usize = 4;
+/// The requests that stay open for as long as the client wants.
+const WATCH: &str = "/grpc.health.v1.Health/Watch";
+
+/// The client of a connection, in the extensions of its requests.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) health_streams: Arc<Semaphore>,
+}
+
+impl Peer {
+    fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            health_streams: Arc::new(Semaphore::new(MAX_HEALTH_STREAMS)),
+        }
+    }
+}
 
 /// The connections of one listener.
 pub(crate) struct Connections {
@@ -53,10 +80,12 @@ type Stopping = watch::Receiver<bool>;
 /// How long clients may take.
 #[derive(Debug, Clone, Copy)]
 struct Times {
-    /// For the TLS handshake, and for the first bytes of HTTP/2.
+    /// For the TLS handshake, the head of the first HTTP/1 request, and the first bytes of HTTP/2.
     head: Duration,
-    /// Until the next request on an HTTP/2 connection.
+    /// Without progress on an HTTP/2 connection.
     idle: Duration,
+    /// To read a part of a response.
+    write: Duration,
 }
 
 /// What the connections speak.
@@ -72,7 +101,9 @@ impl Protocol {
         let mut builder = http1::Builder::new();
         builder
             .timer(TokioTimer::new())
-            .header_read_timeout(settings.header_timeout);
+            .max_buf_size(MAX_HEAD_BYTES)
+            // Also the time between requests, which load balancers expect to be longer than their own.
+            .header_read_timeout(settings.keep_alive_timeout);
         Self::Http1(builder)
     }
 
@@ -99,37 +130,54 @@ impl Protocol {
         &self,
         stream: S,
         router: Router,
+        peer: SocketAddr,
         mut stopping: Stopping,
         times: Times,
     ) -> Result<(), hyper::Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let service = TowerToHyperService::new(router);
+        let (stream, read) = Guarded::new(stream, times.write);
+        let peer = Peer::new(peer);
+        let activity = Activity::default();
+        let watching = activity.clone();
+        let router = TowerToHyperService::new(router);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let stays_open = request.uri().path() == WATCH;
+            let mut request = watching.request(request);
+            request.extensions_mut().insert(peer.clone());
+            let responded = router.call(request);
+            let watching = watching.clone();
+            async move { Ok::<_, Infallible>(watching.response(responded.await?, stays_open)) }
+        });
         match self {
             Self::Http1(builder) => {
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
                 let mut connection = std::pin::pin!(connection);
-                tokio::select! {
-                    biased;
-                    ended = connection.as_mut() => return ended,
-                    _ = stopping.wait_for(|stopping| *stopping) => {}
+                let first_head = tokio::time::sleep(times.head);
+                let mut first_head = std::pin::pin!(first_head);
+                let mut waits_for_head = true;
+                loop {
+                    tokio::select! {
+                        // Reads what has arrived before it looks at the clock.
+                        biased;
+                        ended = connection.as_mut() => return ended,
+                        _ = stopping.wait_for(|stopping| *stopping) => break,
+                        () = first_head.as_mut(), if waits_for_head => {}
+                    }
+                    if activity.requests() == 0 {
+                        tracing::debug!("a client did not send a request in time");
+                        return Ok(());
+                    }
+                    waits_for_head = false;
                 }
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
             Self::Http2(builder) => {
-                let (stream, read) = Counted::new(stream);
-                let activity = Activity::default();
-                let counted = activity.clone();
-                let service = service_fn(move |request| {
-                    let running = counted.begin();
-                    let responded = service.call(request);
-                    async move { Ok::<_, Infallible>(running.until_sent(responded.await?)) }
-                });
                 let connection = builder.serve_connection(TokioIo::new(stream), service);
                 let mut connection = std::pin::pin!(connection);
-                let mut started = None;
+                let mut steps = None;
                 let mut patience = times.head;
                 loop {
                     tokio::select! {
@@ -143,14 +191,14 @@ impl Protocol {
                         tracing::debug!("a client did not begin to speak HTTP/2 in time");
                         return Ok(());
                     }
-                    // From here on, pings find out whether the client is there.
-                    if started.is_some_and(|started| activity.is_idle_since(started)) {
-                        tracing::debug!("an HTTP/2 connection without requests is closed");
+                    // Pings keep a connection open. Only requests that go on are progress.
+                    if steps == Some(activity.steps()) && !activity.stays_open() {
+                        tracing::debug!("an HTTP/2 connection without progress is closed");
                         connection.as_mut().graceful_shutdown();
                         let closed = tokio::time::timeout(times.head, connection).await;
                         return closed.unwrap_or(Ok(()));
                     }
-                    started = Some(activity.started());
+                    steps = Some(activity.steps());
                     patience = times.idle;
                 }
                 connection.as_mut().graceful_shutdown();
@@ -177,6 +225,7 @@ impl Connections {
             times: Times {
                 head: settings.header_timeout,
                 idle: settings.idle_timeout,
+                write: settings.write_timeout,
             },
             stopping: watch::Sender::new(false),
         }
@@ -186,7 +235,7 @@ impl Connections {
     pub(crate) async fn accept(&mut self, listener: &TcpListener) {
         while let Ok(slot) = self.slots.clone().acquire_owned().await {
             match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream, slot),
+                Ok((stream, peer)) => self.serve(stream, peer, slot),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -196,7 +245,7 @@ impl Connections {
         }
     }
 
-    fn serve(&mut self, stream: TcpStream, slot: OwnedSemaphorePermit) {
+    fn serve(&mut self, stream: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
         // Responses are small; waiting to fill packets would only delay them.
         let _ = stream.set_nodelay(true);
         let (router, protocol) = (self.router.clone(), self.protocol.clone());
@@ -204,7 +253,7 @@ impl Connections {
         let mut stopping = self.stopping.subscribe();
         let Some(tls) = self.tls.clone() else {
             self.tasks.spawn(async move {
-                ended(protocol.serve(stream, router, stopping, times).await);
+                ended(protocol.serve(stream, router, peer, stopping, times).await);
                 drop(slot);
             });
             return;
@@ -217,7 +266,7 @@ impl Connections {
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             };
             match shaken {
-                Ok(Ok(stream)) => ended(protocol.serve(stream, router, stopping, times).await),
+                Ok(Ok(stream)) => ended(protocol.serve(stream, router, peer, stopping, times).await),
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }
@@ -236,7 +285,7 @@ impl Connections {
     }
 }
 
-/// Clients go away, send garbage or are too slow: none of it is an error of the server.
+/// Clients disconnect, send garbage or are too slow: none of it is an error of the server.
 fn ended(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended early");

@@ -1,19 +1,26 @@
 //! The rate limit service as a gRPC service with one method.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use axum::body::Bytes;
 use futures::future::FutureExt as _;
+use http_body_util::{BodyExt as _, Full};
+use prost::Message as _;
 use tonic::codegen::{Body, BoxFuture, Service, StdError, http};
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 
-use super::messages::{RateLimitRequest, RateLimitResponse};
+use super::messages::{Code, RateLimitRequest, RateLimitResponse};
 use super::service::RateLimits;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
+/// `OUT_OF_RANGE`, the status of a message that is too large.
+const TOO_LARGE: http::HeaderValue = http::HeaderValue::from_static("11");
 
 /// Decodes requests and encodes responses.
 #[derive(Debug, Clone)]
@@ -57,9 +64,35 @@ where
             }
             let mut grpc = Grpc::new(ProstCodec::default())
                 .apply_max_message_size_config(Some(endpoint.max_request_bytes), None);
-            Ok(grpc.unary(endpoint, request).await)
+            let limits = endpoint.limits.clone();
+            let response = grpc.unary(endpoint, request).await;
+            if response.headers().get(Status::GRPC_STATUS) == Some(&TOO_LARGE) {
+                limits.note_too_large();
+                return Ok(over_limit());
+            }
+            Ok(response)
         })
     }
+}
+
+/// `OVER_LIMIT` in response to a request that is not decoded. As an error it would pass, if Envoy is set up so.
+fn over_limit() -> http::Response<tonic::body::Body> {
+    let response = RateLimitResponse {
+        overall_code: Code::OverLimit.into(),
+        ..RateLimitResponse::default()
+    };
+    let message = response.encode_to_vec();
+    // Not compressed, then the length of the message.
+    let mut frame = vec![0];
+    frame.extend(u32::try_from(message.len()).unwrap_or_default().to_be_bytes());
+    frame.extend(message);
+    let done = [(Status::GRPC_STATUS.clone(), http::HeaderValue::from_static("0"))];
+    let done: http::HeaderMap = done.into_iter().collect();
+    let body = Full::new(Bytes::from(frame)).with_trailers(ready(Some(Ok(done))));
+    let mut response = http::Response::new(tonic::body::Body::new(body));
+    let grpc = http::HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
+    response
 }
 
 impl UnaryService<RateLimitRequest> for RateLimitEndpoint {

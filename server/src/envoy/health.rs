@@ -1,10 +1,11 @@
-//! The gRPC health service: the same answer as `/readyz`.
+//! The gRPC health service: the same status as `/readyz`.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::Stream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tonic::codegen::BoxStream;
 use tonic::server::NamedService;
 use tonic::{Request, Response, Status};
@@ -17,19 +18,33 @@ use crate::app::App;
 
 /// How often a watched status is checked. All watches together read the table at most once a second.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// How many watches are open at the same time.
+/// How many watches are open at the same time. A further one ends the oldest: anyone may watch, so old watches must not
+/// keep out new ones.
 const MAX_WATCHES: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct HealthService {
     app: Arc<App>,
-    watches: Arc<Semaphore>,
+    /// Ends a watch when it is dropped. The oldest first.
+    watches: Mutex<VecDeque<oneshot::Sender<()>>>,
 }
 
 impl HealthService {
     pub(super) fn new(app: Arc<App>) -> Self {
-        let watches = Arc::new(Semaphore::new(MAX_WATCHES));
+        let watches = Mutex::default();
         Self { app, watches }
+    }
+
+    /// Completes when the watch has to make room.
+    fn open_watch(&self) -> oneshot::Receiver<()> {
+        let (end, ended) = oneshot::channel();
+        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.retain(|watch| !watch.is_closed());
+        if watches.len() >= MAX_WATCHES {
+            watches.pop_front();
+        }
+        watches.push_back(end);
+        ended
     }
 }
 
@@ -70,15 +85,11 @@ impl Health for HealthService {
         &self,
         request: Request<HealthCheckRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let Ok(place) = self.watches.clone().try_acquire_owned() else {
-            let text = format!("{MAX_WATCHES} watches are open already; call Check");
-            return Err(Status::resource_exhausted(text));
-        };
         let watch = Watch {
             app: self.app.clone(),
             known: is_known(&request.into_inner().service),
             sent: None,
-            _place: place,
+            ended: self.open_watch(),
         };
         Ok(Response::new(Box::pin(watch.stream())))
     }
@@ -89,7 +100,7 @@ struct Watch {
     app: Arc<App>,
     known: bool,
     sent: Option<ServingStatus>,
-    _place: OwnedSemaphorePermit,
+    ended: oneshot::Receiver<()>,
 }
 
 impl Watch {
@@ -103,7 +114,7 @@ impl Watch {
     }
 
     /// The next status that is not the one that was sent last.
-    async fn next(&self) -> Option<ServingStatus> {
+    async fn next(&mut self) -> Option<ServingStatus> {
         loop {
             let status = if self.known {
                 status(&self.app).await
@@ -119,6 +130,7 @@ impl Watch {
             tokio::select! {
                 () = tokio::time::sleep(WATCH_INTERVAL) => {}
                 () = self.app.stopped() => {}
+                _ = &mut self.ended => return None,
             }
         }
     }

@@ -11,7 +11,7 @@ pub(crate) struct RateLimitRequest {
     pub(crate) domain: String,
     #[prost(message, repeated, tag = "2")]
     pub(crate) descriptors: Vec<RateLimitDescriptor>,
-    /// The hits of each descriptor that has no number of its own. 0 stands for 1.
+    /// The hits of each descriptor that has no number of its own. 0 means 1.
     #[prost(uint32, tag = "3")]
     pub(crate) hits_addend: u32,
 }
@@ -27,12 +27,14 @@ pub(crate) struct RateLimitDescriptor {
     pub(crate) is_negative_hits: bool,
 }
 
+/// Texts in the protocol, but values come from callers of the gateway, who may send anything. As texts, bytes that are not
+/// UTF-8 would fail the whole request, and Envoy lets a request pass that fails.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(crate) struct Entry {
-    #[prost(string, tag = "1")]
-    pub(crate) key: String,
-    #[prost(string, tag = "2")]
-    pub(crate) value: String,
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) value: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]

@@ -8,6 +8,7 @@
 //! - `service`: what is taken and given back, and the response
 //! - `endpoint`: the gRPC service
 //! - `health`: the gRPC health service
+//! - `streams`: how many streams are open, and for how long
 
 mod endpoint;
 mod health;
@@ -17,10 +18,11 @@ mod plan;
 mod refunds;
 mod reply;
 mod service;
+mod streams;
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Router, middleware};
 use tonic::service::Routes;
 use tonic::{Request, Status};
 use tonic_health::pb::health_server::HealthServer;
@@ -46,15 +48,19 @@ pub(crate) fn router(app: &Arc<App>, mapping: EnvoyMapping) -> Router {
         .add_service(health)
         .prepare()
         .into_axum_router()
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            streams::limit_streams,
+        ))
 }
 
 fn authorize(app: &App, request: Request<()>) -> Result<Request<()>, Status> {
-    let Some(tokens) = &app.tokens else {
+    let Some(tokens) = app.tokens() else {
         return Ok(request);
     };
     let header = request.metadata().get("authorization");
     let header = header.and_then(|value| value.to_str().ok());
-    match auth::check(tokens, header, Scope::Acquire) {
+    match auth::check(&tokens, header, Scope::Acquire) {
         Ok(_) => Ok(request),
         Err(denied @ Denied::Unauthorized) => Err(Status::unauthenticated(denied.to_string())),
         Err(denied @ Denied::Forbidden(_)) => Err(Status::permission_denied(denied.to_string())),

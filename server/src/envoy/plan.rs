@@ -1,12 +1,13 @@
 //! What a request takes and gives back.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use zae_limiter::{EntityId, InvalidName, LimitName, Resource};
+use zae_limiter::{EntityId, InvalidName, LimitName, Resource, Tokens};
 
-use super::mapping::{EnvoyMapping, Rule};
-use super::messages::{RateLimitDescriptor, RateLimitRequest};
+use super::mapping::{Entries, EnvoyMapping, Rule};
+use super::messages::{Entry, RateLimitDescriptor, RateLimitRequest};
 
 /// Whose tokens of what.
 pub(super) type Bucket = (EntityId, Resource);
@@ -22,6 +23,16 @@ pub(super) struct Plan {
     pub(super) refunds: BTreeMap<Bucket, Amounts>,
     /// For each descriptor, what it counts on.
     pub(super) descriptors: Vec<Counting>,
+    /// Descriptors whose values cannot be counted.
+    pub(super) invalid: Vec<Invalid>,
+}
+
+/// A descriptor whose values cannot be counted.
+#[derive(Debug, PartialEq)]
+pub(super) struct Invalid {
+    /// The mapping that matches it.
+    pub(super) mapping: String,
+    pub(super) reason: String,
 }
 
 /// Hits on one bucket.
@@ -36,6 +47,8 @@ pub(super) struct Charge {
     pub(super) asks: bool,
     /// For how long it can be given back.
     pub(super) refundable: Option<Duration>,
+    /// If the bucket has no limits, it is not limited.
+    pub(super) allow_without_limits: bool,
 }
 
 /// What a descriptor counts on.
@@ -44,8 +57,7 @@ pub(super) enum Counting {
     /// No mapping matches it, or it gives back.
     Nothing,
     On(Place),
-    /// A value cannot be a name, so that there is nothing to count on. Letting the request pass would let callers avoid
-    /// their limits with such a value.
+    /// Its values cannot be counted. It is over the limit: callers would otherwise avoid limits with such values.
     Refused,
 }
 
@@ -68,7 +80,7 @@ impl Plan {
         plan
     }
 
-    /// Whether a descriptor is refused before anything is taken.
+    /// Whether a descriptor has values that cannot be counted.
     pub(super) fn is_refused(&self) -> bool {
         self.descriptors.contains(&Counting::Refused)
     }
@@ -79,38 +91,45 @@ impl Plan {
         request: &RateLimitRequest,
         descriptor: &RateLimitDescriptor,
     ) -> Counting {
-        let Some(entries) = entries(descriptor) else {
-            return Counting::Nothing;
-        };
+        let texts: Vec<_> = descriptor.entries.iter().map(texts).collect();
+        let entries = by_key(&texts);
         let Some(rule) = mapping.find(&request.domain, &entries) else {
             return Counting::Nothing;
         };
         let negative = descriptor.is_negative_hits;
-        match bucket(rule, &entries) {
+        let counting = match bucket(rule, &entries) {
             Ok(bucket) => self.add(rule, bucket, hits(descriptor, request), negative),
-            Err(invalid) => {
-                // Nothing was ever taken from such a bucket, so that there is nothing to give back either.
-                let refused = !rule.shadow && !negative;
-                tracing::warn!(mapping = rule.name, %invalid, refused, "a descriptor names no bucket");
-                if refused {
-                    Counting::Refused
-                } else {
-                    Counting::Nothing
-                }
+            Err(reason) => Err(reason),
+        };
+        counting.unwrap_or_else(|reason| {
+            let mapping = rule.name.clone();
+            self.invalid.push(Invalid { mapping, reason });
+            // Nothing was ever taken from such a bucket, so there is nothing to give back either.
+            if rule.shadow || negative {
+                Counting::Nothing
+            } else {
+                Counting::Refused
             }
-        }
+        })
     }
 
-    fn add(&mut self, rule: &Rule, bucket: Bucket, hits: u64, negative: bool) -> Counting {
+    /// The reason if the hits are too many to count.
+    fn add(&mut self, rule: &Rule, bucket: Bucket, hits: u64, negative: bool) -> Result<Counting, String> {
         let limit = rule.limit.clone();
         if negative {
             add_up(self.refunds.entry(bucket).or_default(), limit, hits);
-            return Counting::Nothing;
+            return Ok(Counting::Nothing);
         }
         let asks = hits == 0;
         let same =
             |charge: &Charge| charge.bucket == bucket && (charge.shadow, charge.asks) == (rule.shadow, asks);
-        let index = self.charges.iter().position(same).unwrap_or_else(|| {
+        let index = self.charges.iter().position(same);
+        let before = index.and_then(|index| self.charges[index].amounts.get(&limit));
+        let sum = before.copied().unwrap_or_default().saturating_add(hits);
+        if sum > Tokens::MAX {
+            return Err(format!("{sum} hits are too many: the limit is {}", Tokens::MAX));
+        }
+        let index = index.unwrap_or_else(|| {
             self.charges.push(Charge {
                 bucket,
                 amounts: Amounts::new(),
@@ -118,6 +137,7 @@ impl Plan {
                 shadow: rule.shadow,
                 asks,
                 refundable: None,
+                allow_without_limits: true,
             });
             self.charges.len() - 1
         });
@@ -129,15 +149,21 @@ impl Plan {
             }
             charge.mappings.insert(rule.name.clone());
             charge.refundable = charge.refundable.max(rule.refundable);
+            charge.allow_without_limits &= rule.allow_without_limits;
         }
-        Counting::On(Place { charge: index, limit })
+        Ok(Counting::On(Place { charge: index, limit }))
     }
 }
 
-fn bucket(rule: &Rule, entries: &BTreeMap<&str, &str>) -> Result<Bucket, InvalidName> {
+/// The bucket that the entries name, or why they name none.
+fn bucket(rule: &Rule, entries: &Entries<'_>) -> Result<Bucket, String> {
+    if let Some((key, _)) = entries.iter().find(|(_, values)| values.len() > 1) {
+        return Err(format!("the key {key:?} has more than one value"));
+    }
+    let reason = |invalid: InvalidName| invalid.to_string();
     Ok((
-        EntityId::parse(rule.entity(entries))?,
-        Resource::parse(rule.resource(entries))?,
+        EntityId::parse(rule.entity(entries)).map_err(reason)?,
+        Resource::parse(rule.resource(entries)).map_err(reason)?,
     ))
 }
 
@@ -146,14 +172,20 @@ fn add_up(amounts: &mut Amounts, limit: LimitName, hits: u64) {
     *sum = sum.saturating_add(hits);
 }
 
-/// The entries by key. Nothing if a key repeats: then it would not be known which value is meant.
-fn entries(descriptor: &RateLimitDescriptor) -> Option<BTreeMap<&str, &str>> {
-    let entries: BTreeMap<_, _> = descriptor
-        .entries
-        .iter()
-        .map(|entry| (entry.key.as_str(), entry.value.as_str()))
-        .collect();
-    (entries.len() == descriptor.entries.len()).then_some(entries)
+/// Key and value as text. Bytes that are not UTF-8 become a character that no name can have.
+fn texts(entry: &Entry) -> (Cow<'_, str>, Cow<'_, str>) {
+    (
+        String::from_utf8_lossy(&entry.key),
+        String::from_utf8_lossy(&entry.value),
+    )
+}
+
+fn by_key<'a>(texts: &'a [(Cow<'_, str>, Cow<'_, str>)]) -> Entries<'a> {
+    let mut entries = Entries::new();
+    for (key, value) in texts {
+        entries.entry(&**key).or_default().push(&**value);
+    }
+    entries
 }
 
 /// A descriptor's own number, otherwise the request's, otherwise 1. Only a descriptor can say 0.
@@ -168,7 +200,6 @@ fn hits(descriptor: &RateLimitDescriptor, request: &RateLimitRequest) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::super::messages::Entry;
     use super::*;
 
     const FILE: &str = r#"
@@ -181,8 +212,8 @@ domains:
 
     fn descriptor(entries: &[(&str, &str)], hits: Option<u64>) -> RateLimitDescriptor {
         let entry = |(key, value): &(&str, &str)| Entry {
-            key: (*key).to_owned(),
-            value: (*value).to_owned(),
+            key: (*key).into(),
+            value: (*value).into(),
         };
         RateLimitDescriptor {
             entries: entries.iter().map(entry).collect(),
@@ -242,6 +273,7 @@ domains:
         ];
         assert_eq!(places[..4], expected);
         assert_eq!(places[4..], [None, None]);
+        assert_eq!(plan.descriptors[5], Counting::Refused, "a key is repeated");
     }
 
     #[test]
@@ -260,6 +292,24 @@ domains:
         );
         let asks: Vec<_> = none.charges.iter().map(|charge| charge.asks).collect();
         assert_eq!(asks, [true, false], "what only asks is not taken with the rest");
+    }
+
+    #[test]
+    fn values_that_cannot_be_counted_are_refused_and_the_rest_is_charged() {
+        let mut binary = descriptor(&[("user", "x")], None);
+        binary.entries[0].value = vec![0xff];
+        let repeated = descriptor(&[("user", "ada"), ("user", "bob")], None);
+        let too_many = descriptor(&[("user", "ada"), ("kind", "tokens")], Some(Tokens::MAX + 1));
+        for bad in [binary, repeated, too_many] {
+            let plan = plan(0, vec![bad, descriptor(&[("user", "ada")], None)]);
+            assert_eq!(plan.descriptors[0], Counting::Refused, "{plan:?}");
+            assert_eq!(plan.invalid.len(), 1, "{plan:?}");
+            assert_eq!(taken(&plan.charges[0]), [("rpm", 1)], "{plan:?}");
+        }
+        let half = || descriptor(&[("user", "ada"), ("kind", "tokens")], Some(Tokens::MAX / 2 + 1));
+        let plan = plan(0, vec![half(), half()]);
+        assert_eq!(plan.descriptors[1], Counting::Refused, "the sum is too large");
+        assert_eq!(taken(&plan.charges[0]), [("tpm", Tokens::MAX / 2 + 1)]);
     }
 
     #[test]
@@ -282,6 +332,7 @@ domains:
         assert_eq!(passed.descriptors, [Counting::Nothing, Counting::Nothing]);
         assert!(!passed.is_refused());
         assert!(passed.charges.is_empty() && passed.refunds.is_empty());
+        assert_eq!(passed.invalid.len(), 2);
         for hits in [None, Some(0), Some(3)] {
             let enforced = descriptor(&[("user", "a#b")], hits);
             let refused = plan(0, vec![negative.clone(), shadow.clone(), enforced]);

@@ -72,7 +72,7 @@ fn rate_limit(limit: &Limit) -> RateLimit {
 
 /// When an exceeded limit lets the call pass, or when another one is full again. Nothing if never.
 fn reset(status: &LimitStatus) -> Option<Duration> {
-    if status.exceeded {
+    if status.refused {
         return match status.retry_after {
             RetryAfter::Now => Some(Duration::ZERO),
             RetryAfter::After(time) => Some(time),
@@ -87,8 +87,8 @@ fn reset(status: &LimitStatus) -> Option<Duration> {
 
 fn wait(status: &LimitStatus) -> Duration {
     match status.retry_after {
-        RetryAfter::After(time) if status.exceeded => time,
-        RetryAfter::Never if status.exceeded => Duration::MAX,
+        RetryAfter::After(time) if status.refused => time,
+        RetryAfter::Never if status.refused => Duration::MAX,
         _ => Duration::ZERO,
     }
 }

@@ -1,20 +1,23 @@
 //! `ShouldRateLimit`: takes the hits of all descriptors, or none.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
 use tokio::sync::Semaphore;
 use tonic::Status;
-use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitExceeded, RateLimitHeaders};
+use zae_limiter::error::NotFound;
+use zae_limiter::{Error, Lease, LimitName, LimitStatus, RateLimitHeaders, Refusal};
 
 use super::mapping::EnvoyMapping;
 use super::messages::{Code, DescriptorStatus, RateLimitRequest, RateLimitResponse};
-use super::plan::{Amounts, Bucket, Charge, Counting, Plan};
+use super::plan::{Amounts, Bucket, Charge, Counting, Invalid, Plan};
 use super::refunds::{self, Refunds};
 use super::reply;
 use crate::app::App;
 use crate::leases::{Adjustments, LeaseId, Reservation};
-use crate::problem::{Problem, ProblemKind};
+use crate::log_limit::LogLimit;
+use crate::problem::{Problem, ProblemKind, kind_of};
 
 /// The most descriptors of a request. Each may be a write.
 const MAX_DESCRIPTORS: usize = 100;
@@ -26,6 +29,8 @@ pub(super) struct RateLimits {
     refunds: Mutex<Refunds>,
     /// Half of the leases, so that those of HTTP clients find room.
     places: Arc<Semaphore>,
+    /// Mappings whose invalid descriptors have been logged. There are as many as the mapping file has.
+    logged: Mutex<BTreeSet<String>>,
 }
 
 /// Where a lease is held for refunds.
@@ -39,9 +44,11 @@ enum Outcome<'a> {
     },
     /// The request only asked.
     Seen(Vec<LimitStatus>),
-    Refused(Arc<RateLimitExceeded>),
-    /// Nobody knows, and the charge is a shadow.
-    Unknown,
+    Refused(Arc<Refusal>),
+    /// The charge is a shadow and failed, or the bucket has no limits and the mapping allows that.
+    Unlimited,
+    /// The bucket or the amounts cannot be counted.
+    Invalid,
 }
 
 impl RateLimits {
@@ -52,6 +59,7 @@ impl RateLimits {
             mapping,
             refunds: Mutex::default(),
             places: Arc::new(Semaphore::new(most)),
+            logged: Mutex::default(),
         }
     }
 
@@ -66,14 +74,12 @@ impl RateLimits {
             Err(_) => "error",
         };
         self.app.metrics.rls_responded(code);
-        tracing::debug!(domain = %request.domain, descriptors = request.descriptors.len(), code, "rate limit service");
+        // A client chooses the domain: as a literal it cannot break the line.
+        tracing::debug!(domain = ?request.domain, descriptors = request.descriptors.len(), code, "rate limit service");
         result
     }
 
     async fn decide(&self, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
-        let Ok(_permit) = self.app.requests.try_acquire() else {
-            return Err(Status::unavailable("too many requests are being served"));
-        };
         if request.domain.is_empty() || request.descriptors.is_empty() {
             return Err(Status::invalid_argument(
                 "a domain and at least one descriptor are required",
@@ -89,27 +95,36 @@ impl RateLimits {
         for (bucket, amounts) in std::mem::take(&mut plan.refunds) {
             self.give_back(&bucket, amounts).await;
         }
-        if plan.is_refused() {
-            return Ok(refuse(&plan));
+        for invalid in &plan.invalid {
+            self.note_invalid(invalid);
         }
+        let Ok(_slot) = self.app.pools.acquires.wait().await else {
+            return Err(Status::unavailable("the table cannot keep up with the calls"));
+        };
         let outcomes = join_all(plan.charges.iter().map(|charge| self.take(charge))).await;
         // What was taken is given back if this returns: a lease that is dropped gives its tokens back.
         let outcomes: Vec<Outcome<'_>> = outcomes.into_iter().collect::<Result<_, _>>()?;
-        let answer = |(charge, outcome): (&Charge, &Outcome<'_>)| Answer {
+        let result = |(charge, outcome): (&Charge, &Outcome<'_>)| ChargeResult {
             statuses: outcome.statuses(),
             shadow: charge.shadow,
+            invalid: matches!(outcome, Outcome::Invalid),
         };
-        let answers: Vec<Answer> = plan.charges.iter().zip(&outcomes).map(answer).collect();
-        let refused = answers.iter().any(Answer::refuses);
+        let results: Vec<ChargeResult> = plan.charges.iter().zip(&outcomes).map(result).collect();
+        let refused = results.iter().any(ChargeResult::refuses);
         let refusal = plan.charges.iter().zip(&outcomes).find_map(|pair| match pair {
             (Charge { shadow: false, .. }, Outcome::Refused(refusal)) => Some(&**refusal),
             _ => None,
         });
-        let code = if refused { Code::OverLimit } else { Code::Ok };
+        let invalid = plan.is_refused() || results.iter().any(|result| result.invalid && !result.shadow);
+        let code = if refused || invalid {
+            Code::OverLimit
+        } else {
+            Code::Ok
+        };
         let status = |counting: &Counting| match counting {
-            Counting::On(place) => answers.get(place.charge).map_or_else(
+            Counting::On(place) => results.get(place.charge).map_or_else(
                 || reply::unlimited(Code::Ok),
-                |answer| answer.descriptor(&place.limit),
+                |result| result.descriptor(&place.limit),
             ),
             Counting::Nothing => reply::unlimited(Code::Ok),
             Counting::Refused => reply::unlimited(Code::OverLimit),
@@ -117,9 +132,10 @@ impl RateLimits {
         let response = RateLimitResponse {
             overall_code: code.into(),
             statuses: plan.descriptors.iter().map(status).collect(),
-            response_headers_to_add: reply::headers(header_fields(&answers, refusal)),
+            response_headers_to_add: reply::headers(header_fields(&results, refusal)),
             raw_body: refusal.map_or_else(Vec::new, |refusal| Problem::from(refusal).body().into_bytes()),
         };
+        // A request with values that cannot be counted is refused, and all else that it asks for is charged.
         if !refused {
             for (charge, outcome) in plan.charges.into_iter().zip(outcomes) {
                 self.keep(charge, outcome).await?;
@@ -130,16 +146,34 @@ impl RateLimits {
 
     async fn take<'a>(&'a self, charge: &Charge) -> Result<Outcome<'a>, Status> {
         match self.try_to_take(charge).await {
-            Err(Error::RateLimitExceeded(refusal)) => {
+            Err(Error::Refused(refusal)) => {
                 if charge.shadow {
                     self.app.metrics.rls_shadow_refused(&charge.mappings);
                     tracing::info!(mappings = ?charge.mappings, %refusal, "a shadow would refuse");
                 }
                 Ok(Outcome::Refused(refusal))
             }
+            Err(Error::NotFound(NotFound::Limits { .. })) if charge.allow_without_limits => {
+                Ok(Outcome::Unlimited)
+            }
+            Err(error)
+                if matches!(
+                    kind_of(&error),
+                    ProblemKind::InvalidRequest | ProblemKind::NoLimits
+                ) =>
+            {
+                for mapping in &charge.mappings {
+                    let (mapping, reason) = (mapping.clone(), error.to_string());
+                    self.note_invalid(&Invalid { mapping, reason });
+                }
+                Ok(Outcome::Invalid)
+            }
             Err(error) if charge.shadow => {
-                tracing::warn!(mappings = ?charge.mappings, %error, "a shadow failed");
-                Ok(Outcome::Unknown)
+                static LOG: LogLimit = LogLimit::new();
+                if let Some(suppressed) = LOG.permit() {
+                    tracing::warn!(mappings = ?charge.mappings, %error, suppressed, "a shadow failed");
+                }
+                Ok(Outcome::Unlimited)
             }
             result => result.map_err(status),
         }
@@ -156,12 +190,33 @@ impl RateLimits {
         }
         // Without a slot the hits are counted and cannot be given back.
         let slot = charge.refundable.and_then(|_| self.reserve());
-        let start = self.app.clock.elapsed();
         let result = acquire.await;
-        let time = self.app.clock.elapsed() - start;
-        self.app.metrics.acquired(resource.as_str(), &result, time);
+        self.app.note_acquire(&result);
         let lease = Box::new(result?);
         Ok(Outcome::Taken { lease, slot })
+    }
+
+    /// A message that is too large to decode. Callers of the gateway make it so with the values that they send.
+    pub(super) fn note_too_large(&self) {
+        self.note_invalid(&Invalid {
+            mapping: "_any".to_owned(),
+            reason: "the message is too large".to_owned(),
+        });
+        self.app.metrics.rls_responded("over_limit");
+    }
+
+    /// Counts a descriptor that cannot be counted, and logs the first one of each mapping.
+    fn note_invalid(&self, Invalid { mapping, reason }: &Invalid) {
+        self.app.metrics.rls_invalid(mapping);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.insert(mapping.clone()) {
+            tracing::warn!(
+                mapping,
+                ?reason,
+                "a descriptor has values that cannot be counted and is over the limit; \
+                 further ones of this mapping are only counted"
+            );
+        }
     }
 
     /// Keeps a place for a lease that can be given back; nothing if there is none.
@@ -228,7 +283,7 @@ impl Outcome<'_> {
             Self::Taken { lease, .. } => lease.statuses(),
             Self::Seen(statuses) => statuses.clone(),
             Self::Refused(refusal) => refusal.statuses().to_vec(),
-            Self::Unknown => vec![],
+            Self::Unlimited | Self::Invalid => vec![],
         }
     }
 }
@@ -239,33 +294,22 @@ fn total(amounts: &Amounts) -> u64 {
         .fold(0, |sum, tokens| sum.saturating_add(*tokens))
 }
 
-/// The response to a request that takes nothing because a descriptor names no bucket.
-fn refuse(plan: &Plan) -> RateLimitResponse {
-    let status = |counting: &Counting| match counting {
-        Counting::Refused => reply::unlimited(Code::OverLimit),
-        Counting::On(_) | Counting::Nothing => reply::unlimited(Code::Ok),
-    };
-    RateLimitResponse {
-        overall_code: Code::OverLimit.into(),
-        statuses: plan.descriptors.iter().map(status).collect(),
-        ..RateLimitResponse::default()
-    }
-}
-
 /// How the limits of a charge stand.
-struct Answer {
+struct ChargeResult {
     statuses: Vec<LimitStatus>,
     shadow: bool,
+    invalid: bool,
 }
 
-impl Answer {
+impl ChargeResult {
     fn refuses(&self) -> bool {
-        !self.shadow && self.statuses.iter().any(|status| status.exceeded)
+        !self.shadow && self.statuses.iter().any(|status| status.refused)
     }
 
     fn descriptor(&self, limit: &LimitName) -> DescriptorStatus {
-        let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.exceeded;
-        let code = if !self.shadow && self.statuses.iter().any(exceeded) {
+        let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.refused;
+        let over = self.invalid || self.statuses.iter().any(exceeded);
+        let code = if over && !self.shadow {
             Code::OverLimit
         } else {
             Code::Ok
@@ -275,15 +319,15 @@ impl Answer {
 }
 
 /// The fields of the bucket that refuses, otherwise of the one where the least is left.
-fn header_fields(answers: &[Answer], refusal: Option<&RateLimitExceeded>) -> RateLimitHeaders {
+fn header_fields(results: &[ChargeResult], refusal: Option<&Refusal>) -> RateLimitHeaders {
     if let Some(refusal) = refusal {
         return RateLimitHeaders::refused(refusal);
     }
-    let known = answers.iter().filter(|answer| !answer.shadow);
+    let known = results.iter().filter(|result| !result.shadow);
     let tightest = known
-        .filter_map(|answer| Some((reply::least_left(&answer.statuses)?, answer)))
+        .filter_map(|result| Some((reply::least_left(&result.statuses)?, result)))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
-    RateLimitHeaders::admitted(tightest.map_or(&[], |(_, answer)| &answer.statuses))
+    RateLimitHeaders::admitted(tightest.map_or(&[], |(_, result)| &result.statuses))
 }
 
 /// Envoy lets a request pass or not when it gets one of these, as its `failure_mode_deny` says.

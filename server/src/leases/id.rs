@@ -1,4 +1,4 @@
-//! Ids of leases. Whoever knows one can end the lease, so they cannot be guessed.
+//! Ids of leases. A client that knows one can end the lease, so they cannot be guessed.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The leases that clients hold: found by id, ended once, and committed if nobody ends them in time.
+//! The leases that clients hold: found by id, ended once, and committed when they expire.
 
 mod id;
 mod registry;
@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use zae_limiter::{Admission, Clock, Lease, LimitName};
+use zae_limiter::{Admission, Clock, Lease, LimitName, Tokens};
 
+use crate::log_limit::LogLimit;
 use crate::problem::{Problem, ProblemKind};
 pub(crate) use id::LeaseId;
 use registry::{End, LeaseRegistry, Missing};
@@ -72,6 +73,12 @@ impl Leases {
         Ok(held.lease.consumed())
     }
 
+    /// Holds a lease for this time from now on.
+    pub(crate) fn renew(&self, id: LeaseId, time: Duration) -> Result<(), Problem> {
+        let now = self.clock.elapsed();
+        self.lock().renew(id, now, now + time).map_err(missing)
+    }
+
     /// Ends a lease that keeps its tokens. Invalid adjustments do not end it.
     pub(crate) fn end_committed(&self, id: LeaseId, adjustments: &Adjustments) -> Result<Lease, Problem> {
         let now = self.clock.elapsed();
@@ -104,7 +111,7 @@ impl Leases {
         self.lock().len()
     }
 
-    /// How many leases were committed because nobody ended them.
+    /// How many leases expired and were committed.
     pub(crate) fn expired(&self) -> u64 {
         self.expired.load(Ordering::Relaxed)
     }
@@ -119,8 +126,11 @@ impl Leases {
             tracing::debug!(%entity, %resource, "a lease expired and is committed as taken");
             commits.spawn(async move {
                 // What cannot be written now goes on in the background; shutting down reports the rest.
-                if let Err(error) = lease.commit().await {
-                    tracing::warn!(%entity, %resource, %error, "an expired lease is not written yet");
+                static LOG: LogLimit = LogLimit::new();
+                if let Err(error) = lease.commit().await
+                    && let Some(suppressed) = LOG.permit()
+                {
+                    tracing::warn!(%entity, %resource, %error, suppressed, "an expired lease is not written yet");
                 }
             });
         }
@@ -142,6 +152,15 @@ impl HeldLease {
                 let known: Vec<_> = limits.iter().map(LimitName::as_str).collect();
                 let rule = format!("the lease has the limits {}", known.join(", "));
                 return Err(Problem::invalid("limit", name, &rule));
+            }
+        }
+        let consumed = self.lease.consumed();
+        for (limit, tokens) in adjustments {
+            let before = consumed.get(limit.as_str()).copied().unwrap_or_default();
+            let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
+            if tokens.saturating_abs() > most || before.saturating_add(*tokens) > most {
+                let rule = format!("a lease consumes at most {most} tokens");
+                return Err(Problem::invalid("adjust", tokens, &rule));
             }
         }
         for (limit, tokens) in adjustments {
@@ -183,7 +202,8 @@ fn missing(missing: Missing) -> Problem {
     match missing {
         Missing::Unknown => Problem::new(
             ProblemKind::LeaseNotFound,
-            "the id is wrong, or the lease ended long ago",
+            "the id is wrong, the lease ended long ago, the server has restarted since, or another server granted it; \
+             see docs/guide/replicas.md",
         ),
         Missing::Ended(end) => {
             let (name, detail) = match end {

@@ -89,6 +89,17 @@ impl<T> LeaseRegistry<T> {
         }
     }
 
+    /// Changes when a lease that is held and has not expired will expire.
+    pub(crate) fn renew(&mut self, id: LeaseId, now: Duration, expires: Duration) -> Result<(), Missing> {
+        self.get_mut(id, now)?;
+        if let Some(held) = self.held.get_mut(&id) {
+            self.by_expiry.remove(&(held.expires, id));
+            self.by_expiry.insert((expires, id));
+            held.expires = expires;
+        }
+        Ok(())
+    }
+
     /// Ends a lease that is held and has not expired.
     pub(crate) fn end(&mut self, id: LeaseId, now: Duration, end: End) -> Result<T, Missing> {
         self.get_mut(id, now)?;
@@ -191,6 +202,20 @@ mod tests {
             Err(Missing::Ended(End::Expired))
         );
         assert_eq!(registry.end_all(), [3]);
+    }
+
+    #[test]
+    fn a_renewed_lease_expires_later() {
+        let mut registry = with(10, &[1, 2]);
+        registry.renew(id(1), SECOND / 2, SECOND * 3).unwrap();
+        assert_eq!(registry.end_expired(SECOND * 2), [2]);
+        assert!(registry.get_mut(id(1), SECOND * 2).is_ok());
+        assert_eq!(
+            registry.renew(id(2), SECOND * 2, SECOND * 9),
+            Err(Missing::Ended(End::Expired))
+        );
+        assert_eq!(registry.renew(id(9), SECOND, SECOND), Err(Missing::Unknown));
+        assert_eq!(registry.end_expired(SECOND * 3), [1]);
     }
 
     #[test]

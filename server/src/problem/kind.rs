@@ -17,6 +17,7 @@ pub(crate) enum ProblemKind {
     HasChildren,
     RequestInProgress,
     LeaseEnded,
+    LeaseOwnerGone,
     BodyTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
@@ -32,7 +33,7 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     /// Every kind, by status.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Forbidden,
@@ -45,6 +46,7 @@ impl ProblemKind {
         Self::HasChildren,
         Self::RequestInProgress,
         Self::LeaseEnded,
+        Self::LeaseOwnerGone,
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
@@ -72,6 +74,7 @@ impl ProblemKind {
             Self::HasChildren => "urn:zae-limiter:problem:has-children",
             Self::RequestInProgress => "urn:zae-limiter:problem:request-in-progress",
             Self::LeaseEnded => "urn:zae-limiter:problem:lease-ended",
+            Self::LeaseOwnerGone => "urn:zae-limiter:problem:lease-owner-gone",
             Self::BodyTooLarge => "urn:zae-limiter:problem:body-too-large",
             Self::UnsupportedMediaType => "urn:zae-limiter:problem:unsupported-media-type",
             Self::IdempotencyKeyReused => "urn:zae-limiter:problem:idempotency-key-reused",
@@ -100,6 +103,7 @@ impl ProblemKind {
             Self::HasChildren => "The entity has children",
             Self::RequestInProgress => "A request with this idempotency key is in progress",
             Self::LeaseEnded => "The lease has ended",
+            Self::LeaseOwnerGone => "The server that granted the lease is gone",
             Self::BodyTooLarge => "The request body is too large",
             Self::UnsupportedMediaType => "The request body must be application/json",
             Self::IdempotencyKeyReused => "The idempotency key was used for another request",
@@ -122,7 +126,7 @@ impl ProblemKind {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::EntityExists | Self::HasChildren | Self::RequestInProgress => StatusCode::CONFLICT,
-            Self::LeaseEnded => StatusCode::GONE,
+            Self::LeaseEnded | Self::LeaseOwnerGone => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::IdempotencyKeyReused | Self::NoLimits | Self::InvalidParent => {

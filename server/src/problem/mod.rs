@@ -7,9 +7,12 @@ use std::fmt;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use zae_limiter::{Error, RateLimitExceeded, RateLimitHeaders};
+use zae_limiter::error::{Conflict, Invalid, NotFound};
+use zae_limiter::{Error, RateLimitHeaders, Refusal};
 
 pub(crate) use kind::ProblemKind;
+
+use crate::log_limit::LogLimit;
 
 /// How long clients are asked to wait if the server or the table cannot serve them now.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -49,7 +52,10 @@ impl Problem {
 
     /// An error that only the operator can resolve: the caller is told no more.
     pub(crate) fn internal(error: &dyn fmt::Display) -> Self {
-        tracing::error!(%error, "a request failed");
+        static LOG: LogLimit = LogLimit::new();
+        if let Some(suppressed) = LOG.permit() {
+            tracing::error!(%error, suppressed, "a request failed");
+        }
         Self::new(ProblemKind::Internal, "the cause is in the log of the server")
     }
 
@@ -102,8 +108,8 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<&RateLimitExceeded> for Problem {
-    fn from(refusal: &RateLimitExceeded) -> Self {
+impl From<&Refusal> for Problem {
+    fn from(refusal: &Refusal) -> Self {
         let mut problem = Self::new(ProblemKind::QuotaExceeded, refusal.to_string())
             .with("violated-policies", refusal.violated_policies());
         if let Ok(Value::Object(members)) = serde_json::to_value(refusal) {
@@ -116,38 +122,59 @@ impl From<&RateLimitExceeded> for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let kind = match &error {
-            Error::RateLimitExceeded(refusal) => return Self::from(&**refusal),
-            Error::Name(invalid) => {
+        static LOG: LogLimit = LogLimit::new();
+        let kind = kind_of(&error);
+        match &error {
+            Error::Refused(refusal) => return Self::from(&**refusal),
+            Error::Invalid(Invalid::Name(invalid)) => {
                 return Self::new(ProblemKind::InvalidRequest, invalid.to_string())
                     .with("field", invalid.field());
             }
-            Error::Invalid { field, .. } => {
+            Error::Invalid(Invalid::Argument { field, .. }) => {
                 return Self::new(ProblemKind::InvalidRequest, error.to_string()).with("field", *field);
             }
-            Error::Limit(_) => ProblemKind::InvalidRequest,
-            Error::EntityExists { .. } => ProblemKind::EntityExists,
-            Error::EntityNotFound { .. } => ProblemKind::EntityNotFound,
-            Error::ParentNotFound { .. } | Error::ParentCycle { .. } | Error::TooDeep { .. } => {
-                ProblemKind::InvalidParent
+            Error::NotFound(NotFound::Limits { entity, resource }) => {
+                let detail = format!(
+                    "no limits are stored for entity {entity} on {resource}, at any level; \
+                     store some with PUT /v1/limits"
+                );
+                return Self::new(kind, detail);
             }
-            Error::HasChildren { .. } => ProblemKind::HasChildren,
-            Error::NoLimits { .. } => ProblemKind::NoLimits,
-            Error::Overloaded { .. } => ProblemKind::Overloaded,
-            Error::ShutDown { .. } => ProblemKind::ShuttingDown,
-            unavailable if unavailable.is_unavailable() => {
-                tracing::warn!(%error, "the table is unavailable");
-                ProblemKind::Unavailable
-            }
-            other => return Self::internal(other),
-        };
+            _ => {}
+        }
         let detail = match kind {
-            // The text names the table, which is none of the caller's business.
-            ProblemKind::Unavailable => "the table could not be used in time; try again later".to_owned(),
+            ProblemKind::Internal => return Self::internal(&error),
+            // The text names the table, which callers do not need to know.
+            ProblemKind::Unavailable => {
+                if let Some(suppressed) = LOG.permit() {
+                    tracing::warn!(%error, suppressed, "the table is unavailable");
+                }
+                "the table could not be used in time; try again later".to_owned()
+            }
             ProblemKind::ShuttingDown => "connect to another server".to_owned(),
             _ => error.to_string(),
         };
         Self::new(kind, detail)
+    }
+}
+
+/// The kind of problem that an error is.
+pub(crate) fn kind_of(error: &Error) -> ProblemKind {
+    match error {
+        Error::Refused(_) => ProblemKind::QuotaExceeded,
+        Error::Invalid(_) => ProblemKind::InvalidRequest,
+        Error::Conflict(Conflict::EntityExists { .. }) => ProblemKind::EntityExists,
+        Error::NotFound(NotFound::Entity { .. }) => ProblemKind::EntityNotFound,
+        Error::NotFound(NotFound::Parent { .. })
+        | Error::Conflict(Conflict::ParentCycle { .. } | Conflict::TooManyParents { .. }) => {
+            ProblemKind::InvalidParent
+        }
+        Error::Conflict(Conflict::HasChildren { .. }) => ProblemKind::HasChildren,
+        Error::NotFound(NotFound::Limits { .. }) => ProblemKind::NoLimits,
+        Error::Overloaded { .. } => ProblemKind::Overloaded,
+        Error::ShutDown { .. } => ProblemKind::ShuttingDown,
+        Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => ProblemKind::Unavailable,
+        _ => ProblemKind::Internal,
     }
 }
 

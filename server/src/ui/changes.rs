@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
+use zae_limiter::error::Conflict;
 use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, Error, Limit, OnUnavailable};
 
 use super::access::{Visitor, same};
@@ -62,7 +63,7 @@ fn check_token(ui: &Ui, visitor: &Visitor, form: &Form) -> Result<(), Box<Respon
     Err(Box::new(refused))
 }
 
-/// Somebody else changed the level since the form was filled: the form again, filled from what is stored now.
+/// The level has changed since the form was filled in: shows the form again, filled in with what is stored now.
 async fn changed_meanwhile(ui: &Ui, visitor: &Visitor, params: &Params, sent: &LimitForm) -> Response {
     let stored = match stored(ui, visitor, params).await {
         Ok(stored) => stored,
@@ -71,7 +72,7 @@ async fn changed_meanwhile(ui: &Ui, visitor: &Visitor, params: &Params, sent: &L
     let form = LimitForm::of(stored.record.as_ref());
     let wanted = sent.summary();
     let failure = Failure {
-        title: "Somebody else changed these limits",
+        title: "These limits have changed in the meantime",
         cause: format!(
             "The level stored {}, and now stores {}. Your change to {} was not made.",
             or_nothing(&sent.seen),
@@ -193,14 +194,14 @@ async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitFor
     };
     match written {
         Ok(()) => Ok(true),
-        Err(Error::ConfigChanged { .. }) => Ok(false),
+        Err(Error::Conflict(Conflict::ConfigChanged { .. })) => Ok(false),
         Err(other) => Err(other.into()),
     }
 }
 
 fn change(limits: Vec<Limit>, policy: Option<OnUnavailable>, seen: Option<&ConfigRecord>) -> ConfigChange {
     let mut change = ConfigChange::new();
-    // A level may have a policy alone. Taking its limits away is refused: that is to delete it.
+    // A level may have a policy alone. Removing all its limits is refused: delete the level instead.
     if !limits.is_empty() || seen.is_some_and(|seen| !seen.limits.is_empty()) {
         change = change.limits(limits);
     }

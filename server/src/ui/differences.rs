@@ -14,7 +14,7 @@ pub(crate) struct Difference {
     /// What was changed, such as the name of a limit.
     pub(crate) what: String,
     pub(crate) old: Old,
-    /// Nothing if it was taken away.
+    /// None if it was removed.
     pub(crate) new: Option<String>,
 }
 
@@ -80,12 +80,12 @@ fn compare(event: &AuditEvent, old: Option<Values>) -> (Option<Values>, Vec<Diff
             (Some(told), differences)
         }
         AuditAction::LimitsDeleted => {
-            // Without an earlier event, the details may name what went away.
+            // Without an earlier event, the details may name what was removed.
             let old = old.unwrap_or(told);
             (Some(Values::new()), between(Some(&old), &Values::new()))
         }
         AuditAction::EntityDeleted => {
-            // The details count records and name nothing that went away.
+            // The details count records and do not name what was removed.
             let old = old.unwrap_or_default();
             (Some(Values::new()), between(Some(&old), &Values::new()))
         }
@@ -99,7 +99,7 @@ fn compare(event: &AuditEvent, old: Option<Values>) -> (Option<Values>, Vec<Diff
                 // All notes are told, also those that stay.
                 new.retain(|what, _| !what.starts_with(NOTE));
             }
-            for what in taken_away(event) {
+            for what in removed(event) {
                 new.remove(what);
             }
             new.extend(told);
@@ -111,7 +111,7 @@ fn compare(event: &AuditEvent, old: Option<Values>) -> (Option<Values>, Vec<Diff
 
 /// What a change tells if nothing is known about what was stored before.
 fn told_alone(event: &AuditEvent, told: &Values) -> Vec<Difference> {
-    let gone = taken_away(event).map(|what| Difference {
+    let gone = removed(event).map(|what| Difference {
         what: what.to_owned(),
         old: Old::Unknown,
         new: None,
@@ -120,7 +120,7 @@ fn told_alone(event: &AuditEvent, told: &Values) -> Vec<Difference> {
 }
 
 /// What a change tells as null, or as metadata without notes: it is not set any more.
-fn taken_away(event: &AuditEvent) -> impl Iterator<Item = &str> {
+fn removed(event: &AuditEvent) -> impl Iterator<Item = &str> {
     let details = event.details.iter();
     let gone = details.filter(|(name, value)| match to_json(value) {
         Value::Null => true,
@@ -305,7 +305,7 @@ mod tests {
         assert!(lines[0].contains("name Ada L. → none"), "{lines:?}");
     }
     #[tokio::test]
-    async fn a_parent_that_is_taken_away_is_shown_and_does_not_stay() {
+    async fn a_parent_that_is_removed_is_shown_and_does_not_stay() {
         let repository = repository().await;
         for id in ["team", "club"] {
             repository.create_entity(NewEntity::new(id)).await.unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_parent_that_is_taken_away_is_shown_without_an_earlier_event() {
+    async fn a_parent_that_is_removed_is_shown_without_an_earlier_event() {
         let repository = repository().await;
         repository.create_entity(NewEntity::new("team")).await.unwrap();
         let entity = NewEntity::new("ada").parent("team");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_notes_that_changed_are_shown_with_those_that_went_away() {
+    async fn only_notes_that_changed_are_shown_with_those_that_were_removed() {
         let repository = repository().await;
         let notes = [("tier", "gold"), ("region", "eu"), ("owner", "bob")];
         let entity = NewEntity::new("ada").name("Ada").metadata(notes);

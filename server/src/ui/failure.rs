@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use zae_limiter::Error;
+use zae_limiter::error::{Conflict, Internal, Invalid, NotFound, Unavailable};
 
 /// Why something could not be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let (title, advice, invalid) = match &error {
-            Error::TableMissing { .. } => (
+            Error::NotFound(NotFound::Table { .. }) => (
                 "The table does not exist",
                 "Deploy the stack, or start the command with another --name, --region or --endpoint-url.",
                 false,
@@ -50,23 +51,23 @@ impl From<Error> for Failure {
                 "Use credentials that may read the table; `zae-limiter policy` prints the policies.",
                 false,
             ),
-            Error::FileHeld { .. } => (
+            Error::Unavailable(Unavailable::FileLocked { .. }) => (
                 "Another process holds the file",
                 "Stop the other process, then reload this page.",
                 false,
             ),
-            Error::IncompatibleSchema { .. } => (
+            Error::Internal(Internal::IncompatibleSchema { .. }) => (
                 "The table has another format",
                 "Use the release that the message names, or migrate the table.",
                 false,
             ),
-            Error::Name(_) | Error::Limit(_) | Error::Invalid { .. } => (
+            Error::Invalid(Invalid::Name(_) | Invalid::Limit(_) | Invalid::Argument { .. }) => (
                 "This cannot be looked up",
                 "Correct the value and try again.",
                 true,
             ),
-            Error::Contended { .. } => (
-                "Somebody else changed this at the same time",
+            Error::Conflict(Conflict::Concurrent { .. }) => (
+                "This was changed at the same time",
                 "Reload the page and look at what is stored now.",
                 false,
             ),

@@ -9,7 +9,7 @@ use crate::extract::read_body;
 use crate::problem::Problem;
 
 /// The largest form.
-const MAX_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_BYTES: usize = 64 * 1024;
 
 /// The fields of a form that was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

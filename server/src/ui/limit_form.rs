@@ -87,7 +87,7 @@ impl LimitForm {
     }
 }
 
-/// What a level stores, in a line. Its version alone does not tell: it starts again when a level is deleted and set anew.
+/// What a level stores, in a line. Its version alone is not enough: it starts again when a level is deleted and set again.
 fn fingerprint(record: Option<&ConfigRecord>) -> String {
     let Some(record) = record else {
         return String::new();

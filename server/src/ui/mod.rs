@@ -1,8 +1,8 @@
-//! A page to look at: limits, levels, usage and the audit trail in the browser, under `/ui`.
+//! A page for people: limits, levels, usage and the audit trail in the browser, under `/ui`.
 //!
 //! Everything is rendered here. The script only shows times in the viewer's zone and refreshes the live view.
 //!
-//! - `access`: who may look, and who may change limits
+//! - `access`: who may see the page, and who may change limits
 //! - `load`: reads what views show, within bounds
 //! - `view`: data in, markup out
 //! - `table`, `chart`, `level`: parts of views; a table exports itself as CSV and JSON
@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
@@ -45,15 +45,19 @@ use tokio::sync::{Mutex, Semaphore};
 pub use access::LoginToken;
 pub use options::{StackHealth, UiOptions};
 
-use crate::api::limit_requests;
 use crate::app::App;
 use crate::error::Error;
+use crate::extract::buffered;
+use crate::problem::Problem;
 use access::{Access, Visitor};
 use load::StackReport;
 use page::Frame;
 
 /// How many live views are open at the same time.
 const MAX_LIVE_VIEWS: usize = 64;
+
+/// The largest form that anyone may send: a token.
+const MAX_LOGIN_BYTES: usize = 4 * 1024;
 
 /// What all requests of the UI share.
 #[derive(Debug)]
@@ -80,7 +84,7 @@ impl Ui {
 
 /// The routes under `/ui`, served over TLS or not.
 pub(crate) fn router(app: &Arc<App>, options: UiOptions, tls: bool) -> Result<Router, Error> {
-    let access = Access::new(options.once.clone(), app.tokens.is_some(), tls)?;
+    let access = Access::new(options.once.clone(), app.tokens().is_some(), tls)?;
     let ui = Arc::new(Ui {
         app: app.clone(),
         options,
@@ -108,13 +112,33 @@ pub(crate) fn router(app: &Arc<App>, options: UiOptions, tls: bool) -> Result<Ro
         .route("/ui/audit", get(routes::audit))
         .route("/ui/logout", post(access::leave))
         .route("/ui/{*rest}", get(routes::not_found))
+        .route_layer(middleware::from_fn_with_state(
+            (app.clone(), form::MAX_BYTES),
+            admit,
+        ))
         .route_layer(middleware::from_fn_with_state(ui.clone(), access::guard));
-    Ok(guarded
+    let open = Router::new()
         .route("/ui/login", get(access::login).post(access::form))
         .route("/ui/assets/{name}", get(assets::serve))
-        .layer(middleware::from_fn_with_state(app.clone(), limit_requests))
+        .route_layer(middleware::from_fn_with_state(
+            (app.clone(), MAX_LOGIN_BYTES),
+            admit,
+        ));
+    Ok(guarded
+        .merge(open)
         .layer(middleware::from_fn(protect))
         .with_state(ui))
+}
+
+/// Middleware: reads the body and then takes a slot. A client that sends its body slowly has no slot.
+async fn admit(
+    State((app, most)): State<(Arc<App>, usize)>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let request = buffered(request, most, app.settings.body_timeout).await?;
+    let _slot = app.pools.ui.take()?;
+    Ok(next.run(request).await)
 }
 
 /// Nothing from elsewhere, no inline code, no frames, no copies in shared caches.

@@ -14,7 +14,7 @@ pub(crate) type AskStack = dyn Fn() -> StackReport + Send + Sync;
 /// What the overview can say about the stack.
 #[derive(Clone, Default)]
 pub(crate) enum StackSource {
-    /// Nobody told this server about a stack.
+    /// This server does not know of a stack.
     #[default]
     NotChecked,
     /// The table has no stack.
@@ -28,7 +28,7 @@ pub(crate) enum StackSource {
 pub struct StackHealth {
     /// In a word or two, such as `CREATE_COMPLETE`.
     pub status: String,
-    /// False if somebody has to act.
+    /// False if an operator has to act.
     pub healthy: bool,
     /// Names and values, such as the release.
     pub facts: Vec<(String, String)>,
@@ -76,7 +76,7 @@ impl UiOptions {
         self
     }
 
-    /// How to ask for the health of the stack. The overview shows the answer.
+    /// How to find out the health of the stack, which the overview shows.
     pub fn stack_health<F>(mut self, ask: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<StackHealth, String>> + Send + 'static,

@@ -22,7 +22,7 @@ type Looking = (State<Arc<Ui>>, Extension<Visitor>, Query<Params>);
 /// Exports have more rows than pages.
 fn rows(params: &Params) -> usize {
     match params.get("export") {
-        Some(_) => PageRequest::MOST - 1,
+        Some(_) => PageRequest::MAX_SIZE - 1,
         None => load::PAGE,
     }
 }
@@ -88,7 +88,7 @@ pub(crate) async fn children(looking: Looking, Path(id): Path<String>) -> Respon
         EntityId::parse(id).map_err(Error::from)
     );
     let cursor = or_fail!(&ui, &visitor, Nav::Entities, "Children", params.cursor());
-    let request = PageRequest::of(rows(&params));
+    let request = PageRequest::new(rows(&params));
     let request = match cursor {
         Some(cursor) => request.after(cursor),
         None => request,
@@ -183,7 +183,7 @@ pub(crate) async fn usage((State(ui), Extension(visitor), Query(params)): Lookin
             view::usage_of_entity(&form, &entity, &resource, &usage)
         }
         (None, Some(at)) => {
-            let request = PageRequest::of(rows(&params));
+            let request = PageRequest::new(rows(&params));
             let request = match cursor {
                 Some(cursor) => request.after(cursor),
                 None => request,

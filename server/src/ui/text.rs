@@ -20,17 +20,17 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
-/// A moment: UTC on hover and without the script, the viewer's zone with it.
-pub(crate) fn time(moment: Timestamp) -> Markup {
-    let utc = utc(moment);
-    html! { time datetime=(moment) title=(utc) { (utc) } }
+/// A time: UTC on hover and without the script, the viewer's zone with it.
+pub(crate) fn time(timestamp: Timestamp) -> Markup {
+    let utc = utc(timestamp);
+    html! { time datetime=(timestamp) title=(utc) { (utc) } }
 }
 
 /// `2026-01-31 12:00:00 UTC`.
-pub(crate) fn utc(moment: Timestamp) -> String {
+pub(crate) fn utc(timestamp: Timestamp) -> String {
     format!(
         "{} UTC",
-        moment.to_string().replace('T', " ").trim_end_matches('Z')
+        timestamp.to_string().replace('T', " ").trim_end_matches('Z')
     )
 }
 
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn a_time_without_the_script_is_in_utc() {
-        let moment = Timestamp::from_seconds(1_769_860_800);
+        let timestamp = Timestamp::from_seconds(1_769_860_800);
         assert_eq!(
-            time(moment).into_string(),
+            time(timestamp).into_string(),
             "<time datetime=\"2026-01-31T12:00:00Z\" title=\"2026-01-31 12:00:00 UTC\">2026-01-31 12:00:00 UTC</time>"
         );
     }

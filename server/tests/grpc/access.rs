@@ -1,4 +1,4 @@
-//! Tokens, health, and what happens when the table or the server goes away.
+//! Tokens, health, and what happens when the table fails or the server stops.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,11 +10,11 @@ use zae_limiter::{EmbeddedStore, OnUnavailable, RateLimiter};
 use zae_limiter_server::{Error, Server, Settings};
 use zae_limiter_testing::connection::{Connection, Fault};
 
-use crate::client::{MAPPING, TestServer, calls, channel, limits, request};
 use crate::connection::on_connection;
-use crate::messages::RateLimitRequest;
+use crate::grpc::client::{MAPPING, TestServer, calls, channel, limits, request};
+use crate::grpc::messages::RateLimitRequest;
 
-/// More than the table ever takes to answer here. A call that is denied is not repeated, so that it fails at once.
+/// More than the table ever takes to respond here. A call that is denied is not repeated, so that it fails at once.
 const TIME_BUDGET: std::time::Duration = std::time::Duration::from_secs(5);
 
 const TOKENS: &str = "envoy acquire acquire-token-1234\nboard read,admin read-token-12345678";

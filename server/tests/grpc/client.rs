@@ -13,7 +13,7 @@ use tonic_prost::ProstCodec;
 use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
 use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
 
-use crate::messages::{
+use crate::grpc::messages::{
     Code, DescriptorStatus, Entry, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
 
@@ -187,8 +187,8 @@ pub(crate) fn request(
 
 pub(crate) fn descriptor(entries: &[(&str, &str)]) -> RateLimitDescriptor {
     let entry = |(key, value): &(&str, &str)| Entry {
-        key: (*key).to_owned(),
-        value: (*value).to_owned(),
+        key: (*key).into(),
+        value: (*value).into(),
     };
     RateLimitDescriptor {
         entries: entries.iter().map(entry).collect(),

@@ -4,7 +4,7 @@ use serde_json::Value;
 use zae_limiter::{Limit, RateLimiter};
 use zae_limiter_server::Settings;
 
-use crate::client::{TestServer, descriptor, request};
+use crate::grpc::client::{TestServer, descriptor, request};
 
 const GUIDE: &str = include_str!("../../../docs/guide/envoy.md");
 

@@ -7,8 +7,8 @@ use tonic::Code as GrpcCode;
 use zae_limiter::RateLimiter;
 use zae_limiter_server::Settings;
 
-use crate::client::{TestServer, calls, codes, descriptor, request, tokens};
-use crate::messages::{Code, RateLimitResponse, Unit};
+use crate::grpc::client::{TestServer, calls, codes, descriptor, request, tokens};
+use crate::grpc::messages::{Code, RateLimitResponse, Unit};
 
 fn header<'a>(response: &'a RateLimitResponse, name: &str) -> Option<&'a str> {
     let mut headers = response.response_headers_to_add.iter();
@@ -127,53 +127,84 @@ async fn what_no_mapping_matches_is_not_limited() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_counted_is_an_error_that_says_why() {
+async fn a_request_without_descriptors_is_an_error_that_says_why() {
     let server = TestServer::start().await;
-    for (bad, problem) in [
-        (request(1, []), "at least one descriptor"),
-        (
-            request(1, [descriptor(&[("user", "ada"), ("kind", "typo")])]),
-            "\"nope\"",
-        ),
-    ] {
-        let status = server.ask(bad).await.unwrap_err();
-        assert_eq!(status.code(), GrpcCode::InvalidArgument, "{status:?}");
-        assert!(status.message().contains(problem), "{status:?}");
-    }
-    let empty = TestServer::on(RateLimiter::embedded(), Settings::default(), None).await;
-    let status = empty.ask(request(1, [calls("ada")])).await.unwrap_err();
-    assert_eq!(status.code(), GrpcCode::FailedPrecondition, "{status:?}");
+    let status = server.ask(request(1, [])).await.unwrap_err();
+    assert_eq!(status.code(), GrpcCode::InvalidArgument, "{status:?}");
+    assert!(status.message().contains("at least one descriptor"), "{status:?}");
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_large_and_too_many_requests_at_a_time_are_turned_away() {
+async fn values_that_callers_choose_do_not_avoid_limits() {
+    let server = TestServer::start().await;
+    let mut binary = calls("x");
+    binary.entries[0].value = b"\xff\xfe".to_vec();
+    let bad = [
+        binary,
+        descriptor(&[("user", "ada"), ("user", "bob")]),
+        tokens("ada", u64::MAX),
+        tokens("ada", 1_000_000_000_001),
+        calls("a#b"),
+        // The mapping names a limit that the bucket does not have.
+        descriptor(&[("user", "ada"), ("kind", "typo")]),
+    ];
+    for (number, bad) in bad.into_iter().enumerate() {
+        let other = format!("other-{number}");
+        let response = server.over_limit(request(1, [bad, calls(&other)])).await;
+        assert_eq!(codes(&response.statuses), [Code::OverLimit, Code::Ok], "{number}");
+        assert_eq!(
+            server.left(&other, "rpm").await,
+            9,
+            "the other descriptor is charged"
+        );
+    }
+    assert_eq!(server.left("ada", "rpm").await, 10);
+}
+
+#[tokio::test]
+async fn a_bucket_without_limits_is_over_the_limit_unless_its_mapping_allows_it() {
+    let mapping = |more: &str| {
+        format!(
+            "domains: {{gateway: [{{match: {{user: '*'}}, entity: '{{user}}', resource: r, limit: rpm{more}}}]}}"
+        )
+    };
+    let start = async |mapping: String| {
+        TestServer::mapped(RateLimiter::embedded(), Settings::default(), None, &mapping).await
+    };
+    let strict = start(mapping("")).await;
+    strict.over_limit(request(1, [calls("ada")])).await;
+    let open = start(mapping(", allow_without_limits: true")).await;
+    open.ok(request(1, [calls("ada")])).await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_over_the_limit_and_too_many_requests_are_unavailable() {
     let mut settings = Settings::default();
     settings.max_body_bytes = 100;
-    settings.max_requests = 1;
     let server = TestServer::on(RateLimiter::embedded(), settings, None).await;
-    let status = server
-        .ask(request(1, [calls(&"x".repeat(200))]))
-        .await
-        .unwrap_err();
-    assert_eq!(status.code(), GrpcCode::OutOfRange, "{status:?}");
+    server.over_limit(request(1, [calls(&"x".repeat(200))])).await;
 
     let mut settings = Settings::default();
-    settings.max_requests = 0;
+    settings.max_grpc_requests = 0;
     let server = TestServer::on(RateLimiter::embedded(), settings, None).await;
     let status = server.ask(request(1, [calls("ada")])).await.unwrap_err();
     assert_eq!(status.code(), GrpcCode::Unavailable, "{status:?}");
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_a_name_is_over_the_limit_and_takes_nothing() {
+async fn a_value_that_cannot_be_a_name_is_over_the_limit_and_a_shadow_ignores_it() {
     let server = TestServer::start().await;
     let response = server.over_limit(request(1, [calls("ada"), calls("a#b")])).await;
     assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
-    assert_eq!(server.left("ada", "rpm").await, 10, "nothing is taken");
+    assert_eq!(
+        server.left("ada", "rpm").await,
+        9,
+        "the other descriptor is charged"
+    );
     let trial = descriptor(&[("user", "a#b"), ("kind", "trial")]);
     let response = server.ok(request(1, [trial, calls("ada")])).await;
     assert_eq!(codes(&response.statuses), [Code::Ok, Code::Ok]);
-    assert_eq!(server.left("ada", "rpm").await, 9, "the shadow is ignored");
+    assert_eq!(server.left("ada", "rpm").await, 8, "the shadow is ignored");
 }
 
 #[tokio::test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use zae_limiter::{EmbeddedStore, RateLimiter};
 use zae_limiter_server::Settings;
 
-use crate::client::{TestServer, calls, codes, limits, refund, request, tokens};
-use crate::messages::{Code, RateLimitDescriptor};
+use crate::grpc::client::{TestServer, calls, codes, limits, refund, request, tokens};
+use crate::grpc::messages::{Code, RateLimitDescriptor};
 
 #[tokio::test]
 async fn negative_hits_give_back_what_was_not_used() {

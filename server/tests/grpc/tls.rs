@@ -19,8 +19,8 @@ use tonic::transport::{Channel, Uri};
 use zae_limiter::RateLimiter;
 use zae_limiter_server::{Error, Server, ServerHandle, Settings, TlsFiles};
 
-use crate::client::{MAPPING, RateLimitClient, calls, limits, request};
-use crate::messages::Code;
+use crate::grpc::client::{MAPPING, RateLimitClient, calls, limits, request};
+use crate::grpc::messages::Code;
 
 /// The files of a certificate that can be replaced.
 struct Files {

@@ -2,7 +2,7 @@
 
 use prost::Message as _;
 
-use crate::messages::{
+use crate::grpc::messages::{
     Code, DescriptorStatus, Entry, HeaderValue, ProtoDuration, RateLimit, RateLimitDescriptor,
     RateLimitRequest, RateLimitResponse, Unit,
 };
@@ -13,8 +13,8 @@ fn a_request_is_decoded_and_what_is_not_used_is_skipped() {
     let bytes = b"\n\x01d\x12\x1d\n\x06\n\x01k\x12\x01v\n\x06\n\x01l\x12\x01w\x12\x04\x08\x07\x10\x02\x1a\x03\x08\xac\x02 \x01\
         \x12\x02\x1a\0\x18\x03";
     let entry = |key: &str, value: &str| Entry {
-        key: key.to_owned(),
-        value: value.to_owned(),
+        key: key.into(),
+        value: value.into(),
     };
     let descriptors = vec![
         RateLimitDescriptor {

@@ -124,3 +124,19 @@ async fn available_says_when_a_planned_call_would_be_admitted() {
     assert_eq!(planned["would_pass"], false);
     assert_eq!(planned["retry_after_seconds"], 3.0);
 }
+
+#[tokio::test]
+async fn a_refusal_of_several_entities_names_the_entity_of_each_limit() {
+    let server = TestServer::start().await;
+    server
+        .post("/v1/entities", json!({ "entity_id": "acme" }))
+        .await
+        .expect(201);
+    let child = json!({ "entity_id": "user-1", "parent_id": "acme", "cascade": true });
+    server.post("/v1/entities", child).await.expect(201);
+    let call = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 100 } });
+    server.post("/v1/acquire", call.clone()).await.expect(200);
+    let refused = server.post("/v1/acquire", call).await.expect(429).json();
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("[rpm of user-1, rpm of acme]"), "{message}");
+}

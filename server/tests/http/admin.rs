@@ -46,6 +46,11 @@ async fn an_entity_is_created_shown_changed_listed_and_deleted() {
         (&renamed["name"], &renamed["parent_id"]),
         (&"Other".into(), &"org-1".into())
     );
+    let noted = server
+        .patch("/v1/entities/user-1", json!({ "metadata": { "tier": "gold" } }))
+        .await;
+    let noted = noted.expect(200).json();
+    assert_eq!(noted["metadata"], json!({ "tier": "gold" }), "replaces all of it");
     let orphan = server
         .patch("/v1/entities/user-1", json!({ "parent_id": null }))
         .await;

@@ -70,7 +70,7 @@ fn scope(path: &str) -> Option<&'static str> {
         "/healthz" | "/readyz" => None,
         "/metrics" => Some("read"),
         _ if path.ends_with("/available") => Some("read"),
-        "/v1/acquire" => Some("acquire"),
+        "/v1/acquire" | "/v1/adjust" => Some("acquire"),
         _ if path.starts_with("/v1/leases/") => Some("acquire"),
         _ => Some("admin"),
     }

@@ -201,3 +201,73 @@ async fn a_full_lease_table_takes_no_tokens_and_frees_slots_with_every_end() {
     let second = server.post("/v1/acquire", request(9_999)).await;
     second.problem(503, "overloaded");
 }
+
+#[tokio::test]
+async fn a_renewed_lease_expires_later() {
+    let server = TestServer::start().await;
+    let body =
+        json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "tpm": 500 }, "lease_ms": 1_000 });
+    let lease = server.post("/v1/acquire", body).await.lease();
+    let path = format!("/v1/leases/{lease}/renew");
+    server.clock.advance(Duration::from_millis(900));
+    let renewed = server.post(&path, json!({ "lease_ms": 2_000 })).await.expect(200);
+    assert_eq!(renewed.json(), json!({ "lease_id": lease, "lease_ms": 2_000 }));
+    server.clock.advance(Duration::from_millis(1_900));
+    server.handle.expire_leases().await;
+    assert_eq!(server.handle.leases(), 1);
+    let unset = server.send(hyper::Method::POST, &path, &[], "").await.expect(200);
+    assert_eq!(unset.json()["lease_ms"], 60_000);
+    for (millis, rule) in [(0_u64, "greater than zero"), (3_600_001, "at most 3600000")] {
+        let invalid = server.post(&path, json!({ "lease_ms": millis })).await;
+        let problem = invalid.problem(400, "invalid-request");
+        assert!(problem["detail"].as_str().unwrap().contains(rule), "{problem}");
+    }
+    server.clock.advance(Duration::from_secs(60));
+    let late = server.post(&path, json!({})).await.problem(410, "lease-ended");
+    assert_eq!(late["ended"], "expired");
+}
+
+#[tokio::test]
+async fn an_adjustment_without_a_lease_is_made_once_per_key() {
+    let server = TestServer::start().await;
+    let adjust = async |key: &str, tokens: i64| {
+        let body = json!({ "entity": "user-1", "resource": "gpt-4", "adjust": { "tpm": tokens } });
+        server
+            .post_with("/v1/adjust", &[("idempotency-key", key)], body)
+            .await
+    };
+    server.post("/v1/acquire", request(1_000)).await.expect(200);
+    let made = adjust("one", 9_500).await.expect(200);
+    assert_eq!(made.json(), json!({ "written": true }));
+    assert_eq!(server.available("tpm").await, -500, "it may create debt");
+    let again = adjust("one", 9_500).await.expect(200);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    adjust("one", 1).await.problem(422, "idempotency-key-reused");
+    adjust("two", -700).await.expect(200);
+    assert_eq!(server.available("tpm").await, 200);
+    adjust("three", 1_000_000_000_001)
+        .await
+        .problem(400, "invalid-request");
+    let unknown = json!({ "entity": "user-1", "resource": "gpt-4", "adjust": { "nope": 1 } });
+    server
+        .post("/v1/adjust", unknown)
+        .await
+        .problem(400, "invalid-request");
+}
+
+#[tokio::test]
+async fn an_unknown_lease_names_the_likely_causes() {
+    let server = TestServer::start().await;
+    let path = |id: &str| format!("/v1/leases/{id}/commit");
+    let unknown = server.post(&path(&"0".repeat(32)), json!({})).await;
+    let problem = unknown.problem(404, "lease-not-found");
+    for cause in ["id is wrong", "ended long ago", "restarted", "another server"] {
+        assert!(problem["detail"].as_str().unwrap().contains(cause), "{problem}");
+    }
+    let other = server.post(&path("a-b-c-d"), json!({})).await;
+    let problem = other.problem(404, "lease-not-found");
+    assert!(
+        problem["detail"].as_str().unwrap().contains("--advertise"),
+        "{problem}"
+    );
+}

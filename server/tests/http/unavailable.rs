@@ -10,9 +10,9 @@ use zae_limiter_testing::connection::{Connection, Fault};
 use crate::client::{TestServer, limits};
 use crate::connection::on_connection;
 
-/// More than the table ever takes to answer here.
+/// More than the table ever takes to respond here.
 const PATIENT: Duration = Duration::from_secs(5);
-/// For calls that the table never answers.
+/// For calls that get no response from the table.
 const IMPATIENT: Duration = Duration::from_millis(50);
 
 async fn server(connection: &Connection, policy: OnUnavailable, time_budget: Duration) -> TestServer {

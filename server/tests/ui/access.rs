@@ -5,7 +5,7 @@ use zae_limiter::RateLimiter;
 use zae_limiter_server::{LoginToken, Server, UiOptions};
 
 use crate::client::{Response, TestServer, noon};
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 const ADMIN: &str = "0123456789abcdef-admin";
 const READER: &str = "0123456789abcdef-reader";
@@ -133,4 +133,36 @@ async fn a_browser_signs_in_over_plain_http_at_another_address() {
     post("http://10.0.0.5:8080").await.expect(303);
     post("http://10.0.0.6:8080").await.expect(403);
     post("null").await.expect(403);
+}
+
+#[tokio::test]
+async fn a_preview_of_the_login_address_does_not_use_it_up() {
+    let token = LoginToken::random().unwrap();
+    let stage = Stage::empty(UiOptions::default().login_once(token.clone()), None).await;
+    let address = token.url("");
+    let preview = stage.server.send(Method::HEAD, &address, &[], "").await;
+    assert_eq!(preview.expect(200).header("set-cookie"), None);
+    stage.server.get(&address).await.expect(303);
+}
+
+#[tokio::test]
+async fn a_session_ends_when_its_token_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.txt");
+    std::fs::write(&file, format!("ops admin {ADMIN}\nviewer read {READER}")).unwrap();
+    let clock = noon();
+    let limiter = RateLimiter::embedded().clock(clock.clone()).await.unwrap();
+    let builder = Server::builder(limiter).clock(clock.clone()).token_file(&file);
+    let bound = builder.bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let server = TestServer::running(bound, clock);
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let signed_in = server
+        .send(Method::POST, "/ui/login", &form, format!("token={ADMIN}"))
+        .await;
+    let cookie = cookie(&signed_in.expect(303));
+    let headers = [("cookie", cookie.as_str())];
+    server.send(Method::GET, "/ui", &headers, "").await.expect(200);
+    std::fs::write(&file, format!("viewer read {READER}")).unwrap();
+    assert!(server.handle.reload_tokens().unwrap());
+    server.send(Method::GET, "/ui", &headers, "").await.expect(303);
 }

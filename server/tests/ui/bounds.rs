@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use zae_limiter_server::UiOptions;
 
-use crate::stage::Stage;
+use crate::ui::stage::Stage;
 
 const ENTITIES: usize = 100_000;
 

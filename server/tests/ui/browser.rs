@@ -6,7 +6,7 @@ use serde_json::Value;
 use zae_limiter_server::{StackHealth, UiOptions};
 use zae_limiter_testing::Chromium;
 
-use crate::stage::Stage;
+use crate::ui::stage::Stage;
 
 const AXE: &str = include_str!("vendor/axe.min.js");
 

@@ -6,7 +6,7 @@ use zae_limiter::{Limit, LimitSet, PageRequest};
 use zae_limiter_server::UiOptions;
 
 use crate::client::Response;
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 const TOKEN: &str = "0123456789abcdef-admin";
 const LEVEL: &str = "resource=gpt-4";
@@ -129,14 +129,14 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
     let events = stage
         .limiter
         .repository()
-        .audit_events(&subject, &PageRequest::of(1))
+        .audit_events(&subject, &PageRequest::new(1))
         .await
         .unwrap();
     assert_eq!(events.items[0].action, AuditAction::LimitsSet);
     assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
 
     let stale = browser.apply(body).await.expect(409);
-    assert!(text(&stale).contains("Somebody else changed these limits"));
+    assert!(text(&stale).contains("These limits have changed in the meantime"));
 }
 
 #[tokio::test]
@@ -240,7 +240,7 @@ async fn of_two_changes_from_the_same_form_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at() {
+async fn a_level_that_was_deleted_and_set_again_is_not_the_one_that_was_shown() {
     let stage = Stage::empty(UiOptions::default().edit(true), None).await;
     let repository = stage.limiter.repository();
     let set =
@@ -255,7 +255,7 @@ async fn a_level_that_was_deleted_and_set_anew_is_not_the_one_that_was_looked_at
     assert_eq!(record.config_version, 1, "the version is the same again");
     let body = format!("{hidden}&name=rpm&capacity=700&period=60&burst=&refill=&policy=");
     let refused = browser.apply(body).await.expect(409);
-    assert!(text(&refused).contains("Somebody else changed these limits"));
+    assert!(text(&refused).contains("These limits have changed in the meantime"));
 }
 
 #[tokio::test]

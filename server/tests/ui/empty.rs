@@ -2,7 +2,7 @@
 
 use zae_limiter_server::UiOptions;
 
-use crate::stage::Stage;
+use crate::ui::stage::Stage;
 
 #[tokio::test]
 async fn every_empty_view_says_what_to_do_next() {

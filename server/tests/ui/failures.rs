@@ -3,8 +3,8 @@
 use zae_limiter_server::UiOptions;
 use zae_limiter_testing::connection::Fault;
 
-use crate::stage::{Stage, text};
-use crate::views::VIEWS;
+use crate::ui::stage::{Stage, text};
+use crate::ui::views::VIEWS;
 
 #[tokio::test]
 async fn denied_access_is_shown_in_place_on_every_view() {

@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zae_limiter_server::UiOptions;
 
-use crate::stage::Stage;
+use crate::ui::stage::Stage;
 
 async fn connect(stage: &Stage) -> TcpStream {
     let mut stream = TcpStream::connect(stage.server.address).await.unwrap();

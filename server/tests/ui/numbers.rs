@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use zae_limiter::Limit;
 use zae_limiter_server::UiOptions;
 
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 #[tokio::test]
 async fn the_levels_of_an_entity_are_what_the_library_reports() {

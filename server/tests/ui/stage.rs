@@ -145,8 +145,8 @@ pub(crate) async fn fill(limiter: &RateLimiter) {
 }
 
 /// A usage snapshot as the aggregator writes it.
-fn snapshot(entity: &str, resource: &str, kind: WindowKind, moment: Timestamp, tokens: i64) -> SdkItem {
-    let window = kind.window_at(moment);
+fn snapshot(entity: &str, resource: &str, kind: WindowKind, time: Timestamp, tokens: i64) -> SdkItem {
+    let window = kind.window_at(time);
     let acquires = tokens / 100 + 1;
     let texts = [
         ("PK", format!("ENTITY#{entity}")),
@@ -181,14 +181,14 @@ pub(crate) fn usage() -> Vec<SdkItem> {
         ("project-1", 9),
     ] {
         for hours in 0..20_i64 {
-            let moment = noon.plus_millis(-hours * 3_600_000);
+            let time = noon.plus_millis(-hours * 3_600_000);
             let tokens = (20 - hours) * share * 173 % 9_000 + 1_200;
-            items.push(snapshot(entity, "gpt-4", WindowKind::Hourly, moment, tokens));
+            items.push(snapshot(entity, "gpt-4", WindowKind::Hourly, time, tokens));
         }
         for days in 0..25_i64 {
-            let moment = noon.plus_millis(-days * 86_400_000);
+            let time = noon.plus_millis(-days * 86_400_000);
             let tokens = (25 - days) * share * 3_001 % 90_000 + 20_000;
-            let day = snapshot(entity, "gpt-4", WindowKind::Daily, moment, tokens);
+            let day = snapshot(entity, "gpt-4", WindowKind::Daily, time, tokens);
             items.push(match (entity, days) {
                 ("key-2", 0) => refused(day, 37),
                 ("user@example.com", 0) => refused(day, 212),

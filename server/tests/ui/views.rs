@@ -1,8 +1,8 @@
-//! Every view answers, safely.
+//! Every view is served, safely.
 
 use zae_limiter_server::UiOptions;
 
-use crate::stage::{Stage, text};
+use crate::ui::stage::{Stage, text};
 
 /// Every view, and what its page must say.
 pub(crate) const VIEWS: [(&str, &str); 14] = [
@@ -23,7 +23,7 @@ pub(crate) const VIEWS: [(&str, &str); 14] = [
 ];
 
 #[tokio::test]
-async fn every_view_answers_without_inline_code_and_loads_nothing_from_elsewhere() {
+async fn every_view_has_no_inline_code_and_loads_nothing_from_elsewhere() {
     let stage = Stage::filled(UiOptions::default()).await;
     for (path, expected) in VIEWS {
         let response = stage.server.get(path).await.expect(200);

@@ -133,7 +133,7 @@ impl Cloud {
         }
     }
 
-    /// Stores an archive, verified by S3 with its SHA-256. Without `overwrite`, only if the key is free.
+    /// Stores an object, verified by S3 with its SHA-256. Without `overwrite`, only if the key is free.
     pub(crate) async fn store(
         &self,
         (bucket, key): (&str, &str),
@@ -141,6 +141,7 @@ impl Cloud {
         body: Vec<u8>,
         sha256: &str,
         overwrite: bool,
+        content_type: &str,
     ) -> Result<(), Failure> {
         let call = self
             .clients
@@ -153,7 +154,7 @@ impl Cloud {
             .checksum_sha256(sha256)
             .set_if_none_match((!overwrite).then(|| "*".to_owned()));
         let done = call
-            .content_type("application/zip")
+            .content_type(content_type)
             .body(ByteStream::from(body))
             .send()
             .await;

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::types::{
 use super::Cloud;
 use super::failure::Failure;
 use super::stacks::tags;
-use crate::desired::Desired;
+use crate::desired::{Desired, TemplateSource};
 use crate::fingerprint::absent_change_set;
 
 /// A change set.
@@ -60,6 +60,7 @@ impl Cloud {
         stack: &str,
         purpose: Purpose,
         desired: &Desired,
+        template: &TemplateSource,
     ) -> Result<String, Failure> {
         let kind = match purpose {
             Purpose::Create => ChangeSetType::Create,
@@ -76,7 +77,8 @@ impl Cloud {
             .change_set_type(kind)
             .capabilities(Capability::CapabilityNamedIam);
         let call = call
-            .template_body(desired.template.to_json())
+            .set_template_body(template.body())
+            .set_template_url(template.url())
             .set_tags(Some(tags(&desired.tags)));
         let call = call.set_role_arn(self.service_role.clone());
         let reverts = purpose == Purpose::RevertDrift;

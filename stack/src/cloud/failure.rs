@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
-use aws_smithy_types::error::display::DisplayErrorContext;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::Error;
@@ -61,7 +60,7 @@ impl Failure {
             resource: resource.into(),
             code: service.and_then(ProvideErrorMetadata::code).map(str::to_owned),
             status: error.raw_response().map(|response| response.status().as_u16()),
-            message: said.unwrap_or_else(|| DisplayErrorContext(error).to_string()),
+            message: said.unwrap_or_else(|| chain(error)),
             repeated_for: None,
         }
     }
@@ -137,6 +136,16 @@ impl Failure {
         }
     }
 
+    /// The endpoint responded with something that is not a response of the service, as a local cloud does that lacks it.
+    pub(crate) fn unsupported(&self) -> bool {
+        self.code.is_none() && self.status.is_some_and(|status| status != 403 && status != 404)
+    }
+
+    /// The action that was called.
+    pub(crate) fn action(&self) -> &'static str {
+        self.action
+    }
+
     /// The resource does not exist, by the error codes of all services.
     pub(crate) fn absent(&self) -> bool {
         let words = [
@@ -156,6 +165,20 @@ impl Failure {
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
+}
+
+/// An error and its causes in one line, without the SDK's debug output.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
 }
 
 impl From<Failure> for Error {

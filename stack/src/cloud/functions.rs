@@ -13,6 +13,8 @@ use super::failure::Failure;
 pub(crate) struct MappingState {
     pub(crate) state: String,
     pub(crate) last_result: Option<String>,
+    /// The stream that it reads.
+    pub(crate) stream: Option<String>,
 }
 
 impl Cloud {
@@ -27,6 +29,7 @@ impl Cloud {
             all.extend(page.event_source_mappings().iter().map(|mapping| MappingState {
                 state: mapping.state().unwrap_or_default().to_owned(),
                 last_result: mapping.last_processing_result().map(str::to_owned),
+                stream: mapping.event_source_arn().map(str::to_owned),
             }));
             marker = page.next_marker;
             if marker.is_none() {

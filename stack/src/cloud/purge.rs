@@ -100,12 +100,12 @@ impl Cloud {
                 .bucket(bucket)
                 .expected_bucket_owner(owner)
                 .delete(delete);
-            let answer = call
+            let response = call
                 .send()
                 .await
                 .map_err(|error| Failure::of("s3:DeleteObjectVersion", bucket, &error))?;
             // Locked objects are reported as errors; without this check the loop would not end.
-            if let Some(error) = answer.errors().first() {
+            if let Some(error) = response.errors().first() {
                 let object = format!("{bucket}/{}", error.key().unwrap_or_default());
                 return Err(Failure::told(
                     "s3:DeleteObjectVersion",

@@ -6,12 +6,11 @@ use std::time::SystemTime;
 use aws_sdk_cloudformation::types::{
     Capability, ResourceStatus, StackResource, StackStatus, Tag, TemplateStage,
 };
-use zae_limiter_template::Template;
 
 use super::Cloud;
 use super::failure::Failure;
 use crate::deployed::Described;
-use crate::desired::Desired;
+use crate::desired::{Desired, TemplateSource};
 
 /// At most this many pages of deleted stacks, newest first.
 const DELETION_PAGES: usize = 5;
@@ -79,12 +78,14 @@ impl Cloud {
         &self,
         name: &str,
         desired: &Desired,
+        template: &TemplateSource,
         token: &str,
     ) -> Result<String, Failure> {
         let call = self.clients.cloudformation.create_stack().stack_name(name);
         let call = call.set_role_arn(self.service_role.clone());
         let call = call
-            .template_body(desired.template.to_json())
+            .set_template_body(template.body())
+            .set_template_url(template.url())
             .set_tags(Some(tags(&desired.tags)));
         let call = call
             .capabilities(Capability::CapabilityNamedIam)
@@ -101,12 +102,14 @@ impl Cloud {
         &self,
         stack: &str,
         desired: &Desired,
+        template: &TemplateSource,
         token: &str,
     ) -> Result<(), Failure> {
         let call = self.clients.cloudformation.update_stack().stack_name(stack);
         let call = call.set_role_arn(self.service_role.clone());
         let call = call
-            .template_body(desired.template.to_json())
+            .set_template_body(template.body())
+            .set_template_url(template.url())
             .set_tags(Some(tags(&desired.tags)));
         let call = call
             .capabilities(Capability::CapabilityNamedIam)
@@ -114,6 +117,17 @@ impl Cloud {
         call.send()
             .await
             .map_err(|error| Failure::of("cloudformation:UpdateStack", stack, &error))?;
+        Ok(())
+    }
+
+    /// Turns termination protection on or off.
+    pub(crate) async fn set_termination_protection(&self, stack: &str, on: bool) -> Result<(), Failure> {
+        let call = self.clients.cloudformation.update_termination_protection();
+        call.stack_name(stack)
+            .enable_termination_protection(on)
+            .send()
+            .await
+            .map_err(|error| Failure::of("cloudformation:UpdateTerminationProtection", stack, &error))?;
         Ok(())
     }
 
@@ -273,9 +287,4 @@ pub(super) fn tags(tags: &BTreeMap<String, String>) -> Vec<Tag> {
     tags.iter()
         .map(|(key, value)| Tag::builder().key(key).value(value).build())
         .collect()
-}
-
-/// Whether the template fits into a request.
-pub(crate) fn fits_a_request(template: &Template) -> bool {
-    template.to_json().len() <= Template::LONGEST_BODY
 }

@@ -10,7 +10,7 @@ mod release;
 
 pub(crate) use archive::Archive;
 pub use error::CodeError;
-pub(crate) use publish::publish;
+pub(crate) use publish::{publish, store_template};
 pub use release::Release;
 
 use std::collections::BTreeMap;

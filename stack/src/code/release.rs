@@ -20,7 +20,7 @@ const LARGEST: usize = 250 * 1024 * 1024;
 
 /// Archives of a release, by address and checksum: `{address}/zae-limiter-{function}-{architecture}.zip`.
 ///
-/// The checksums pin the code, whoever can write to the address. A release publishes each as `.sha256` beside the archive.
+/// The checksums pin the code, even if others can write to the address. A release publishes each as `.sha256` beside the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     address: String,
@@ -104,7 +104,7 @@ async fn download(address: &str) -> Result<Vec<u8>, String> {
         }
         let location = response.headers().get("location");
         let Some(location) = location.filter(|_| status.as_u16() / 100 == 3) else {
-            return Err(format!("the server answers with status {}", status.as_u16()));
+            return Err(format!("the server responded with status {}", status.as_u16()));
         };
         let is_plain = location.starts_with("http://") && address.starts_with("http://");
         if !is_plain && !location.starts_with("https://") {

@@ -84,6 +84,7 @@ mod tests {
             kind,
             kept,
             tags_only: false,
+            follows: false,
             properties: vec![],
         }
     }

@@ -68,7 +68,10 @@ pub struct ResourceChange {
     /// Whether only tags change.
     #[serde(default)]
     pub tags_only: bool,
-    /// The properties that change.
+    /// Whether it changes only because it refers to another resource that changes.
+    #[serde(default)]
+    pub follows: bool,
+    /// The properties that change; of a new resource, all its properties.
     #[serde(default)]
     pub properties: Vec<PropertyChange>,
 }

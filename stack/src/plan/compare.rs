@@ -93,6 +93,7 @@ fn change(id: &str, resource: &Value, kind: Kind) -> ResourceChange {
         kind,
         kept: false,
         tags_only: false,
+        follows: false,
         properties: vec![],
     }
 }
@@ -103,7 +104,10 @@ fn type_of(resource: &Value) -> &str {
 
 fn compared(id: &str, old: Option<&Value>, new: &Value) -> Option<ResourceChange> {
     let Some(old) = old else {
-        return Some(change(id, new, Kind::Add));
+        return Some(ResourceChange {
+            properties: initial(new),
+            ..change(id, new, Kind::Add)
+        });
     };
     let properties = properties(old, new);
     if type_of(old) != type_of(new) {
@@ -156,6 +160,21 @@ pub(crate) fn properties(old: &Value, new: &Value) -> Vec<PropertyChange> {
         differences(attribute, old.get(attribute), new.get(attribute), &mut found);
     }
     found
+}
+
+/// The properties of a new resource.
+pub(crate) fn initial(new: &Value) -> Vec<PropertyChange> {
+    let properties = new.get("Properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| PropertyChange {
+            path: name.clone(),
+            before: None,
+            after: Some(value.clone()),
+            replaces: false,
+        })
+        .collect()
 }
 
 fn differences(path: &str, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<PropertyChange>) {

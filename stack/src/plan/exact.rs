@@ -1,10 +1,11 @@
 //! The changes of a change set, with the values from the templates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_cloudformation::types as aws;
 use serde_json::Value;
 use zae_limiter_template::Template;
+use zae_limiter_template::model::ids;
 
 use super::change::{Kind, PropertyChange, ResourceChange};
 use super::compare;
@@ -21,10 +22,36 @@ pub(crate) fn resources(
             .collect()
     };
     let (old, new) = (resources_of(before), resources_of(Some(after)));
-    changes
+    let mut found: Vec<_> = changes
         .iter()
         .map(|change| resource(change, &old, &new))
-        .collect()
+        .collect();
+    let in_place: BTreeSet<String> = found
+        .iter()
+        .filter(|change| change.kind == Kind::Change)
+        .map(|change| change.logical_id.clone())
+        .collect();
+    for (change, described) in found.iter_mut().zip(changes) {
+        if change.follows && change.kind == Kind::MayReplace && keeps_its_references(described, &in_place) {
+            change.kind = Kind::Change;
+        }
+    }
+    found
+}
+
+/// Whether a change is caused only by names and ARNs of resources that change in place, which keep both. CloudFormation does
+/// not look that far and reports that such a resource may be replaced.
+fn keeps_its_references(change: &aws::ResourceChange, in_place: &BTreeSet<String>) -> bool {
+    let holds_data = |id: &str| ids::STATEFUL.iter().any(|stateful| stateful.as_str() == id);
+    if change.logical_resource_id().is_none_or(holds_data) {
+        return false;
+    }
+    let keeps = |detail: &aws::ResourceChangeDetail| {
+        let cause = detail.causing_entity().unwrap_or_default();
+        let (id, attribute) = cause.split_once('.').unwrap_or((cause, "Arn"));
+        attribute == "Arn" && in_place.contains(id)
+    };
+    !change.details().is_empty() && change.details().iter().all(keeps)
 }
 
 fn resource(
@@ -35,6 +62,7 @@ fn resource(
     let id = change.logical_resource_id().unwrap_or_default();
     let mut properties = match (old.get(id), new.get(id)) {
         (Some(old), Some(new)) => compare::properties(old, new),
+        (None, Some(new)) => compare::initial(new),
         _ => vec![],
     };
     for detail in change.details() {
@@ -52,9 +80,16 @@ fn resource(
         physical_id: change.physical_resource_id().map(str::to_owned),
         kind,
         kept: keeps(change),
+        follows: matches!(kind, Kind::Change | Kind::MayReplace) && only_references(&properties),
         tags_only: !scope.is_empty() && scope.iter().all(|part| *part == aws::ResourceAttribute::Tags),
         properties,
     }
+}
+
+/// Whether no property has a new value in the template: each refers to another resource that changes.
+fn only_references(properties: &[PropertyChange]) -> bool {
+    let reference = |property: &PropertyChange| property.before.is_none() && property.after.is_none();
+    !properties.is_empty() && properties.iter().all(reference)
 }
 
 fn kind(change: &aws::ResourceChange) -> Kind {
@@ -104,4 +139,53 @@ fn add(properties: &mut Vec<PropertyChange>, detail: &aws::ResourceChangeDetail)
         after: text(target.after_value()),
         replaces,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// A change of the function, and one of a resource that refers to it.
+    fn changes(function: aws::Replacement, id: &str, cause: &str) -> Vec<Kind> {
+        let body = |memory: u32| {
+            let follower = json!({ "Type": "AWS::CloudWatch::Alarm", "Properties": { "AlarmName": "x" } });
+            let function = json!({ "Type": "AWS::Lambda::Function", "Properties": { "MemorySize": memory } });
+            let body = json!({ "Resources": { "F": function, id: follower } });
+            Template::parse(&body.to_string()).unwrap()
+        };
+        let change = |id: &str, replacement: aws::Replacement| {
+            let change = aws::ResourceChange::builder().logical_resource_id(id);
+            change.action(aws::ChangeAction::Modify).replacement(replacement)
+        };
+        let target = aws::ResourceTargetDefinition::builder()
+            .attribute(aws::ResourceAttribute::Properties)
+            .name("Dimensions");
+        let detail = aws::ResourceChangeDetail::builder()
+            .target(target.build())
+            .causing_entity(cause);
+        let follower = change(id, aws::Replacement::Conditional).details(detail.build());
+        let all = [change("F", function).build(), follower.build()];
+        let found = resources(&all, Some(&body(256)), &body(512));
+        assert!(found[1].follows && !found[0].follows);
+        found.into_iter().map(|change| change.kind).collect()
+    }
+
+    #[test]
+    fn a_resource_that_refers_to_one_that_changes_in_place_is_not_replaced() {
+        use aws::Replacement::{False, True};
+        assert_eq!(changes(False, "A", "F.Arn"), [Kind::Change, Kind::Change]);
+        assert_eq!(changes(False, "A", "F"), [Kind::Change, Kind::Change]);
+        // Other attributes may change with it, and so does everything that a replacement has.
+        assert_eq!(changes(False, "A", "F.Version"), [Kind::Change, Kind::MayReplace]);
+        assert_eq!(changes(True, "A", "F.Arn"), [Kind::Replace, Kind::MayReplace]);
+        // Nothing is assumed about data.
+        assert_eq!(
+            changes(False, "RateLimitsTable", "F.Arn"),
+            [Kind::Change, Kind::MayReplace]
+        );
+    }
 }

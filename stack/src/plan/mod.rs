@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use zae_limiter_template::Template;
+use zae_limiter_template::deployer::Place;
 
 use crate::Error;
 use crate::cause::Cause;
@@ -86,6 +87,12 @@ pub struct Plan {
     format: u32,
     /// The stack's name.
     pub stack: String,
+    /// The account, if a check has needed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
     /// What applying it does.
     pub action: Action,
     /// How it was computed.
@@ -124,6 +131,7 @@ impl Plan {
         let before = deployed
             .filter(|_| action != Action::Recreate)
             .and_then(|deployed| deployed.template.as_ref());
+        let place = deployed.and_then(|deployed| deployed.stack.place());
         let archives = loaded
             .archives
             .iter()
@@ -131,6 +139,8 @@ impl Plan {
         Self {
             format: FORMAT,
             stack: stack.to_owned(),
+            account: place.as_ref().map(|place| place.account.clone()),
+            region: place.map(|place| place.region),
             action,
             basis: Basis::Templates,
             changes: compare::resources(before, &desired.template),
@@ -146,6 +156,12 @@ impl Plan {
             tags: desired.tags.clone(),
             fingerprint: seal(&desired.template, &desired.tags),
         }
+    }
+
+    /// Sets the account and region.
+    pub(crate) fn set_place(&mut self, place: &Place) {
+        self.account = Some(place.account.clone());
+        self.region = Some(place.region.clone());
     }
 
     /// Whether applying it changes anything.
@@ -255,6 +271,14 @@ impl Plan {
             }
             _ => None,
         }
+    }
+}
+
+/// An account and region in words.
+pub(crate) fn describe_place(account: Option<&str>, region: &str) -> String {
+    match account {
+        Some(account) => format!("account {account}, region {region}"),
+        None => format!("region {region}"),
     }
 }
 

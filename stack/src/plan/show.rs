@@ -4,38 +4,32 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Action, Kind, Plan, ResourceChange};
+use super::{Action, Kind, Plan, ResourceChange, describe_place};
 
 /// Longer values are cut.
 const LONGEST: usize = 60;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |kinds: &[Kind]| {
-            self.changes
-                .iter()
-                .filter(|change| kinds.contains(&change.kind))
-                .count()
-        };
-        match self.action {
-            Action::Nothing => writeln!(f, "{}: no changes", self.stack)?,
-            action => writeln!(
-                f,
-                "{}: {}; {} to add, {} to import, {} to change, {} to replace, {} to remove",
-                self.stack,
-                verb(action),
-                count(&[Kind::Add]),
-                count(&[Kind::Import]),
-                count(&[Kind::Change]),
-                count(&[Kind::Replace, Kind::MayReplace]),
-                count(&[Kind::Remove]),
-            )?,
-        }
-        let (retagged, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| change.tags_only);
+        self.heading(f)?;
+        let (followers, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| folded(change));
+        let (retagged, changed): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.tags_only);
         let (iam, other): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.is_iam());
         other.into_iter().try_for_each(|change| show(f, change))?;
         if !retagged.is_empty() {
             writeln!(f, "  ~ tags of {} resources", retagged.len())?;
+        }
+        if !followers.is_empty() {
+            let names: Vec<_> = followers
+                .iter()
+                .map(|change| change.logical_id.as_str())
+                .collect();
+            writeln!(
+                f,
+                "  ~ {} more that refer to a changed resource: {}",
+                names.len(),
+                names.join(", ")
+            )?;
         }
         if !iam.is_empty() {
             writeln!(f, "permissions:")?;
@@ -57,6 +51,44 @@ impl fmt::Display for Plan {
             .iter()
             .try_for_each(|refusal| writeln!(f, "refused: {refusal}"))
     }
+}
+
+impl Plan {
+    /// The first line: where the stack is, what happens to it, and how many resources change.
+    fn heading(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.stack)?;
+        if let Some(region) = &self.region {
+            write!(f, " ({})", describe_place(self.account.as_deref(), region))?;
+        }
+        if self.action == Action::Nothing {
+            return writeln!(f, ": no changes");
+        }
+        let counts = [
+            (Kind::Add, "to add"),
+            (Kind::Import, "to import"),
+            (Kind::Change, "to change"),
+            (Kind::Replace, "to replace"),
+            (Kind::MayReplace, "may be replaced"),
+            (Kind::Remove, "to remove"),
+        ];
+        let counted = counts.iter().filter_map(|(kind, words)| {
+            let changes = self.changes.iter().filter(|change| !folded(change));
+            let count = changes.filter(|change| change.kind == *kind).count();
+            (count > 0).then(|| format!("{count} {words}"))
+        });
+        let counted: Vec<_> = counted.collect();
+        let counted = if counted.is_empty() {
+            "no resource changes".to_owned()
+        } else {
+            counted.join(", ")
+        };
+        writeln!(f, ": {}; {counted}", verb(self.action))
+    }
+}
+
+/// Whether a change is shown in one line with others: it stays in place and only refers to a resource that changes.
+fn folded(change: &ResourceChange) -> bool {
+    change.follows && change.kind == Kind::Change
 }
 
 const fn verb(action: Action) -> &'static str {
@@ -95,6 +127,12 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
             )?;
             continue;
         }
+        if change.kind == Kind::Add || change.kind == Kind::Import {
+            if property.path != "Tags" {
+                writeln!(f, "      {}: {}", property.path, short(property.after.as_ref()))?;
+            }
+            continue;
+        }
         let (before, after) = (short(property.before.as_ref()), short(property.after.as_ref()));
         writeln!(f, "      {}: {before} -> {after}{why}", property.path)?;
     }
@@ -111,4 +149,76 @@ fn short(value: Option<&Value>) -> String {
         text.push('…');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+    use zae_limiter_template::Template;
+
+    use super::super::{PropertyChange, compare};
+    use super::*;
+    use crate::code::Loaded;
+    use crate::desired::Desired;
+
+    fn plan(action: Action, template: &Value) -> Plan {
+        let template = Template::parse(&template.to_string()).unwrap();
+        let desired = Desired::new(&template, &BTreeMap::new()).unwrap();
+        Plan::new("demo", action, None, &desired, &Loaded::default())
+    }
+
+    fn change(id: &str, kind: Kind, follows: bool) -> ResourceChange {
+        ResourceChange {
+            logical_id: id.to_owned(),
+            resource_type: "T".to_owned(),
+            physical_id: None,
+            kind,
+            kept: false,
+            tags_only: false,
+            follows,
+            properties: vec![PropertyChange {
+                path: "P".to_owned(),
+                before: (!follows).then(|| json!(1)),
+                after: (!follows).then(|| json!(2)),
+                replaces: false,
+            }],
+        }
+    }
+
+    #[test]
+    fn sure_and_possible_replacements_are_counted_apart_and_followers_folded() {
+        let mut plan = plan(Action::Update, &json!({ "Resources": {} }));
+        plan.region = Some("eu-west-1".to_owned());
+        plan.changes = vec![
+            change("A", Kind::Change, false),
+            change("B", Kind::MayReplace, true),
+            change("C", Kind::Replace, false),
+            change("D", Kind::Change, true),
+            change("E", Kind::Change, true),
+        ];
+        assert_eq!(
+            plan.to_string(),
+            "demo (region eu-west-1): update the stack; 1 to change, 1 to replace, 1 may be replaced\n  \
+             ~ A (T)\n      P: 1 -> 2\n  \
+             ! B (T) may be replaced\n      P: changes with the resource it refers to\n  \
+             ! C (T) is replaced\n      P: 1 -> 2\n  \
+             ~ 2 more that refer to a changed resource: D, E\n"
+        );
+    }
+
+    #[test]
+    fn a_new_resource_shows_its_properties() {
+        let template = json!({ "Resources": { "Q": { "Type": "AWS::SQS::Queue",
+            "Properties": { "QueueName": "demo", "Tags": [] } } } });
+        let mut plan = plan(Action::Create, &template);
+        plan.changes = compare::resources(None, &Template::parse(&template.to_string()).unwrap());
+        assert_eq!(
+            plan.to_string(),
+            "demo: create the stack; 1 to add\n  + Q (AWS::SQS::Queue)\n      QueueName: \"demo\"\n"
+        );
+    }
 }

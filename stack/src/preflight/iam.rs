@@ -59,9 +59,9 @@ impl Preflight<'_> {
             return Ok(Some(Finding::new(what, problem, option)));
         }
         let name = role.as_str().rsplit('/').next().unwrap_or_default();
-        let answer = self.cloud.clients.iam.get_role().role_name(name).send().await;
-        let answer = found(answer.map_err(|error| Failure::of("iam:GetRole", role.as_str(), &error)))?;
-        let Some(role) = answer.and_then(|answer| answer.role) else {
+        let response = self.cloud.clients.iam.get_role().role_name(name).send().await;
+        let response = found(response.map_err(|error| Failure::of("iam:GetRole", role.as_str(), &error)))?;
+        let Some(role) = response.and_then(|response| response.role) else {
             return Ok(Some(Finding::new(
                 what,
                 "does not exist",
@@ -81,7 +81,7 @@ impl Preflight<'_> {
     }
 
     pub(super) async fn policy_exists(&self, arn: &str) -> Result<bool, Failure> {
-        let answer = self.cloud.clients.iam.get_policy().policy_arn(arn).send().await;
-        Ok(found(answer.map_err(|error| Failure::of("iam:GetPolicy", arn, &error)))?.is_some())
+        let response = self.cloud.clients.iam.get_policy().policy_arn(arn).send().await;
+        Ok(found(response.map_err(|error| Failure::of("iam:GetPolicy", arn, &error)))?.is_some())
     }
 }

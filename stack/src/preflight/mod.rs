@@ -163,8 +163,8 @@ impl Preflight<'_> {
 }
 
 /// `None` if AWS says that it does not exist.
-fn found<T>(answer: Result<T, Failure>) -> Result<Option<T>, Failure> {
-    match answer {
+fn found<T>(response: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match response {
         Ok(value) => Ok(Some(value)),
         Err(failure) if failure.absent() => Ok(None),
         Err(failure) => Err(failure),

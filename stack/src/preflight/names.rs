@@ -22,8 +22,8 @@ impl Preflight<'_> {
     }
 
     async fn role_exists(&self, name: &str) -> Result<bool, Failure> {
-        let answer = self.cloud.clients.iam.get_role().role_name(name).send().await;
-        Ok(found(answer.map_err(|error| Failure::of("iam:GetRole", name, &error)))?.is_some())
+        let response = self.cloud.clients.iam.get_role().role_name(name).send().await;
+        Ok(found(response.map_err(|error| Failure::of("iam:GetRole", name, &error)))?.is_some())
     }
 
     /// Names of log groups to create. A function that ran without its own log group may have left one.
@@ -44,12 +44,12 @@ impl Preflight<'_> {
             .logs
             .describe_log_groups()
             .log_group_name_prefix(name);
-        let answer = call
+        let response = call
             .send()
             .await
             .map_err(|error| Failure::of("logs:DescribeLogGroups", name, &error))?;
         // The group with exactly the prefix as its name comes first.
-        let mut groups = answer.log_groups().iter();
+        let mut groups = response.log_groups().iter();
         Ok(groups.any(|group| group.log_group_name() == Some(name)))
     }
 }

@@ -6,8 +6,8 @@ use zae_limiter_template::{CodeBucket, LambdaFunction};
 
 use super::{Checked, Finding, Found, Preflight, found};
 use crate::cloud::failure::Failure;
+use crate::functions::{function_names, reads_stream};
 use crate::patience::patiently;
-use crate::readers::{function_names, reads_stream};
 
 impl Preflight<'_> {
     /// The topic of the alarms.
@@ -24,7 +24,7 @@ impl Preflight<'_> {
             let problem = format!("is not in region {}, where the alarms are", self.place.region);
             return Ok(vec![Finding::new(what, problem, "change alarm_sns_topic")]);
         }
-        let answer = self
+        let response = self
             .cloud
             .clients
             .sns
@@ -32,10 +32,10 @@ impl Preflight<'_> {
             .topic_arn(topic.as_str())
             .send()
             .await;
-        let answer =
-            found(answer.map_err(|error| Failure::of("sns:GetTopicAttributes", topic.as_str(), &error)))?;
+        let response =
+            found(response.map_err(|error| Failure::of("sns:GetTopicAttributes", topic.as_str(), &error)))?;
         let missing = Finding::new(what, "does not exist", "create it, or change alarm_sns_topic");
-        Ok(if answer.is_some() { vec![] } else { vec![missing] })
+        Ok(if response.is_some() { vec![] } else { vec![missing] })
     }
 
     /// The archive bucket, if the stack does not create it.

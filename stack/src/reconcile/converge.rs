@@ -1,19 +1,59 @@
-//! The loop: draft, carry out, look again.
+//! The loop behind `ensure`, `plan` and `apply`: draft, carry out, look again. Without the permission or the mode to deploy, it only
+//! compares.
 
 use tokio::time::sleep;
-use zae_limiter_template::{AUDIT_RETENTION_DAYS, VERSION};
+use zae_limiter_template::{AUDIT_RETENTION_DAYS, VERSION, tags_of_user};
 
 use super::Attempt;
 use super::draft::{Depth, Draft};
-use super::goal::Goal;
 use crate::cause::Cause;
 use crate::cause::advice::QUEUE_NAME_BLOCKED;
+use crate::code::Loaded;
 use crate::deployed::{Deployed, Described};
+use crate::desired::Desired;
 use crate::events::Event;
+use crate::mode::differences;
 use crate::outcome::{Change, Outcome};
 use crate::patience::{Deadline, Pace, Throttling, patiently};
 use crate::plan::{Action, Plan};
-use crate::{Error, Mode, Stack};
+use crate::{CodeError, Error, Mode, Stack};
+
+/// The target of one run of the reconciler.
+pub(super) struct Goal<'a> {
+    pub(super) loaded: Loaded,
+    planned: Option<(&'a Plan, Desired)>,
+}
+
+impl<'a> Goal<'a> {
+    /// Whatever the stack's options render to.
+    pub(super) fn options(loaded: Loaded) -> Self {
+        Self {
+            loaded,
+            planned: None,
+        }
+    }
+
+    /// Exactly what a plan says.
+    pub(super) fn plan(plan: &'a Plan, mut desired: Desired, loaded: Loaded) -> Self {
+        desired.notes.clone_from(&plan.warnings);
+        Self {
+            loaded,
+            planned: Some((plan, desired)),
+        }
+    }
+
+    pub(super) fn planned(&self) -> Option<&'a Plan> {
+        self.planned.as_ref().map(|(plan, _)| *plan)
+    }
+
+    /// The desired state of a stack that is deployed like this.
+    pub(super) fn desired(&self, stack: &Stack, deployed: Option<&Deployed>) -> Result<Desired, Error> {
+        match &self.planned {
+            Some((_, desired)) => Ok(desired.clone()),
+            None => stack.desired(&self.loaded, deployed),
+        }
+    }
+}
 
 /// The state of one run of the loop.
 #[derive(Debug)]
@@ -22,8 +62,25 @@ pub(super) struct Run {
     pace: Pace,
     /// Another process was changing the stack.
     pub(super) awaited: bool,
-    /// An operation failed for a reason that goes away by itself, and is being retried.
+    /// An operation failed for a temporary reason and is being retried.
     pub(super) healed: bool,
+}
+
+impl Run {
+    pub(super) fn until(deadline: Deadline) -> Self {
+        Self {
+            deadline,
+            pace: Pace::polls(),
+            awaited: false,
+            healed: false,
+        }
+    }
+
+    async fn pause(&mut self, stack: &Stack) -> Result<(), Error> {
+        stack.in_time(&self.deadline, "change by another process")?;
+        self.pace.pause().await;
+        Ok(())
+    }
 }
 
 impl Stack {
@@ -178,21 +235,165 @@ impl Stack {
             warnings,
         }
     }
-}
 
-impl Run {
-    pub(super) fn until(deadline: Deadline) -> Self {
-        Self {
-            deadline,
-            pace: Pace::polls(),
-            awaited: false,
-            healed: false,
+    /// Does what a plan says. Refuses if the stack, or an archive, has changed since the plan was made.
+    ///
+    /// The template is the plan's, not the one that this value's options render to.
+    pub async fn apply(&self, plan: &Plan) -> Result<Outcome, Error> {
+        if plan.stack != self.name.as_str() {
+            let reason = format!(
+                "it is for stack {:?} and not for {:?}",
+                plan.stack,
+                self.name.as_str()
+            );
+            return Err(Error::PlanUnreadable { reason });
+        }
+        let desired = plan.desired()?;
+        let stack = self.as_planned(plan, &desired);
+        let loaded = stack.planned_archives(plan).await?;
+        let goal = Goal::plan(plan, desired, loaded);
+        stack.converge(&goal, stack.deadline()).await
+    }
+
+    /// This stack with the options that the plan was made with, as far as its template stores them: they say which bucket
+    /// has the archives and what is checked.
+    fn as_planned(&self, plan: &Plan, desired: &Desired) -> Self {
+        let stored = desired.template.options().ok().flatten();
+        let planned = stored.and_then(|stored| {
+            let stored = stored.tags(tags_of_user(&desired.tags));
+            let stored = match self.options.code_directory() {
+                Some(directory) => stored.code_directory(directory),
+                None => stored,
+            };
+            stored.build().ok()
+        });
+        let mut stack = self.clone();
+        stack.options = planned.unwrap_or(stack.options);
+        stack.permissions.recreate |= plan.action == Action::Recreate;
+        stack
+    }
+
+    pub(super) fn obsolete(&self, why: String) -> Error {
+        Error::PlanObsolete {
+            stack: self.name.to_string(),
+            why,
         }
     }
 
-    async fn pause(&mut self, stack: &Stack) -> Result<(), Error> {
-        stack.in_time(&self.deadline, "change by another process")?;
-        self.pace.pause().await;
-        Ok(())
+    /// The archives that the plan was made with, which must still be the same.
+    async fn planned_archives(&self, plan: &Plan) -> Result<Loaded, Error> {
+        if plan.archives.is_empty() {
+            return Ok(Loaded::default());
+        }
+        let loaded = self.code.load(&self.options).await?;
+        for (function, sha256) in &plan.archives {
+            let mut archives = loaded.archives.iter();
+            let found = archives.find(|(known, _)| known.as_str() == function);
+            if found.is_none_or(|(_, archive)| archive.sha256() != *sha256) {
+                return Err(self.obsolete(format!(
+                    "the archive of the {function} is not the one that was planned"
+                )));
+            }
+        }
+        Ok(loaded)
     }
+
+    /// Deploys if this process may, and otherwise observes.
+    pub(super) async fn converge_or_observe(
+        &self,
+        goal: &Goal<'_>,
+        deadline: Deadline,
+    ) -> Result<Outcome, Error> {
+        let (why, stopped_by) = match self.converge(goal, deadline).await {
+            Err(error @ (Error::Denied { .. } | Error::ManagedElsewhere { .. })) => (error, None),
+            Err(Error::TableManaged { .. }) => return Ok(self.left_to_terraform()),
+            Err(error) if concerns_deployers(&error) => {
+                let name = self.name.as_str();
+                match patiently(&deadline, || self.cloud.try_execution(name)).await {
+                    Err(failure) if failure.denied() => (failure.into(), Some(error)),
+                    _ => return Err(error),
+                }
+            }
+            done => return done,
+        };
+        let observed = match (self.compare(goal, deadline).await, &stopped_by) {
+            // Without the permission to read the stack, the table may still serve.
+            (Err(Error::Denied { .. }), None) => self.unread(),
+            (Err(error), _) => return Err(stopped_by.unwrap_or(error)),
+            (Ok(observed), _) => observed,
+        };
+        let mut warnings = vec![format!("the stack was only observed: {why}")];
+        let obstacle = stopped_by.map(|error| error.to_string());
+        // A comparison may have met the same obstacle.
+        warnings.extend(obstacle.filter(|obstacle| !observed.warnings.contains(obstacle)));
+        warnings.extend(observed.warnings);
+        Ok(Outcome { warnings, ..observed })
+    }
+
+    /// The stack as it is, with each difference as a warning. Waits for a running operation first.
+    pub(super) async fn compare(&self, goal: &Goal<'_>, deadline: Deadline) -> Result<Outcome, Error> {
+        let mut run = Run::until(deadline);
+        let draft = match self.next_draft(goal, Depth::Templates, &mut run).await {
+            Ok(draft) => draft,
+            // An existing stack serves although its last operation failed, or although a declared function is missing or runs
+            // on another processor.
+            Err(
+                error @ (Error::Failed { .. }
+                | Error::Code(
+                    CodeError::Missing { deployed: true, .. } | CodeError::ArchitectureChanged { .. },
+                )),
+            ) => return self.serving_despite(error, deadline).await,
+            Err(error) => return Err(error),
+        };
+        if let Some(found) = draft.plan.found {
+            return Ok(found);
+        }
+        match draft.deployed {
+            Some(deployed) if draft.plan.action == Action::Update => {
+                let warnings = draft.plan.warnings.iter().cloned();
+                let warnings = warnings.chain(differences(&draft.plan, &deployed)).collect();
+                let mut outcome = self.unchanged(&deployed, warnings);
+                if run.awaited {
+                    outcome.change = Change::Awaited;
+                }
+                Ok(outcome)
+            }
+            _ if self.is_managed_by_terraform().await? => Ok(self.left_to_terraform()),
+            _ => Err(self.missing().await),
+        }
+    }
+
+    /// The same, with differences as an error.
+    pub(super) async fn require_exact(&self, goal: &Goal<'_>, deadline: Deadline) -> Result<Outcome, Error> {
+        let outcome = self.compare(goal, deadline).await?;
+        if outcome.warnings.is_empty() {
+            return Ok(outcome);
+        }
+        Err(Error::Differs {
+            stack: self.name.to_string(),
+            differences: outcome.warnings,
+        })
+    }
+
+    async fn serving_despite(&self, error: Error, deadline: Deadline) -> Result<Outcome, Error> {
+        match self.observe(&deadline).await? {
+            Some(deployed) if deployed.stack.situation().serves() => {
+                Ok(self.unchanged(&deployed, vec![error.to_string()]))
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+/// Whether an error is about a change that only a deployer can make. It comes before CloudFormation is asked for the change, so
+/// it does not show whether the caller is one.
+fn concerns_deployers(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Guarded { .. }
+            | Error::Preflight { .. }
+            | Error::Code(CodeError::Missing { .. } | CodeError::ArchitectureChanged { .. })
+            | Error::Failed { .. }
+            | Error::RolledBackBefore { .. }
+    )
 }

@@ -1,22 +1,27 @@
-//! Creating a stack, around an existing table if there is one.
+//! Creating a stack, around an existing table if there is one, and after a creation that failed.
 
-use aws_sdk_dynamodb::types::TableDescription;
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_dynamodb::types::{TableDescription, TableStatus};
+use serde_json::Value;
+use tokio::time::sleep;
+use zae_limiter_template::IMPORT_PROTECTION_TAG;
 use zae_limiter_template::deployer::Place;
 use zae_limiter_template::model::ids;
 
 use super::Attempt;
-use super::converge::Run;
-use super::draft::Draft;
-use super::goal::Goal;
-use super::review::{Reviewed, imports_table};
+use super::converge::{Goal, Run};
+use super::draft::{Draft, Reviewed, imports_table};
 use crate::adopt::misfits;
+use crate::cause::advice::QUEUE_NAME_BLOCKED;
 use crate::cloud::change_set::{Purpose, overtaken};
+use crate::cloud::failure::Failure;
 use crate::code::publish;
 use crate::deployed::{Deployed, Described};
 use crate::desired::Desired;
 use crate::events::Event;
 use crate::outcome::Change;
-use crate::patience::{Deadline, patiently};
+use crate::patience::{Deadline, Pace, patiently};
 use crate::plan::{Action, Kind, ResourceChange, compare};
 use crate::situation::Situation;
 use crate::{Error, Stack};
@@ -154,7 +159,9 @@ impl Stack {
         deadline: &Deadline,
     ) -> Result<Option<String>, Error> {
         let (name, token) = (self.name.as_str(), desired.fingerprint.token());
-        match patiently(deadline, || self.cloud.create_stack(name, desired, &token)).await {
+        let template = self.template_source(desired).await?;
+        let create = || self.cloud.create_stack(name, desired, &template, &token);
+        match patiently(deadline, create).await {
             Ok(id) => {
                 self.tell(&Event::Started { operation: "create" });
                 Ok(Some(id))
@@ -250,6 +257,173 @@ impl Stack {
             stack => Ok(stack),
         }
     }
+
+    /// Turns deletion protection on, so that no rollback of the import can delete the table. Returns whether it was off before
+    /// this import, or before an earlier one that failed.
+    pub(super) async fn protect_table(&self, deadline: &Deadline) -> Result<bool, Error> {
+        let name = self.name.as_str();
+        let Some(table) = self.cloud.table(name).await? else {
+            return Ok(false);
+        };
+        if table.deletion_protection_enabled == Some(true) {
+            return Ok(self.cloud.tag_of(&table, IMPORT_PROTECTION_TAG).await?.is_some());
+        }
+        let remembered = self.remember_protection(&table, deadline).await?;
+        if let Err(failure) = patiently(deadline, || self.cloud.set_protection(name, true)).await {
+            if remembered && let Err(kept) = self.forget_protection(deadline).await {
+                let text = tag_stays(name, &kept);
+                self.tell(&Event::Warning { text });
+            }
+            return Err(failure.into());
+        }
+        let mut pace = Pace::polls();
+        loop {
+            let table = patiently(deadline, || self.cloud.table(name)).await?;
+            if table.is_none_or(|table| table.table_status != Some(TableStatus::Updating)) {
+                return Ok(true);
+            }
+            self.in_time(deadline, &format!("protection of table {name}"))?;
+            pace.pause().await;
+        }
+    }
+
+    /// Sets the tag. Returns whether that succeeded: only an import that fails needs the tag.
+    async fn remember_protection(
+        &self,
+        table: &TableDescription,
+        deadline: &Deadline,
+    ) -> Result<bool, Failure> {
+        let Some(arn) = table.table_arn() else {
+            return Ok(false);
+        };
+        let tag = || self.cloud.tag_table(arn, IMPORT_PROTECTION_TAG, "on");
+        match patiently(deadline, tag).await {
+            Ok(()) => Ok(true),
+            Err(failure) if failure.throttled() => Err(failure),
+            Err(failure) => {
+                self.tell(&Event::NotChecked {
+                    what: "earlier deletion protection of the table".to_owned(),
+                    reason: failure.message().to_owned(),
+                });
+                Ok(false)
+            }
+        }
+    }
+
+    /// Turns deletion protection off again, if the template does not ask for it. Returns a warning if that fails.
+    pub(super) async fn unprotect_table(&self, desired: &Desired, deadline: &Deadline) -> Option<String> {
+        let name = self.name.as_str();
+        if !desired.protects_table()
+            && let Err(failure) = patiently(deadline, || self.cloud.set_protection(name, false)).await
+        {
+            return Some(format!(
+                "deletion protection of table {name}, turned on for the import, could not be turned off: {}",
+                failure.message()
+            ));
+        }
+        let failure = self.forget_protection(deadline).await.err()?;
+        Some(tag_stays(name, &failure))
+    }
+
+    /// Removes the tag, if the table has it.
+    async fn forget_protection(&self, deadline: &Deadline) -> Result<(), Failure> {
+        let Some(table) = patiently(deadline, || self.cloud.table(self.name.as_str())).await? else {
+            return Ok(());
+        };
+        let tag = patiently(deadline, || self.cloud.tag_of(&table, IMPORT_PROTECTION_TAG)).await?;
+        match (tag, table.table_arn()) {
+            (Some(_), Some(arn)) => {
+                patiently(deadline, || self.cloud.untag_table(arn, IMPORT_PROTECTION_TAG)).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Turns deletion protection on in a stack that was created without it, so that its creation could roll back.
+    pub(super) async fn protect_new_stack(
+        &self,
+        draft: &Draft,
+        created: &Described,
+        deadline: &Deadline,
+    ) -> Result<Attempt, Error> {
+        let template = self.template_source(&draft.desired).await?;
+        let token = draft.desired.fingerprint.token();
+        match patiently(deadline, || {
+            self.cloud
+                .update_stack(&created.id, &draft.desired, &template, &token)
+        })
+        .await
+        {
+            Ok(()) => self.tell(&Event::Started { operation: "update" }),
+            Err(failure) if failure.busy() => return Ok(Attempt::Overtaken),
+            Err(failure) => return Err(failure.into()),
+        }
+        self.updated(created, deadline).await
+    }
+
+    /// Waits until SQS frees the names of the queues that the last stack of this name had. Without this, the creation around
+    /// an imported table would fail and roll back.
+    pub(super) async fn wait_for_queue_names(
+        &self,
+        desired: &Desired,
+        deadline: &Deadline,
+    ) -> Result<(), Error> {
+        let queue =
+            |resource: &Value| resource.get("Type").and_then(Value::as_str) == Some("AWS::SQS::Queue");
+        if !desired.template.resources().any(|(_, resource)| queue(resource)) {
+            return Ok(());
+        }
+        let deleted = match patiently(deadline, || self.cloud.last_deletion(self.name.as_str())).await {
+            Ok(deleted) => deleted,
+            Err(failure) => {
+                self.tell(&Event::NotChecked {
+                    what: "names of deleted queues".to_owned(),
+                    reason: failure.message().to_owned(),
+                });
+                return Ok(());
+            }
+        };
+        let age = deleted.map(|time| SystemTime::now().duration_since(time).unwrap_or(Duration::ZERO));
+        let Some(left) = age.and_then(|age| QUEUE_NAME_BLOCKED.checked_sub(age)) else {
+            return Ok(());
+        };
+        self.in_time(deadline, "wait for the names of deleted queues")?;
+        self.tell(&Event::TryingAgain {
+            reason: "SQS blocks the names of deleted queues for 60 seconds".to_owned(),
+            after_seconds: left.as_secs() + 1,
+        });
+        sleep(left + Duration::from_secs(1)).await;
+        Ok(())
+    }
+
+    /// Whether a stack whose creation failed may be deleted: if the caller allows it, or on a retry, if it failed for a
+    /// temporary reason. Another failure on a retry is an error.
+    pub(super) async fn may_recreate(
+        &self,
+        stack: &Described,
+        healed: bool,
+        deadline: &Deadline,
+    ) -> Result<bool, Error> {
+        if self.permissions.recreate || !healed {
+            return Ok(self.permissions.recreate);
+        }
+        match self.failure(stack, deadline).await {
+            Error::Failed {
+                cause: Some(cause), ..
+            } if cause.heals() => Ok(true),
+            other => Err(other),
+        }
+    }
+
+    /// Deletes what a failed creation left. None of it is retained.
+    pub(super) async fn clear(&self, stack: &Described, deadline: &Deadline) -> Result<(), Error> {
+        self.tell(&Event::Started { operation: "delete" });
+        patiently(deadline, || self.cloud.delete_stack(&stack.id, &[])).await?;
+        match self.finished(&stack.id, Some(stack), deadline).await? {
+            None => Ok(()),
+            Some(stack) => Err(self.failure(&stack, deadline).await),
+        }
+    }
 }
 
 /// The changes of a creation.
@@ -270,5 +444,13 @@ fn describe_table_change(changes: &[ResourceChange]) -> String {
     change.map_or_else(
         || format!("{id} is not in its change set"),
         |change| format!("it would {:?} {id}", change.kind).to_lowercase(),
+    )
+}
+
+fn tag_stays(table: &str, failure: &Failure) -> String {
+    format!(
+        "tag {IMPORT_PROTECTION_TAG} of table {table} could not be removed: {}; remove it, or the next import of the table turns \
+         deletion protection off",
+        failure.message()
     )
 }

@@ -1,9 +1,14 @@
 //! Drift: changes to resources that the stack did not make.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_cloudformation::types::{StackResourceDrift, StackResourceDriftStatus};
 use serde::Serialize;
 use zae_limiter_template::model::ids;
+use zae_limiter_template::{LambdaFunction, Template};
 
+use crate::cloud::functions::MappingState;
+use crate::events::Event;
 use crate::patience::{Deadline, Pace, patiently};
 use crate::{Error, Stack};
 
@@ -54,6 +59,9 @@ pub struct Drift {
     pub drifted: Vec<ResourceDrift>,
     /// Resources that could not be checked although CloudFormation supports their type.
     pub unknown: Vec<String>,
+    /// Resources of types that CloudFormation does not check. The functions' event source mappings are checked with Lambda
+    /// instead.
+    pub unchecked: Vec<String>,
     /// Why there is no result.
     pub reason: Option<String>,
 }
@@ -62,7 +70,7 @@ impl Stack {
     /// Detects drift and waits for the result.
     pub async fn drift(&self) -> Result<Drift, Error> {
         let (deadline, mut pace) = (self.deadline(), Pace::polls());
-        let deployed = self.observe(&deadline).await?.ok_or_else(|| self.missing())?;
+        let deployed = self.existing(&deadline).await?;
         self.check_owner(&deployed)?;
         let id = &deployed.stack.id;
         let detection = patiently(&deadline, || self.cloud.detect_drift(id)).await?;
@@ -75,12 +83,55 @@ impl Stack {
             pace.pause().await;
         };
         let resources = patiently(&deadline, || self.cloud.resource_drifts(id)).await?;
-        Ok(judge(
+        let mut drift = judge(
             &detected.status,
             detected.verdict.as_deref(),
             detected.reason,
             &resources,
-        ))
+        );
+        if let Some(template) = &deployed.template {
+            drift.unchecked = unchecked(template, &resources);
+            self.mapping_drift(template, &mut drift, &deadline).await;
+        }
+        Ok(drift)
+    }
+
+    /// Adds the drift of event source mappings, which CloudFormation does not check: a mapping that is gone or disabled, or that
+    /// reads a stream that the table no longer has.
+    async fn mapping_drift(&self, template: &Template, drift: &mut Drift, deadline: &Deadline) {
+        let functions = LambdaFunction::ALL.into_iter();
+        let mapped: Vec<_> = functions
+            .filter_map(|function| {
+                let ids = function.ids();
+                template.resource(&ids.mapping)?;
+                let name = template
+                    .resource(&ids.function)?
+                    .pointer("/Properties/FunctionName")?;
+                Some((ids.mapping.to_string(), name.as_str()?.to_owned()))
+            })
+            .collect();
+        if mapped.is_empty() {
+            return;
+        }
+        let table = patiently(deadline, || self.cloud.table(self.name.as_str())).await;
+        let stream = table.ok().flatten().and_then(|table| table.latest_stream_arn);
+        for (id, function) in mapped {
+            let found = match patiently(deadline, || self.cloud.mappings_of(&function)).await {
+                Ok(found) => found,
+                Err(failure) => {
+                    self.tell(&Event::NotChecked {
+                        what: id,
+                        reason: failure.message().to_owned(),
+                    });
+                    continue;
+                }
+            };
+            drift.unchecked.retain(|unchecked| *unchecked != id);
+            if let Some(drifted) = drift_of_mapping(id, &found, stream.as_deref()) {
+                drift.verdict = Verdict::Drifted;
+                drift.drifted.push(drifted);
+            }
+        }
     }
 
     /// Warnings about an imported table that differs from the template.
@@ -100,6 +151,52 @@ impl Stack {
             Err(failure) => vec![unknown_drift(failure.message())],
         }
     }
+}
+
+/// The resources of a template that CloudFormation has no result for.
+fn unchecked(template: &Template, results: &[StackResourceDrift]) -> Vec<String> {
+    let checked: BTreeSet<String> = results
+        .iter()
+        .filter(|drift| drift.stack_resource_drift_status() != Some(&StackResourceDriftStatus::NotChecked))
+        .map(id)
+        .collect();
+    template
+        .logical_ids()
+        .filter(|id| !checked.contains(*id))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// How a function's mappings differ from the template; `None` if they do not. `stream` is the table's, if it is known.
+fn drift_of_mapping(id: String, found: &[MappingState], stream: Option<&str>) -> Option<ResourceDrift> {
+    let reads = |mapping: &&MappingState| stream.is_none() || mapping.stream.as_deref() == stream;
+    let mapping = found.iter().find(reads).or(found.first());
+    let property = |path: &str, expected: &str, actual: &str| PropertyDrift {
+        path: path.to_owned(),
+        expected: expected.to_owned(),
+        actual: actual.to_owned(),
+        difference: "NOT_EQUAL".to_owned(),
+    };
+    let mut properties = Vec::new();
+    if let Some(mapping) = mapping {
+        if matches!(mapping.state.as_str(), "Disabled" | "Disabling") {
+            properties.push(property("/Enabled", "true", "false"));
+        }
+        if let (Some(expected), Some(actual)) = (stream, mapping.stream.as_deref())
+            && expected != actual
+        {
+            properties.push(property("/EventSourceArn", expected, actual));
+        }
+        if properties.is_empty() {
+            return None;
+        }
+    }
+    Some(ResourceDrift {
+        logical_id: id,
+        resource_type: "AWS::Lambda::EventSourceMapping".to_owned(),
+        deleted: mapping.is_none(),
+        properties,
+    })
 }
 
 fn unknown_drift(why: &str) -> String {
@@ -146,6 +243,7 @@ fn judge(
         verdict,
         drifted,
         unknown,
+        unchecked: vec![],
         reason,
     }
 }
@@ -187,4 +285,41 @@ fn resource(drift: &StackResourceDrift) -> Option<ResourceDrift> {
         deleted,
         properties: properties.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn mapping(state: &str, stream: &str) -> MappingState {
+        MappingState {
+            state: state.to_owned(),
+            last_result: None,
+            stream: Some(stream.to_owned()),
+        }
+    }
+
+    fn paths(found: &[MappingState]) -> Option<Vec<String>> {
+        let drift = drift_of_mapping("M".to_owned(), found, Some("arn:now"))?;
+        let paths = drift.properties.into_iter().map(|property| property.path);
+        Some(paths.collect())
+    }
+
+    #[test]
+    fn a_mapping_drifts_if_it_is_gone_disabled_or_reads_an_old_stream() {
+        assert_eq!(paths(&[mapping("Enabled", "arn:now")]), None);
+        assert_eq!(paths(&[mapping("Disabled", "arn:now")]).unwrap(), ["/Enabled"]);
+        assert_eq!(
+            paths(&[mapping("Enabled", "arn:old")]).unwrap(),
+            ["/EventSourceArn"]
+        );
+        // The one that reads the stream counts.
+        assert_eq!(
+            paths(&[mapping("Disabled", "arn:old"), mapping("Enabled", "arn:now")]),
+            None
+        );
+        assert!(drift_of_mapping("M".to_owned(), &[], None).unwrap().deleted);
+    }
 }

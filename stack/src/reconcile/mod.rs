@@ -3,24 +3,13 @@
 //!
 //! `draft` looks at the stack, classifies its situation, and drafts the work that is needed. `plan` returns the draft's
 //! plan. `converge` carries drafts out until the stack matches its goal: the options (`ensure`), or a stored plan (`apply`).
+//! `create`, `update` and `delete` are the three kinds of work, and `wait` follows an operation to its end.
 
-mod apply;
 mod converge;
 mod create;
 mod delete;
 mod draft;
 mod drift;
-mod failed;
-mod goal;
-mod observe;
-mod observe_only;
-mod obstacles;
-mod protect;
-mod purge;
-mod queue_names;
-mod recreate;
-mod review;
-mod rollback;
 mod update;
 mod wait;
 

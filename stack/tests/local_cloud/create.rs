@@ -1,9 +1,9 @@
 use zae_limiter_stack::{Change, Code, CodeError, Error, Event, Stack, StackOptions};
 
-use super::support::calls::Calls;
-use super::support::permits::Caller;
-use super::support::{Diary, bare, code_of, ministack, name};
 use super::{has_item, put_item, stack};
+use crate::support::calls::Calls;
+use crate::support::permits::Caller;
+use crate::support::{Diary, bare, code_of, ministack, name};
 
 #[tokio::test]
 async fn h9_creating_makes_everything_and_looking_again_takes_two_calls() {

@@ -1,7 +1,7 @@
 use zae_limiter_stack::{Deletion, Error, Event, StackOptions, Verdict};
 
-use super::support::{Diary, bare, ministack};
 use super::{put_item, stack};
+use crate::support::{Diary, bare, ministack};
 
 #[tokio::test]
 async fn deleting_keeps_what_holds_data_and_says_so() {

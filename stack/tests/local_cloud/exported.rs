@@ -4,10 +4,10 @@ use aws_sdk_cloudformation::types::{Capability, Parameter, Tag};
 use zae_limiter_stack::{Change, Code, Error, Stack, StackOptions};
 use zae_limiter_template::{export, stack_tags};
 
-use super::support::calls::Calls;
-use super::support::permits::Caller;
-use super::support::{self, archive, ministack};
 use super::{has_item, put_item};
+use crate::support::calls::Calls;
+use crate::support::permits::Caller;
+use crate::support::{self, archive, ministack};
 
 const BUCKET: &str = "archives-of-others";
 

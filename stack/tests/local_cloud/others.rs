@@ -2,7 +2,7 @@ use serde_json::json;
 use zae_limiter_stack::{Deletion, Error, Health, Owner, Stack};
 
 use super::stack;
-use super::support::{bare, ministack};
+use crate::support::{bare, ministack};
 
 async fn deploy(name: &str, template: serde_json::Value, tags: &[(&str, &str)]) {
     use aws_sdk_cloudformation::types::Tag;

@@ -1,7 +1,7 @@
 use zae_limiter_stack::{Action, Basis, Change, Error, Kind, Plan, StackOptions};
 
 use super::stack;
-use super::support::code_of;
+use crate::support::code_of;
 
 fn options() -> StackOptions {
     StackOptions::builder()

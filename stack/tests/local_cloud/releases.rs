@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest, Sha256};
 use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, Stack, StackOptions};
 
-use super::support::{archive, ministack, name};
+use crate::support::{archive, ministack, name};
 
 /// A web server with archives, one redirect away, that remembers the paths it was asked for.
 struct ReleaseServer {

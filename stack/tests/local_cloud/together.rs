@@ -1,8 +1,8 @@
 use aws_sdk_cloudformation::types::{Capability, ChangeSetType, Tag};
 use zae_limiter_stack::{Change, StackOptions};
 
-use super::support::{bare, ministack};
 use super::{has_item, put_item, stack, template};
+use crate::support::{bare, ministack};
 
 async fn ten_at_once(name: &'static str, options: StackOptions) -> Vec<Change> {
     let mut all = tokio::task::JoinSet::new();

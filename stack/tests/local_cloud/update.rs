@@ -1,8 +1,8 @@
 use zae_limiter_stack::{Change, Error, Kind, Stack, StackOptions};
 use zae_limiter_template::model::{Export, LogicalId, Output};
 
-use super::support::{bare, code_of, ministack, name};
 use super::{has_item, put_item, stack, template};
+use crate::support::{bare, code_of, ministack, name};
 
 async fn memory(function: &str) -> Option<i32> {
     let found = ministack::clients()

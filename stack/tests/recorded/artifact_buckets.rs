@@ -13,10 +13,10 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, CodeError, Error, StackOptions};
 
 use super::artifact_storage::{BUCKET, OWNER, answer, bucket, no_object, options, tape, upload};
-use super::support::permits::Caller;
-use super::support::{bare, code};
 use super::tape::{looks, refusal};
 use super::{NAME, count, stack, stack_of, tags};
+use crate::support::permits::Caller;
+use crate::support::{bare, code};
 
 fn hardening() -> Vec<Rule> {
     vec![

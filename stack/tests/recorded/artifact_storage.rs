@@ -11,9 +11,9 @@ use aws_smithy_runtime_api::http::{Response, StatusCode};
 use aws_smithy_types::body::SdkBody;
 use zae_limiter_stack::StackOptions;
 
-use super::support::bare;
 use super::tape::{Tape, created, history, looks, no_log_groups, refusal};
 use super::{NAME, tags};
+use crate::support::bare;
 
 pub(crate) const BUCKET: &str = "zae-limiter-artifacts-123456789012-us-east-1";
 pub(crate) const OWNER: Option<&str> = Some("123456789012");

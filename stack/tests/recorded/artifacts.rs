@@ -10,9 +10,9 @@ use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction};
 use super::artifact_storage::{answer, bucket, no_object, options, tape, upload};
 use super::existing_table::found_table;
 use super::kept::aggregating;
-use super::support::{archive, code};
 use super::tape::{change_set, no_event_source_mappings, no_log_groups, refusal};
 use super::{change_sets, count, stack};
+use crate::support::{archive, code};
 
 #[tokio::test(start_paused = true)]
 async fn an_archive_for_another_processor_is_refused_before_any_upload() {

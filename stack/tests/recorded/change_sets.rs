@@ -12,9 +12,9 @@ use aws_sdk_cloudformation::types::{
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error};
 
-use super::support::bare;
 use super::tape::{Tape, change_set, discarded, history, looks, made, refusal, template};
 use super::{CHANGE_SET, ID, NAME, body, changed, count, stack, tags};
+use crate::support::bare;
 
 pub(crate) fn change(
     id: &str,

@@ -9,9 +9,9 @@ use aws_sdk_cloudformation::types::{Capability, ChangeSetSummary};
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Owner};
 
-use super::support::bare;
 use super::tape::{Tape, change_set, created, history, looks, refusal, template};
 use super::{ID, NAME, body, count, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn an_absent_stack_is_created_with_named_iam_our_tags_and_a_token() {

@@ -9,10 +9,10 @@ use aws_smithy_mocks::{Rule, mock};
 use tokio::time::Instant;
 use zae_limiter_stack::{Error, Mode, Stack};
 
-use super::support::bare;
 use super::tape::{Tape, described, looks, refusal, template};
 use super::throttling::is_out_of_time;
 use super::{body, changed, stack, tags};
+use crate::support::bare;
 
 /// The longest pause between two polls of another process's operation, with its jitter.
 const POLL: Duration = Duration::from_secs(36);

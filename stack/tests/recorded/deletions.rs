@@ -6,9 +6,9 @@ use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error};
 
-use super::support::bare;
 use super::tape::{Tape, created, deletion, failure, history, looks, no_resources, refusal, template};
 use super::{NAME, body, count, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_waits_for_the_operation_of_another_process() {

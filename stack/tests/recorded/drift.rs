@@ -10,9 +10,9 @@ use aws_sdk_cloudformation::types::{
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Drift, Verdict};
 
-use super::support::bare;
 use super::tape::{Tape, looks, template};
 use super::{body, stack, tags};
+use crate::support::bare;
 
 async fn drift(
     status: StackDriftDetectionStatus,

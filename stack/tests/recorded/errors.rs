@@ -7,10 +7,10 @@ use aws_sdk_cloudformation::operation::describe_stacks::{DescribeStacksError, De
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Clients, Error, Event};
 
-use super::support::{Diary, bare};
 use super::tape::{Tape, described, looks, refusal, template};
 use super::throttling::is_out_of_time;
 use super::{body, count, stack, tags};
+use crate::support::{Diary, bare};
 
 const THROTTLED: &str = "<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error></ErrorResponse>";
 

@@ -12,9 +12,9 @@ use aws_sdk_dynamodb::types as ddb;
 use aws_smithy_mocks::{MockResponse, Rule, mock};
 
 use super::change_sets::change;
-use super::support::bare;
 use super::tape::{Tape, caller, change_set, deletion, history, looks, refusal};
 use super::{NAME, tags};
+use crate::support::bare;
 
 pub(crate) const TABLE_ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/demo";
 

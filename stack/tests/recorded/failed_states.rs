@@ -6,9 +6,9 @@ use aws_sdk_cloudformation::operation::describe_stacks::DescribeStacksOutput;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Action, Change, Error};
 
-use super::support::bare;
 use super::tape::{Tape, created, deletion, described, history, looks, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_creation_tells_its_cause_and_is_made_again_only_when_asked() {

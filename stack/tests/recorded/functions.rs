@@ -17,11 +17,11 @@ use zae_limiter_stack::FunctionStatus;
 use zae_limiter_template::MANAGED_BY_TERRAFORM;
 
 use super::kept::{aggregating, aggregating_body};
-use super::support::bare;
-use super::support::permits::readable;
-use super::support::requests::permission;
 use super::tape::{Tape, looks, no_event_source_mappings, refusal, template, with_outputs};
 use super::{stack, tags};
+use crate::support::bare;
+use crate::support::permits::readable;
+use crate::support::requests::permission;
 
 const QUEUE: &str = "https://sqs.us-east-1.amazonaws.com/123456789012/demo-aggregator-dlq";
 

@@ -17,9 +17,9 @@ use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error};
 
 use super::existing_table::{import, table};
-use super::support::bare;
 use super::tape::{created, refusal, template};
 use super::{CHANGE_SET, ID, body, count, stack};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn c6_a_table_that_is_there_is_imported_and_never_made_again() {

@@ -9,9 +9,9 @@ use zae_limiter_stack::{Change, CodeError, Error, LambdaFunction, StackOptions};
 use zae_limiter_template::{CodeLocation, FunctionCode};
 
 use super::states::in_place;
-use super::support::{self, bare};
 use super::tape::{Tape, change_set, looks, template};
 use super::{CHANGE_SET, ID, NAME, body, changed, stack, tags};
+use crate::support::{self, bare};
 
 const LAMBDA_VERSION: &str = "zae-limiter:lambda-version";
 

@@ -18,8 +18,8 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::StackOptions;
 
 use super::existing_table::{TABLE_ARN, import, table};
-use super::support::bare;
 use super::tape::{Tape, no_event_source_mappings, no_log_groups, refusal};
+use crate::support::bare;
 
 /// The tag of a table that is protected only while it is imported.
 pub(crate) const TAG: &str = "zae-limiter:import-protection";

@@ -10,9 +10,9 @@ use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error, Kind};
 
 use super::change_sets::{UPDATED, change, tape};
-use super::support::bare;
 use super::tape::{Tape, change_set, discarded, executed, looks, made, template};
 use super::{CHANGE_SET, ID, body, changed, count, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_change_set_that_replaces_or_removes_the_table_is_refused_unless_named() {

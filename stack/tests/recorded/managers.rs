@@ -9,9 +9,9 @@ use aws_sdk_cloudformation::operation::rollback_stack::RollbackStackOutput;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::Error;
 
-use super::support::bare;
 use super::tape::{Tape, deletion, history, looks, no_resources, template};
 use super::{NAME, body, count, stack, tags};
+use crate::support::bare;
 
 fn tape(statuses: &'static [&'static str], tags: BTreeMap<String, String>) -> Tape {
     let go_on =

@@ -14,9 +14,9 @@ use zae_limiter_template::{CodeLocation, FunctionCode};
 
 use super::kept::{aggregating, aggregating_body};
 use super::states::changeable;
-use super::support::{bare, name};
 use super::tape::{Tape, history, looks, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
+use crate::support::{bare, name};
 
 const CHANGES: [&str; 5] = [
     "CreateStack",

@@ -17,9 +17,9 @@ use aws_smithy_mocks::{Rule, mock};
 use serde_json::json;
 use zae_limiter_stack::{Deletion, Error, Event};
 
-use super::support::{Diary, bare};
 use super::tape::{Tape, deletion, described, history, looks, refusal, template};
 use super::{NAME, body, count, stack, tags};
+use crate::support::{Diary, bare};
 
 const POLICY: &str = "arn:aws:iam::123456789012:policy/demo-acq";
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use zae_limiter_stack::{Change, Error};
 
-use super::support::bare;
 use super::tape::{Tape, looks, template};
 use super::{body, changed, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_stack_tells_the_options_that_it_was_deployed_with() {
@@ -43,7 +43,10 @@ async fn a_stack_that_does_not_tell_its_options_in_words_of_this_release_is_an_e
     }
     assert!(options_of("{}".into()).await.is_ok());
 
-    let (absent, _) = stack(&bare(), &Tape::of([looks(&[""], BTreeMap::new())]));
+    let (absent, _) = stack(
+        &bare(),
+        &Tape::of([looks(&[""], BTreeMap::new())]).with_free_site(),
+    );
     assert!(matches!(
         absent.deployed_options().await,
         Err(Error::NoSuchStack { .. })

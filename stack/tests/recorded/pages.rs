@@ -17,9 +17,9 @@ use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Error, Stack, Verdict};
 
-use super::support::{bare, code};
 use super::tape::{Tape, described, looks, no_log_groups, template, with_outputs};
 use super::{ID, NAME, body, stack, tags};
+use crate::support::{bare, code};
 
 /// The first page has the token of the second.
 const MORE: &str = "more";

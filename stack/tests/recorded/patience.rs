@@ -28,10 +28,10 @@ use zae_limiter_stack::{Change, Error, Event, Mode, Stack, Verdict};
 
 use super::logged_import::Import;
 use super::states::converged;
-use super::support::{Diary, bare};
 use super::tape::{Tape, described, history, looks, refusal, template};
 use super::throttling::{OFTEN, ONE_CALL};
 use super::{ID, NAME, body, count, stack, tags};
+use crate::support::{Diary, bare};
 
 /// The answer of an operation that is throttled at first.
 macro_rules! throttled {

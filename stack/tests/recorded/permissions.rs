@@ -1,16 +1,16 @@
 //! The policies of those who deploy have what is called, and nothing else.
 //!
-//! [`Calls`](super::support::calls::Calls) holds each call that the tests make against them, action and resource. Here the other
+//! [`Calls`](crate::support::calls::Calls) holds each call that the tests make against them, action and resource. Here the other
 //! way round, and the policy of pipelines that plan.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::states::{changeable, converged};
-use super::support::bare;
-use super::support::permits::{Caller, deployers_actions};
 use super::tape::{Tape, looks};
 use super::{NAME, changed, stack_of, tags};
+use crate::support::bare;
+use crate::support::permits::{Caller, deployers_actions};
 
 /// Permissions of calls that this crate does not make itself.
 const OTHERS: [&str; 7] = [

@@ -3,8 +3,8 @@
 use zae_limiter_stack::{Change, Error, Plan};
 
 use super::states::{changeable, converged};
-use super::support::bare;
 use super::{changed, stack};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_plan_has_the_answer_in_it() {

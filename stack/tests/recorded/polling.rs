@@ -8,9 +8,9 @@ use aws_smithy_mocks::mock;
 use zae_limiter_stack::Change;
 
 use super::states::{changeable, converged};
-use super::support::bare;
 use super::tape::{Tape, change_set, described, history, refusal, template};
 use super::{NAME, body, changed, count, stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_waits_for_another_polls_every_15_to_30_seconds_and_reads_no_events() {

@@ -17,12 +17,12 @@ use aws_smithy_types::DateTime;
 use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
 use super::kept::{aggregating, aggregating_body};
-use super::support::{Diary, bare, code};
 use super::tape::{
     Tape, caller, change_set, created, history, looks, no_log_groups, no_table, refusal, template,
     with_outputs,
 };
 use super::{NAME, body, count, stack, tags};
+use crate::support::{Diary, bare, code};
 
 const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:ops";
 

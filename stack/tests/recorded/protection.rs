@@ -12,10 +12,10 @@ use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Error, Event, StackOptions};
 
 use super::logged_import::{Import, TAG};
-use super::support::{Diary, bare};
 use super::tape::{Tape, looks, refusal};
 use super::throttling::OFTEN;
 use super::{ID, changed, count, stack, tags};
+use crate::support::{Diary, bare};
 
 fn protects(body: Option<&str>) -> bool {
     let template: serde_json::Value = serde_json::from_str(body.unwrap()).unwrap();

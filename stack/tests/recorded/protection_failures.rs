@@ -16,9 +16,9 @@ use zae_limiter_stack::{Change, Error};
 use super::existing_table::{TABLE_ARN, table};
 use super::logged_import::Import;
 use super::protection::warns_of_the_tag;
-use super::support::{Diary, bare};
 use super::tape::{Tape, created, looks, refusal, template};
 use super::{body, changed, count, stack, tags};
+use crate::support::{Diary, bare};
 
 #[tokio::test(start_paused = true)]
 async fn an_import_starts_only_once_the_protection_is_in_effect() {

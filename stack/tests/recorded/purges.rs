@@ -19,9 +19,9 @@ use zae_limiter_stack::{Deletion, Error, StackOptions};
 use zae_limiter_template::{CodeBucket, CodeLocation, FunctionCode, LambdaFunction};
 
 use super::existing_table::{owned_by, table};
-use super::support::{self, bare};
 use super::tape::{Tape, deletion, history, looks, refusal, template};
 use super::{NAME, count, stack, tags};
+use crate::support::{self, bare};
 
 const ARCHIVE: &str = "demo-auditarchivebucket-1";
 

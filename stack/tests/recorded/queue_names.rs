@@ -13,9 +13,9 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Event};
 
 use super::logged_import::Import;
-use super::support::{Diary, bare};
 use super::tape::{Tape, created, deletion, history, looks, refusal, template};
 use super::{ID, NAME, body, count, stack, tags};
+use crate::support::{Diary, bare};
 
 /// What CloudFormation reports about the name of a queue that was deleted just now.
 const BLOCKED: &str =

@@ -1,5 +1,6 @@
 //! The functions that read the table's stream.
 
+use aws_sdk_dynamodb::operation::describe_table::DescribeTableOutput;
 use aws_sdk_lambda::operation::list_event_source_mappings::{
     ListEventSourceMappingsError, ListEventSourceMappingsOutput,
 };
@@ -7,16 +8,24 @@ use aws_sdk_lambda::types::EventSourceMappingConfiguration;
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::Error;
 
+use super::existing_table::table;
 use super::kept::{aggregating, aggregating_body};
-use super::support::bare;
 use super::tape::{Tape, looks, refusal, template, with_outputs};
 use super::{stack, tags};
+use crate::support::bare;
 
 #[tokio::test(start_paused = true)]
 async fn readers_of_the_stream_are_listed_and_foreign_ones_told_apart() {
-    let outputs = [("StreamArn", "arn:stream")];
+    // A stream that was turned off and on again has another ARN than the output.
+    let outputs = [("StreamArn", "arn:old-stream")];
     let looked = with_outputs("UPDATE_COMPLETE", &tags(&aggregating()), &outputs);
     let mut tape = Tape::of([looked, template(&aggregating_body(&aggregating()))]);
+    tape.dynamodb
+        .push(mock!(aws_sdk_dynamodb::Client::describe_table).then_output(|| {
+            let mut table = table();
+            table.latest_stream_arn = Some("arn:stream".to_owned());
+            DescribeTableOutput::builder().table(table).build()
+        }));
     tape.lambda.push(
         mock!(aws_sdk_lambda::Client::list_event_source_mappings)
             .match_requests(|input| input.event_source_arn() == Some("arn:stream"))

@@ -9,8 +9,8 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Error, Mode};
 
 use super::existing_table::{TABLE_ARN, around_a_table, import, table};
-use super::support::bare;
 use super::{count, stack};
+use crate::support::bare;
 
 /// A table that differs from what a stack of ours makes, and what the error says of it.
 fn misfit(

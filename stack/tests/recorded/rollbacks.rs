@@ -12,9 +12,9 @@ use aws_sdk_cloudformation::types::{ResourceStatus, StackEvent};
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Error, Event};
 
-use super::support::{Diary, bare};
 use super::tape::{Tape, change_set, created, deletion, history, looks, no_resources, template};
 use super::{ID, NAME, body, changed, count, stack, tags};
+use crate::support::{Diary, bare};
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_is_rolled_back_tells_the_first_cause_with_advice() {

@@ -12,10 +12,10 @@ use aws_sdk_cloudformation::types::ChangeSetStatus;
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Stack, StackOptions};
 
-use super::support::bare;
-use super::support::permits::SERVICE_ROLE as ROLE;
 use super::tape::{Tape, change_set, discarded, history, looks, no_resources, template};
 use super::{CHANGE_SET, ID, NAME, body, changed, stack, tags};
+use crate::support::bare;
+use crate::support::permits::SERVICE_ROLE as ROLE;
 
 const UPDATED: &[&str] = &["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"];
 

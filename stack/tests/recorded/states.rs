@@ -3,9 +3,9 @@
 use aws_sdk_cloudformation::types::{ChangeAction, Replacement, ResourceChange};
 use zae_limiter_stack::{Change, Error, Event};
 
-use super::support::{Diary, bare};
 use super::tape::{Tape, change_set, deletion, failure, history, looks, no_resources, template};
 use super::{NAME, body, changed, count, stack, tags};
+use crate::support::{Diary, bare};
 
 pub(crate) fn in_place() -> ResourceChange {
     let change = ResourceChange::builder()

@@ -14,9 +14,9 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, Error, Plan};
 
 use super::states::changeable;
-use super::support::calls::Calls;
 use super::tape::{Tape, refusal};
 use super::{CHANGE_SET, ID, changed, count, stack};
+use crate::support::calls::Calls;
 
 /// More often than the SDK retries.
 pub(crate) const OFTEN: usize = 20;

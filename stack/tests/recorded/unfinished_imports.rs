@@ -9,9 +9,9 @@ use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::Error;
 
 use super::existing_table::{around_a_table, import};
-use super::support::bare;
 use super::tape::refusal;
 use super::{CHANGE_SET, ID, count, stack};
+use crate::support::bare;
 
 fn change_sets(names: &'static [&'static str]) -> Rule {
     mock!(Cfn::list_change_sets).then_output(move || {

@@ -8,26 +8,30 @@
 //! | [`plan_policy`] | pipelines that plan and change nothing |
 //! | [`deployer_policy`] | people and pipelines that deploy, for their own calls |
 //! | [`provisioning_policy`] | CloudFormation: a service role, or the deployer as well |
-//! | [`purge_policy`] | whoever deletes a stack with its data |
-//! | [`redrive_policy`] | whoever counts the aggregator's dead letters |
+//! | [`terraform_policy`] | people and pipelines that apply the Terraform module |
+//! | [`purge_policy`] | deleting a stack with its data |
+//! | [`redrive_policy`] | counting the aggregator's dead letters |
 //! | [`client_policy`] | users of the table, where the stack has no managed policies |
+//! | [`function_policy`] | the functions, where they have roles of your own |
+//!
+//! A managed policy of IAM has at most 6,144 characters; [`managed_policies`] splits a longer document.
 
 mod client;
 mod provisioning;
 mod redrive;
 
-pub use client::client_policy;
-pub use provisioning::provisioning_policy;
+pub use client::{client_policy, function_policy};
+pub use provisioning::{provisioning_policy, terraform_policy};
 pub use redrive::redrive_policy;
 
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 use zae_limiter_schema::{AuditSubject, StackName};
 
-use crate::IMPORT_PROTECTION_TAG;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
 use crate::model::{Text, ids};
 use crate::options::{RoleArn, StackOptions};
 use crate::resources::CodeBucket;
+use crate::{Error, IMPORT_PROTECTION_TAG};
 
 /// The account and region of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +60,42 @@ impl Place {
     fn global_arn(&self, service: &str, resource: &str) -> Text {
         format!("arn:{}:{service}:::{resource}", self.partition).into()
     }
+}
+
+/// The most characters of a managed policy. White space does not count, and these documents have none.
+pub const LONGEST_MANAGED_POLICY: usize = 6_144;
+
+/// A policy as managed policies that IAM accepts: the document, or several with some of its statements each.
+///
+/// ```
+/// use zae_limiter_template::deployer::{Place, managed_policies, provisioning_policy};
+/// use zae_limiter_template::{StackName, StackOptions};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let policy = provisioning_policy(&StackName::parse("limiter")?, &place, &StackOptions::default());
+/// assert_eq!(managed_policies(&policy)?, [policy]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn managed_policies(document: &PolicyDocument) -> Result<Vec<PolicyDocument>, Error> {
+    let mut parts = vec![PolicyDocument::new(vec![])];
+    for statement in &document.statements {
+        let alone = PolicyDocument::new(vec![statement.clone()]).characters();
+        if alone > LONGEST_MANAGED_POLICY {
+            return Err(Error::PolicyTooLong {
+                statement: statement.sid,
+                characters: alone,
+            });
+        }
+        if let Some(part) = parts.last_mut() {
+            part.statements.push(statement.clone());
+            if part.characters() <= LONGEST_MANAGED_POLICY {
+                continue;
+            }
+            part.statements.pop();
+        }
+        parts.push(PolicyDocument::new(vec![statement.clone()]));
+    }
+    Ok(parts)
 }
 
 /// What an application needs to observe its stack with `ensure_infrastructure()`.
@@ -121,6 +161,13 @@ pub fn deployer_policy(
         vec![place.arn("sqs", &format!("{name}-*-dlq"))],
     ));
     statements.push(records(name, place));
+    // The records are encrypted with the table's key.
+    if let Some(key) = options.kms_key_arn() {
+        let through = format!("dynamodb.{}.{}", place.region, place.url_suffix());
+        let use_key = actions("kms", &["Decrypt", "GenerateDataKey"]);
+        let use_key = Statement::allow("RecordsKey", use_key, vec![key.as_str().into()]);
+        statements.push(use_key.when(Condition::default().equals("kms:ViaService", through)));
+    }
     statements.extend(code(place, options));
     // Whether it exists is checked; the archiver writes to it with a role of its own.
     if let Some(bucket) = options.archive_bucket() {
@@ -165,6 +212,7 @@ fn stack_actions() -> Vec<Action> {
             "RollbackStack",
             "TagResource",
             "UpdateStack",
+            "UpdateTerminationProtection",
         ],
     )
 }

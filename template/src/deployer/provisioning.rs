@@ -3,11 +3,12 @@
 //! The actions are those of the resource handlers, as the CloudFormation registry lists them.
 
 use zae_limiter_schema::StackName;
+use zae_limiter_schema::keys::SYSTEM_PARTITION;
 
 use super::Place;
 use crate::model::iam::{Action, Condition, PolicyDocument, Statement, actions};
 use crate::model::{LogicalId, Text, ids};
-use crate::options::{NameFormat, PermissionBoundary, StackOptions};
+use crate::options::{IamPath, NameFormat, PermissionBoundary, StackOptions};
 use crate::resources::CodeBucket;
 
 /// What CloudFormation needs to create, change and delete the resources of a stack of this name.
@@ -52,11 +53,80 @@ pub fn provisioning_policy(name: &StackName, place: &Place, options: &StackOptio
         )
         .when(own_buckets(place)),
     ]);
+    if !options.lambda_subnet_ids().is_empty() {
+        let look = [
+            "DescribeNetworkInterfaces",
+            "DescribeSecurityGroups",
+            "DescribeSubnets",
+            "DescribeVpcs",
+        ];
+        statements.push(Statement::allow(
+            "Network",
+            actions("ec2", &look),
+            vec!["*".into()],
+        ));
+    }
     if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", key_actions(), vec![key.as_str().into()]));
     }
     PolicyDocument::new(statements)
 }
+
+/// What applying the Terraform module with this name needs: what CloudFormation needs for the same resources, what the AWS
+/// provider reads in addition, and the table's version record.
+///
+/// ```
+/// use zae_limiter_template::deployer::{Place, terraform_policy};
+/// use zae_limiter_template::{StackName, StackOptions};
+///
+/// let place = Place { partition: "aws".into(), region: "eu-west-1".into(), account: "123456789012".into() };
+/// let policy = terraform_policy(&StackName::parse("limiter")?, &place, &StackOptions::default());
+/// assert!(serde_json::to_string(&policy)?.contains("arn:aws:s3:::limiter-audit-*"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn terraform_policy(name: &StackName, place: &Place, options: &StackOptions) -> PolicyDocument {
+    let mut document = provisioning_policy(name, place, options);
+    for statement in &mut document.statements {
+        match statement.sid {
+            "Functions" => {
+                let read = ["GetPolicy", "ListVersionsByFunction"];
+                statement.actions.extend(actions("lambda", &read));
+            }
+            // Read before a role is deleted.
+            "Roles" => {
+                let read = actions("iam", &["ListInstanceProfilesForRole"]);
+                statement.actions.extend(read);
+            }
+            "Archive" => {
+                let prefix: String = name
+                    .as_str()
+                    .to_ascii_lowercase()
+                    .chars()
+                    .take(AUDIT_PREFIX)
+                    .collect();
+                statement.resources = vec![place.global_arn("s3", &format!("{prefix}-audit-*"))];
+            }
+            // With `code_bucket`, the module uploads the archives.
+            "Code" if options.code_bucket().is_some() => {
+                let write = ["DeleteObject", "GetObjectTagging", "PutObject"];
+                statement.actions.extend(actions("s3", &write));
+            }
+            _ => {}
+        }
+    }
+    let write = ["DeleteItem", "GetItem", "PutItem", "UpdateItem"];
+    let version = Statement::allow(
+        "VersionRecord",
+        actions("dynamodb", &write),
+        vec![place.arn("dynamodb", &format!("table/{name}"))],
+    );
+    let system = Condition::default().all_like("dynamodb:LeadingKeys", &[SYSTEM_PARTITION]);
+    document.statements.push(version.when(system));
+    document
+}
+
+/// Characters of the name that the module's archive bucket starts with.
+const AUDIT_PREFIX: usize = 30;
 
 /// DynamoDB creates this role when the first table of the account turns Contributor Insights on.
 fn contributor_insights(place: &Place) -> Statement {
@@ -87,7 +157,7 @@ fn functions(name: &StackName, place: &Place) -> [Statement; 3] {
     ]
 }
 
-/// Lambda reads an archive with the permissions of whoever creates the function.
+/// Lambda reads an archive with the permissions of the caller that creates the function.
 fn code(place: &Place, options: &StackOptions) -> Statement {
     let bucket = CodeBucket::of(options).name(&place.account, &place.region);
     Statement::allow(
@@ -98,8 +168,11 @@ fn code(place: &Place, options: &StackOptions) -> Statement {
 }
 
 fn iam(name: &StackName, place: &Place, options: &StackOptions) -> Vec<Statement> {
-    let role = place.account_arn("iam", &names("role", name, options.role_name_format()));
-    let policy = place.account_arn("iam", &names("policy", name, options.policy_name_format()));
+    let path = options.iam_path().map_or("/", IamPath::as_str);
+    let role = names("role", path, name, options.role_name_format());
+    let role = place.account_arn("iam", &role);
+    let policy = names("policy", path, name, options.policy_name_format());
+    let policy = place.account_arn("iam", &policy);
     let boundary = options.permission_boundary().map(|boundary| match boundary {
         PermissionBoundary::Arn(arn) => Text::from(arn.as_str()),
         PermissionBoundary::Name(name) => place.account_arn("iam", &format!("policy/{name}")),
@@ -161,10 +234,10 @@ fn logs_and_queues(name: &StackName, place: &Place) -> [Statement; 3] {
 }
 
 /// What the names of a kind look like under the options' format.
-fn names(kind: &str, name: &StackName, format: Option<&NameFormat>) -> String {
+fn names(kind: &str, path: &str, name: &StackName, format: Option<&NameFormat>) -> String {
     let inner = format!("{name}-*");
     let all = format.map_or_else(|| inner.clone(), |format| format.apply(&inner));
-    format!("{kind}/{all}")
+    format!("{kind}{path}{all}")
 }
 
 /// Only buckets of the account: a pattern for generated names may match those of others. A bucket that is being created belongs

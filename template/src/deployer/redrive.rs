@@ -6,6 +6,7 @@ use zae_limiter_schema::keys::prefix;
 use super::{Place, ensure_policy, table};
 use crate::model::iam::{Condition, PolicyDocument, Statement, actions};
 use crate::options::StackOptions;
+use crate::resources::LambdaFunction;
 
 /// What `zae-limiter usage redrive` needs: it reads the settings of the aggregator, takes its dead letters and counts them.
 ///
@@ -25,7 +26,10 @@ pub fn redrive_policy(name: &StackName, place: &Place, options: &StackOptions) -
         Statement::allow(
             "Settings",
             actions("lambda", &["GetFunctionConfiguration"]),
-            vec![place.arn("lambda", &format!("function:{name}-aggregator"))],
+            vec![place.arn(
+                "lambda",
+                &format!("function:{}", LambdaFunction::Aggregator.name_in(name)),
+            )],
         ),
         Statement::allow(
             "DeadLetters",

@@ -1,10 +1,12 @@
 //! Files for people who deploy with other tools.
 //!
-//! `rendered/` of this crate has these files for the default options; a test compares them with the code.
+//! `rendered/` of this crate has the templates for the default options; a test compares them with the code. The Terraform
+//! modules are written by hand in the folder `terraform`.
 
+mod policy;
 mod terraform;
 
-pub use terraform::policy_data_source;
+pub use policy::policy_data_source;
 
 use crate::model::Model;
 use crate::options::StackOptions;
@@ -41,65 +43,46 @@ pub fn cloudformation(options: &StackOptions) -> Result<Template, Error> {
     Model::for_export(options)?.render()
 }
 
-/// A Terraform module of native resources: a variable for each option, with these options as defaults.
+/// The Terraform modules of the folder `terraform`: native resources with a variable for each option, and the modules for
+/// limits and around the template. Options that are not the default are in `zae-limiter.auto.tfvars.json`.
 pub fn terraform(options: &StackOptions) -> Result<Vec<File>, Error> {
-    terraform::module(options)
+    terraform::module(options, &cloudformation(options)?)
 }
 
 /// A Terraform module around the template: the archives as objects, the stack, its outputs, and the record of the
 /// table's version.
 pub fn terraform_wrapper(options: &StackOptions) -> Result<Vec<File>, Error> {
-    Ok(terraform::wrapper(&cloudformation(options)?, options))
+    Ok(terraform::wrapper(&cloudformation(options)?))
 }
 
-/// The template of the provisioner, which serves limits files as resources: `Custom::ZaeLimiterLimits`.
+/// The dashboard for Grafana, as JSON.
+pub fn grafana() -> String {
+    format!("{:#}\n", crate::resources::dashboard::grafana())
+}
+
+/// The template of the provisioner, which serves limits files as resources: `Custom::ZaeLimiterLimits`. It follows the options
+/// that the limiter's stack has for its own functions: the KMS key, the boundary and names of roles, logs, tracing and alarms.
 ///
 /// ```
-/// use zae_limiter_template::export;
+/// use zae_limiter_template::{StackOptions, export};
 ///
-/// let template = export::limits_provisioner()?;
+/// let template = export::limits_provisioner(&StackOptions::default())?;
 /// assert!(template.to_value()["Parameters"].get("TableName").is_some());
 /// # Ok::<(), zae_limiter_template::Error>(())
 /// ```
-pub fn limits_provisioner() -> Result<Template, Error> {
-    crate::resources::provisioner::model()?.render()
+pub fn limits_provisioner(options: &StackOptions) -> Result<Template, Error> {
+    crate::resources::provisioner::model(options)?.render()
 }
 
-/// The Terraform module of the provisioner: its resources, and the limits file as an invocation of it.
-pub fn terraform_limits() -> Result<Vec<File>, Error> {
-    terraform::limits_provisioner(&limits_provisioner()?)
-}
-
-/// Every file: the templates as YAML and JSON, a Grafana dashboard, and the Terraform modules.
+/// The CloudFormation templates as files: of the stack as YAML and JSON, and of the provisioner.
 pub fn files(options: &StackOptions) -> Result<Vec<File>, Error> {
     let template = cloudformation(options)?;
-    let mut files = vec![
+    Ok(vec![
         File::new("cloudformation/zae-limiter.yaml", template.to_yaml()),
         File::new("cloudformation/zae-limiter.json", template.to_json() + "\n"),
-    ];
-    let provisioner = limits_provisioner()?;
-    files.push(File::new(
-        "cloudformation/limits-provisioner.yaml",
-        provisioner.to_yaml(),
-    ));
-    files.push(File::new(
-        "grafana/zae-limiter.json",
-        format!("{:#}\n", crate::resources::dashboard::grafana()),
-    ));
-    let within = |folder: &'static str| {
-        move |file: File| File {
-            path: format!("{folder}/{}", file.path),
-            ..file
-        }
-    };
-    files.extend(terraform(options)?.into_iter().map(within("terraform")));
-    let wrapper = terraform_wrapper(options)?;
-    files.extend(
-        wrapper
-            .into_iter()
-            .map(within("terraform/modules/cloudformation")),
-    );
-    let limits = terraform::limits_provisioner(&provisioner)?;
-    files.extend(limits.into_iter().map(within("terraform/modules/limits")));
-    Ok(files)
+        File::new(
+            "cloudformation/limits-provisioner.yaml",
+            limits_provisioner(options)?.to_yaml(),
+        ),
+    ])
 }

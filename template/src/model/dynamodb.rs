@@ -26,6 +26,12 @@ pub struct Table {
     pub point_in_time_recovery_specification: PointInTimeRecovery,
     /// Whether `DeleteTable` is refused.
     pub deletion_protection_enabled: bool,
+    /// The storage class; `STANDARD` if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_class: Option<&'static str>,
+    /// The most request units per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_demand_throughput: Option<OnDemandThroughput>,
     /// A customer managed key; an AWS owned key if unset.
     #[serde(rename = "SSESpecification", skip_serializing_if = "Option::is_none")]
     pub encryption: Option<Encryption>,
@@ -135,6 +141,21 @@ pub struct Index {
     pub key_schema: Vec<KeyElement>,
     /// What it copies from the table.
     pub projection: Projection,
+    /// The most request units per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_demand_throughput: Option<OnDemandThroughput>,
+}
+
+/// The most request units per second of a table or an index.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct OnDemandThroughput {
+    /// Of reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_read_request_units: Option<u32>,
+    /// Of writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_write_request_units: Option<u32>,
 }
 
 /// What an index copies from the table.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::{Construct, Handle, Text};
+use super::{Construct, Handle, Pseudo, Text};
 
 /// An IAM action, such as `dynamodb:GetItem`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -48,6 +48,8 @@ pub enum Principal {
     Service(&'static str),
     /// Every principal of the stack's account that its own policies allow.
     Account,
+    /// The same of other accounts.
+    Accounts(Vec<String>),
 }
 
 impl Serialize for Principal {
@@ -57,6 +59,16 @@ impl Serialize for Principal {
             Self::Anyone => map.serialize_entry("AWS", "*")?,
             Self::Service(name) => map.serialize_entry("Service", name)?,
             Self::Account => map.serialize_entry("AWS", &super::arn::of_account("iam", "root"))?,
+            Self::Accounts(accounts) => {
+                let root = |account: &String| {
+                    let start = Text::from("arn:").then(Pseudo::Partition);
+                    start.then(format!(":iam::{account}:root"))
+                };
+                match accounts.as_slice() {
+                    [one] => map.serialize_entry("AWS", &root(one))?,
+                    all => map.serialize_entry("AWS", &all.iter().map(root).collect::<Vec<_>>())?,
+                }
+            }
         }
         map.end()
     }
@@ -222,6 +234,11 @@ impl PolicyDocument {
         }
     }
 
+    /// Its length as IAM counts it.
+    pub fn characters(&self) -> usize {
+        serde_json::json!(self).to_string().chars().count()
+    }
+
     /// The actions that it allows, sorted and without duplicates.
     pub fn allowed_actions(&self) -> Vec<Action> {
         let allowed = self
@@ -243,6 +260,9 @@ impl PolicyDocument {
 pub struct ManagedPolicy {
     /// Its name, unique in the account.
     pub managed_policy_name: Text,
+    /// Its path; `/` if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Text>,
     /// What it is for.
     pub description: &'static str,
     /// Its document.
@@ -266,6 +286,9 @@ impl Handle<ManagedPolicy> {
 pub struct Role {
     /// Its name, unique in the account.
     pub role_name: Text,
+    /// Its path; `/` if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<Text>,
     /// What it is for.
     pub description: &'static str,
     /// Who may assume it.

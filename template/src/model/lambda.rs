@@ -38,6 +38,9 @@ pub struct Function {
     /// The key that encrypts the environment variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kms_key_arn: Option<Text>,
+    /// The network it runs in; the internet if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpc_config: Option<Vpc>,
     /// Where a failed asynchronous invocation goes.
     pub dead_letter_config: DeadLetter,
     /// Whether invocations are traced.
@@ -46,6 +49,16 @@ pub struct Function {
     pub logging_config: Logging,
     /// Tags of the function.
     pub tags: Vec<Tag>,
+}
+
+/// The network of a function.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Vpc {
+    /// Its subnets.
+    pub subnet_ids: Vec<String>,
+    /// Its security groups.
+    pub security_group_ids: Vec<String>,
 }
 
 impl Construct for Function {

@@ -209,4 +209,6 @@ pub struct BucketPolicy {
 
 impl Construct for BucketPolicy {
     const TYPE: &'static str = "AWS::S3::BucketPolicy";
+    // A bucket that is retained keeps its policy.
+    const KEEP: Keep = Keep::Retain;
 }

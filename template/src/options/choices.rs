@@ -66,6 +66,16 @@ choice! {
 }
 
 choice! {
+    /// The storage class of the table.
+    TableClass {
+        /// For tables whose requests cost more than their storage.
+        Standard = "standard",
+        /// Cheaper storage and dearer requests.
+        InfrequentAccess = "infrequent_access",
+    }
+}
+
+choice! {
     /// Where in the stream newly created event source mappings start.
     StreamStart {
         /// At the oldest change in the stream, up to 24 hours ago.

@@ -9,7 +9,8 @@ macro_rules! raw {
     (maybe_number, $type:ty) => { Option<i64> };
     (choice, $type:ty) => { String };
     (maybe_text, $type:ty) => { Option<String> };
-    (windows, $type:ty) => { $crate::options::Windows };
+    (windows, $type:ty) => { $crate::options::Words };
+    (list, $type:ty) => { $crate::options::Words };
     (tags, $type:ty) => { std::collections::BTreeMap<String, String> };
 }
 
@@ -17,6 +18,7 @@ macro_rules! raw {
 macro_rules! settled {
     (maybe_number, $type:ty) => { Option<$type> };
     (maybe_text, $type:ty) => { Option<$type> };
+    (list, $type:ty) => { Vec<$type> };
     ($kind:ident, $type:ty) => { $type };
 }
 
@@ -26,7 +28,8 @@ macro_rules! setter {
     (maybe_number, $($rest:tt)+) => { setter!(@ $($rest)+, i64, value => Some(value)); };
     (choice, $($rest:tt)+) => { setter!(@ $($rest)+, impl Into<String>, value => value.into()); };
     (maybe_text, $($rest:tt)+) => { setter!(@ $($rest)+, impl Into<String>, value => Some(value.into())); };
-    (windows, $($rest:tt)+) => { setter!(@ $($rest)+, impl Into<$crate::options::Windows>, value => value.into()); };
+    (windows, $($rest:tt)+) => { setter!(@ $($rest)+, impl Into<$crate::options::Words>, value => value.into()); };
+    (list, $($rest:tt)+) => { setter!(@ $($rest)+, impl Into<$crate::options::Words>, value => value.into()); };
     (tags, $($rest:tt)+) => {
         setter!(@ $($rest)+, std::collections::BTreeMap<String, String>, value => value);
     };
@@ -44,6 +47,9 @@ macro_rules! getter {
     (windows, $($rest:tt)+) => { getter!(@ $($rest)+, &[zae_limiter_schema::WindowKind], value => value); };
     (tags, $($rest:tt)+) => {
         getter!(@ $($rest)+, &std::collections::BTreeMap<String, String>, value => value);
+    };
+    (list, $(#[doc = $doc:literal])+ $field:ident, $type:ty) => {
+        getter!(@ $(#[doc = $doc])+ $field, $type, &[$type], value => value);
     };
     (maybe_text, $(#[doc = $doc:literal])+ $field:ident, $type:ty) => {
         getter!(@ $(#[doc = $doc])+ $field, $type, Option<&$type>, value => value.as_ref());

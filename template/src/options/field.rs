@@ -36,6 +36,8 @@ pub enum FieldKind {
     Text,
     /// A list of usage windows.
     Windows,
+    /// A list of words.
+    List,
     /// Tags by key.
     Tags,
 }
@@ -46,6 +48,7 @@ impl From<&str> for FieldKind {
             "flag" => Self::Flag,
             "number" | "maybe_number" => Self::Number,
             "windows" => Self::Windows,
+            "list" => Self::List,
             "tags" => Self::Tags,
             _ => Self::Text,
         }
@@ -79,6 +82,11 @@ pub enum Accepts {
     },
     /// At least one of `hourly`, `daily` and `monthly`.
     Windows,
+    /// At most 16 words.
+    List {
+        /// A regular expression that matches each word.
+        pattern: &'static str,
+    },
     /// At most 43 tags that AWS accepts and the stack does not set itself.
     Tags,
 }

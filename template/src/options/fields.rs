@@ -5,13 +5,16 @@ use std::collections::BTreeMap;
 use zae_limiter_schema::WindowKind;
 
 use super::StackOptions;
-use super::choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
+use super::choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart, TableClass};
 use super::field::Field;
-use super::formats::{BucketName, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn, TopicArn};
+use super::formats::{
+    AccountId, BucketName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
+    SecurityGroupId, SubnetId, TopicArn,
+};
 use super::mistake::{InvalidOptions, Mistake};
-use super::raw::Given;
+use super::raw::{Given, Words};
 use super::rules::{
-    accepts, any, between, choice, directory, log_retention, optional, text, user_tags, windows,
+    accepts, any, between, choice, directory, list, log_retention, optional, text, user_tags, windows,
 };
 
 options! {
@@ -29,6 +32,12 @@ options! {
     stream_start: choice StreamStart, StreamStart::TrimHorizon.into(), choice();
     /// What the index by resource copies: `keys`, or `all` at twice the write cost. Default: `keys`.
     gsi2_projection: choice IndexProjection, IndexProjection::Keys.into(), choice();
+    /// Storage class of the table: `standard`, or `infrequent_access` for cheaper storage and dearer requests. Default: `standard`.
+    table_class: choice TableClass, TableClass::Standard.into(), choice();
+    /// Most read request units per second of the table and of each index, which bounds the cost. Default: no limit.
+    max_read_request_units: maybe_number u32, None, optional(between(1, 10_000_000));
+    /// Most write request units per second of the table and of each index, which bounds the cost. Default: no limit.
+    max_write_request_units: maybe_number u32, None, optional(between(1, 10_000_000));
     /// Days of point-in-time recovery, 1 to 35. Default: 35, as AWS sets it.
     pitr_recovery_days: maybe_number u32, None, optional(between(1, 35));
     /// Whether the table refuses to be deleted. Default: false.
@@ -47,6 +56,10 @@ options! {
     lambda_architecture: choice Architecture, Architecture::X86_64.into(), choice();
     /// Reserved concurrent executions of each function. Default: none.
     lambda_reserved_concurrency: maybe_number u32, None, optional(between(1, 10_000));
+    /// Subnets of the functions, in one VPC that reaches the AWS services in use. Default: no VPC.
+    lambda_subnet_ids: list SubnetId, Words::default(), list();
+    /// Security groups of the functions, with `lambda_subnet_ids`. Default: no VPC.
+    lambda_security_group_ids: list SecurityGroupId, Words::default(), list();
     /// Whether the functions are traced with X-Ray. Default: false.
     enable_tracing: flag bool, false, any();
     /// Whether the stack has alarms. Default: true.
@@ -67,6 +80,10 @@ options! {
     create_iam: flag bool, true, any();
     /// Whether the stack also has roles for applications, administrators and readers. Default: false.
     create_iam_roles: flag bool, false, any();
+    /// Other accounts whose roles may assume the role for applications, for access across accounts. Default: none.
+    trusted_accounts: list AccountId, Words::default(), list();
+    /// Path of every role and managed policy, such as `/limiter/`. Default: `/`.
+    iam_path: maybe_text IamPath, None, optional(text(Some(512)));
     /// Name or ARN of the managed policy that is the permissions boundary of every role. Default: none.
     permission_boundary: maybe_text PermissionBoundary, None, optional(text(None));
     /// Format of role names, with `{}` in place of `{stack}-{component}`. Default: `{}`.
@@ -130,6 +147,15 @@ impl StackOptionsBuilder {
                 &self.create_iam_roles,
                 "must be false when create_iam is false",
             );
+        }
+        if self.trusted_accounts.words().next().is_some() && !self.create_iam_roles {
+            let rule = "needs create_iam_roles: these accounts assume the role for applications";
+            refuse("trusted_accounts", &self.trusted_accounts, rule);
+        }
+        let (subnets, groups) = (&self.lambda_subnet_ids, &self.lambda_security_group_ids);
+        if subnets.words().next().is_some() != groups.words().next().is_some() {
+            let rule = "must be set together with lambda_security_group_ids, or neither";
+            refuse("lambda_subnet_ids", subnets, rule);
         }
         if self.archive_bucket.is_some() && self.audit_archive_object_lock_days.is_some() {
             let rule = "must not be set together with archive_bucket, which the stack leaves as it is";

@@ -45,6 +45,23 @@ text! {
     ObjectKey
 }
 
+text! {
+    /// Path of roles and policies.
+    IamPath
+}
+text! {
+    /// Id of a subnet.
+    SubnetId
+}
+text! {
+    /// Id of a security group.
+    SecurityGroupId
+}
+text! {
+    /// The twelve digits of an account.
+    AccountId
+}
+
 /// Text of a fixed form.
 pub(super) trait Format: Sized + 'static {
     /// A regular expression that matches the whole text.
@@ -130,6 +147,60 @@ impl Format for ObjectKey {
         let fits = (1..=1024).contains(&text.len()) && !text.chars().any(char::is_control);
         accept(fits, text, "must be an object key: 1 to 1024 bytes of text").map(Self)
     }
+}
+
+impl Format for IamPath {
+    const PATTERN: &'static str = "^/([A-Za-z0-9+=,.@_-]+/)+$";
+
+    fn parse(text: &str, longest: Option<usize>) -> Result<Self, String> {
+        let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        let fits = inner.is_some_and(|inner| inner.split('/').all(iam_name))
+            && longest.is_none_or(|longest| text.len() <= longest);
+        let rule =
+            "must start and end with / and have letters, digits and + = , . @ _ - between, such as /limiter/";
+        accept(fits, text, rule).map(Self)
+    }
+}
+
+impl Format for SubnetId {
+    const PATTERN: &'static str = "^subnet-[0-9a-f]{8,17}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
+        accept(
+            generated(text, "subnet-"),
+            text,
+            "must be ids of subnets, such as subnet-0a1b2c3d",
+        )
+        .map(Self)
+    }
+}
+
+impl Format for SecurityGroupId {
+    const PATTERN: &'static str = "^sg-[0-9a-f]{8,17}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
+        accept(
+            generated(text, "sg-"),
+            text,
+            "must be ids of security groups, such as sg-0a1b2c3d",
+        )
+        .map(Self)
+    }
+}
+
+impl Format for AccountId {
+    const PATTERN: &'static str = "^[0-9]{12}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
+        accept(account(text), text, "must be accounts of 12 digits").map(Self)
+    }
+}
+
+/// An id that AWS generates.
+fn generated(text: &str, start: &str) -> bool {
+    let digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    let digits = text.strip_prefix(start).unwrap_or_default();
+    (8..=17).contains(&digits.len()) && digits.bytes().all(digit)
 }
 
 fn accept(fits: bool, text: &str, rule: &str) -> Result<String, String> {

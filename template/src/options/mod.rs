@@ -13,13 +13,16 @@ mod raw;
 mod rules;
 mod stored;
 
-pub use choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart};
+pub use choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart, TableClass};
 pub use field::{Accepts, Field, FieldKind};
 use fields::Settings;
 pub use fields::StackOptionsBuilder;
-pub use formats::{BucketName, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn, TopicArn};
+pub use formats::{
+    AccountId, BucketName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
+    SecurityGroupId, SubnetId, TopicArn,
+};
 pub use mistake::{InvalidOptions, Mistake};
-pub use raw::Windows;
+pub use raw::Words;
 
 use std::str::FromStr;
 

@@ -12,8 +12,6 @@ use crate::resources::ids::{PolicyKind, RoleKind};
 const ROLE: usize = 64;
 /// The longest managed policy name.
 const POLICY: usize = 128;
-/// The longest function name.
-const FUNCTION: usize = 64;
 /// One of the longest region names; a name must fit in every region.
 const REGION: &str = "us-isof-south-1";
 
@@ -74,17 +72,6 @@ impl StackOptions {
             }
     }
 
-    /// The longest stack name that the exported template supports. It cannot shorten the names of its functions.
-    pub(crate) fn longest_exported_name(&self) -> usize {
-        let functions = self.functions();
-        let longest = functions.iter().map(|function| function.as_str().len() + 1).max();
-        let most = StackName::MAX_LENGTH.min(FUNCTION - longest.unwrap_or(0));
-        let fits = |length: &usize| {
-            StackName::parse("a".repeat(*length)).is_ok_and(|name| self.check_name(&name).is_ok())
-        };
-        (1..=most).rev().find(fits).unwrap_or(0)
-    }
-
     /// The name of a role of the stack.
     pub(crate) fn role_name(&self, stack: &Text, role: RoleKind) -> Text {
         self.iam_name(stack, role.component(), self.role_name_format())
@@ -95,7 +82,7 @@ impl StackOptions {
         self.iam_name(stack, policy.component(), self.policy_name_format())
     }
 
-    fn iam_name(&self, stack: &Text, component: &str, format: Option<&NameFormat>) -> Text {
+    pub(crate) fn iam_name(&self, stack: &Text, component: &str, format: Option<&NameFormat>) -> Text {
         let NameFormat { before, after } = format.cloned().unwrap_or_default();
         let start = Text::from(before).then(stack.clone());
         let start = if self.regional_iam_names() {

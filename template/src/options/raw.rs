@@ -4,17 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use zae_limiter_schema::WindowKind;
 
-/// Usage windows by name: a list, or text with commas.
+/// Several words: a list, or text with commas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Windows {
+pub enum Words {
     /// `hourly,daily`
     Text(String),
     /// `[hourly, daily]`
     List(Vec<String>),
 }
 
-impl Windows {
+impl Words {
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         let words: Vec<&str> = match self {
             Self::Text(text) => text
@@ -28,25 +28,37 @@ impl Windows {
     }
 }
 
-impl From<&str> for Windows {
+impl Default for Words {
+    fn default() -> Self {
+        Self::List(vec![])
+    }
+}
+
+impl From<&str> for Words {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Windows {
+impl From<String> for Words {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Vec<String>> for Windows {
+impl From<Vec<String>> for Words {
     fn from(list: Vec<String>) -> Self {
         Self::List(list)
     }
 }
 
-impl<const N: usize> From<[WindowKind; N]> for Windows {
+impl<const N: usize> From<[&str; N]> for Words {
+    fn from(list: [&str; N]) -> Self {
+        Self::List(list.map(str::to_owned).into())
+    }
+}
+
+impl<const N: usize> From<[WindowKind; N]> for Words {
     fn from(windows: [WindowKind; N]) -> Self {
         Self::List(windows.map(|window| window.to_string()).into())
     }

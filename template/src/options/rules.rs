@@ -9,7 +9,7 @@ use zae_limiter_schema::WindowKind;
 use super::choices::Choice;
 use super::field::Accepts;
 use super::formats::Format;
-use super::raw::Windows;
+use super::raw::Words;
 use crate::resources::tags;
 
 /// The retention periods that CloudWatch Logs accepts, in days.
@@ -104,8 +104,8 @@ pub(super) fn directory() -> Rule<String, String> {
     })
 }
 
-pub(super) fn windows() -> Rule<Windows, Vec<WindowKind>> {
-    Rule::new(Accepts::Windows, |value: &Windows| {
+pub(super) fn windows() -> Rule<Words, Vec<WindowKind>> {
+    Rule::new(Accepts::Windows, |value: &Words| {
         let rule = || "must be one or more of hourly, daily, monthly".to_owned();
         let mut windows = value
             .words()
@@ -118,6 +118,19 @@ pub(super) fn windows() -> Rule<Windows, Vec<WindowKind>> {
         } else {
             Ok(windows)
         }
+    })
+}
+
+/// The most words of a list. Lambda takes 16 subnets and 5 security groups.
+const LONGEST_LIST: usize = 16;
+
+/// Several words of one form.
+pub(super) fn list<T: Format>() -> Rule<Words, Vec<T>> {
+    Rule::new(Accepts::List { pattern: T::PATTERN }, |value: &Words| {
+        if value.words().count() > LONGEST_LIST {
+            return Err(format!("must be at most {LONGEST_LIST}"));
+        }
+        value.words().map(|word| T::parse(word, None)).collect()
     })
 }
 

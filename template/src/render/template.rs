@@ -23,6 +23,9 @@ impl Template {
     /// The longest template body that CloudFormation accepts in a request, in bytes.
     pub const LONGEST_BODY: usize = 51_200;
 
+    /// The longest template that CloudFormation reads from a bucket, in bytes.
+    pub const LONGEST_OBJECT: usize = 1_000_000;
+
     pub(crate) fn new(value: Value) -> Self {
         Self { value }
     }
@@ -53,6 +56,16 @@ impl Template {
     /// Compact JSON, for the API.
     pub fn to_json(&self) -> String {
         self.value.to_string()
+    }
+
+    /// Its size as compact JSON, in bytes.
+    pub fn size(&self) -> usize {
+        self.to_json().len()
+    }
+
+    /// Whether it is too long for a request, so that CloudFormation has to read it from a bucket.
+    pub fn needs_upload(&self) -> bool {
+        self.size() > Self::LONGEST_BODY
     }
 
     /// YAML, for people. YAML 1.1 and 1.2 read it alike.
@@ -149,11 +162,12 @@ impl Template {
         self.value.get("Resources")?.get(id.as_str())
     }
 
-    /// The resources that are retained when the stack is deleted.
+    /// The resources with data that are retained when the stack is deleted. A bucket's policy stays with its bucket.
     pub fn retained(&self) -> impl Iterator<Item = &str> {
         let stays = |resource: &Value| {
             let policy = resource.get("DeletionPolicy").and_then(Value::as_str);
             policy.is_some_and(|policy| policy.starts_with("Retain"))
+                && resource["Type"] != "AWS::S3::BucketPolicy"
         };
         self.resources()
             .filter(move |(_, resource)| stays(resource))

@@ -7,9 +7,6 @@ use crate::model::dynamodb::Table;
 use crate::model::{Handle, Pseudo, Text, arn};
 use crate::options::{PermissionBoundary, StackOptions};
 
-/// The longest function name.
-const FUNCTION: usize = 64;
-
 /// The name of the stack in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Naming {
@@ -37,18 +34,12 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// `{stack}-{function}`, or `{stack}-{component of its role}` if that is too long for a function.
+    /// The name of a function. An export cannot shorten it.
     pub(super) fn function_name(&self, function: LambdaFunction) -> Text {
-        let too_long = match self.naming {
-            Naming::Fixed(name) => name.as_str().len() + 1 + function.as_str().len() > FUNCTION,
-            Naming::Deployed => false,
-        };
-        let component = if too_long {
-            function.role().component()
-        } else {
-            function.as_str()
-        };
-        self.name.clone().then(format!("-{component}"))
+        match self.naming {
+            Naming::Fixed(name) => function.name_in(name).into(),
+            Naming::Deployed => self.name.clone().then(format!("-{function}")),
+        }
     }
 
     pub(super) fn boundary(&self) -> Option<Text> {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use zae_limiter_schema::StackName;
+
 use super::context::Context;
 use super::ids::{FunctionIds, RoleKind};
 use super::{policies, tags};
@@ -11,12 +13,15 @@ use crate::model::filter::FilterPattern;
 use crate::model::iam::{Condition, InlinePolicy, PolicyDocument, Principal, Role, Statement, actions};
 use crate::model::lambda::{
     Code, DeadLetter, Destination, Environment, EventSourceMapping, Filter, FilterCriteria, Function,
-    Logging, MetricsConfig, OnFailure, StartingPosition, Tracing, TracingMode,
+    Logging, MetricsConfig, OnFailure, StartingPosition, Tracing, TracingMode, Vpc,
 };
 use crate::model::logs::LogGroup;
 use crate::model::sqs::{Queue, QueueEncryption, QueuePolicy};
 use crate::model::{Handle, LogicalId, Model, Text};
-use crate::options::{RoleArn, StreamStart};
+use crate::options::{RoleArn, StackOptions, StreamStart};
+
+/// The longest name of a function.
+const FUNCTION_NAME: usize = 64;
 
 /// One of the stack's functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +42,17 @@ impl LambdaFunction {
             Self::Aggregator => "aggregator",
             Self::Archiver => "archiver",
         }
+    }
+
+    /// Its name in a stack: `{stack}-{function}`, or `{stack}-{component of its role}` if that is too long for a function.
+    pub fn name_in(self, stack: &StackName) -> String {
+        let longest = FUNCTION_NAME - self.as_str().len() - 1;
+        let component = if stack.as_str().len() > longest {
+            self.role().component()
+        } else {
+            self.as_str()
+        };
+        format!("{stack}-{component}")
     }
 
     /// The option that enables it.
@@ -175,6 +191,7 @@ pub(super) fn add(
             reserved_concurrent_executions: cx.options.lambda_reserved_concurrency(),
             environment: Environment { variables },
             kms_key_arn: key,
+            vpc_config: vpc(cx.options),
             dead_letter_config: DeadLetter {
                 target_arn: queue.arn(),
             },
@@ -226,6 +243,19 @@ pub(super) fn add(
     })
 }
 
+/// The network of functions.
+pub(super) fn vpc(options: &StackOptions) -> Option<Vpc> {
+    let subnets = options.lambda_subnet_ids();
+    (!subnets.is_empty()).then(|| Vpc {
+        subnet_ids: subnets.iter().map(ToString::to_string).collect(),
+        security_group_ids: options
+            .lambda_security_group_ids()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    })
+}
+
 fn add_queue(
     model: &mut Model,
     cx: &Context<'_>,
@@ -270,11 +300,12 @@ fn add_role(
 ) -> Result<Handle<Role>, Error> {
     let kind = profile.which.role();
     let statements = policies::function(cx, profile.data.clone(), queue, log_group);
-    policies::explain_wildcards(model, &kind.id(), cx.options.enable_tracing());
+    policies::explain_wildcards_of_reader(model, &kind.id(), cx.options);
     model.add(
         kind.id(),
         &Role {
             role_name: cx.options.role_name(&cx.name, kind),
+            path: policies::path(cx.options),
             description: profile.role_description,
             assume_role_policy_document: PolicyDocument::new(vec![Statement::trust(
                 "Lambda",

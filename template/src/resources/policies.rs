@@ -1,5 +1,6 @@
 //! Who may do what.
 
+use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{SYSTEM_PARTITION, prefix};
 
 use super::context::Context;
@@ -12,25 +13,6 @@ use crate::model::logs::LogGroup;
 use crate::model::sqs::Queue;
 use crate::model::{Handle, LogicalId, Model, Pseudo, Text, arn};
 use crate::options::{AcquirePolicy, StackOptions};
-
-/// The attributes that acquiring writes. `*` stands for limit names and client ids.
-pub(super) const BUCKET_ATTRIBUTES: [&str; 15] = [
-    "PK",
-    "SK",
-    "entity_id",
-    "resource",
-    "rf",
-    "cascade",
-    "parent_id",
-    "ttl",
-    "GSI2PK",
-    "GSI2SK",
-    "cf",
-    "ev",
-    "rj",
-    "o_*",
-    "b_*",
-];
 
 /// What the status of functions needs and cannot be limited to them.
 const STATUS_OF_FUNCTIONS: [(&str, &str); 2] = [
@@ -48,6 +30,7 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>) -> Result<Vec<Handle<Mana
     let add = |policy: PolicyKind| {
         let managed = ManagedPolicy {
             managed_policy_name: cx.options.policy_name(&cx.name, policy),
+            path: path(cx.options),
             description: description(policy),
             policy_document: document(policy, &cx.table, cx.options),
         };
@@ -147,7 +130,11 @@ fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
     let writable = Condition::default().all_like(LEADING_KEYS, &[&entities]);
     let writable = match narrowness {
         AcquirePolicy::Keys => writable,
-        AcquirePolicy::Attributes => writable.all_like("dynamodb:Attributes", &BUCKET_ATTRIBUTES),
+        AcquirePolicy::Attributes => {
+            let attributes = Attr::patterns();
+            let attributes: Vec<&str> = attributes.iter().map(String::as_str).collect();
+            writable.all_like("dynamodb:Attributes", &attributes)
+        }
     };
     vec![
         Statement::allow(
@@ -196,26 +183,60 @@ pub(super) fn function(
         Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
         Statement::allow("Logs", write_log, vec![log_group.arn()]),
     ];
-    if cx.options.enable_tracing() {
+    statements.extend(options_of_functions(cx.options));
+    statements
+}
+
+/// The path of roles and policies.
+pub(super) fn path(options: &StackOptions) -> Option<Text> {
+    options.iam_path().map(|path| path.as_str().into())
+}
+
+/// What a function needs for the options of its network, tracing and key.
+pub(super) fn options_of_functions(options: &StackOptions) -> Vec<Statement> {
+    let mut statements = vec![];
+    if !options.lambda_subnet_ids().is_empty() {
+        statements.push(Statement::allow(
+            "Network",
+            actions("ec2", &NETWORK_ACTIONS),
+            vec!["*".into()],
+        ));
+    }
+    if options.enable_tracing() {
         let trace = actions("xray", &["PutTelemetryRecords", "PutTraceSegments"]);
         statements.push(Statement::allow("Tracing", trace, vec!["*".into()]));
     }
-    if let Some(key) = cx.options.kms_key_arn() {
+    if let Some(key) = options.kms_key_arn() {
         statements.push(Statement::allow("Key", use_of_key(), vec![key.as_str().into()]));
     }
     statements
 }
 
+/// What Lambda does for a function in a VPC, with its role. The interfaces do not exist yet, and describing has no resource.
+const NETWORK_ACTIONS: [&str; 6] = [
+    "AssignPrivateIpAddresses",
+    "CreateNetworkInterface",
+    "DeleteNetworkInterface",
+    "DescribeNetworkInterfaces",
+    "DescribeSubnets",
+    "UnassignPrivateIpAddresses",
+];
+
 /// Makes exceptions for actions of a function's role that need `*` as their resource.
-pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, tracing: bool) {
-    let traces: &[&str] = if tracing {
-        &["xray:PutTelemetryRecords", "xray:PutTraceSegments"]
-    } else {
-        &[]
-    };
-    for action in ["dynamodb:ListStreams"].iter().chain(traces) {
-        explain_wildcard(model, role, action);
+pub(super) fn explain_wildcards(model: &mut Model, role: &LogicalId, options: &StackOptions) {
+    let statements = options_of_functions(options);
+    let everywhere = statements
+        .iter()
+        .filter(|statement| statement.resources == ["*".into()]);
+    for action in everywhere.flat_map(|statement| &statement.actions) {
+        explain_wildcard(model, role, action.as_str());
     }
+}
+
+/// The same for a function that reads a stream.
+pub(super) fn explain_wildcards_of_reader(model: &mut Model, role: &LogicalId, options: &StackOptions) {
+    explain_wildcard(model, role, "dynamodb:ListStreams");
+    explain_wildcards(model, role, options);
 }
 
 fn explain_wildcard(model: &mut Model, id: &LogicalId, action: &str) {
@@ -236,12 +257,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use zae_limiter_schema::bucket::{Attr, Field, SlotIndex};
+    use zae_limiter_schema::bucket::{Field, SlotIndex};
     use zae_limiter_schema::keys::attribute;
     use zae_limiter_schema::{ConfigRecord, Limit, LimitName};
 
     fn is_allowed(name: &str) -> bool {
-        BUCKET_ATTRIBUTES
+        Attr::patterns()
             .iter()
             .any(|pattern| match pattern.strip_suffix('*') {
                 Some(start) => name.starts_with(start),

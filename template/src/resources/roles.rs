@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::ids::RoleKind;
+use super::policies;
 use crate::Error;
 use crate::model::iam::{ManagedPolicy, PolicyDocument, Principal, Role, Statement};
 use crate::model::{Handle, Model};
@@ -10,7 +11,7 @@ use crate::model::{Handle, Model};
 pub(super) fn add(
     model: &mut Model,
     cx: &Context<'_>,
-    policies: &[Handle<ManagedPolicy>],
+    managed: &[Handle<ManagedPolicy>],
 ) -> Result<Vec<(RoleKind, Handle<Role>)>, Error> {
     if !cx.options.create_iam_roles() {
         return Ok(vec![]);
@@ -22,14 +23,18 @@ pub(super) fn add(
     ];
     // Policies and roles are in the same order: acquire, full, read.
     let mut added = Vec::new();
-    for ((kind, description), policy) in kinds.into_iter().zip(policies) {
+    for ((kind, description), policy) in kinds.into_iter().zip(managed) {
+        let mut trusted = vec![Statement::trust("Account", Principal::Account)];
+        let others = cx.options.trusted_accounts();
+        if kind == RoleKind::App && !others.is_empty() {
+            let others = others.iter().map(ToString::to_string).collect();
+            trusted.push(Statement::trust("OtherAccounts", Principal::Accounts(others)));
+        }
         let role = Role {
             role_name: cx.options.role_name(&cx.name, kind),
+            path: policies::path(cx.options),
             description,
-            assume_role_policy_document: PolicyDocument::new(vec![Statement::trust(
-                "Account",
-                Principal::Account,
-            )]),
+            assume_role_policy_document: PolicyDocument::new(trusted),
             permissions_boundary: cx.boundary(),
             policies: vec![],
             managed_policy_arns: vec![policy.arn()],

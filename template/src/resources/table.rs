@@ -6,11 +6,11 @@ use zae_limiter_schema::table::{self, IndexDefinition, KeyDefinition, TABLE};
 use super::ids;
 use crate::Error;
 use crate::model::dynamodb::{
-    AttributeDefinition, BillingMode, ContributorInsights, Encryption, Index, KeyElement,
+    AttributeDefinition, BillingMode, ContributorInsights, Encryption, Index, KeyElement, OnDemandThroughput,
     PointInTimeRecovery, Projection, ProjectionType, Stream, StreamView, Table, TimeToLive, key,
 };
 use crate::model::{Handle, Model, Tag, Text};
-use crate::options::{IndexProjection, StackOptions};
+use crate::options::{IndexProjection, StackOptions, TableClass};
 
 pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Result<Handle<Table>, Error> {
     let table = Table {
@@ -21,7 +21,7 @@ pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Resu
         global_secondary_indexes: TABLE
             .indexes
             .into_iter()
-            .map(|definition| index(definition, options.gsi2_projection()))
+            .map(|definition| index(definition, options))
             .collect(),
         stream_specification: Stream {
             stream_view_type: match TABLE.stream {
@@ -37,6 +37,11 @@ pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Resu
             recovery_period_in_days: options.pitr_recovery_days(),
         },
         deletion_protection_enabled: options.enable_deletion_protection(),
+        table_class: match options.table_class() {
+            TableClass::Standard => None,
+            TableClass::InfrequentAccess => Some("STANDARD_INFREQUENT_ACCESS"),
+        },
+        on_demand_throughput: throughput(options),
         encryption: options.kms_key_arn().map(|key| Encryption {
             enabled: true,
             kind: "KMS",
@@ -51,8 +56,8 @@ pub(super) fn add(model: &mut Model, name: Text, options: &StackOptions) -> Resu
 }
 
 /// The stack's options may widen the projection of GSI2, and of nothing else.
-fn index(definition: IndexDefinition, gsi2: IndexProjection) -> Index {
-    let projection_type = match (definition.name, gsi2, definition.projection) {
+fn index(definition: IndexDefinition, options: &StackOptions) -> Index {
+    let projection_type = match (definition.name, options.gsi2_projection(), definition.projection) {
         (GSI2, IndexProjection::All, _) | (_, _, table::Projection::All) => ProjectionType::All,
         (_, _, table::Projection::KeysOnly) => ProjectionType::KeysOnly,
     };
@@ -60,7 +65,19 @@ fn index(definition: IndexDefinition, gsi2: IndexProjection) -> Index {
         index_name: definition.name,
         key_schema: key_schema(definition.key),
         projection: Projection { projection_type },
+        on_demand_throughput: throughput(options),
     }
+}
+
+fn throughput(options: &StackOptions) -> Option<OnDemandThroughput> {
+    let (reads, writes) = (
+        options.max_read_request_units(),
+        options.max_write_request_units(),
+    );
+    (reads.is_some() || writes.is_some()).then_some(OnDemandThroughput {
+        max_read_request_units: reads,
+        max_write_request_units: writes,
+    })
 }
 
 fn key_schema(definition: KeyDefinition) -> Vec<KeyElement> {

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use zae_limiter_template::{StackOptions, Template};
 
-use crate::{ACCOUNT, REGION};
+use super::{ACCOUNT, REGION};
 
 /// Permissions for features that no stack of ours has. A prefix stands for all that start with it.
-const UNUSED: [(&str, &str); 36] = [
+const UNUSED: [(&str, &str); 35] = [
     ("kinesis:", "no Kinesis destination"),
     ("dynamodb:EnableKinesis", "no Kinesis destination"),
     ("dynamodb:DisableKinesis", "no Kinesis destination"),
@@ -25,7 +25,6 @@ const UNUSED: [(&str, &str); 36] = [
     ("dynamodb:Scan", "items are not the stack's"),
     ("dynamodb:UpdateItem", "items are not the stack's"),
     ("kms:ListAliases", "the key is given by its ARN"),
-    ("ec2:", "no VPC"),
     ("elasticfilesystem:", "no file system"),
     ("s3files:", "no file system"),
     ("lambda:AssociateRuntimeAlias", "no runtime alias"),
@@ -98,6 +97,7 @@ pub(crate) fn uses(kind: &str, permission: &str, options: &StackOptions) -> bool
     }
     match (kind, permission) {
         (_, permission) if permission.starts_with("kms:") => options.kms_key_arn().is_some(),
+        (_, permission) if permission.starts_with("ec2:") => !options.lambda_subnet_ids().is_empty(),
         (_, "iam:CreateServiceLinkedRole") => options.enable_contributor_insights(),
         // Items of the table's import, and the archives of functions.
         ("AWS::DynamoDB::Table", permission) => {
@@ -112,6 +112,7 @@ pub(crate) fn uses(kind: &str, permission: &str, options: &StackOptions) -> bool
 }
 
 /// The ARN that a handler's request is about, and the condition keys of the request.
+#[allow(clippy::too_many_lines, reason = "a table of resource types")]
 pub(crate) fn request(
     template: &Template,
     id: &str,
@@ -144,6 +145,8 @@ pub(crate) fn request(
                 json!({ "iam:AWSServiceName": service }),
             )
         }
+        // Describing has no resource.
+        (_, permission) if permission.starts_with("ec2:") => ("*".to_owned(), json!({})),
         ("AWS::DynamoDB::Table", _) => (
             regional("dynamodb", &format!("table/{}", name("TableName"))),
             json!({}),
@@ -152,8 +155,11 @@ pub(crate) fn request(
             let role = &properties["Role"];
             let own = || {
                 let id = role["Fn::GetAtt"][0].as_str().unwrap();
-                let role = &template.to_value()["Resources"][id]["Properties"]["RoleName"];
-                format!("arn:aws:iam::{ACCOUNT}:role/{}", role.as_str().unwrap())
+                iam_arn(
+                    &template.to_value()["Resources"][id]["Properties"],
+                    "role",
+                    "RoleName",
+                )
             };
             let arn = role.as_str().map_or_else(own, str::to_owned);
             (arn, json!({ "iam:PassedToService": "lambda.amazonaws.com" }))
@@ -186,7 +192,7 @@ pub(crate) fn request(
                         json!(policy_arn(template, &target(arn)))
                     });
             }
-            (format!("arn:aws:iam::{ACCOUNT}:role/{}", name("RoleName")), keys)
+            (iam_arn(properties, "role", "RoleName"), keys)
         }
         // Attached by the roles, with the roles' permissions.
         ("AWS::IAM::ManagedPolicy", "iam:AttachRolePolicy" | "iam:DetachRolePolicy") => {
@@ -222,8 +228,14 @@ pub(crate) fn request(
 }
 
 pub(crate) fn policy_arn(template: &Template, id: &str) -> String {
-    let name = &template.to_value()["Resources"][id]["Properties"]["ManagedPolicyName"];
-    format!("arn:aws:iam::{ACCOUNT}:policy/{}", name.as_str().unwrap())
+    let properties = &template.to_value()["Resources"][id]["Properties"];
+    iam_arn(properties, "policy", "ManagedPolicyName")
+}
+
+fn iam_arn(properties: &Value, kind: &str, name: &str) -> String {
+    let path = properties.get("Path").and_then(Value::as_str).unwrap_or("/");
+    let name = properties[name].as_str().unwrap();
+    format!("arn:aws:iam::{ACCOUNT}:{kind}{path}{name}")
 }
 
 pub(crate) fn own_policy(template: &Template) -> String {

@@ -41,6 +41,24 @@ pub(crate) fn around(field: &Field) -> Vec<Value> {
             json!(["Hourly"]),
             json!([""]),
         ],
+        Accepts::List { .. } => {
+            let words = [
+                "",
+                "a",
+                "subnet-0a1b2c3d",
+                "subnet-0a1b2c3d4e5f60718",
+                "subnet-0A1B2C3D",
+                "sg-0a1b2c3d",
+                "sg-0a1b2c3",
+                "123456789012",
+                "12345678901",
+            ];
+            let mut all: Vec<_> = words.iter().map(|word| json!([word])).collect();
+            all.extend(words.iter().map(|word| json!(vec![word; 16])));
+            all.extend(words.iter().map(|word| json!(vec![word; 17])));
+            all.push(json!([]));
+            all
+        }
         Accepts::Tags => tags(),
     }
 }
@@ -68,6 +86,12 @@ fn texts(longest: Option<usize>) -> Vec<Value> {
         "192.168.0.1",
         "alias/mine",
         "archives/a.zip",
+        "/",
+        "/limiter/",
+        "/team/limiter/",
+        "//",
+        "/limiter",
+        "/a b/",
         "arn:aws:sns:eu-central-1:123456789012:ops",
         "arn:aws:sns:eu-central-1:1:ops",
         "arn:aws:s3:::bucket",

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::evaluate::Instances;
-use crate::fields::Fields;
-use crate::parts::add_part;
-use crate::schema::Schema;
+use crate::terraform::evaluate::Instances;
+use crate::terraform::fields::Fields;
+use crate::terraform::parts::add_part;
+use crate::terraform::schema::Schema;
 
 /// A resource as CloudFormation would have it.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,10 +55,11 @@ pub(crate) fn stack(resources: &Instances, ids: &BTreeMap<String, String>) -> BT
                     "two resources are {id}"
                 );
             } else if !whole && kind_of(kind).is_none() {
-                assert!(!retained, "{kind}.{name}");
                 let parent = stack
                     .get_mut(id)
                     .unwrap_or_else(|| panic!("{kind}.{name} is part of nothing"));
+                // What is left of a bucket must keep its protection.
+                assert_eq!(retained, kind.starts_with("aws_s3_bucket_"), "{kind}.{name}");
                 add_part(kind, fields, &mut parent.properties, id);
             }
         }
@@ -114,7 +115,11 @@ fn properties(kind: &str, mut fields: Fields) -> Value {
         "aws_dynamodb_table" => table(fields),
         "aws_iam_policy" => {
             let document = parsed(&fields.take("policy").unwrap());
-            let mut result = fields.renamed(&[("name", "ManagedPolicyName"), ("description", "Description")]);
+            let mut result = fields.renamed(&[
+                ("name", "ManagedPolicyName"),
+                ("path", "Path"),
+                ("description", "Description"),
+            ]);
             result["PolicyDocument"] = document;
             result
         }
@@ -122,6 +127,7 @@ fn properties(kind: &str, mut fields: Fields) -> Value {
             let trust = parsed(&fields.take("assume_role_policy").unwrap());
             let mut result = fields.renamed(&[
                 ("name", "RoleName"),
+                ("path", "Path"),
                 ("description", "Description"),
                 ("permissions_boundary", "PermissionsBoundary"),
             ]);
@@ -200,6 +206,13 @@ fn keys(fields: &mut Fields) -> Value {
     json!([{ "AttributeName": hash, "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }])
 }
 
+fn throughput(block: Fields) -> Value {
+    block.renamed(&[
+        ("max_read_request_units", "MaxReadRequestUnits"),
+        ("max_write_request_units", "MaxWriteRequestUnits"),
+    ])
+}
+
 fn table(mut fields: Fields) -> Value {
     let attributes: Vec<_> = fields
         .blocks("attribute")
@@ -210,9 +223,18 @@ fn table(mut fields: Fields) -> Value {
         .blocks("global_secondary_index")
         .into_iter()
         .map(|mut block| {
-            let (keys, projection) = (keys(&mut block), block.take("projection_type"));
+            let projection = block.take("projection_type");
+            let keys: Vec<_> = block
+                .blocks("key_schema")
+                .into_iter()
+                .map(|key| key.renamed(&[("attribute_name", "AttributeName"), ("key_type", "KeyType")]))
+                .collect();
+            let throughput = block.block("on_demand_throughput").map(throughput);
             let mut index = block.renamed(&[("name", "IndexName")]);
-            index["KeySchema"] = keys;
+            if let Some(throughput) = throughput {
+                index["OnDemandThroughput"] = throughput;
+            }
+            index["KeySchema"] = json!(keys);
             index["Projection"] = json!({ "ProjectionType": projection });
             index
         })
@@ -231,8 +253,10 @@ fn table(mut fields: Fields) -> Value {
         encryption["SSEType"] = json!("KMS");
         encryption
     });
+    let maximum = fields.block("on_demand_throughput").map(throughput);
     let mut result = fields.renamed(&[
         ("name", "TableName"),
+        ("table_class", "TableClass"),
         ("billing_mode", "BillingMode"),
         ("deletion_protection_enabled", "DeletionProtectionEnabled"),
     ]);
@@ -242,6 +266,9 @@ fn table(mut fields: Fields) -> Value {
     result["StreamSpecification"] = json!({ "StreamViewType": view });
     result["TimeToLiveSpecification"] = ttl;
     result["PointInTimeRecoverySpecification"] = recovery;
+    if let Some(maximum) = maximum {
+        result["OnDemandThroughput"] = maximum;
+    }
     if let Some(encryption) = encryption {
         result["SSESpecification"] = encryption;
     }
@@ -294,6 +321,12 @@ fn function(mut fields: Fields) -> Value {
         .block("dead_letter_config")
         .unwrap()
         .renamed(&[("target_arn", "TargetArn")]);
+    let vpc = fields.block("vpc_config").map(|block| {
+        block.renamed(&[
+            ("subnet_ids", "SubnetIds"),
+            ("security_group_ids", "SecurityGroupIds"),
+        ])
+    });
     let tracing = fields
         .block("tracing_config")
         .unwrap()
@@ -316,6 +349,9 @@ fn function(mut fields: Fields) -> Value {
         ("kms_key_arn", "KmsKeyArn"),
     ]);
     result["Environment"] = environment;
+    if let Some(vpc) = vpc {
+        result["VpcConfig"] = vpc;
+    }
     result["DeadLetterConfig"] = dead_letters;
     result["TracingConfig"] = tracing;
     result["LoggingConfig"] = logging;

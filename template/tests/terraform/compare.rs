@@ -10,13 +10,13 @@ use zae_limiter_template::{
     render, stack_tags,
 };
 
-use crate::cloudformation;
-use crate::cloudformation::Resource;
-use crate::evaluate::{Evaluated, Module};
-use crate::schema::Schema;
+use crate::terraform::cloudformation;
+use crate::terraform::cloudformation::Resource;
+use crate::terraform::evaluate::{Evaluated, Module};
+use crate::terraform::schema::Schema;
 
 pub(crate) fn folder() -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered/terraform");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../terraform");
     folder.to_str().unwrap().to_owned()
 }
 
@@ -51,9 +51,16 @@ pub(crate) fn module() -> &'static Module {
 }
 
 pub(crate) fn parsed() -> Module {
+    Module::new(&files_below(""), &folder(), ids())
+}
+
+/// The exported files of a folder, by their paths in it.
+pub(crate) fn files_below(folder: &str) -> BTreeMap<String, String> {
     let files = export::terraform(&StackOptions::default()).unwrap();
-    let files = files.into_iter().map(|file| (file.path, file.contents)).collect();
-    Module::new(&files, &folder(), ids())
+    let below = files
+        .into_iter()
+        .filter_map(|file| Some((file.path.strip_prefix(folder)?.to_owned(), file.contents)));
+    below.collect()
 }
 
 /// The options as variables of the module, with the functions' archives as objects that exist.
@@ -157,7 +164,6 @@ pub(crate) fn expected(
         .filter(|(_, resource)| resource["Type"] == "AWS::Logs::LogGroup")
         .map(|(id, _)| id)
         .collect();
-    let retained: BTreeSet<_> = template.retained().collect();
     let mut expected = BTreeMap::new();
     for (id, resource) in template.resources() {
         let mut properties = resolved(&resource["Properties"], &log_groups);
@@ -179,7 +185,9 @@ pub(crate) fn expected(
             Resource {
                 kind: made.kind,
                 properties: normal(&properties),
-                retained: retained.contains(id),
+                retained: resource["DeletionPolicy"]
+                    .as_str()
+                    .is_some_and(|policy| policy.starts_with("Retain")),
                 has_tags: made.has_tags,
                 tags: made.has_tags.then_some(tags),
             },

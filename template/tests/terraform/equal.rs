@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use zae_limiter_template::{Accepts, StackName, StackOptions};
 
-use crate::cloudformation;
-use crate::compare::{compare, evaluated, ids, with_code};
-use crate::schema::Schema;
+use crate::terraform::cloudformation;
+use crate::terraform::compare::{compare, evaluated, ids, with_code};
+use crate::terraform::schema::Schema;
 use crate::variants;
 
 #[test]
@@ -54,10 +54,17 @@ fn every_option_does_to_the_module_what_it_does_to_the_template() {
             (_, Accepts::OneOf(words)) => json!(words.iter().find(|word| field.default != **word)),
             (_, Accepts::Windows) => json!(["monthly", "hourly"]),
             (_, Accepts::Tags) => json!({ "team": "search" }),
+            (_, Accepts::List { .. }) => match field.name {
+                "lambda_subnet_ids" => json!(["subnet-0a1b2c3d", "subnet-1a1b2c3d"]),
+                "lambda_security_group_ids" => json!(["sg-0a1b2c3d"]),
+                "trusted_accounts" => json!(["210987654321"]),
+                other => panic!("give {other} a value"),
+            },
             _ => match field.name {
                 "kms_key_arn" => json!(variants::KEY),
                 "alarm_sns_topic" => json!(variants::TOPIC),
                 "archive_bucket" => json!("company-archive"),
+                "iam_path" => json!("/team/"),
                 "permission_boundary" => json!("team/boundary"),
                 "role_name_format" | "policy_name_format" => json!("a-{}-b"),
                 "aggregator_role_arn" | "archiver_role_arn" => json!("arn:aws:iam::123456789012:role/mine"),
@@ -67,6 +74,12 @@ fn every_option_does_to_the_module_what_it_does_to_the_template() {
         let mut options = json!({ field.name: value });
         if field.name == "create_iam" {
             options["aggregator_role_arn"] = json!("arn:aws:iam::123456789012:role/mine");
+        }
+        match field.name {
+            "lambda_subnet_ids" => options["lambda_security_group_ids"] = json!(["sg-0a1b2c3d"]),
+            "lambda_security_group_ids" => options["lambda_subnet_ids"] = json!(["subnet-0a1b2c3d"]),
+            "trusted_accounts" | "iam_path" => options["create_iam_roles"] = json!(true),
+            _ => {}
         }
         if field.name == "audit_archive_object_lock_mode" {
             options["audit_archive_object_lock_days"] = json!(30);

@@ -1,24 +1,26 @@
 //! The functions of Terraform that the module calls.
 
 use std::fs;
-use std::str::FromStr;
 
-use hcl::eval::{Context, Evaluate, FuncArgs, FuncDef, ParamType};
-use hcl::{Template, Value};
+use hcl::Value;
+use hcl::eval::{Context, FuncArgs, FuncDef, ParamType};
 
-use crate::evaluate::to_json;
+use crate::terraform::evaluate::{to_hcl, to_json};
 
 type Function = fn(FuncArgs) -> Result<Value, String>;
 
 /// A context with the functions and nothing else.
 #[allow(clippy::too_many_lines, reason = "a list of small functions")]
 pub(crate) fn context() -> Context<'static> {
-    let all: [(&str, Function); 24] = [
+    let all: [(&str, Function); 29] = [
         ("alltrue", |args| {
             Ok(list(&args, 0)
                 .iter()
                 .all(|item| *item == Value::Bool(true))
                 .into())
+        }),
+        ("basename", |args| {
+            Ok(text(&args, 0)?.rsplit('/').next().unwrap_or_default().into())
         }),
         // An expression that fails stops this evaluator, so a failed match is null, and null is what cannot be.
         ("can", |args| Ok((!args[0].is_null()).into())),
@@ -30,11 +32,23 @@ pub(crate) fn context() -> Context<'static> {
                 .into())
         }),
         ("contains", |args| Ok(list(&args, 0).contains(&args[1]).into())),
+        ("file", |args| {
+            fs::read_to_string(text(&args, 0)?)
+                .map(Into::into)
+                .map_err(|error| error.to_string())
+        }),
         ("filebase64sha256", |args| {
             Ok(format!("<base64sha256 of {}>", text(&args, 0)?).into())
         }),
         ("filesha256", |args| {
             Ok(format!("<sha256 of {}>", text(&args, 0)?).into())
+        }),
+        ("flatten", |args| {
+            let items = list(&args, 0).iter().flat_map(|item| match item {
+                Value::Array(items) => items.clone(),
+                item => vec![item.clone()],
+            });
+            Ok(items.collect::<Vec<_>>().into())
         }),
         ("floor", |args| {
             let number = args[0].as_f64().ok_or("floor needs a number")?;
@@ -45,16 +59,26 @@ pub(crate) fn context() -> Context<'static> {
             let words: Vec<_> = list(&args, 1).iter().map(|word| word.as_str().unwrap()).collect();
             Ok(words.join(text(&args, 0)?).into())
         }),
-        // Only what AWS returns is decoded.
+        // What AWS returns is a token.
         ("jsondecode", |args| {
-            Ok(format!("<decoded {}>", text(&args, 0)?).into())
+            let text = text(&args, 0)?;
+            Ok(serde_json::from_str(text)
+                .map_or_else(|_| format!("<decoded {text}>").into(), |value| to_hcl(&value)))
         }),
         ("jsonencode", |args| Ok(to_json(&args[0]).to_string().into())),
+        ("keys", |args| {
+            let fields = args[0].as_object().ok_or("keys needs an object")?;
+            Ok(fields.keys().map(String::as_str).collect::<Vec<_>>().into())
+        }),
         ("length", |args| match &args[0] {
             Value::String(text) => Ok(text.chars().count().into()),
             Value::Array(items) => Ok(items.len().into()),
             Value::Object(fields) => Ok(fields.len().into()),
             other => Err(format!("length of {other}")),
+        }),
+        ("lookup", |args| {
+            let fields = args[0].as_object().ok_or("lookup needs an object")?;
+            Ok(fields.get(text(&args, 1)?).unwrap_or(&args[2]).clone())
         }),
         ("lower", |args| Ok(text(&args, 0)?.to_lowercase().into())),
         ("merge", |args| {
@@ -91,17 +115,8 @@ pub(crate) fn context() -> Context<'static> {
                 .collect::<String>()
                 .into())
         }),
-        ("templatefile", |args| {
-            let template = fs::read_to_string(text(&args, 0)?).map_err(|error| error.to_string())?;
-            let mut context = Context::new();
-            for (name, value) in args[1].as_object().unwrap() {
-                context.declare_var(name.as_str(), value.clone());
-            }
-            let template = Template::from_str(&template).map_err(|error| error.to_string())?;
-            template
-                .evaluate(&context)
-                .map(Into::into)
-                .map_err(|error| error.to_string())
+        ("sha256", |args| {
+            Ok(format!("<sha256 of {} bytes>", text(&args, 0)?.len()).into())
         }),
         ("timestamp", |_| Ok("<now>".into())),
         ("tostring", |args| match &args[0] {

@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use zae_limiter_template::export;
+use zae_limiter_template::{Architecture, StackOptions, Template, export};
 
-use crate::compare::{compare_resources, snake_case};
-use crate::evaluate::{Evaluated, Module};
-use crate::schema::Schema;
+use crate::terraform::compare::{compare_resources, files_below, snake_case};
+use crate::terraform::evaluate::{Evaluated, Module};
+use crate::terraform::schema::Schema;
+use crate::variants;
 
 const LIMITS: &str = "system: {limits: {rpm: 100}}";
 
-fn module() -> Module {
-    let template = export::limits_provisioner().unwrap();
+fn ids(template: &Template) -> BTreeMap<String, String> {
     let ids = template
         .resources()
         .map(|(id, _)| (snake_case(id), id.to_owned()));
-    let files = export::terraform_limits().unwrap();
-    let files = files.into_iter().map(|file| (file.path, file.contents)).collect();
-    Module::new(&files, "modules/limits", ids.collect())
+    ids.collect()
+}
+
+fn module() -> Module {
+    let template = export::limits_provisioner(&StackOptions::default()).unwrap();
+    Module::new(&files_below("modules/limits/"), "modules/limits", ids(&template))
 }
 
 fn given() -> Value {
@@ -35,16 +38,43 @@ fn evaluated(given: &Value) -> Evaluated {
     evaluated.unwrap_or_else(|broken| panic!("{broken:#?}"))
 }
 
+/// The options of the stack that the module has variables for, by their names.
+const OPTIONS: [&str; 11] = [
+    "alarm_sns_topic",
+    "enable_alarms",
+    "enable_tracing",
+    "iam_path",
+    "kms_key_arn",
+    "lambda_security_group_ids",
+    "lambda_subnet_ids",
+    "log_retention_days",
+    "permission_boundary",
+    "regional_iam_names",
+    "role_name_format",
+];
+
 #[test]
 fn the_module_is_the_template() {
-    let template = export::limits_provisioner().unwrap();
-    let ids: BTreeMap<_, _> = template
-        .resources()
-        .map(|(id, _)| (snake_case(id), id.to_owned()))
-        .collect();
-    for architecture in ["x86_64", "arm64"] {
+    let variants = [
+        StackOptions::builder(),
+        StackOptions::builder().lambda_architecture(Architecture::Arm64),
+        StackOptions::builder().enable_alarms(false),
+        variants::everything(),
+        variants::enterprise(),
+        variants::alternatives(),
+        variants::everything()
+            .log_retention_days(7)
+            .role_name_format("pb-{}")
+            .regional_iam_names(true),
+    ];
+    for options in variants.map(|options| options.build().unwrap()) {
+        let template = export::limits_provisioner(&options).unwrap();
         let mut given = given();
-        given["architecture"] = json!(architecture);
+        given["architecture"] = json!(options.lambda_architecture().as_str());
+        let values = serde_json::to_value(options.to_builder()).unwrap();
+        for option in OPTIONS {
+            given[option] = values[option].clone();
+        }
         let mut evaluated = evaluated(&given);
         let name = (
             "aws_lambda_function".to_owned(),
@@ -63,9 +93,10 @@ fn the_module_is_the_template() {
             ("TableName", "limiter"),
             ("CodeBucket", "archives"),
             ("ProvisionerCodeKey", "provisioner.zip"),
-            ("Architecture", architecture),
+            ("Architecture", options.lambda_architecture().as_str()),
         ];
         let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let ids = ids(&template);
         let template = template.resolved("limiter-limits", &parameters.into());
         let tags = BTreeMap::from([("team".to_owned(), "platform".to_owned())]);
         compare_resources(&evaluated, &template, &ids, &tags);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use zae_limiter_template::{StackName, StackOptions};
 
-use crate::compare::{module, variables, with_code};
+use crate::terraform::compare::{module, variables, with_code};
 use crate::variants;
 
 /// Our own rules and those of the module, on the same values.

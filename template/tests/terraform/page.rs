@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::json;
 
-use crate::compare::module;
+use crate::terraform::compare::module;
 
 const PAGE: &str = include_str!("../../../docs/infra/terraform.md");
 const LIMITS: &str = include_str!("../../../docs/infra/limits.md");
@@ -65,7 +65,7 @@ fn copy(from: &Path, to: &Path) {
 fn release(name: &str) -> Folder {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let tree = Folder::new(name);
-    for path in ["scripts/pack-release", "template/rendered"] {
+    for path in ["scripts/pack-release", "template/rendered", "terraform"] {
         copy(&root.join(path), &tree.path(path));
     }
     for architecture in ["x86_64", "arm64"] {
@@ -118,9 +118,11 @@ fn the_module_and_the_checksums_come_from_a_release() {
     assert_eq!(blocks.len(), 2, "{blocks:?}");
     let printed = user.ok(&blocks.join("\n"));
     assert!(printed.contains("terraform-zae-limiter.tar.gz: OK"), "{printed}");
-    // Every file of the module, as it is rendered.
-    let rendered = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered/terraform");
-    user.ok(&format!("diff -r '{}' modules/zae-limiter", rendered.display()));
+    // Every file of the module.
+    user.ok(&format!(
+        "diff -r '{}' modules/zae-limiter",
+        release.path("terraform").display()
+    ));
 
     // The checksums that the page prints are those that the module asks for, and its command accepts.
     let sums: BTreeMap<_, _> = printed
@@ -134,7 +136,10 @@ fn the_module_and_the_checksums_come_from_a_release() {
     );
     for function in ["aggregator", "archiver"] {
         assert!(download(&user, &release, &sums, function), "{function}");
-        let fetched = user.path(&format!(".terraform/zae-limiter/{}.zip", sums[function]));
+        let fetched = user.path(&format!(
+            ".terraform/zae-limiter/limiter/{function}-{}.zip",
+            sums[function]
+        ));
         assert_eq!(
             fs::read_to_string(fetched).unwrap(),
             format!("{function} for x86_64")

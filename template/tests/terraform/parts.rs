@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::cloudformation::parsed;
-use crate::fields::Fields;
+use crate::terraform::cloudformation::parsed;
+use crate::terraform::fields::Fields;
 
 /// A part that is a resource of its own for the AWS provider and a property for CloudFormation.
 pub(crate) fn add_part(kind: &str, mut fields: Fields, parent: &mut Value, id: &str) {

@@ -6,12 +6,12 @@ use hcl::Block;
 use serde_json::{Value, json};
 use zae_limiter_template::{Accepts, FieldKind, StackOptions};
 
-use crate::candidates::around;
-use crate::compare::module;
-use crate::evaluate::attribute;
+use crate::terraform::candidates::around;
+use crate::terraform::compare::module;
+use crate::terraform::evaluate::attribute;
 
 /// The variables that are no options.
-const OWN: [&str; 3] = ["name", "release", "write_version_record"];
+const OWN: [&str; 4] = ["archive_bucket_name", "name", "release", "write_version_record"];
 
 fn declared() -> BTreeMap<&'static str, &'static Block> {
     let variables = module().blocks("variable");
@@ -40,7 +40,7 @@ fn every_variable_has_the_type_and_the_default_of_its_option() {
             FieldKind::Flag => "bool",
             FieldKind::Number => "number",
             FieldKind::Text => "string",
-            FieldKind::Windows => "list(string)",
+            FieldKind::Windows | FieldKind::List => "list(string)",
             FieldKind::Tags => "map(string)",
         };
         assert_eq!(text(block, "type"), kind, "{}", field.name);
@@ -83,6 +83,15 @@ fn every_variable_has_the_description_of_its_option() {
 /// Alone, with the bucket that a key needs.
 fn accepted_by_us(field: &str, value: &Value) -> bool {
     let mut options = json!({ "code_bucket": "code" });
+    // A VPC needs both, and accounts need a role to assume.
+    if !value.as_array().is_some_and(Vec::is_empty) {
+        match field {
+            "trusted_accounts" => options["create_iam_roles"] = json!(true),
+            "lambda_subnet_ids" => options["lambda_security_group_ids"] = json!(["sg-0a1b2c3d"]),
+            "lambda_security_group_ids" => options["lambda_subnet_ids"] = json!(["subnet-0a1b2c3d"]),
+            _ => {}
+        }
+    }
     options[field] = value.clone();
     StackOptions::from_value(options).is_ok()
 }

@@ -8,8 +8,8 @@ use zae_limiter_template::deployer::{
 use zae_limiter_template::model::iam::PolicyDocument;
 use zae_limiter_template::{
     AcquirePolicy, Architecture, CodeBucket, CodeLocation, FunctionCode, IndexProjection, LambdaFunction,
-    ObjectLockMode, RoleArn, StackName, StackOptions, StackOptionsBuilder, StreamStart, Template, WindowKind,
-    export, render,
+    ObjectLockMode, RoleArn, StackName, StackOptions, StackOptionsBuilder, StreamStart, TableClass, Template,
+    WindowKind, export, render,
 };
 
 pub(crate) const TOPIC: &str = "arn:aws:sns:eu-central-1:123456789012:ops";
@@ -80,6 +80,13 @@ pub(crate) fn alternatives() -> StackOptionsBuilder {
         .aggregator_parallelization(10)
         .permission_boundary("arn:aws:iam::aws:policy/PowerUserAccess")
         .create_iam_roles(true)
+        .table_class(TableClass::InfrequentAccess)
+        .max_read_request_units(4_000)
+        .max_write_request_units(1_000)
+        .lambda_subnet_ids(["subnet-0a1b2c3d4e5f60718", "subnet-1a1b2c3d4e5f60718"])
+        .lambda_security_group_ids(["sg-0a1b2c3d4e5f60718"])
+        .trusted_accounts(["210987654321", "098765432109"])
+        .iam_path("/limiter/")
 }
 
 fn rendered(name: &str, options: StackOptionsBuilder) -> Template {
@@ -126,7 +133,7 @@ pub(crate) fn service_role() -> RoleArn {
     "arn:aws:iam::123456789012:role/cloudformation".parse().unwrap()
 }
 
-/// The policies of somebody who deploys, as a template, so that linters know them for policies.
+/// The policies of a deployer as a template, so that linters recognize them as policies.
 pub(crate) fn deployer_template() -> serde_json::Value {
     let place = Place {
         partition: "aws".into(),

@@ -47,6 +47,7 @@ impl HttpConnector for Connection {
             }
             if let Some(date) = &state.date {
                 answer.headers_mut().insert("date", date.clone());
+                answer.headers_mut().insert("x-amzn-requestid", "test");
             }
             Ok(answer)
         })

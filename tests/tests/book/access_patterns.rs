@@ -18,7 +18,7 @@ use zae_limiter_function::{Batch, Function, Invocation, Level, Queue, Report};
 use zae_limiter_testing::connection::{Call, Connection};
 use zae_limiter_testing::stream::bucket_changes;
 
-use crate::pages;
+use crate::book::pages;
 
 const TABLE: &str = "limiter";
 const OPERATIONS: [&str; 9] = [
@@ -141,7 +141,7 @@ impl Bench {
     }
 
     async fn reads(&mut self, repository: &Repository) {
-        let page = &PageRequest::of(10);
+        let page = &PageRequest::new(10);
         let resource = "gpt-4".parse().unwrap();
         let subject = AuditSubject::Entity("user-1".parse().unwrap());
         self.row("get an entity", async {
@@ -220,7 +220,7 @@ impl Bench {
             ("usage of a resource", UsageQuery::of_resource(resource)),
         ] {
             let query = query.unwrap();
-            let page = PageRequest::of(10);
+            let page = PageRequest::new(10);
             let found = self
                 .row(row, repository.usage_snapshots(&query, &page))
                 .await

@@ -9,7 +9,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::{Limit, PageRequest, RateLimiter, Timestamp};
 use zae_limiter_archiver::Object;
 
-use crate::{markdown, pages};
+use crate::book::{markdown, pages};
 
 const TABLE: &str = "zae_limiter_audit";
 
@@ -52,7 +52,7 @@ async fn archived(at: Timestamp) -> Vec<Object> {
     }
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
     let events = repository
-        .audit_events(&subject, &PageRequest::of(10))
+        .audit_events(&subject, &PageRequest::new(10))
         .await
         .unwrap();
     let objects = events.items.into_iter().map(|mut event| {

@@ -14,8 +14,8 @@ use zae_limiter::stack::{Health, Stack, StackName, StackOptions};
 use zae_limiter::*;
 use zae_limiter_testing::{MiniStack, workspace};
 
-use crate::rust_blocks::Outcome;
-use crate::{markdown, pages};
+use crate::book::rust_blocks::Outcome;
+use crate::book::{markdown, pages};
 
 /// Set in the process that runs the block.
 const INSIDE: &str = "ZAE_BOOK_INSIDE";
@@ -30,7 +30,7 @@ fn in_a_fresh_cloud(test: &str, block: impl Future<Output = Outcome>) -> Outcome
     std::fs::create_dir(directory.path().join("target"))?;
     std::os::unix::fs::symlink(archives(), directory.path().join("target/functions"))?;
     let output = Command::new(std::env::current_exe()?)
-        .args([&format!("bundled::{test}"), "--exact", "--nocapture"])
+        .args([&format!("book::bundled::{test}"), "--exact", "--nocapture"])
         .current_dir(directory.path())
         .env_clear()
         .env("HOME", directory.path())

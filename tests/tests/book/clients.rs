@@ -5,10 +5,10 @@ use std::process::Command;
 use serde_json::json;
 use zae_limiter_testing::clients_python;
 
-use crate::markdown::Block;
-use crate::server::Serving;
-use crate::typescript::Project;
-use crate::{blocks, pages};
+use crate::book::markdown::Block;
+use crate::book::server::Serving;
+use crate::book::typescript::Project;
+use crate::book::{blocks, pages};
 
 /// The block of a language in the guide of the server, with its setup, for this server.
 fn program(language: &str, server: &Serving) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{markdown, pages};
+use crate::book::{markdown, pages};
 
 /// The folder of a crate of the workspace.
 fn folder_of(package: &str) -> Option<PathBuf> {
@@ -99,7 +99,7 @@ fn wrong_commands_are_noticed() {
         "cargo test -p zae-limiter --test acquires",
         "cargo run -p zae-limiter --example cost",
         "cargo test -p zae-limiter --lib no_such_promise",
-        "cargo test -p zae-limiter --test acquire exactly_twice",
+        "cargo test -p zae-limiter --test main exactly_twice",
     ] {
         assert!(problem(wrong).is_some(), "{wrong}");
     }

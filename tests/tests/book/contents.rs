@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{links, pages};
+use crate::book::{links, pages};
 
 #[test]
 fn every_page_is_in_the_table_of_contents_once() {
@@ -26,7 +26,7 @@ fn every_page_is_in_the_table_of_contents_once() {
 #[test]
 fn every_page_has_one_title_and_it_comes_first() {
     for (path, page) in pages::all() {
-        let prose = crate::markdown::prose(&page);
+        let prose = crate::book::markdown::prose(&page);
         let titles = prose.lines().filter(|line| line.starts_with("# ")).count();
         // The table of contents has a title per part.
         let expected = if path == "docs/SUMMARY.md" { titles } else { 1 };

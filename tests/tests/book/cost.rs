@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use crate::{markdown, pages, tables};
+use crate::book::{markdown, pages, tables};
 
 /// The units of each path, measured by the example.
 #[path = "../../../limiter/examples/costs/meter.rs"]

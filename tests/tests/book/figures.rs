@@ -1,6 +1,6 @@
 //! Figures that several pages give, held to the table that has them.
 
-use crate::pages;
+use crate::book::pages;
 
 /// Writes and reads per admission of each row of the table of fleets.
 fn fleets() -> Vec<(String, f64, f64)> {

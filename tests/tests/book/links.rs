@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{markdown, pages};
+use crate::book::{markdown, pages};
 
 /// A link within the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

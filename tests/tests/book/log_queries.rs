@@ -12,7 +12,7 @@ use zae_limiter_aggregator::{Aggregator, DynamoDb};
 use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Function, Level, Queue, Report};
 
-use crate::{markdown, pages};
+use crate::book::{markdown, pages};
 
 /// Lines of both functions, with a warning and counts in all metrics, and one of Lambda's own.
 fn lines() -> Vec<Map<String, Value>> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::pages;
+use crate::book::pages;
 
 /// Where the client's code is.
 const SOURCES: [&str; 2] = ["limiter/src", "dynamo/src"];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::markdown;
+use crate::book::markdown;
 
 /// The folder of the repository.
 pub(crate) fn root() -> PathBuf {

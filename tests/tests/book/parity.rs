@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::pages;
+use crate::book::pages;
 
 #[test]
 fn every_point_has_a_status_and_its_place_or_a_reason() {

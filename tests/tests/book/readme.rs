@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::{links, pages};
+use crate::book::{links, pages};
 
 /// Crates that only our tests use.
 const OURS_ALONE: [&str; 3] = ["bench", "testing", "tests"];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::pages;
+use crate::book::pages;
 
 /// The tests of all Rust files of a folder.
 fn tests_in(folder: &Path, names: &mut BTreeSet<String>) {

@@ -45,9 +45,9 @@ fn chunks_of_the_response() -> Vec<i64> {
 }
 
 /// A refusal.
-async fn refused(limiter: &RateLimiter) -> Arc<RateLimitExceeded> {
+async fn refused(limiter: &RateLimiter) -> Arc<Refusal> {
     match limiter.acquire("user-1", "gpt-4").consume("rpm", 101).await {
-        Err(Error::RateLimitExceeded(exceeded)) => exceeded,
+        Err(Error::Refused(exceeded)) => exceeded,
         other => panic!("{other:?}"),
     }
 }

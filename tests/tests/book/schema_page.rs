@@ -6,7 +6,7 @@ use serde_json::Value;
 use zae_limiter_schema::keys::prefix;
 use zae_limiter_schema::table::TABLE;
 
-use crate::pages;
+use crate::book::pages;
 
 /// Which section describes the records of a snapshot, by the start of its name.
 const SECTIONS: [(&str, &str); 8] = [

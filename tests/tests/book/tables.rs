@@ -9,7 +9,7 @@ use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Function, Level, Queue, Report};
 use zae_limiter_template::{Accepts, StackOptions};
 
-use crate::{links, pages};
+use crate::book::{links, pages};
 
 #[test]
 fn the_options_page_has_every_option() {
@@ -19,6 +19,7 @@ fn the_options_page_has_every_option() {
             Value::Null => "not set".to_owned(),
             Value::String(text) => format!("`{text}`"),
             Value::Object(map) if map.is_empty() => "none".to_owned(),
+            Value::Array(list) if list.is_empty() => "none".to_owned(),
             other => format!("`{other}`"),
         };
         let meaning = field.description.split(" Default: ").next().unwrap();
@@ -51,6 +52,7 @@ fn accepted(accepts: Accepts) -> String {
             .join(", "),
         Accepts::Text { .. } => "text".to_owned(),
         Accepts::Windows => "`hourly`, `daily`, `monthly`".to_owned(),
+        Accepts::List { .. } => "a list".to_owned(),
         Accepts::Tags => "tags by key".to_owned(),
     }
 }
@@ -58,31 +60,38 @@ fn accepted(accepts: Accepts) -> String {
 #[test]
 fn the_errors_page_has_every_variant() {
     let source = pages::read("limiter/src/error.rs");
-    let variants = source
-        .split("pub enum Error {")
-        .nth(1)
-        .unwrap()
-        .split("\n}\n")
-        .next()
-        .unwrap();
-    let variants: BTreeSet<String> = variants
-        .lines()
-        .filter_map(|line| line.strip_prefix("    "))
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
-        .map(|line| {
-            line.split(|c: char| !c.is_alphanumeric())
-                .next()
-                .unwrap()
-                .to_owned()
-        })
-        .collect();
+    let variants_of = |name: &str| -> BTreeSet<String> {
+        let body = source.split(&format!("pub enum {name} {{")).nth(1);
+        let body = body.map_or("", |rest| rest.split("\n}\n").next().unwrap());
+        body.lines()
+            .filter_map(|line| line.strip_prefix("    "))
+            .filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()))
+            .map(|line| {
+                line.split(|c: char| !c.is_alphanumeric())
+                    .next()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    };
+    let mut errors = BTreeSet::new();
+    for group in variants_of("Error") {
+        let details = variants_of(&group);
+        let has_none = details.is_empty();
+        errors.extend(details.into_iter().map(|detail| (group.clone(), detail)));
+        if has_none {
+            let detail = if group == "Refused" { "Refusal" } else { "–" };
+            errors.insert((group, detail.to_owned()));
+        }
+    }
     let page = pages::read("docs/reference/errors.md");
-    let listed: BTreeSet<String> = pages::rows(&page)[1..]
+    let name = |cell: &String| cell.trim_matches('`').to_owned();
+    let listed: BTreeSet<(String, String)> = pages::rows(&page)[1..]
         .iter()
-        .map(|row| row[0].trim_matches('`').to_owned())
+        .map(|row| (name(&row[0]), name(&row[1])))
         .collect();
-    assert_eq!(listed, variants);
-    assert!(variants.len() > 20, "{variants:?}");
+    assert_eq!(listed, errors);
+    assert!(errors.len() > 20, "{errors:?}");
 }
 
 /// Alarm name to threshold and number of periods, of the default template.

@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::markdown::Block;
-use crate::{blocks, pages};
+use crate::book::markdown::Block;
+use crate::book::{blocks, pages};
 
 /// The compiler's options: nothing unused, nothing untyped.
 fn options() -> Value {

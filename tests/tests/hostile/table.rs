@@ -6,9 +6,10 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::error::Internal;
 use zae_limiter::{EmbeddedStore, Error, Limit, NewEntity, RateLimiter};
 
-use crate::mutate::Mutator;
+use crate::hostile::mutate::Mutator;
 
 const TABLE: &str = "hostile";
 const BURST: u64 = 5;
@@ -48,7 +49,7 @@ impl Stage {
             .commit()
             .await
             .unwrap();
-        assert!(matches!(stage.acquire().await, Err(Error::RateLimitExceeded(_))));
+        assert!(matches!(stage.acquire().await, Err(Error::Refused(_))));
         stage
     }
 
@@ -152,7 +153,7 @@ async fn damage_everything(with_parent: bool) -> Vec<String> {
                 stage.put(item.clone()).await;
                 match ended {
                     Ok(()) => admitted.push(format!("{key} {name} {damage:?}")),
-                    Err(Error::RateLimitExceeded(_)) => {}
+                    Err(Error::Refused(_)) => {}
                     Err(error) => {
                         errors += 1;
                         assert!(!error.to_string().is_empty());
@@ -206,8 +207,8 @@ async fn a_bucket_that_has_lost_attributes_at_random_admits_nothing_while_one_of
         stage.put(damaged.clone()).await;
         match stage.acquire().await {
             Ok(()) => panic!("admitted by {damaged:?}"),
-            Err(Error::RateLimitExceeded(_)) => refusals += 1,
-            Err(Error::Malformed(_)) => errors += 1,
+            Err(Error::Refused(_)) => refusals += 1,
+            Err(Error::Internal(Internal::Malformed(_))) => errors += 1,
             Err(error) => panic!("{error} by {damaged:?}"),
         }
     }

@@ -13,7 +13,7 @@ use http_body::Frame;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::serve;
+use crate::llm_gateway::serve;
 
 /// What the provider got.
 #[derive(Debug, Clone)]

@@ -132,7 +132,7 @@ async fn counted(
     let (table, told) = (theirs.clone(), path.clone());
     let errors = tokio::task::spawn_blocking(move || {
         peer_output(
-            &crate::script("aggregate.py"),
+            &crate::peer::script("aggregate.py"),
             &[&table, dynamodb_endpoint(), told.to_str().unwrap()],
         )
     });
@@ -186,7 +186,7 @@ fn expected(snapshots: &[(&str, &[(&str, i64)])]) -> Snapshots {
 /// Whole tokens, in windows of their own, by buckets that exist, each record once: where the peer counts right.
 #[tokio::test]
 async fn both_count_the_same_where_the_peer_is_right() {
-    let buckets = if crate::long() { 40 } else { 6 };
+    let buckets = if crate::peer::long() { 40 } else { 6 };
     let mut random = Steps(2026);
     let (mut batches, mut number) = (vec![], 100);
     for bucket in 0..buckets {

@@ -97,7 +97,7 @@ async fn call(limiter: &RateLimiter, child: &str, step: u64, tally: &mut Tally) 
         .consume("tpm", estimate);
     let mut lease = match call.await {
         Ok(lease) => lease,
-        Err(Error::RateLimitExceeded(_)) => return false,
+        Err(Error::Refused(_)) => return false,
         // Many processes that fight for one bucket; nothing was admitted.
         Err(error) if error.is_unavailable() => return false,
         Err(error) => panic!("{error}"),
@@ -200,7 +200,7 @@ async fn bucket(table: &str, entity: &str) -> HashMap<String, i128> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitted() {
-    let size = if crate::long() {
+    let size = if crate::peer::long() {
         Size {
             children: 8,
             clients_of_peer: 4,
@@ -222,7 +222,10 @@ async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitte
     let started = Instant::now();
     let told = settings(size, &children).to_string();
     let peer = tokio::task::spawn_blocking(move || {
-        peer_output(&crate::script("traffic.py"), &[table, dynamodb_endpoint(), &told])
+        peer_output(
+            &crate::peer::script("traffic.py"),
+            &[table, dynamodb_endpoint(), &told],
+        )
     });
     let stop = Arc::new(AtomicBool::new(false));
     let ours: Vec<_> = (1..=size.ours as u64)
@@ -310,8 +313,8 @@ async fn drain_parent(limiter: &RateLimiter, children: &[String], tally: &mut Ta
         let child = &children[0];
         match limiter.acquire(child, RESOURCE).consume("rpm", 1).await {
             Ok(lease) => written(lease.commit().await),
-            Err(Error::RateLimitExceeded(refused)) => {
-                let violated: Vec<_> = refused.violations().map(|one| one.entity.as_str()).collect();
+            Err(Error::Refused(refused)) => {
+                let violated: Vec<_> = refused.refused_limits().map(|one| one.entity.as_str()).collect();
                 assert_eq!(violated, [PARENT], "{refused:?}");
                 return;
             }

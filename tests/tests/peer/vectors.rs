@@ -12,7 +12,7 @@ use zae_limiter_schema::{
 use zae_limiter_testing::peer_output;
 
 fn path() -> PathBuf {
-    crate::script("vectors.json")
+    crate::peer::script("vectors.json")
 }
 
 fn table() -> Json {
@@ -44,7 +44,7 @@ fn bucket(tokens: i128) -> TokenBucket {
 
 #[test]
 fn the_table_is_what_the_peer_computes() {
-    let printed = peer_output(&crate::script("vectors.py"), &[path().to_str().unwrap()]);
+    let printed = peer_output(&crate::peer::script("vectors.py"), &[path().to_str().unwrap()]);
     let found: Json = serde_json::from_slice(&printed).unwrap();
     assert_eq!(found, table());
 }

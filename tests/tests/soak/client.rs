@@ -196,7 +196,7 @@ async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
         .consume("tpm", call.estimate);
     let mut lease = match acquire.await {
         Ok(lease) => lease,
-        Err(Error::RateLimitExceeded(_)) => return Ended::Refused,
+        Err(Error::Refused(_)) => return Ended::Refused,
         Err(error) if error.is_unavailable() => return Ended::Unavailable,
         Err(error) => panic!("{error}"),
     };

@@ -130,7 +130,7 @@ async fn work(
                     results.record_error(&error);
                 }
             }
-            Err(Limiter::RateLimitExceeded(_)) => results.limited += 1,
+            Err(Limiter::Refused(_)) => results.limited += 1,
             Err(error) => results.record_error(&error),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use zae_limiter::{
-    Admission, EntityId, Error as Limiter, LimitName, LimitStatus, RateLimitExceeded, RateLimiter, Resource,
+    Admission, EntityId, Error as Limiter, LimitName, LimitStatus, RateLimiter, Refusal, Resource,
 };
 
 use super::Arguments;
@@ -52,7 +52,7 @@ impl Text for AdmittedReport {
 /// The same JSON as the Python package, as the library serializes it.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct RejectedReport(RateLimitExceeded);
+struct RejectedReport(Refusal);
 
 impl Text for RejectedReport {
     fn text(&self, view: &View) -> String {
@@ -68,7 +68,7 @@ impl Text for RejectedReport {
 pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<CommandOutput> {
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
-        Err(Limiter::RateLimitExceeded(exceeded)) => {
+        Err(Limiter::Refused(exceeded)) => {
             return Ok(
                 CommandOutput::new(RejectedReport(Arc::unwrap_or_clone(exceeded))).with_exit(Exit::Limited)
             );

@@ -170,12 +170,7 @@ async fn put(
 /// The bucket that the archiver of the stack writes to.
 async fn archive_bucket(name: &StackName, aws: &SdkConfig) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
-    let status = stack
-        .status()
-        .await?
-        .ok_or_else(|| zae_limiter::stack::Error::NoSuchStack {
-            stack: name.to_string(),
-        })?;
+    let status = stack.existing_status().await?;
     status
         .outputs
         .get(BUCKET_OUTPUT)

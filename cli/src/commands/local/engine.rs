@@ -4,6 +4,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 
+use super::ready;
+
 /// A program that emulates AWS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,6 +24,14 @@ impl Engine {
             Self::Localstack => "/_localstack/health",
         }
     }
+}
+
+/// The engine of a local cloud on this port that `local up` did not start, such as one of Docker Compose.
+pub(super) fn responding(port: u16) -> Option<Engine> {
+    // MiniStack also responds at the paths of LocalStack.
+    [Engine::Ministack, Engine::Localstack]
+        .into_iter()
+        .find(|engine| ready::responds(port, engine.ready_path()))
 }
 
 impl fmt::Display for Engine {

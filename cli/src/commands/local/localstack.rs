@@ -27,11 +27,18 @@ pub(super) struct Options {
 pub(super) fn start(files: &StateFiles, options: &Options) -> Result<RunningCloud> {
     files.prepare()?;
     let name = format!("zae-limiter-localstack-{}", files.port);
+    let host = options.docker_host.as_deref();
+    // A stopped container of an earlier start still has the name.
+    remove(host, &name)?;
     let port = format!("127.0.0.1:{}:4566", files.port);
     let services = format!("SERVICES={SERVICES}");
-    // LocalStack runs Lambda functions in containers of their own, which it starts through Docker.
-    let socket = "/var/run/docker.sock:/var/run/docker.sock";
-    let run = [
+    let variable = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty());
+    let for_functions = docker_access(host.or(variable.as_deref()));
+    let settings: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name.starts_with("LOCALSTACK_"))
+        .collect();
+    let mut run = vec![
         "run",
         "--detach",
         "--name",
@@ -40,13 +47,13 @@ pub(super) fn start(files: &StateFiles, options: &Options) -> Result<RunningClou
         LABEL,
         "--publish",
         &port,
-        "--volume",
-        socket,
-        "--env",
-        &services,
-        &options.image,
     ];
-    let container = docker(options.docker_host.as_deref(), &run)?;
+    run.extend(for_functions.iter().map(String::as_str));
+    run.extend(["--env", &services]);
+    // Without a value Docker takes it from the environment, so that no token shows in the list of processes.
+    run.extend(settings.iter().flat_map(|name| ["--env", name]));
+    run.push(&options.image);
+    let container = docker(host, &run)?;
     let running = RunningCloud {
         engine: Engine::Localstack,
         process: None,
@@ -73,9 +80,33 @@ pub(super) fn start(files: &StateFiles, options: &Options) -> Result<RunningClou
     Ok(running)
 }
 
-/// Removes the container that was started, by its ID.
+/// Removes the container that was started, by its ID, also if it is stopped.
 pub(super) fn stop(running: &RunningCloud) -> Result<()> {
-    docker_on(running, &["rm", "--force", "--volumes"]).map(|_| ())
+    match &running.container {
+        Some(container) => remove(running.docker_host.as_deref(), container),
+        None => Ok(()),
+    }
+}
+
+fn remove(host: Option<&str>, container: &str) -> Result<()> {
+    match docker(host, &["rm", "--force", "--volumes", container]) {
+        Err(error) if no_such_container(&error) => Ok(()),
+        removed => removed.map(|_| ()),
+    }
+}
+
+fn no_such_container(error: &Error) -> bool {
+    matches!(error, Error::Local { message } if message.to_lowercase().contains("no such"))
+}
+
+/// Lets LocalStack start containers for Lambda functions, with the Docker that runs LocalStack itself.
+fn docker_access(host: Option<&str>) -> [String; 2] {
+    const SOCKET: &str = "/var/run/docker.sock";
+    match host.map(|host| (host, host.strip_prefix("unix://"))) {
+        Some((_, Some(path))) => ["--volume".to_owned(), format!("{path}:{SOCKET}")],
+        Some((url, None)) => ["--env".to_owned(), format!("DOCKER_HOST={url}")],
+        None => ["--volume".to_owned(), format!("{SOCKET}:{SOCKET}")],
+    }
 }
 
 pub(super) fn is_alive(running: &RunningCloud) -> Result<bool> {
@@ -83,7 +114,7 @@ pub(super) fn is_alive(running: &RunningCloud) -> Result<bool> {
     match state {
         Ok(state) => Ok(state == "true"),
         // The container no longer exists.
-        Err(Error::Local { message }) if message.to_lowercase().contains("no such") => Ok(false),
+        Err(error) if no_such_container(&error) => Ok(false),
         Err(other) => Err(other),
     }
 }
@@ -145,5 +176,26 @@ fn docker_error(error: std::io::Error) -> Error {
         what: "docker".to_owned(),
         doing: "started",
         source: error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_run_in_the_docker_that_runs_localstack() {
+        assert_eq!(
+            docker_access(None),
+            ["--volume", "/var/run/docker.sock:/var/run/docker.sock"]
+        );
+        assert_eq!(
+            docker_access(Some("unix:///run/user/1000/docker.sock")),
+            ["--volume", "/run/user/1000/docker.sock:/var/run/docker.sock"]
+        );
+        assert_eq!(
+            docker_access(Some("tcp://10.0.0.2:2375")),
+            ["--env", "DOCKER_HOST=tcp://10.0.0.2:2375"]
+        );
     }
 }

@@ -46,19 +46,26 @@ impl StateFiles {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The cloud that is running, if it still is.
-    pub(super) fn running(&self) -> Result<Option<RunningCloud>> {
+    /// The cloud that `local up` started, even if it has stopped since.
+    pub(super) fn recorded(&self) -> Result<Option<RunningCloud>> {
         let text = match std::fs::read_to_string(&self.state) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::reading(self.state.display().to_string())(error)),
         };
-        let running: RunningCloud = serde_json::from_str(&text).map_err(|error| {
+        serde_json::from_str(&text).map(Some).map_err(|error| {
             Error::local(format!(
                 "{} is not valid: {error}; delete it and stop the cloud by hand",
                 self.state.display()
             ))
-        })?;
+        })
+    }
+
+    /// The cloud that `local up` started, if it is still running.
+    pub(super) fn running(&self) -> Result<Option<RunningCloud>> {
+        let Some(running) = self.recorded()? else {
+            return Ok(None);
+        };
         let alive = match (&running.process, &running.container) {
             (Some(process), _) => process.is_alive(),
             (None, Some(_)) => localstack::is_alive(&running)?,

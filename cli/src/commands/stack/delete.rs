@@ -1,20 +1,21 @@
-//! `delete`: taking a stack down, and saying what stays.
+//! `delete`: deletes a stack and lists what it keeps.
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::stack::{Deleted, Deletion, StackOptions};
+use zae_limiter::stack::{Deleted, Deletion, Kept, StackOptions};
 
 use super::progress::Progress;
 use super::watch::{Watch, Watched};
 use crate::command_output::{CommandOutput, Text};
 use crate::confirm::confirm_by_name;
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The table and the archive stay, unless --purge is given. --name is required.
+    after_help = "Keeps the table and the archive bucket unless --purge is given. --name is required.
 
 Examples:
   zae-limiter delete -n my-app
@@ -22,13 +23,13 @@ Examples:
 )]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Arguments {
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long)]
     yes: bool,
-    /// Delete the table and the archive too, with all that is in them
+    /// Also delete the table and the archive bucket with all their data
     #[arg(long)]
     purge: bool,
-    /// Leave a resource behind, by logical id, if the deletion has failed because of it (repeatable)
+    /// Keep a resource that made the deletion fail, by logical id (repeatable)
     #[arg(long, value_name = "ID")]
     retain: Vec<String>,
     /// Delete a stack that another tool deploys: one with parameters, or without the tag ManagedBy=zae-limiter
@@ -37,10 +38,10 @@ pub(crate) struct Arguments {
     /// The role that CloudFormation assumes for the deletion (RoleARN)
     #[arg(long, value_name = "ARN")]
     service_role: Option<String>,
-    /// Wait for the end (the default)
+    /// Wait until the deletion ends (the default)
     #[arg(long, overrides_with = "no_wait")]
     wait: bool,
-    /// Leave as soon as CloudFormation has begun
+    /// Exit as soon as CloudFormation has started
     #[arg(long, conflicts_with = "purge")]
     no_wait: bool,
 }
@@ -48,6 +49,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Gone {
     name: String,
+    #[serde(flatten)]
+    place: Place,
     #[serde(flatten)]
     deleted: Deleted,
 }
@@ -57,19 +60,16 @@ impl Text for Gone {
         let mut lines = vec![if self.deleted.existed {
             view.paint.good(&format!("stack {} was deleted", self.name))
         } else {
-            format!("there was no stack {}", self.name)
+            format!("stack {} does not exist in {}", self.name, self.place)
         }];
-        let mut tell = |what: &str, list: &[zae_limiter::stack::Kept]| {
-            lines.extend(
-                list.iter()
-                    .map(|kept| format!("  {what}: {} ({})", kept.physical_id, kept.resource_type)),
-            );
+        let mut tell = |what: &str, list: &[Kept]| {
+            lines.extend(list.iter().map(|kept| format!("  {what}: {}", named(kept))));
         };
         tell("deleted with its data", &self.deleted.purged);
-        tell("stays", &self.deleted.kept);
-        if self.deleted.existed {
+        tell("kept", &self.deleted.kept);
+        if self.deleted.queues {
             lines.push(format!(
-                "  for {} seconds SQS blocks the names of deleted queues: a deployment before that waits",
+                "  SQS blocks the names of deleted queues for {} seconds; an earlier deployment waits that long",
                 Deleted::NAMES_BLOCKED.as_secs()
             ));
         }
@@ -81,7 +81,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let name = context
         .given_name()
         .cloned()
-        .ok_or_else(|| Error::usage("which stack? Name it with --name: delete has no default"))?;
+        .ok_or_else(|| Error::usage("delete needs --name: it has no default"))?;
     let stack = super::stack(context, StackOptions::default()).await?;
     let stack = stack.adopt(arguments.adopt);
     let stack = match &arguments.service_role {
@@ -89,27 +89,19 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         None => stack,
     };
     let planned = stack.plan_delete().await?;
+    let place = match &planned.place {
+        Some(place) => Place::new(
+            Some(place.account.clone()),
+            Some(place.region.clone()),
+            &context.location,
+        ),
+        None => Place::of_caller(&stack, &context.location).await,
+    };
     if planned.existed || (arguments.purge && !planned.kept.is_empty()) {
-        let kept: Vec<_> = planned
-            .kept
-            .iter()
-            .map(|kept| kept.physical_id.as_str())
-            .collect();
-        let what = match (arguments.purge, kept.is_empty()) {
-            (true, false) if !planned.existed => format!(
-                "delete {} with all that is in it, which a stack {name} has left",
-                kept.join(", ")
-            ),
-            (true, false) => format!(
-                "delete stack {name}, and {} with all that is in them",
-                kept.join(", ")
-            ),
-            (false, false) => format!("delete stack {name}; {} stay", kept.join(", ")),
-            (_, true) => format!("delete stack {name}"),
-        };
-        confirm_by_name(&what, name.as_str(), arguments.yes)?;
+        let question = question(&planned, name.as_str(), &place, arguments.purge);
+        confirm_by_name(&question, name.as_str(), arguments.yes)?;
     }
-    let progress = Progress::new(&context.terminal);
+    let progress = Progress::new(&context.terminal, context.location.endpoint());
     let watch = Watch::new(&progress, !arguments.no_wait);
     let stack = stack.observer(watch.observer());
     let how = Deletion {
@@ -121,6 +113,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         Watched::Done(deleted) => {
             let gone = Gone {
                 name: name.to_string(),
+                place,
                 deleted,
             };
             if progress.is_json() {
@@ -131,5 +124,77 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
             }
             Ok(CommandOutput::new(gone))
         }
+    }
+}
+
+/// A resource with its kind, such as `table my-app`.
+fn named(kept: &Kept) -> String {
+    let kind = match kept.resource_type.as_str() {
+        "AWS::DynamoDB::Table" => "table",
+        "AWS::S3::Bucket" => "bucket",
+        "AWS::S3::BucketPolicy" => "policy of bucket",
+        "AWS::Logs::LogGroup" => "log group",
+        other => other,
+    };
+    format!("{kind} {}", kept.physical_id)
+}
+
+/// What the user confirms: everything that is deleted, what is kept, and where.
+fn question(planned: &Deleted, name: &str, place: &Place, purge: bool) -> String {
+    let kept: Vec<_> = planned.kept.iter().map(named).collect();
+    let kept = kept.join(", ");
+    match (planned.existed, purge, kept.is_empty()) {
+        (false, _, _) => {
+            format!("delete {kept} with all its data, left by a deleted stack {name}, in {place}")
+        }
+        (true, _, true) => format!("delete stack {name} in {place}"),
+        (true, true, false) => format!("delete stack {name} in {place}, and {kept} with all data"),
+        (true, false, false) => format!("delete stack {name} in {place}. Kept: {kept}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(existed: bool) -> Deleted {
+        let kept = |kind: &str, name: &str| Kept {
+            logical_id: "X".to_owned(),
+            resource_type: kind.to_owned(),
+            physical_id: name.to_owned(),
+        };
+        Deleted {
+            existed,
+            kept: vec![
+                kept("AWS::DynamoDB::Table", "my-app"),
+                kept("AWS::S3::Bucket", "my-app-archive"),
+                kept("AWS::Logs::LogGroup", "/aws/lambda/my-app"),
+            ],
+            ..Deleted::default()
+        }
+    }
+
+    #[test]
+    fn a_question_names_the_kind_of_each_resource_and_the_place() {
+        let place = Place {
+            account: Some("123456789012".to_owned()),
+            region: Some("eu-west-1".to_owned()),
+            endpoint: None,
+        };
+        let ask = |existed, purge| question(&planned(existed), "my-app", &place, purge);
+        let all = "table my-app, bucket my-app-archive, log group /aws/lambda/my-app";
+        let at = "account 123456789012, region eu-west-1";
+        assert_eq!(
+            ask(true, false),
+            format!("delete stack my-app in {at}. Kept: {all}")
+        );
+        assert_eq!(
+            ask(true, true),
+            format!("delete stack my-app in {at}, and {all} with all data")
+        );
+        assert_eq!(
+            ask(false, true),
+            format!("delete {all} with all its data, left by a deleted stack my-app, in {at}")
+        );
     }
 }

@@ -1,13 +1,13 @@
-//! `deploy`: making the stack what it should be.
+//! `deploy`: creates or updates the stack.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use zae_limiter::stack::{Change, Mode, Outcome, Plan, Stack, StackName, StackOptions};
-use zae_limiter::{ConfigChange, ConfigLevel, Repository};
 
 use super::options::Wanted;
+use super::outputs;
 use super::plan::Allowed;
 use super::progress::Progress;
 use super::watch::{Watch, Watched};
@@ -19,7 +19,8 @@ use crate::output::View;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Shows the plan, asks, and shows what happens. Ctrl-C leaves: the deployment goes on, and running it again attaches to it.
+    after_help = "Shows the plan, asks for confirmation, and shows progress. Ctrl-C detaches: the deployment continues, and running the
+command again attaches to it.
 
 Examples:
   zae-limiter deploy -n my-app --region eu-west-1
@@ -32,7 +33,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// Do what this plan of `plan --out` says, and nothing if the stack has changed since
+    /// Apply a plan of `plan --out`, unless the stack has changed since; the plan names the stack
     #[arg(long, value_name = "FILE", conflicts_with = "file", help_heading = "Options")]
     plan: Option<PathBuf>,
     /// What the command may do
@@ -43,19 +44,19 @@ pub(crate) struct Arguments {
         help_heading = "Options"
     )]
     mode: DeployMode,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long, help_heading = "Options")]
     yes: bool,
-    /// Wait for the end (the default)
+    /// Wait until the deployment ends (the default)
     #[arg(long, overrides_with = "no_wait", help_heading = "Options")]
     wait: bool,
-    /// Leave as soon as CloudFormation has begun
+    /// Exit as soon as CloudFormation has started
     #[arg(long, help_heading = "Options")]
     no_wait: bool,
-    /// First go on with a rollback that has failed
+    /// First continue a rollback that failed
     #[arg(long, help_heading = "Options")]
     continue_rollback: bool,
-    /// Leave a resource, by logical id, out of that rollback (repeatable)
+    /// Skip a resource in that rollback, by logical id (repeatable)
     #[arg(
         long,
         value_name = "ID",
@@ -63,6 +64,12 @@ pub(crate) struct Arguments {
         help_heading = "Options"
     )]
     skip: Vec<String>,
+    /// Turn termination protection of the stack on, so that it cannot be deleted
+    #[arg(long, overrides_with = "no_termination_protection", help_heading = "Options")]
+    termination_protection: bool,
+    /// Turn termination protection off
+    #[arg(long, help_heading = "Options")]
+    no_termination_protection: bool,
     #[command(flatten)]
     allowed: Allowed,
 }
@@ -72,7 +79,7 @@ pub(crate) struct Arguments {
 enum DeployMode {
     /// Make every change
     Apply,
-    /// As an application does: observe without the permission to deploy, and never change options that another service has deployed
+    /// As an application does: observe without the permission to deploy, and never change options that another service deployed
     Auto,
     /// Change nothing, and warn of differences
     Observe,
@@ -102,21 +109,16 @@ pub(super) struct Deployed {
 impl Text for Deployed {
     fn text(&self, view: &View) -> String {
         let did = match self.outcome.change {
-            Change::None if !self.outcome.warnings.is_empty() => "was left as it is: nothing was changed",
-            Change::None => "is as it should be: nothing was changed",
-            Change::Awaited if !self.outcome.warnings.is_empty() => "was changed by somebody else",
-            Change::Awaited => "is as it should be: somebody else has changed it",
+            Change::None if !self.outcome.warnings.is_empty() => "was not changed",
+            Change::None => "is up to date: nothing was changed",
+            Change::Awaited if !self.outcome.warnings.is_empty() => "was changed by another process",
+            Change::Awaited => "is up to date: another process changed it",
             Change::Created => "was created",
-            Change::Imported => "was created around the table that was there",
+            Change::Imported => "was created around the existing table",
             Change::Updated => "was updated",
         };
         let mut lines = vec![view.paint.good(&format!("stack {} {did}", self.name))];
-        lines.extend(
-            self.outcome
-                .outputs
-                .iter()
-                .map(|(name, value)| format!("  {name}: {value}")),
-        );
+        lines.extend(outputs::main_lines(&self.name, &self.outcome.outputs));
         lines.extend(
             self.outcome
                 .warnings
@@ -128,6 +130,12 @@ impl Text for Deployed {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
+    let stored = arguments.plan.as_deref().map(read_plan).transpose()?;
+    let named = match &stored {
+        Some(plan) => Some(context.named(StackName::parse(&plan.stack).map_err(zae_limiter::Error::from)?)?),
+        None => None,
+    };
+    let context = named.as_ref().unwrap_or(context);
     let options = arguments.wanted.options()?;
     // A stored plan has options of its own.
     let stack = if arguments.plan.is_some() {
@@ -142,7 +150,6 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         shows_plan: true,
         accepts: |_| Ok(()),
     };
-    let stored = arguments.plan.as_deref().map(read_plan).transpose()?;
     let stack = arguments.allowed.on(stack);
     if arguments.mode != DeployMode::Apply {
         return Box::pin(deployment.ensure(stack, arguments.mode.into(), context)).await;
@@ -150,8 +157,12 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     if arguments.continue_rollback {
         Box::pin(stack.continue_rollback(&arguments.skip)).await?;
     }
+    let protected = stack.clone();
     let done = Box::pin(deployment.run(stack, stored, context)).await?;
-    Ok(done.answer)
+    if done.to_the_end && (arguments.termination_protection || arguments.no_termination_protection) {
+        Box::pin(protected.set_termination_protection(arguments.termination_protection)).await?;
+    }
+    Ok(done.output)
 }
 
 fn read_plan(file: &Path) -> Result<Plan> {
@@ -161,7 +172,7 @@ fn read_plan(file: &Path) -> Result<Plan> {
 
 /// How a stack is deployed.
 pub(super) struct Deployment {
-    /// What attaches to it again.
+    /// The command that attaches to it again.
     pub(super) command: &'static str,
     pub(super) yes: bool,
     pub(super) wait: bool,
@@ -170,28 +181,28 @@ pub(super) struct Deployment {
     pub(super) accepts: fn(&Plan) -> Result<()>,
 }
 
-/// What came of it.
+/// The result of a deployment.
 pub(super) struct Finished {
-    pub(super) answer: CommandOutput,
-    /// False if the one who waited has gone before the end.
+    pub(super) output: CommandOutput,
+    /// False if the command exits before the deployment ends.
     pub(super) to_the_end: bool,
 }
 
 impl Deployment {
-    /// Plans unless there is a plan, shows it, asks, applies it, and writes into the table what no resource can hold.
+    /// Plans unless a plan is given, shows the plan, asks, applies it, and writes the table's records.
     pub(super) async fn run(self, stack: Stack, stored: Option<Plan>, context: &Context) -> Result<Finished> {
-        let progress = Progress::new(&context.terminal);
+        let progress = Progress::new(&context.terminal, context.location.endpoint());
         let watch = Watch::new(&progress, self.wait);
         let name = stack.name().clone();
         let stack = stack.observer(watch.observer());
         let left = || Finished {
-            answer: watch.detached(name.as_str(), self.command),
+            output: watch.detached(name.as_str(), self.command),
             to_the_end: false,
         };
         let own = stored.is_none();
         let plan = match stored {
             Some(plan) => plan,
-            // An operation that is running is waited for first.
+            // Waits for a running operation first.
             None => match watch.over(Box::pin(stack.plan())).await? {
                 Watched::Done(plan) => plan,
                 Watched::Detached => return Ok(left()),
@@ -215,26 +226,20 @@ impl Deployment {
                 Watched::Detached => return Ok(left()),
             },
         };
-        match keep_records(context, &outcome).await {
-            // The stack is as it should be, and whoever deploys it need not be allowed to look into its table.
-            Err(error) if !outcome.changed() => outcome.warnings.push(format!(
-                "whether the table has its version record and retention was not found out: {error}"
-            )),
-            kept => kept?,
-        }
+        outcome = context.repository().await?.record_deployment(outcome).await?;
         Ok(Finished {
-            answer: done(&name, outcome, &progress),
+            output: done(&name, outcome, &progress),
             to_the_end: true,
         })
     }
 
-    /// Does what an application does in this mode: there is no plan to look at.
+    /// Does what an application does in this mode, without a plan.
     async fn ensure(self, stack: Stack, mode: Mode, context: &Context) -> Result<CommandOutput> {
         let may_change = mode == Mode::Auto;
         if may_change {
-            confirm("Deploy this without looking at a plan?", self.yes)?;
+            confirm("Deploy without showing a plan?", self.yes)?;
         }
-        let progress = Progress::new(&context.terminal);
+        let progress = Progress::new(&context.terminal, context.location.endpoint());
         let watch = Watch::new(&progress, self.wait);
         let stack = stack.mode(mode).observer(watch.observer());
         let mut outcome = match watch.over(Box::pin(stack.ensure())).await? {
@@ -242,13 +247,7 @@ impl Deployment {
             Watched::Detached => return Ok(watch.detached(stack.name().as_str(), self.command)),
         };
         if may_change && outcome.changed() {
-            match keep_records(context, &outcome).await {
-                // Whoever has deployed it writes them too.
-                Err(error) if outcome.change == Change::Awaited => outcome.warnings.push(format!(
-                    "the table's version record and retention were not written: {error}"
-                )),
-                kept => kept?,
-            }
+            outcome = context.repository().await?.record_deployment(outcome).await?;
         }
         Ok(done(stack.name(), outcome, &progress))
     }
@@ -259,11 +258,11 @@ impl Deployment {
         if plan.is_empty() || plan.is_refused() {
             return Ok(());
         }
-        confirm("Deploy this?", self.yes)
+        confirm("Apply this plan?", self.yes)
     }
 }
 
-/// The answer for a stack that is deployed.
+/// The output for a stack that is deployed.
 fn done(name: &StackName, outcome: Outcome, progress: &Progress) -> CommandOutput {
     let deployed = Deployed {
         name: name.to_string(),
@@ -294,22 +293,4 @@ pub(crate) async fn ensure(context: &Context) -> Result<()> {
         accepts: |_| Ok(()),
     };
     Box::pin(deployment.run(stack, None, context)).await.map(|_| ())
-}
-
-/// Writes what no resource can hold, also where whoever has changed the stack has gone before the end.
-async fn keep_records(context: &Context, outcome: &Outcome) -> Result<()> {
-    let repository = context.repository().await?;
-    if outcome.changed() || repository.version().await?.is_none() {
-        repository.write_version().await?;
-    }
-    keep_retention(&repository, outcome.audit_retention_days).await
-}
-
-async fn keep_retention(repository: &Repository, days: u32) -> Result<()> {
-    let stored = repository.get_config(&ConfigLevel::System).await?;
-    if stored.and_then(|config| config.system.audit_retention_days) != Some(days) {
-        let change = ConfigChange::new().audit_retention_days(days);
-        repository.set_config(&ConfigLevel::System, change).await?;
-    }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `drift`: whether somebody has changed resources behind the stack's back.
+//! `drift`: reports resources that were changed outside of CloudFormation.
 
 use clap::Args;
 use serde::Serialize;
@@ -12,13 +12,13 @@ use crate::output::View;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 0, or with --detailed-exitcode with 2 if something has drifted.
+    after_help = "Exits with 0, or with 2 if something has drifted and --detailed-exitcode is given.
 
 Examples:
   zae-limiter drift -n my-app --detailed-exitcode"
 )]
 pub(crate) struct Arguments {
-    /// End with 2 if something has drifted
+    /// Exit with 2 if something has drifted
     #[arg(long)]
     detailed_exitcode: bool,
 }
@@ -35,13 +35,17 @@ impl Text for Found {
         let mut lines = vec![match self.drift.verdict {
             Verdict::InSync => view
                 .paint
-                .good(&format!("stack {} is as its template says", self.name)),
+                .good(&format!("stack {} matches its template", self.name)),
             Verdict::Drifted => view.paint.bad(&format!("stack {} has drifted", self.name)),
-            Verdict::Unknown => format!("whether stack {} has drifted could not be found out", self.name),
+            Verdict::Unknown => format!("drift of stack {} could not be detected", self.name),
         }];
         lines.extend(self.drift.reason.iter().map(|reason| format!("  {reason}")));
         for resource in &self.drift.drifted {
-            let what = if resource.deleted { "is gone" } else { "differs" };
+            let what = if resource.deleted {
+                "was deleted"
+            } else {
+                "differs"
+            };
             lines.push(format!(
                 "  {} ({}) {what}",
                 resource.logical_id, resource.resource_type
@@ -57,8 +61,14 @@ impl Text for Found {
             self.drift
                 .unknown
                 .iter()
-                .map(|id| format!("  {id} could not be looked at")),
+                .map(|id| format!("  {id} could not be checked")),
         );
+        if !self.drift.unchecked.is_empty() {
+            lines.push(format!(
+                "  not checked by CloudFormation: {}",
+                self.drift.unchecked.join(", ")
+            ));
+        }
         lines.join("\n")
     }
 }

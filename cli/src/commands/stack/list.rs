@@ -1,11 +1,12 @@
-//! `list`: every stack of ours in the account and region.
+//! `list`: the stacks of this project in the account and region.
 
 use clap::Args;
 use serde::Serialize;
-use zae_limiter::stack::{Discovered, Stack};
+use zae_limiter::stack::{Discovered, Stack, StackOptions};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::pagination::total;
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Align, TextTable, View};
@@ -17,6 +18,8 @@ pub(crate) struct Arguments {}
 
 #[derive(Debug, Serialize)]
 struct Stacks {
+    #[serde(flatten)]
+    place: Place,
     stacks: Vec<Discovered>,
     count: usize,
 }
@@ -24,13 +27,14 @@ struct Stacks {
 impl Text for Stacks {
     fn text(&self, view: &View) -> String {
         let total = total(self.count, "stack", "stacks", false);
+        let total = format!("{total} in {}", self.place);
         if self.count == 0 {
             return total;
         }
         let mut table = TextTable::new([
             ("Name", Align::Left),
             ("Status", Align::Left),
-            ("Made by", Align::Left),
+            ("Created by", Align::Left),
             ("Release", Align::Left),
             ("Region", Align::Left),
             ("Created", Align::Left),
@@ -51,7 +55,19 @@ impl Text for Stacks {
 
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let stacks = Stack::discover(&context.location.aws().await?).await?;
+    let place = match stacks.first() {
+        Some(found) => Place::new(
+            Some(found.account.clone()),
+            Some(found.region.clone()),
+            &context.location,
+        ),
+        None => {
+            let stack = super::stack(context, StackOptions::default()).await?;
+            Place::of_caller(&stack, &context.location).await
+        }
+    };
     Ok(CommandOutput::new(Stacks {
+        place,
         count: stacks.len(),
         stacks,
     }))

@@ -7,6 +7,7 @@ mod functions;
 pub(crate) mod lambda_export;
 pub(crate) mod list;
 mod options;
+pub(crate) mod outputs;
 pub(crate) mod plan;
 pub(crate) mod policy;
 mod progress;

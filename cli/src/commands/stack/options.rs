@@ -1,78 +1,79 @@
-//! What a stack should be: a file, flags, or both.
+//! The options of a stack: from a file, from flags, or from both.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value};
-use zae_limiter_template::StackOptions;
+use zae_limiter_template::{Field, FieldKind, StackOptions, StackOptionsBuilder};
 
 use crate::error::{Error, Result};
+use crate::file_lines::line_of;
 
 const HEADING: &str = "Stack options";
 
-/// What the stack should be. Flags stand above the file.
+/// The options of the stack. Flags take precedence over the file.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Wanted {
-    /// A file with stack options, YAML or JSON
+    /// Options file, YAML or JSON
     #[arg(help_heading = "Arguments")]
     file: Option<PathBuf>,
-    /// Any stack option by its name in the file (repeatable)
+    /// Set any option by its name in the file (repeatable)
     #[arg(long, value_name = "OPTION=VALUE", value_parser = setting)]
     set: Vec<(String, Value)>,
     /// Usage windows: hourly, daily, monthly
     #[arg(long, value_name = "LIST")]
     snapshot_windows: Option<String>,
-    /// Days that usage is kept
+    /// Days to keep usage
     #[arg(long, value_name = "DAYS")]
     usage_retention_days: Option<i64>,
-    /// Days that audit events stay in the table
+    /// Days to keep audit events in the table
     #[arg(long, value_name = "DAYS")]
     audit_retention_days: Option<i64>,
-    /// With the function that counts usage (the default)
+    /// Deploy the aggregator, which counts usage (the default)
     #[arg(long, overrides_with = "no_aggregator")]
     enable_aggregator: bool,
-    /// Without it
+    /// Do not deploy the aggregator
     #[arg(long)]
     no_aggregator: bool,
-    /// Days that the table can be set back to
+    /// Days of point-in-time recovery of the table
     #[arg(long, value_name = "DAYS")]
     pitr_recovery_days: Option<i64>,
-    /// Days that logs are kept
+    /// Days to keep logs
     #[arg(long, value_name = "DAYS")]
     log_retention_days: Option<i64>,
-    /// Seconds that a call of a function may take
+    /// Timeout of a function in seconds
     #[arg(long, value_name = "SECONDS")]
     lambda_timeout: Option<i64>,
-    /// Megabytes of memory of a function
+    /// Memory of a function in MB
     #[arg(long, value_name = "MB")]
     lambda_memory: Option<i64>,
-    /// With alarms (the default)
+    /// Create alarms (the default)
     #[arg(long, overrides_with = "no_alarms")]
     enable_alarms: bool,
-    /// Without alarms
+    /// Do not create alarms
     #[arg(long)]
     no_alarms: bool,
-    /// The SNS topic that alarms tell
+    /// SNS topic for alarms
     #[arg(long, value_name = "ARN")]
     alarm_sns_topic: Option<String>,
-    /// Percentage of the timeout above which there is an alarm
+    /// Alarm if a function takes longer than this percentage of its timeout
     #[arg(long, value_name = "PERCENT")]
     lambda_duration_threshold_pct: Option<i64>,
-    /// The managed policy that bounds every role
+    /// Permission boundary of every role
     #[arg(long, value_name = "NAME|ARN")]
     permission_boundary: Option<String>,
-    /// How role names are made, such as pb-{}-PowerUser
+    /// Format of role names, such as pb-{}-PowerUser
     #[arg(long, value_name = "FORMAT")]
     role_name_format: Option<String>,
-    /// How policy names are made
+    /// Format of policy names
     #[arg(long, value_name = "FORMAT")]
     policy_name_format: Option<String>,
-    /// With the archive of audit events (the default)
+    /// Archive audit events (the default)
     #[arg(long, overrides_with = "no_audit_archival")]
     enable_audit_archival: bool,
-    /// Without it
+    /// Do not archive audit events
     #[arg(long)]
     no_audit_archival: bool,
     /// Days until archived events move to Glacier Instant Retrieval
@@ -81,34 +82,34 @@ pub(crate) struct Wanted {
     /// Trace the functions with X-Ray
     #[arg(long, overrides_with = "no_tracing")]
     enable_tracing: bool,
-    /// Do not (the default)
+    /// Do not trace the functions (the default)
     #[arg(long)]
     no_tracing: bool,
-    /// With roles for applications, administrators and readers
+    /// Create roles for applications, administrators and readers
     #[arg(long, overrides_with = "no_create_iam_roles")]
     create_iam_roles: bool,
-    /// Without them (the default)
+    /// Do not create those roles (the default)
     #[arg(long)]
     no_create_iam_roles: bool,
-    /// With policies, and roles for the functions (the default)
+    /// Create policies, and roles for the functions (the default)
     #[arg(long, overrides_with = "no_iam")]
     iam: bool,
-    /// Without anything of IAM
+    /// Create no IAM resources
     #[arg(long)]
     no_iam: bool,
-    /// A role for the aggregator that exists
+    /// Existing role for the aggregator
     #[arg(long, value_name = "ARN")]
     aggregator_role_arn: Option<String>,
-    /// Let the table refuse to be deleted
+    /// Protect the table from deletion
     #[arg(long, overrides_with = "no_deletion_protection")]
     enable_deletion_protection: bool,
-    /// Do not (the default)
+    /// Do not protect the table from deletion (the default)
     #[arg(long)]
     no_deletion_protection: bool,
-    /// Where the functions' archives are [default: in this command if it was built with them, or target/functions]
+    /// Directory of the functions' archives [default: in this command if it was built with them, or target/functions]
     #[arg(long, value_name = "DIRECTORY")]
     code_directory: Option<String>,
-    /// A tag for everything in the stack (repeatable)
+    /// Tag for the stack and its resources (repeatable)
     #[arg(short, long, value_name = "KEY=VALUE", value_parser = tag)]
     tag: Vec<(String, String)>,
 }
@@ -143,20 +144,29 @@ impl Wanted {
     }
 
     fn on_top_of(&self, mut fields: Map<String, Value>) -> Result<StackOptions> {
-        fields.extend(self.given_by_file()?);
+        let text = self.file_text()?;
+        if let (Some(text), Some(file)) = (&text, &self.file) {
+            let parsed: Option<Map<String, Value>> = serde_yaml::from_str(text).map_err(|error| {
+                Error::usage(format!(
+                    "{} is not a file of stack options: {error}",
+                    file.display()
+                ))
+            })?;
+            fields.extend(parsed.unwrap_or_default());
+        }
         self.overlay(&mut fields);
-        Ok(StackOptions::from_value(Value::Object(fields))?)
+        parse(fields, |option| {
+            let line = line_of(text.as_deref()?, option)?;
+            Some(format!("{} line {line}", self.file.as_ref()?.display()))
+        })
     }
 
-    fn given_by_file(&self) -> Result<Map<String, Value>> {
+    fn file_text(&self) -> Result<Option<String>> {
         let Some(file) = &self.file else {
-            return Ok(Map::new());
+            return Ok(None);
         };
-        let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(Error::reading(name.clone()))?;
-        let parsed: Option<Map<String, Value>> = serde_yaml::from_str(&text)
-            .map_err(|error| Error::usage(format!("{name} is no file of stack options: {error}")))?;
-        Ok(parsed.unwrap_or_default())
+        let text = std::fs::read_to_string(file).map_err(Error::reading(file.display().to_string()))?;
+        Ok(Some(text))
     }
 
     fn overlay(&self, fields: &mut Map<String, Value>) {
@@ -233,6 +243,65 @@ impl Wanted {
     }
 }
 
+/// Parses options. The error has every mistake: unknown names, wrong types and values that break a rule.
+fn parse(mut fields: Map<String, Value>, place: impl Fn(&str) -> Option<String>) -> Result<StackOptions> {
+    let mut mistakes = Vec::new();
+    let at = |option: &str, problem: String| match place(option) {
+        Some(place) => format!("{place}: {problem}"),
+        None => problem,
+    };
+    let known = StackOptions::fields();
+    fields.retain(|name, value| {
+        let Some(field) = known.iter().find(|field| field.name == name) else {
+            mistakes.push(at(name, unknown_option(name, &known)));
+            return false;
+        };
+        let one = Map::from_iter([(name.clone(), value.clone())]);
+        let readable = serde_json::from_value::<StackOptionsBuilder>(Value::Object(one)).is_ok();
+        if !readable {
+            mistakes.push(at(name, format!("{name} is {value}: {}", kind_rule(field.kind))));
+        }
+        readable
+    });
+    let builder = serde_json::from_value::<StackOptionsBuilder>(Value::Object(fields));
+    let built = match builder {
+        Ok(builder) => builder.build(),
+        Err(error) => return Err(Error::usage(format!("the stack options cannot be read: {error}"))),
+    };
+    match built {
+        Ok(options) if mistakes.is_empty() => return Ok(options),
+        Ok(_) => {}
+        Err(invalid) => {
+            let found = invalid.mistakes().iter();
+            mistakes.extend(found.map(|found| at(found.field, found.to_string())));
+        }
+    }
+    Err(Error::Options { mistakes })
+}
+
+fn unknown_option(name: &str, known: &[Field]) -> String {
+    let near = known
+        .iter()
+        .map(|field| (strsim::damerau_levenshtein(name, field.name), field.name))
+        .filter(|(distance, known)| *distance <= known.len().div_ceil(3))
+        .min();
+    match near {
+        Some((_, meant)) => format!("{name} is not a stack option; did you mean {meant}?"),
+        None => format!("{name} is not a stack option; `zae-limiter deploy --help` lists them"),
+    }
+}
+
+const fn kind_rule(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Flag => "must be true or false",
+        FieldKind::Number => "must be a whole number",
+        FieldKind::Text => "must be text",
+        FieldKind::Windows => "must be a list of hourly, daily and monthly",
+        FieldKind::List => "must be a list of words",
+        FieldKind::Tags => "must be a map of tags, such as {team: search}",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -294,6 +363,31 @@ mod tests {
     }
 
     #[test]
+    fn mistakes_in_a_file_have_line_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("options.yaml");
+        std::fs::write(
+            &file,
+            "enable_tracing: ja\n# comment\nlambda_memroy: 512\nlambda_timeout: 0\n",
+        )
+        .unwrap();
+        let file = file.to_str().unwrap();
+        let error = options(&[file]).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("{file} line 1: enable_tracing is \"ja\"")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("{file} line 3: lambda_memroy")),
+            "{error}"
+        );
+        assert!(
+            error.contains(&format!("{file} line 4: lambda_timeout is 0")),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn every_option_can_be_set_by_name() {
         let options = options(&[
             "--set",
@@ -313,7 +407,20 @@ mod tests {
             error.contains("lambda_memory") && error.contains("log_retention_days"),
             "{error}"
         );
-        assert!(options(&["--set", "lambda_memroy=64"]).is_err());
+        let typo = options(&[
+            "--set",
+            "lambda_memroy=64",
+            "--set",
+            "enable_tracing=ja",
+            "--set",
+            "tags=x",
+        ]);
+        let typo = typo.unwrap_err().to_string();
+        assert_eq!(
+            typo,
+            "the stack options have 3 mistakes: lambda_memroy is not a stack option; did you mean lambda_memory?; \
+             enable_tracing is \"ja\": must be true or false; tags is \"x\": must be a map of tags, such as {team: search}"
+        );
         assert!(options(&["no-such-file.yaml"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `plan`: what a deployment would do.
+//! `plan`: shows what a deployment would do.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,8 @@ use crate::output::{Format, View};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 0, or with --detailed-exitcode with 2 if there is something to change; 1 if the deployment would be refused.
+    after_help = "Exits with 0, or with 2 if there are changes and --detailed-exitcode is given, or with 1 if the deployment would be
+refused.
 
 Examples:
   zae-limiter plan -n my-app --lambda-memory 512
@@ -25,7 +26,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// End with 2 if there are changes
+    /// Exit with 2 if there are changes
     #[arg(long, help_heading = "Options")]
     detailed_exitcode: bool,
     /// Print the plan as JSON, as --output json does
@@ -46,13 +47,13 @@ pub(crate) struct Arguments {
 #[command(next_help_heading = "Permissions")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Allowed {
-    /// Something that holds data and may be lost, such as AuditArchiveBucket or RateLimitsTable/GSI3 (repeatable)
+    /// Allow the loss of something that holds data, such as AuditArchiveBucket or RateLimitsTable/GSI3 (repeatable)
     #[arg(long, value_name = "NAME")]
     allow_loss: Vec<String>,
-    /// Set a stack of a later release back to this one
+    /// Downgrade a stack that a later release deployed
     #[arg(long)]
     allow_downgrade: bool,
-    /// Try a change again that was rolled back
+    /// Retry a change that was rolled back
     #[arg(long)]
     retry_rolled_back: bool,
     /// Delete a stack whose creation failed, and create it again
@@ -85,14 +86,26 @@ impl Allowed {
     }
 }
 
-/// The plan as the library serialises it, which `deploy --plan` reads.
+/// The plan as the library serializes it, which `deploy --plan` reads.
 #[derive(Debug, Serialize)]
-#[serde(transparent)]
-struct Shown(Plan);
+struct Shown {
+    #[serde(flatten)]
+    plan: Plan,
+    #[serde(skip)]
+    endpoint: Option<String>,
+}
 
 impl Text for Shown {
     fn text(&self, _: &View) -> String {
-        self.0.to_string()
+        text(&self.plan, self.endpoint.as_deref())
+    }
+}
+
+/// The plan for people, with the endpoint unless it is that of AWS.
+pub(super) fn text(plan: &Plan, endpoint: Option<&str>) -> String {
+    match endpoint {
+        Some(url) => format!("endpoint {url}\n{plan}"),
+        None => plan.to_string(),
     }
 }
 
@@ -107,7 +120,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     if let Some(file) = &arguments.out {
         std::fs::write(file, plan.to_json()).map_err(Error::writing(file.display().to_string()))?;
     }
-    // A plan that nobody can read back is not going to be applied.
+    // A plan that is only shown is not going to be applied.
     if arguments.out.is_none() && !arguments.json && context.terminal.format == Format::Table {
         stack.discard(&plan).await;
     }
@@ -118,10 +131,13 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     } else {
         Exit::Success
     };
-    let answer = if arguments.json {
+    let output = if arguments.json {
         CommandOutput::document(plan.to_json())
     } else {
-        CommandOutput::new(Shown(plan))
+        CommandOutput::new(Shown {
+            plan,
+            endpoint: context.location.endpoint(),
+        })
     };
-    Ok(answer.with_exit(exit))
+    Ok(output.with_exit(exit))
 }

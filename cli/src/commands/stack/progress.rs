@@ -1,4 +1,4 @@
-//! What is shown while CloudFormation works: a bar and rows on a terminal, timed lines in CI, JSON lines for programs.
+//! Progress while CloudFormation works: a bar and rows on a terminal, timed lines in CI, JSON lines for programs.
 
 mod bar;
 
@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use zae_limiter::stack::{Event, Plan, ResourceEvent};
 
+use super::plan::text as plan_text;
 use crate::output::live::{self, Style, line, print};
 use crate::output::{Paint, Terminal};
 
@@ -22,6 +23,8 @@ struct Shown {
     style: Style,
     paint: Paint,
     started: Instant,
+    /// The endpoint, unless it is that of AWS.
+    endpoint: Option<String>,
     /// How many resources change.
     total: usize,
     /// Resources by their latest status.
@@ -29,11 +32,12 @@ struct Shown {
 }
 
 impl Progress {
-    pub(super) fn new(terminal: &Terminal) -> Self {
+    pub(super) fn new(terminal: &Terminal, endpoint: Option<String>) -> Self {
         let shown = Shown {
             style: Style::of(terminal),
             paint: terminal.errors,
             started: Instant::now(),
+            endpoint,
             total: 0,
             latest: BTreeMap::new(),
         };
@@ -46,7 +50,7 @@ impl Progress {
         change(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Tells what is going to be done.
+    /// Shows what is going to be done.
     pub(super) fn plan(&self, plan: &Plan) {
         self.with(|shown| {
             // What was waited for before is not part of it.
@@ -54,15 +58,16 @@ impl Progress {
             shown.total = plan.changes.len();
             match shown.style {
                 Style::Json => line(
-                    &json!({ "event": "plan", "action": plan.action, "changes": plan.changes,
+                    &json!({ "event": "plan", "stack": plan.stack, "account": plan.account, "region": plan.region,
+                    "endpoint": shown.endpoint, "action": plan.action, "changes": plan.changes,
                     "refusals": plan.refusals, "warnings": plan.warnings }),
                 ),
-                Style::Live | Style::Lines => print(&plan.to_string()),
+                Style::Live | Style::Lines => print(&plan_text(plan, shown.endpoint.as_deref())),
             }
         });
     }
 
-    /// Tells how many resources there are to wait for.
+    /// Sets how many resources to wait for.
     pub(super) fn expect(&self, total: usize) {
         self.with(|shown| shown.total = total);
     }
@@ -71,7 +76,7 @@ impl Progress {
         self.with(|shown| shown.event(event));
     }
 
-    /// Tells the end, as an object for programs; people read the answer.
+    /// Reports the end, as an object for programs; people read the command's output.
     pub(super) fn result(&self, result: &Value) {
         self.with(|shown| {
             if shown.style == Style::Json {
@@ -80,7 +85,7 @@ impl Progress {
         });
     }
 
-    /// Draws the clock anew.
+    /// Redraws the clock.
     pub(super) fn tick(&self) {
         self.with(|shown| {
             if shown.style == Style::Live {
@@ -89,7 +94,7 @@ impl Progress {
         });
     }
 
-    /// Leaves the terminal as it should be.
+    /// Clears the status line.
     pub(super) fn finish(&self) {
         self.with(|shown| {
             if shown.style == Style::Live {

@@ -1,12 +1,13 @@
-//! `status`: a stack, its table and its functions at a glance.
+//! `status`: the status of a stack, its table and its functions.
 
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::stack::{FunctionStatus, Health, StackOptions, Status};
 use zae_limiter::versions::Compatibility;
 
-use super::functions;
+use super::{functions, outputs};
 use crate::command_output::{CommandOutput, Text};
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::Result;
 use crate::exit::Exit;
@@ -14,8 +15,8 @@ use crate::output::{View, grouped};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with 1 if the table does not answer, if the stack has failed, or if there is neither a stack
-nor a table of Terraform.
+    after_help = "Exits with 1 if the table is unavailable, if the stack has failed, or if there is neither a stack nor a table
+that Terraform manages.
 
 Examples:
   zae-limiter status -n my-app
@@ -26,6 +27,8 @@ pub(crate) struct Arguments {}
 #[derive(Debug, Serialize)]
 struct Glance {
     name: String,
+    #[serde(flatten)]
+    place: Place,
     exists: bool,
     /// Whether Terraform manages the table, which then has no stack.
     terraform: bool,
@@ -36,14 +39,14 @@ struct Glance {
 
 #[derive(Debug, Serialize)]
 struct Table {
-    /// Whether it answers.
+    /// Whether it responds.
     available: bool,
     schema_version: Option<String>,
     compatible: Option<bool>,
-    /// As DynamoDB last counted, which it does every six hours; nothing where it is not told.
+    /// As DynamoDB last counted, which it does every six hours.
     items: Option<i64>,
     bytes: Option<i64>,
-    /// Why it does not answer.
+    /// Why it is unavailable.
     problem: Option<String>,
 }
 
@@ -51,9 +54,12 @@ impl Table {
     fn lines(&self, view: &View) -> Vec<String> {
         let mut lines = Vec::new();
         lines.push(match (&self.problem, &self.schema_version) {
-            (Some(problem), _) => format!("Table:    {} {problem}", view.paint.bad("does not answer:")),
-            (None, Some(schema)) => format!("Table:    {} (format {schema})", view.paint.good("answers")),
-            (None, None) => format!("Table:    {} (no version record yet)", view.paint.good("answers")),
+            (Some(problem), _) => format!("Table:    {} {problem}", view.paint.bad("unavailable:")),
+            (None, Some(schema)) => format!("Table:    {} (format {schema})", view.paint.good("available")),
+            (None, None) => format!(
+                "Table:    {} (no version record yet)",
+                view.paint.good("available")
+            ),
         });
         if let (Some(items), Some(bytes)) = (self.items, self.bytes) {
             let (items, bytes) = (grouped(items), grouped(bytes));
@@ -79,13 +85,14 @@ impl Text for Glance {
         let Some(stack) = &self.stack else {
             if self.terraform {
                 let mut lines = vec!["Stack:    none; Terraform manages the table".to_owned()];
+                lines.push(format!("Place:    {}", self.place));
                 lines.extend(self.table.lines(view));
                 lines.extend(self.function_lines(view));
                 return lines.join("\n");
             }
             return format!(
-                "there is no stack {}; deploy it with `zae-limiter deploy -n {}`",
-                self.name, self.name
+                "there is no stack {} in {}; deploy it with `zae-limiter deploy -n {}`, or check --region",
+                self.name, self.place, self.name
             );
         };
         let health = match stack.health {
@@ -94,19 +101,18 @@ impl Text for Glance {
             Health::Failed => view.paint.bad(&stack.status),
         };
         let mut lines = vec![format!("Stack:    {} {health}", stack.name)];
+        lines.push(format!("Place:    {}", self.place));
         lines.extend(stack.reason.iter().map(|reason| format!("          {reason}")));
         lines.push(format!("Release:  {}", stack.version.as_deref().unwrap_or("-")));
         lines.push(format!("Created:  {}", stack.created));
         lines.extend(stack.updated.iter().map(|updated| format!("Updated:  {updated}")));
+        if stack.termination_protection {
+            lines.push("          termination protection is on".to_owned());
+        }
         lines.extend(self.table.lines(view));
         lines.extend(self.function_lines(view));
         lines.push(format!("Retained: {}", stack.retained.join(", ")));
-        lines.extend(
-            stack
-                .outputs
-                .iter()
-                .map(|(name, value)| format!("  {name}: {value}")),
-        );
+        lines.extend(outputs::main_lines(&stack.name, &stack.outputs));
         lines.join("\n")
     }
 }
@@ -141,10 +147,15 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
     } else {
         vec![]
     };
+    let place = match &status {
+        Some(status) => Place::new(status.account.clone(), status.region.clone(), &context.location),
+        None => Place::of_caller(&stack, &context.location).await,
+    };
     let works = |status: &Status| status.health != Health::Failed;
     let well = status.as_ref().map_or(terraform, works) && table.available;
     let glance = Glance {
         name: stack.name().to_string(),
+        place,
         exists: status.is_some(),
         terraform,
         stack: status,
@@ -154,7 +165,7 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
     Ok(CommandOutput::new(glance).with_exit(if well { Exit::Success } else { Exit::Error }))
 }
 
-/// Items and bytes of the table. Somebody who may not ask for them learns the rest.
+/// Items and bytes of the table; `None` without the permission to read them.
 async fn size(context: &Context) -> Option<(i64, i64)> {
     let client = crate::connect::dynamo(&context.location).await.ok()?;
     let name = context.name().ok()?;
@@ -177,6 +188,11 @@ mod tests {
     fn a_table_of_terraform_is_shown_without_a_stack() {
         let mut glance = Glance {
             name: "limiter".to_owned(),
+            place: Place {
+                account: Some("123456789012".to_owned()),
+                region: Some("eu-west-1".to_owned()),
+                endpoint: None,
+            },
             exists: false,
             terraform: true,
             stack: None,
@@ -198,10 +214,14 @@ mod tests {
         let text = glance.text(&view);
         assert!(text.contains("Terraform manages the table"), "{text}");
         assert!(
-            text.contains("answers (format 0.8.0)") && text.contains("3 items"),
+            text.contains("available (format 0.8.0)") && text.contains("3 items"),
             "{text}"
         );
         glance.terraform = false;
-        assert!(glance.text(&view).contains("there is no stack limiter"));
+        assert!(
+            glance
+                .text(&view)
+                .contains("there is no stack limiter in account 123456789012, region eu-west-1")
+        );
     }
 }

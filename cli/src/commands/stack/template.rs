@@ -1,4 +1,4 @@
-//! `cfn-template`: the stack for those who deploy with other tools.
+//! `cfn-template`: the template, for other deployment tools.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::args::Output;
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::View;
+use crate::output::{Format, View};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -21,9 +21,9 @@ use crate::output::View;
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// The form: a template, or a Terraform module
-    #[arg(long, default_value = "yaml", help_heading = "Options")]
-    format: Form,
+    /// The form: a template, or a Terraform module [default: yaml, or json with --output json]
+    #[arg(long, help_heading = "Options")]
+    format: Option<Form>,
     /// The file to write, or the directory of a Terraform module [default: standard output]
     #[arg(
         short,
@@ -42,10 +42,12 @@ enum Form {
     Yaml,
     /// CloudFormation, for programs
     Json,
-    /// A Terraform module with a variable for each option
+    /// The Terraform modules, with a variable for each option
     Terraform,
     /// A Terraform module around the CloudFormation template
     TerraformCloudformation,
+    /// CloudFormation of the function that applies limits files
+    LimitsProvisioner,
 }
 
 #[derive(Debug, Serialize)]
@@ -62,10 +64,18 @@ impl Text for Written {
 
 pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<CommandOutput> {
     let options = arguments.wanted.options()?;
-    let text = match arguments.format {
+    let json = context.terminal.format == Format::Json;
+    let format = match arguments.format {
+        Some(format) => format,
+        // As for every other command.
+        None if json => Form::Json,
+        None => Form::Yaml,
+    };
+    let text = match format {
         Form::Yaml => export::cloudformation(&options)?.to_yaml(),
         Form::Json => pretty(export::cloudformation(&options)?.to_value()),
         Form::Terraform => return module(&export::terraform(&options)?, context),
+        Form::LimitsProvisioner => export::limits_provisioner(&options)?.to_yaml(),
         Form::TerraformCloudformation => return module(&export::terraform_wrapper(&options)?, context),
     };
     let Some(file) = &context.file else {

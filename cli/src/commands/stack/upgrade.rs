@@ -1,7 +1,7 @@
-//! `upgrade`: a stack of an earlier release, brought to this one.
+//! `upgrade`: updates a stack that an earlier release deployed.
 
 use clap::Args;
-use zae_limiter::stack::{Plan, PropertyChange, ResourceChange, StackOptions};
+use zae_limiter::stack::{Plan, StackOptions};
 use zae_limiter::versions::Migrate;
 
 use super::deploy::Deployment;
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The same as deploy for a stack that exists, starting from the options that it was deployed with: a file or
-flags change some of them, and the others stay. The table is brought up to date after it.
+    after_help = "Like deploy, for a stack that exists: a file or flags change some of the options that it was deployed with, and the
+others stay the same. Afterwards the table is migrated.
 
 Examples:
   zae-limiter upgrade -n my-app
@@ -23,13 +23,13 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// Do not ask
+    /// Skip the confirmation prompt
     #[arg(short, long, help_heading = "Options")]
     yes: bool,
-    /// Nothing if more than the functions would change
+    /// Refuse if more than the functions would change
     #[arg(long, help_heading = "Options")]
     lambda_only: bool,
-    /// Try again although this very change was rolled back, as --retry-rolled-back
+    /// Retry a change that was rolled back, as --retry-rolled-back does
     #[arg(short, long, help_heading = "Options")]
     force: bool,
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     if done.to_the_end {
         context.repository().await?.migrate(Migrate::pending()).await?;
     }
-    Ok(done.answer)
+    Ok(done.output)
 }
 
 /// An error if a plan changes more than the functions and what calls or watches them. Tags name the release and change
@@ -72,7 +72,7 @@ fn functions_alone(plan: &Plan) -> Result<()> {
         .changes
         .iter()
         .filter(|change| !change.resource_type.starts_with("AWS::Lambda::"))
-        .filter(|change| !change.tags_only && !only_follows(change))
+        .filter(|change| !change.tags_only && !change.follows)
         .map(|change| change.logical_id.as_str())
         .chain(plan.outputs.iter().map(|output| output.name.as_str()))
         .collect();
@@ -80,13 +80,7 @@ fn functions_alone(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format!(
-        "--lambda-only, and {} would change as well; leave it out, or upgrade with the release that the stack is of",
+        "--lambda-only was given, but {} would change as well; omit it, or upgrade with the release that deployed the stack",
         others.join(", ")
     )))
-}
-
-/// True if only the resources that it refers to change: an alarm on a function, for example.
-fn only_follows(change: &ResourceChange) -> bool {
-    let follows = |property: &PropertyChange| property.before.is_none() && property.after.is_none();
-    !change.properties.is_empty() && change.properties.iter().all(follows)
 }

@@ -1,4 +1,4 @@
-//! Waiting for CloudFormation, with somebody at the terminal who may want to go.
+//! Waiting for CloudFormation until the end, Ctrl-C, or the start of the operation.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::command_output::CommandOutput;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 
-/// How often the clock on the terminal is drawn anew.
+/// How often the clock on the terminal is redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// What came of waiting.
+/// The result of waiting.
 pub(super) enum Watched<T> {
     /// It is done.
     Done(T),
-    /// The one who waited has gone. What CloudFormation has begun goes on.
+    /// The command stopped waiting. CloudFormation continues.
     Detached,
 }
 
-/// Somebody who waits for an operation on a stack.
+/// Waits for an operation on a stack.
 #[derive(Clone)]
 pub(super) struct Watch {
     progress: Progress,
@@ -86,18 +86,18 @@ impl Watch {
         watched
     }
 
-    /// What to say when the one who waited goes.
+    /// The output of a command that stops waiting.
     pub(super) fn detached(&self, name: &str, command: &str) -> CommandOutput {
         let begun = self.begun.yes.load(Ordering::Acquire);
         let message = if begun {
             format!(
-                "left: the operation on stack {name} goes on; `zae-limiter {command} -n {name}` attaches to it again, \
-                 `zae-limiter status -n {name}` tells how it stands"
+                "detached: the operation on stack {name} continues; `zae-limiter {command} -n {name}` attaches to it again, \
+                 `zae-limiter status -n {name}` shows its status"
             )
         } else {
             format!(
-                "left before CloudFormation had begun: `zae-limiter {command} -n {name}` starts again, \
-                 `zae-limiter status -n {name}` tells how the stack stands"
+                "stopped before CloudFormation started: `zae-limiter {command} -n {name}` starts again, \
+                 `zae-limiter status -n {name}` shows the status of the stack"
             )
         };
         let exit = if self.to_the_end {

@@ -52,7 +52,7 @@ impl Drop for LeadingPage {
     }
 }
 
-/// Opens the address, or says that somebody has to.
+/// Opens the address, or prints that it has to be opened by hand.
 pub(super) fn open(url: &str) -> Option<LeadingPage> {
     let page = LeadingPage::write(&std::env::temp_dir(), url);
     let opened = page

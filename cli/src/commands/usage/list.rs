@@ -75,7 +75,9 @@ impl Text for SnapshotList {
     fn text(&self, view: &View) -> String {
         let total = total(self.count, "snapshot", "snapshots", self.truncated);
         if self.count == 0 {
-            return format!("{total}; the aggregator writes them a few seconds after the acquires");
+            return format!(
+                "{total}; the aggregator of a stack writes them a few seconds after the acquires, and an embedded table has none"
+            );
         }
         let report = UsageReport::new(&self.snapshots);
         let drawn = if self.plot {

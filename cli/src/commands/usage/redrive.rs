@@ -6,7 +6,7 @@ use aws_config::SdkConfig;
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::StackName;
-use zae_limiter::stack::{Stack, StackOptions};
+use zae_limiter::stack::{LambdaFunction, Stack, StackOptions};
 use zae_limiter_aggregator::{DynamoDb, Redriven, Settings};
 use zae_limiter_function::{CallError, Environment, Invocation, Queue};
 
@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{View, grouped};
 
-/// The stack output with the name of the aggregator.
-const FUNCTION_OUTPUT: &str = "AggregatorFunctionName";
-
 #[derive(Debug, Args)]
 pub(crate) struct Redrive {
     /// Seconds after which to stop; what is left stays in the queue
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u32).range(10..=840))]
     timeout: u32,
+    /// Name of the aggregator [default: the one of the stack, or of the Terraform module]
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,7 +60,10 @@ impl Text for Report {
 
 pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<CommandOutput> {
     let (name, aws) = (context.name()?, context.location.aws().await?);
-    let function = function_name(&name, &aws).await?;
+    let function = match arguments.function {
+        Some(function) => function,
+        None => function_name(&name, &aws).await?,
+    };
     let settings = deployed_settings(&function, &aws).await?;
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), settings.table.clone());
     let queue = Queue::new(aws_sdk_sqs::Client::new(&aws), settings.dead_letters.clone());
@@ -80,11 +83,7 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
 
 async fn function_name(name: &StackName, aws: &SdkConfig) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
-    let missing = || zae_limiter::stack::Error::NoSuchStack {
-        stack: name.to_string(),
-    };
-    let status = stack.status().await?.ok_or_else(missing)?;
-    let function = status.outputs.get(FUNCTION_OUTPUT).cloned();
+    let function = stack.function_name(LambdaFunction::Aggregator).await?;
     function.ok_or_else(|| Error::NoAggregator {
         stack: name.to_string(),
     })

@@ -16,14 +16,11 @@ fn clauses_and_placeholders_are_by_index() {
         .into_parts();
     assert_eq!(
         parts.update,
-        "SET #a0 = :v0, #a1 = if_not_exists(#a1, :v1) REMOVE #a2 ADD #a3 :v2"
+        "SET #0=:0,#1=if_not_exists(#1,:1) REMOVE #2 ADD #3 :2"
     );
+    assert_eq!(parts.condition.as_deref(), Some("#3=:3 AND attribute_exists(#4)"));
     assert_eq!(
-        parts.condition.as_deref(),
-        Some("#a3 = :v3 AND attribute_exists(#a4)")
-    );
-    assert_eq!(
-        parts.names.map(|names| names["#a0"].clone()).as_deref(),
+        parts.names.map(|names| names["#0"].clone()).as_deref(),
         Some("l_a-b.c_cp")
     );
 }

@@ -73,15 +73,15 @@ impl<B: Backend> Invoke for InProcess<B> {
         let seconds = [4, 10, 60][self.chaos.below(3)];
         let mut report = self.report.borrow().clone();
         let invocation = Invocation::within(Duration::from_secs(seconds));
-        let answer = tokio::select! {
+        let response = tokio::select! {
             biased;
             () = self.crash.notified() => return Err(Failed("the process was killed".to_owned())),
-            answer = self.aggregator.handle(&batch, &invocation, &mut report) => answer,
+            response = self.aggregator.handle(&batch, &invocation, &mut report) => response,
             () = tokio::time::sleep(Duration::from_secs(seconds)) => return Err(Failed("timed out".to_owned())),
         };
         self.report.replace(report);
-        let answer = answer.map_err(|error| Failed(error.to_string()))?;
-        Ok(serde_json::to_string(&answer).unwrap())
+        let response = response.map_err(|error| Failed(error.to_string()))?;
+        Ok(serde_json::to_string(&response).unwrap())
     }
 }
 
@@ -109,7 +109,7 @@ impl DeadLetters for Letters {
                 self.crash.notify_one();
                 std::future::pending().await
             }
-            _ => Err(CallError::Unavailable("no answer".to_owned())),
+            _ => Err(CallError::Unavailable("no response".to_owned())),
         }
     }
 }

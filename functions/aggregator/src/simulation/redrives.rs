@@ -102,7 +102,7 @@ async fn rejected(seed: u64, rules: Rules) -> (usize, Vec<String>) {
     let queue = Queue::of(letters, seed);
     let first = function.redrive(&queue).await;
     assert!(first.done > 0, "{first:?}");
-    // Whoever is not sure that it worked may do it again.
+    // An operator who is not sure that it worked may run it again.
     let again = function.redrive(&queue).await;
     assert!(again.kept.len() >= workload.malformed, "{again:?}");
     let forgotten = function.report.borrow().counted(crate::metric::FORGOTTEN_GAPS);

@@ -53,7 +53,7 @@ impl<B: Backend> Unreliable<B> {
             .extract_if(.., |(due, _)| *due <= now)
             .collect();
         for (_, update) in due {
-            // Nobody waits for the answer any more.
+            // The caller no longer waits for the response.
             let _ = self.backend.update(&update);
         }
     }
@@ -67,7 +67,7 @@ impl<B: Backend> Table for Unreliable<B> {
         for _ in 0..self.chaos.below(3) {
             tokio::task::yield_now().await;
         }
-        let lost = Err(CallError::Unavailable("no answer".to_owned()));
+        let lost = Err(CallError::Unavailable("no response".to_owned()));
         match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
             ServiceFault::None => self.backend.update(update),
             ServiceFault::Refused => Err(CallError::Unavailable("slow down".to_owned())),

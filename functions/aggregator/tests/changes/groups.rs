@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use zae_limiter_aggregator::{Condition, SnapshotUpdate, UsageDelta, groups};
 use zae_limiter_schema::{AttributeValue, EntityId, Resource, Timestamp, WindowKind};
 
-use crate::support::{EVENING, consuming, entries, set};
+use crate::changes::support::{EVENING, consuming, entries, set};
 
 #[test]
 fn a_batch_is_one_write_per_bucket_and_window_with_the_hour_and_day_of_each_record() {

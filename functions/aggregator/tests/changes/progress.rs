@@ -3,7 +3,7 @@
 use zae_limiter_aggregator::{Condition, Progress, SnapshotUpdate, UsageDelta, groups};
 use zae_limiter_schema::{AttributeValue, WindowKind};
 
-use crate::support::{EVENING, after, consuming, entries, set};
+use crate::changes::support::{EVENING, after, consuming, entries, set};
 
 /// A snapshot that has counted up to this record.
 fn progress(last: &UsageDelta, newest: i64) -> Progress {

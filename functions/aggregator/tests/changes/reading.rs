@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::support::{EVENING, delta, keyed, modify, read, record};
+use crate::changes::support::{EVENING, delta, keyed, modify, read, record};
 
 /// Consumption per limit and events of a delta.
 fn counted(record: &str) -> Option<(Vec<(String, i128)>, i128)> {

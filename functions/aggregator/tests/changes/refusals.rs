@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Condition, SnapshotUpdate, UsageDelta, groups};
 use zae_limiter_schema::WindowKind;
 
-use crate::support::{EVENING, after, consuming, delta, entries, record, set};
+use crate::changes::support::{EVENING, after, consuming, delta, entries, record, set};
 
 /// A client that adds to the count of refusals, and changes nothing else.
 fn refusing(number: u64, from: u64, to: u64) -> UsageDelta {
@@ -19,7 +19,7 @@ fn a_write_of_refusals_is_no_acquire_and_consumes_nothing() {
     assert_eq!((change.refusals, change.events, change.consumed.len()), (7, 0, 0));
     assert!(change.counts());
     let reset = refusing(1, 9, 2);
-    assert_eq!(reset.refusals, 0, "somebody set it back");
+    assert_eq!(reset.refusals, 0, "another program reset it");
     let created = json!({"b_rpm_tc": {"N": "0"}, "rj": {"N": "4"}});
     let created = delta(&record("INSERT", "1", EVENING, &json!({}), &created)).unwrap();
     assert_eq!(created.refusals, 4);

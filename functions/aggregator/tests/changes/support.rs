@@ -1,9 +1,8 @@
 //! Stream records, and what they mean.
 
-use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
 use zae_limiter_aggregator::{Entry, Malformed, Progress, Reading, SnapshotUpdate, UsageDelta};
-use zae_limiter_function::ItemChange;
+use zae_limiter_function::EventRecord;
 use zae_limiter_schema::AttributeValue;
 
 const STREAM: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/limiter/stream/2026-01-31T12:00:00.000";
@@ -34,8 +33,8 @@ pub(crate) fn modify(old: &Json, new: &Json) -> String {
 }
 
 pub(crate) fn read(record: &str) -> Result<Reading, Malformed> {
-    let record: &RawValue = serde_json::from_str(record).unwrap();
-    Reading::of(&ItemChange::read(record.into()).unwrap())
+    let record: EventRecord = serde_json::from_str(record).unwrap();
+    Reading::of(&record)
 }
 
 pub(crate) fn delta(record: &str) -> Option<UsageDelta> {

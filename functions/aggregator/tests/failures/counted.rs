@@ -8,7 +8,7 @@ use zae_limiter_aggregator::{Aggregator, Progress, UpdateOutcome, metric};
 use zae_limiter_function::{Function as _, Invocation, Level, Report};
 use zae_limiter_schema::WindowKind;
 
-use super::support::{Letters, STREAM, Script, answering, batch, good, process, record};
+use super::support::{Letters, STREAM, Script, batch, good, process, record, returning};
 
 /// The snapshots of entity a have counted up to this sequence number, at this time.
 fn counted_to(number: u64, newest: i64) -> Script {
@@ -19,7 +19,7 @@ fn counted_to(number: u64, newest: i64) -> Script {
         "_sa" => Some(newest.as_str()),
         _ => None,
     });
-    answering("a", Ok(UpdateOutcome::Refused(progress)))
+    returning("a", Ok(UpdateOutcome::Refused(progress)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +47,7 @@ async fn a_counted_group_is_a_duplicate_and_no_failure() {
         .unwrap();
     assert_eq!(outcome.failed, [] as [&str; 0]);
     assert_eq!(
-        (outcome.report.counted(metric::DUPLICATES), outcome.asked.len()),
+        (outcome.report.counted(metric::DUPLICATES), outcome.called.len()),
         (2, 1)
     );
     assert_eq!(outcome.report.counted(metric::SEQUENCE_REGRESSIONS), 0);
@@ -74,5 +74,5 @@ async fn a_snapshot_that_never_stands_still_is_left_to_the_next_delivery() {
         .await
         .unwrap();
     assert_eq!(outcome.failed, ["1"]);
-    assert_eq!(outcome.asked.len(), 6);
+    assert_eq!(outcome.called.len(), 6);
 }

@@ -8,7 +8,7 @@ use zae_limiter_aggregator::{Redriven, Settings, redrive};
 use zae_limiter_function::{CallError, DeadLetterMessage, DeadLetterSource, Invocation};
 use zae_limiter_schema::WindowKind;
 
-use super::support::{Script, answering, good};
+use super::support::{Script, good, returning};
 
 /// A queue of dead letters, named by their index.
 struct Messages {
@@ -86,7 +86,7 @@ async fn a_redrive_deletes_only_letters_whose_records_it_has_counted() {
 async fn a_redrive_keeps_every_letter_from_the_first_failure_on() {
     let letters =
         [(1, "a"), (2, "b"), (3, "c")].map(|(number, entity)| letter("aggregator", &good(number, entity)));
-    let table = answering("b", Err(CallError::Throttled("slow down".to_owned())));
+    let table = returning("b", Err(CallError::Throttled("slow down".to_owned())));
     let (done, queue) = redriven(table, &letters).await;
     assert_eq!((done.done, done.kept.len()), (1, 2), "{done:?}");
     assert_eq!(*queue.deleted.borrow(), ["0"]);
@@ -99,7 +99,7 @@ async fn a_redrive_whose_failure_cannot_be_reported_keeps_every_letter() {
         letter("aggregator", &json!({"x": 1})),
         letter("aggregator", &good(2, "b")),
     ];
-    let table = answering("b", Err(CallError::Denied("AccessDeniedException".to_owned())));
+    let table = returning("b", Err(CallError::Denied("AccessDeniedException".to_owned())));
     let (done, queue) = redriven(table, &letters).await;
     assert_eq!((done.done, done.kept.len()), (0, 2), "{done:?}");
     assert!(queue.deleted.borrow().is_empty());

@@ -33,11 +33,11 @@ pub(crate) fn batch(records: &[Json]) -> Batch {
     serde_json::from_value(json!({ "Records": records })).unwrap()
 }
 
-/// A table that answers by entity, and remembers what it was asked.
+/// A table with a response for each entity, and a record of its calls.
 #[derive(Default)]
 pub(crate) struct Script {
-    answers: BTreeMap<&'static str, Result<UpdateOutcome, CallError>>,
-    asked: RefCell<Vec<String>>,
+    responses: BTreeMap<&'static str, Result<UpdateOutcome, CallError>>,
+    called: RefCell<Vec<String>>,
     /// Whose snapshot makes it panic.
     panics: Option<&'static str>,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Script {
 impl Table for Script {
     async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         let entity = update.key.pk.trim_start_matches("ENTITY#");
-        self.asked.borrow_mut().push(entity.to_owned());
+        self.called.borrow_mut().push(entity.to_owned());
         assert_ne!(Some(entity), self.panics, "a bug that only {entity} meets");
-        self.answers
+        self.responses
             .get(entity)
             .cloned()
             .unwrap_or(Ok(UpdateOutcome::Applied))
@@ -80,7 +80,7 @@ pub(crate) struct Outcome {
     pub(crate) failed: Vec<String>,
     pub(crate) report: Report,
     /// The entities whose snapshots were updated.
-    pub(crate) asked: Vec<String>,
+    pub(crate) called: Vec<String>,
 }
 
 pub(crate) async fn process(table: Script, letters: &Letters, records: &[Json]) -> Result<Outcome, String> {
@@ -95,18 +95,18 @@ pub(crate) async fn process(table: Script, letters: &Letters, records: &[Json]) 
         .batch_item_failures
         .into_iter()
         .map(|item| item.item_identifier.unwrap());
-    let asked = aggregator.table().asked.borrow().clone();
+    let called = aggregator.table().called.borrow().clone();
     Ok(Outcome {
         failed: failed.collect(),
         report,
-        asked,
+        called,
     })
 }
 
-/// A table that answers one entity like this, and applies the updates of the others.
-pub(crate) fn answering(entity: &'static str, answer: Result<UpdateOutcome, CallError>) -> Script {
+/// A table that returns this for one entity, and applies the updates of the others.
+pub(crate) fn returning(entity: &'static str, response: Result<UpdateOutcome, CallError>) -> Script {
     Script {
-        answers: [(entity, answer)].into(),
+        responses: [(entity, response)].into(),
         ..Script::default()
     }
 }

@@ -26,7 +26,7 @@ fn event(request_type: &str) -> Value {
 
 #[tokio::test]
 async fn a_table_that_does_not_respond_fails_the_request_before_lambda_ends_it() {
-    // Connections to it are accepted by the system, and nobody reads them.
+    // Connections to it are accepted by the system, and no one reads them.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let aws = aws().into_builder().endpoint_url(format!("http://{address}"));
@@ -36,12 +36,12 @@ async fn a_table_that_does_not_respond_fails_the_request_before_lambda_ends_it()
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, InvocationError::Request(said) if said.contains("were not applied within 0 s")),
+        matches!(&error, InvocationError::Request(message) if message.contains("were not applied within 0 s")),
         "{error}"
     );
 }
 
-/// A provisioner that is overtaken this many times by somebody who applies a file by hand.
+/// A provisioner that loses this many races against files that are applied by hand.
 async fn overtaken(times: usize) -> (Provisioner, Repository) {
     let store = EmbeddedStore::memory().unwrap();
     let limiter = RateLimiter::embedded_in(&store);

@@ -14,14 +14,14 @@ pub(crate) struct Sent {
     pub(crate) body: Value,
 }
 
-/// A server on a free port. It answers with one status after the other; the last one stays.
+/// A server on a free port. It returns one status after the other, and repeats the last.
 pub(crate) struct Bucket {
     address: String,
     sent: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Bucket {
-    pub(crate) fn answering(statuses: &'static [u16]) -> Self {
+    pub(crate) fn returning(statuses: &'static [u16]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let sent = Arc::new(Mutex::new(Vec::new()));
@@ -31,15 +31,15 @@ impl Bucket {
             for connection in listener.incoming() {
                 let mut connection = connection.unwrap();
                 let Some(sent) = read(&connection) else { continue };
-                // Kept before the answer, after which the test looks at what was sent.
+                // Stored before the response, after which the test reads it.
                 let mut heard = heard.lock().unwrap();
                 let status = statuses[heard.len().min(statuses.len() - 1)];
                 heard.push(sent);
                 drop(heard);
-                let answer =
+                let response =
                     format!("HTTP/1.1 {status} ok\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-                // Who has hung up needs no answer.
-                drop(connection.write_all(answer.as_bytes()));
+                // The client may have closed the connection.
+                drop(connection.write_all(response.as_bytes()));
             }
         });
         Self { address, sent }
@@ -47,7 +47,7 @@ impl Bucket {
 
     /// A pre-signed URL.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/answer?X-Amz-Signature=5ec4e7", self.address)
+        format!("http://{}/response?X-Amz-Signature=5ec4e7", self.address)
     }
 
     pub(crate) fn sent(&self) -> Vec<Sent> {

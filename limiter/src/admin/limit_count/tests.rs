@@ -7,7 +7,7 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Timestamp};
 
 use super::*;
-use zae_limiter_dynamo::BucketRequest;
+use zae_limiter_dynamo::Update;
 
 /// DynamoDB's bounds of an expression: its length, and its operators and functions.
 const MAX_BYTES: usize = 4096;
@@ -128,9 +128,10 @@ fn bucket(before: &BucketConfig, taken: i128) -> Attributes {
 }
 
 fn assert_write_fits(what: &str, write: &BucketWrite) {
-    let request = BucketRequest::new("table", write);
-    assert_fits(&format!("the update of {what}"), request.update());
-    assert_fits(&format!("the condition of {what}"), request.condition());
+    let parts = Update::from(write).into_parts();
+    assert_fits(&format!("the update of {what}"), &parts.update);
+    let condition = parts.condition.unwrap_or_default();
+    assert_fits(&format!("the condition of {what}"), &condition);
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn sixty_limits_would_not_fit_under_other_names() {
     let seen = image(&item);
     let change = Evaluation::parameters(&seen, &after, NOW.plus_millis(1));
     let change = write(&change, &batch(after.limits(), demand), SlotBefore::Any).unwrap();
-    assert!(BucketRequest::new("table", &change).update().len() > MAX_BYTES);
+    assert!(Update::from(&change).into_parts().update.len() > MAX_BYTES);
 }
 
 #[test]

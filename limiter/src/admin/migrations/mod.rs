@@ -31,6 +31,7 @@ use std::fmt;
 use zae_limiter_dynamo::{CallError, key_of};
 use zae_limiter_schema::{Item, Version};
 
+use crate::error::{Internal, Invalid};
 use crate::store::BoxFuture;
 use crate::{Error, Repository, Result};
 
@@ -268,7 +269,10 @@ impl Counts {
             Ok(None) => self
                 .problems
                 .push(format!("{what} was changed meanwhile; run the migration again")),
-            Err(error @ (Error::Malformed(_) | Error::Invalid { .. } | Error::Refused { .. })) => {
+            Err(
+                error @ (Error::Internal(Internal::Malformed(_) | Internal::BadRequest { .. })
+                | Error::Invalid(Invalid::Argument { .. })),
+            ) => {
                 self.problems.push(format!("{what}: {error}"));
             }
             Err(error) => return Err(error),

@@ -58,7 +58,7 @@ async fn ask(failures: u32, askers: usize) -> (Vec<Option<String>>, u32) {
             calls: calls.clone(),
         })
         .build();
-    let source = Arc::new(PrincipalSource::new(None, Some((aws, CALLER_ARN))));
+    let source = Arc::new(PrincipalSource::new(None, Some(aws)));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..askers {
         let source = source.clone();

@@ -73,7 +73,10 @@ fn connections_that_are_closed_all_at_once_are_no_outage() {
     for entity in ["a", "b", "c", "d", "e", "f", "g"] {
         assert!(!fail(&mut breaker, entity, 0, 5));
     }
-    assert!(!breaker.responded(millis(20)), "it was not open");
+    assert!(
+        !breaker.responded(Operation::Write, millis(20)),
+        "it was not open"
+    );
     assert!(!fail(&mut breaker, "a", 25, 200));
 }
 
@@ -85,7 +88,7 @@ fn any_response_ends_the_row() {
         for entity in ["a", "b", "c", "d"] {
             assert!(!fail(&mut breaker, entity, at, at + 300));
         }
-        breaker.responded(millis(at + 350));
+        breaker.responded(Operation::Write, millis(at + 350));
     }
 }
 
@@ -112,7 +115,7 @@ fn a_longer_time_budget_allows_longer_silence() {
 #[test]
 fn the_first_response_closes_it() {
     let mut breaker = open();
-    assert!(breaker.responded(millis(1_020)));
+    assert!(breaker.responded(Operation::Write, millis(1_020)));
     assert!(breaker.open().is_none());
     assert!(!fail(&mut breaker, "a", 1_030, 1_530), "and the row starts anew");
 }
@@ -150,7 +153,7 @@ fn whoever_cannot_wait_makes_a_probe_due() {
     for _ in 0..8 {
         breaker.probed(false, millis(2_000), |most| most);
     }
-    breaker.hurry(millis(2_000));
+    breaker.probe_now(millis(2_000));
     assert!(breaker.claims_probe(millis(2_000), millis(2_500)));
     breaker.probed(false, millis(2_500), |most| most);
     assert_eq!(breaker.until_probe(millis(2_500)), Some(millis(200)));
@@ -182,7 +185,7 @@ fn a_call_without_a_response_for_a_second_opens_it_if_a_request_failed() {
 #[test]
 fn a_call_that_saw_a_response_asks_for_no_probe() {
     let mut breaker = breaker();
-    breaker.responded(millis(10));
+    breaker.responded(Operation::Write, millis(10));
     assert_eq!(suspect(&mut breaker, 5, 1_500), Suspicion::None);
     assert_eq!(suspect(&mut breaker, 11, 1_500), Suspicion::Probe);
 }
@@ -222,7 +225,7 @@ fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
                         let mut breaker = breaker.lock().unwrap();
                         breaker.probed(user == 0, now, |most| most);
                         if user == 0 {
-                            breaker.responded(now);
+                            breaker.responded(Operation::Write, now);
                         }
                     }
                 })
@@ -239,7 +242,7 @@ fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
                 breaker.claims_probe(now, now + millis(1)),
                 "a probe was left under way"
             );
-            assert!(breaker.responded(now));
+            assert!(breaker.responded(Operation::Write, now));
         }
         assert!(breaker.open().is_none());
     };
@@ -253,7 +256,7 @@ fn one_that_opens_again_soon_takes_more_responses_in_a_row_to_close() {
     let mut needed = Vec::new();
     for _ in 0..5 {
         let mut responses = 1;
-        while !breaker.responded(millis(now)) {
+        while !breaker.responded(Operation::Write, millis(now)) {
             breaker.probed(true, millis(now), |most| most);
             assert_eq!(breaker.until_probe(millis(now)), Some(Duration::ZERO));
             responses += 1;
@@ -264,9 +267,9 @@ fn one_that_opens_again_soon_takes_more_responses_in_a_row_to_close() {
         assert!(fail(&mut breaker, "a", now - 490, now));
     }
     assert_eq!(needed, [1, 2, 4, 4, 4]);
-    assert!(!breaker.responded(millis(now)));
+    assert!(!breaker.responded(Operation::Write, millis(now)));
     breaker.probed(false, millis(now), |most| most);
-    let again = (0..4).map(|_| breaker.responded(millis(now)));
+    let again = (0..4).map(|_| breaker.responded(Operation::Write, millis(now)));
     assert_eq!(
         again.collect::<Vec<_>>(),
         [false, false, false, true],
@@ -276,7 +279,7 @@ fn one_that_opens_again_soon_takes_more_responses_in_a_row_to_close() {
     fail(&mut breaker, "a", now, now + 500);
     assert!(fail(&mut breaker, "a", now + 510, now + 1_010));
     assert!(
-        breaker.responded(millis(now)),
+        breaker.responded(Operation::Write, millis(now)),
         "long after the last time, one is enough"
     );
 }

@@ -7,6 +7,7 @@ use zae_limiter_schema::{EntityId, Resource};
 
 use super::{ConfigCache, Lookup, bucket_key};
 use crate::config::MAX_PARENTS;
+use crate::error::Conflict;
 use crate::{Error, Result};
 
 impl ConfigCache {
@@ -86,17 +87,17 @@ fn refuse_endless(chain: &[(EntityId, Lookup)], next: &EntityId) -> Result<()> {
         return Ok(());
     };
     if chain.iter().any(|(seen, _)| seen == next) {
-        return Err(Error::ParentCycle {
+        return Err(Error::Conflict(Conflict::ParentCycle {
             entity: next.clone(),
             parent: last.clone(),
-        });
+        }));
     }
     if chain.len() > MAX_PARENTS {
-        return Err(Error::TooDeep {
+        return Err(Error::Conflict(Conflict::TooManyParents {
             entity: first.clone(),
             parent: next.clone(),
-            most: MAX_PARENTS,
-        });
+            limit: MAX_PARENTS,
+        }));
     }
     Ok(())
 }

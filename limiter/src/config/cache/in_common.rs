@@ -4,11 +4,11 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use lru::LruCache;
 use zae_limiter_schema::Resource;
 
-use super::state::CachedResolution;
+use super::state::{CachedResolution, put_bounded};
 use crate::config::resolution::OwnConfig;
-use crate::lru_map::LruMap;
 
 /// At most this many are shared; whatever was not seen for longest is in memory once more when it comes again.
 const MAX_SHARED: usize = 1_000;
@@ -17,8 +17,8 @@ const MAX_SHARED: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct InCommon {
     nothing: Arc<OwnConfig>,
-    own: LruMap<Arc<OwnConfig>, ()>,
-    resolutions: LruMap<Origin, Arc<CachedResolution>>,
+    own: LruCache<Arc<OwnConfig>, ()>,
+    resolutions: LruCache<Origin, Arc<CachedResolution>>,
 }
 
 /// What a resolution follows from, beside the levels that all share.
@@ -48,8 +48,8 @@ impl Default for InCommon {
     fn default() -> Self {
         Self {
             nothing: Arc::default(),
-            own: LruMap::bounded(MAX_SHARED),
-            resolutions: LruMap::bounded(MAX_SHARED),
+            own: LruCache::unbounded(),
+            resolutions: LruCache::unbounded(),
         }
     }
 }
@@ -60,10 +60,10 @@ impl InCommon {
         if *config == self.nothing {
             return self.nothing.clone();
         }
-        if let Some(shared) = self.own.touch_key(config) {
+        if let Some((shared, ())) = self.own.get_key_value(config) {
             return shared.clone();
         }
-        self.own.insert(config.clone(), ());
+        put_bounded(&mut self.own, config.clone(), (), MAX_SHARED);
         config.clone()
     }
 
@@ -73,7 +73,7 @@ impl InCommon {
         resource: &Resource,
         own: &Arc<OwnConfig>,
     ) -> Option<&Arc<CachedResolution>> {
-        self.resolutions.get(&Origin::of(resource, own))
+        self.resolutions.peek(&Origin::of(resource, own))
     }
 
     pub(super) fn keep_resolution(
@@ -82,7 +82,12 @@ impl InCommon {
         own: &Arc<OwnConfig>,
         cached: &Arc<CachedResolution>,
     ) {
-        self.resolutions.insert(Origin::of(resource, own), cached.clone());
+        put_bounded(
+            &mut self.resolutions,
+            Origin::of(resource, own),
+            cached.clone(),
+            MAX_SHARED,
+        );
     }
 }
 

@@ -28,7 +28,6 @@ use flight::{Reading, Wanted};
 use last_known::LastKnown;
 use part::PartsRead;
 use plan::{CachedPart, Plan};
-pub(crate) use state::Validity;
 use state::{Known, State};
 
 /// For how long after a write of its own a process reads consistently, so that it sees what it wrote.
@@ -77,8 +76,6 @@ pub(crate) enum PolicyAfter {
 pub(crate) struct Lookup {
     pub(crate) configs: Arc<BucketConfigs>,
     pub(crate) bucket: BucketImage,
-    /// How long it may be used again without asking; nothing if it was just read or is stale.
-    pub(crate) validity: Option<Validity>,
 }
 
 impl Lookup {
@@ -104,8 +101,6 @@ pub(crate) struct ConfigCache {
     defaults: Defaults,
     ttl: Duration,
     state: Mutex<State>,
-    /// The generation of the state.
-    generation: Arc<AtomicU64>,
     hits: AtomicU64,
     misses: AtomicU64,
     stale_hits: AtomicU64,
@@ -124,7 +119,6 @@ impl ConfigCache {
             clock,
             defaults,
             ttl: limits.ttl,
-            generation: state.generation.clone(),
             state: Mutex::new(state),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
@@ -149,28 +143,13 @@ impl ConfigCache {
 
     fn remembered(&self, key: &BucketKey) -> Option<Lookup> {
         let now = self.clock.elapsed();
-        let Known {
-            configs,
-            stale,
-            validity,
-        } = self.state().lookup(key, now, &self.defaults)?;
+        let Known { configs, stale } = self.state().lookup(key, now, &self.defaults)?;
         let counter = if stale { &self.stale_hits } else { &self.hits };
         counter.fetch_add(1, Ordering::Relaxed);
         Some(Lookup {
             configs,
             bucket: BucketImage::NotRead,
-            validity: (!stale).then_some(validity),
         })
-    }
-
-    /// True if an earlier result still holds. Takes no lock; whoever uses the result [counts](Self::count_hit) it.
-    pub(crate) fn still_holds(&self, validity: Validity, now: Duration) -> bool {
-        now < validity.until && validity.generation == self.generation.load(Ordering::Acquire)
-    }
-
-    /// Counts the use of a result that still holds.
-    pub(crate) fn count_hit(&self) {
-        self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reads what memory lacks for these entities, in one round trip.
@@ -204,7 +183,6 @@ impl ConfigCache {
                 Lookup {
                     configs: self.state().configs_of(&key, resolved, now, &self.defaults),
                     bucket: decided.bucket,
-                    validity: None,
                 }
             });
             (key, lookup)

@@ -10,6 +10,7 @@ use super::flight::Wanted;
 use super::part::{OwnRead, Part, PartsRead};
 use super::timed::{Age, Timed};
 use crate::config::resolution::{LevelConfig, OwnConfig, SharedConfig};
+use crate::error::Unavailable;
 use crate::{Error, Result};
 
 /// What memory has of one part.
@@ -64,12 +65,12 @@ impl<T: Clone> CachedPart<T> {
 
 /// A part that nobody asked for.
 pub(super) fn not_read() -> Error {
-    Error::Unavailable {
+    Error::Unavailable(Unavailable::NoResponse {
         operation: "BatchGetItem",
         table: String::new(),
         reason: "the configuration was not read".to_owned(),
         within: std::time::Duration::ZERO,
-    }
+    })
 }
 
 /// A lookup for one or more entities on a resource.

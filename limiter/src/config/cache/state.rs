@@ -1,9 +1,10 @@
 //! What the cache holds: the levels that all entities share, what belongs to each entity, and what follows from both.
 
+use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use lru::LruCache;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{ConfigLevel, EntityId, Resource};
 
@@ -16,7 +17,6 @@ use super::timed::{Age, Timed};
 use crate::Error;
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::resolution::{self, Defaults, LevelConfig, OwnConfig, Resolved, SharedConfig};
-use crate::lru_map::LruMap;
 
 /// At most this many resources are kept, however many entries there may be.
 const MAX_RESOURCES: usize = 10_000;
@@ -24,8 +24,9 @@ const MAX_RESOURCES: usize = 10_000;
 /// Everything the cache knows.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) entries: LruMap<BucketKey, Entry>,
-    pub(super) shared: LruMap<ConfigLevel, Timed<Arc<LevelConfig>>>,
+    pub(super) entries: LruCache<BucketKey, Entry>,
+    max_entries: usize,
+    pub(super) shared: LruCache<ConfigLevel, Timed<Arc<LevelConfig>>>,
     in_common: InCommon,
     /// Entries and shared levels that made room for others.
     pub(super) evictions: u64,
@@ -35,8 +36,8 @@ pub(super) struct State {
     order: u64,
     /// What was loaded before the last invalidation must not be kept after it.
     invalidated: u64,
-    /// Counts changes of what is kept: results from before one do not hold after it. Read without the lock too.
-    pub(super) generation: Arc<AtomicU64>,
+    /// Counts changes of what is kept: results from before one do not hold after it.
+    generation: u64,
     /// Until when, on the clock's time scale, loads are consistent.
     pub(super) consistent_until: Duration,
     /// The last reload failed.
@@ -83,15 +84,14 @@ impl CachedResolution {
 pub(super) struct Known {
     pub(super) configs: Arc<BucketConfigs>,
     pub(super) stale: bool,
-    pub(super) validity: Validity,
 }
 
 /// How long a result holds: until this time, unless something that is kept changes before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Validity {
+struct Validity {
     /// On the clock's time scale.
-    pub(super) until: Duration,
-    pub(super) generation: u64,
+    until: Duration,
+    generation: u64,
 }
 
 /// When a load began, and what it promises.
@@ -106,26 +106,19 @@ pub(super) struct Load {
 impl State {
     pub(super) fn bounded(entries: usize) -> Self {
         Self {
-            entries: LruMap::bounded(entries),
-            shared: LruMap::bounded(entries.min(MAX_RESOURCES)),
+            entries: LruCache::unbounded(),
+            max_entries: entries.max(1),
+            shared: LruCache::unbounded(),
             in_common: InCommon::default(),
             evictions: 0,
             flights: Flights::default(),
             last_known: LastKnown::default(),
             order: 0,
             invalidated: 0,
-            generation: Arc::default(),
+            generation: 0,
             consistent_until: Duration::ZERO,
             reload_failing: false,
         }
-    }
-
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
-    }
-
-    fn next_generation(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     fn next(&mut self) -> u64 {
@@ -148,19 +141,15 @@ impl State {
 
     /// What applies, if every level is known and need not be reloaded.
     pub(super) fn lookup(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
-        let generation = self.generation();
-        let entry = self.entries.touch(key)?;
-        let (own_age, own_until) = (entry.own.age(now), entry.own.unchanged_until());
+        let generation = self.generation;
+        let entry = self.entries.get_mut(key)?;
+        let own_age = entry.own.age(now);
         if own_age == Age::Expired {
             return None;
         }
         let known = |cached: &CachedResolution| Known {
             configs: cached.configs.clone(),
             stale: cached.stale || own_age == Age::Stale,
-            validity: Validity {
-                until: cached.validity.until.min(own_until),
-                ..cached.validity
-            },
         };
         if let Some(result) = &entry.result
             && result.holds(now, generation)
@@ -171,8 +160,8 @@ impl State {
         let cached = if let Some(cached) = in_common.filter(|cached| cached.holds(now, generation)) {
             cached.clone()
         } else {
-            let system = self.shared.get(&ConfigLevel::System)?;
-            let resource = self.shared.get(&ConfigLevel::Resource(key.resource.clone()))?;
+            let system = self.shared.peek(&ConfigLevel::System)?;
+            let resource = self.shared.peek(&ConfigLevel::Resource(key.resource.clone()))?;
             let ages = [system.age(now), resource.age(now)];
             if ages.contains(&Age::Expired) {
                 return None;
@@ -220,14 +209,14 @@ impl State {
     pub(super) fn plan(&mut self, keys: Vec<BucketKey>, resource: &Resource, now: Duration) -> Plan {
         let level = ConfigLevel::Resource(resource.clone());
         let own = keys.into_iter().map(|key| {
-            let cached = CachedPart::of(self.entries.get_mut(&key).map(|entry| &mut entry.own), now);
+            let cached = CachedPart::of(self.entries.peek_mut(&key).map(|entry| &mut entry.own), now);
             (key, cached)
         });
         Plan {
             own: own.collect(),
             resource_name: resource.clone(),
-            system: CachedPart::of(self.shared.touch(&ConfigLevel::System), now),
-            resource: CachedPart::of(self.shared.touch(&level), now),
+            system: CachedPart::of(self.shared.get_mut(&ConfigLevel::System), now),
+            resource: CachedPart::of(self.shared.get_mut(&level), now),
         }
     }
 
@@ -236,14 +225,14 @@ impl State {
         for (level, config) in &read.shared {
             match config {
                 Ok(config) => self.keep_shared(level, config, load, expires),
-                Err(error) => self.reload_failed(error, now, |state| state.shared.get_mut(level)),
+                Err(error) => self.reload_failed(error, now, |state| state.shared.peek_mut(level)),
             }
         }
         for (key, own) in &read.own {
             match own {
                 Ok(own) => self.keep_own(key, &own.config, load, expires),
                 Err(error) => self.reload_failed(error, now, |state| {
-                    state.entries.get_mut(key).map(|entry| &mut entry.own)
+                    state.entries.peek_mut(key).map(|entry| &mut entry.own)
                 }),
             }
         }
@@ -257,37 +246,37 @@ impl State {
 
     fn keep_shared(&mut self, level: &ConfigLevel, config: &Arc<LevelConfig>, load: Load, expires: Duration) {
         let kept = self.next();
-        let present = self.shared.get(level);
+        let present = self.shared.peek(level);
         if present.is_some_and(|present| load.is_older_than(present)) {
             return;
         }
         if present.is_none_or(|present| present.value != *config) {
-            self.next_generation();
+            self.generation += 1;
         }
         let kept = Timed::until(expires, config.clone(), kept);
-        let evicted = self.shared.insert(level.clone(), kept);
-        self.evictions += u64::from(evicted.is_some());
+        let max_levels = self.max_entries.min(MAX_RESOURCES);
+        self.evictions += put_bounded(&mut self.shared, level.clone(), kept, max_levels);
     }
 
     fn keep_own(&mut self, key: &BucketKey, config: &Arc<OwnConfig>, load: Load, expires: Duration) {
         let kept = self.next();
         let own = Timed::until(expires, self.in_common.own(config), kept);
-        match self.entries.get_mut(key) {
+        match self.entries.peek_mut(key) {
             Some(entry) if load.is_older_than(&entry.own) => {}
             Some(entry) => {
                 if entry.own.value != own.value {
                     entry.result = entry.result.as_deref().map(CachedResolution::outdated);
-                    self.generation.fetch_add(1, Ordering::AcqRel);
+                    self.generation += 1;
                 }
                 entry.own = own;
             }
             None => {
                 // What it was before is not known any more, but may be in use.
                 if load.in_doubt {
-                    self.next_generation();
+                    self.generation += 1;
                 }
-                let evicted = self.entries.insert(key.clone(), Entry { own, result: None });
-                self.evictions += u64::from(evicted.is_some());
+                let entry = Entry { own, result: None };
+                self.evictions += put_bounded(&mut self.entries, key.clone(), entry, self.max_entries);
             }
         }
     }
@@ -310,28 +299,28 @@ impl State {
 
     /// What applied when it was last looked up, however long ago.
     pub(super) fn last_resolved(&self, key: &BucketKey) -> Option<&Arc<Resolved>> {
-        let result = self.entries.get(key)?.result.as_ref()?;
+        let result = self.entries.peek(key)?.result.as_ref()?;
         Some(&result.configs.resolved)
     }
 
     /// The parent that an entity was last seen to count on.
     pub(super) fn parent_hint(&self, key: &BucketKey) -> Option<&EntityId> {
-        self.entries.get(key)?.own.value.cascades_to()
+        self.entries.peek(key)?.own.value.cascades_to()
     }
 
     /// True if what belongs to the entity must be read.
     pub(super) fn lacks_own(&self, key: &BucketKey, now: Duration) -> bool {
-        let entry = self.entries.get(key);
+        let entry = self.entries.peek(key);
         entry.is_none_or(|entry| entry.own.age(now) == Age::Expired)
     }
 
     /// Drops parts, and what is being read.
     pub(super) fn forget(&mut self, own: impl Fn(&BucketKey) -> bool, shared: impl Fn(&ConfigLevel) -> bool) {
         self.invalidated = self.next();
-        self.next_generation();
+        self.generation += 1;
         self.flights.clear();
-        self.entries.remove_where(own);
-        self.shared.remove_where(shared);
+        remove_where(&mut self.entries, own);
+        remove_where(&mut self.shared, shared);
     }
 }
 
@@ -339,5 +328,21 @@ impl Load {
     /// True if the value was put in place while this load was under way, and may be newer.
     fn is_older_than<T>(self, present: &Timed<T>) -> bool {
         !self.consistent && self.started < present.kept
+    }
+}
+
+/// Puts an entry into a cache of this size at most. Returns how many had to make room for it. A cache that is made with its
+/// size would allocate all of it at once.
+pub(super) fn put_bounded<K: Hash + Eq, V>(cache: &mut LruCache<K, V>, key: K, value: V, max: usize) -> u64 {
+    let is_new = cache.put(key, value).is_none();
+    let evicted = is_new && cache.len() > max && cache.pop_lru().is_some();
+    u64::from(evicted)
+}
+
+/// Drops the entries with these keys.
+fn remove_where<K: Hash + Eq + Clone, V>(cache: &mut LruCache<K, V>, concerned: impl Fn(&K) -> bool) {
+    let keys = cache.iter().map(|(key, _)| key).filter(|key| concerned(key));
+    for key in keys.cloned().collect::<Vec<_>>() {
+        cache.pop(&key);
     }
 }

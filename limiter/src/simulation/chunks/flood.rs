@@ -9,7 +9,6 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::super::Mutation;
 use super::super::clock::{SimClock, block_on};
 use super::super::faults::Scenario;
 use super::super::port::Port;
@@ -38,7 +37,6 @@ pub(in crate::simulation) struct Flood {
     pub(in crate::simulation) chunks: bool,
     /// One process crashes at the end of the first phase.
     pub(in crate::simulation) crash: bool,
-    pub(in crate::simulation) mutation: Option<Mutation>,
 }
 
 /// What a flood came to.
@@ -164,7 +162,7 @@ async fn call(buckets: Arc<Buckets>, shared: SharedResults) {
     outcome.slowest = outcome.slowest.max(started.elapsed());
     match result {
         Ok(()) => outcome.admitted += 1,
-        Err(Error::RateLimitExceeded(_)) => outcome.refused += 1,
+        Err(Error::Refused(_)) => outcome.refused += 1,
         Err(_) => outcome.unavailable += 1,
     }
 }
@@ -184,14 +182,13 @@ pub(super) fn throttled_world(clock: SimClock, limits: LimitSet) -> Shared {
     Arc::new(Mutex::new(world))
 }
 
-pub(super) fn settings(chunks: bool, mutation: Option<Mutation>) -> Settings {
+pub(super) fn settings(chunks: bool) -> Settings {
     Settings {
         chunks: if chunks {
             ChunkScope::Everywhere
         } else {
             ChunkScope::default()
         },
-        mutation,
         ..Settings::default()
     }
 }
@@ -205,7 +202,7 @@ async fn run(flood: Flood) -> Outcome {
     let world = throttled_world(clock, limits(burst, per_second));
     let shared = empty_results(per_second);
     let process = |seed| {
-        let settings = settings(flood.chunks, flood.mutation);
+        let settings = settings(flood.chunks);
         Arc::new(Process::new(&world, clock, settings, seed, shared.clone()))
     };
     let mut processes: Vec<_> = (0..flood.processes).map(process).collect();

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::super::Mutation;
 use super::super::clock::{SimClock, block_on};
 use super::super::faults::Scenario;
 use super::super::port::Port;
@@ -102,18 +101,18 @@ impl Process {
                     outcome.admitted += 1;
                     outcome.tokens += counted;
                 }
-                Err(Error::RateLimitExceeded(_)) => outcome.refused += 1,
+                Err(Error::Refused(_)) => outcome.refused += 1,
                 Err(_) => outcome.unavailable += 1,
             }
         }
     }
 }
 
-pub(super) fn simulate(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
-    block_on(run(fleet, mutation))
+pub(super) fn simulate(fleet: Fleet) -> Outcome {
+    block_on(run(fleet))
 }
 
-async fn run(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
+async fn run(fleet: Fleet) -> Outcome {
     let clock = SimClock {
         start: Instant::now(),
         skew: 0,
@@ -125,10 +124,7 @@ async fn run(fleet: Fleet, mutation: Option<Mutation>) -> Outcome {
     let mut processes = JoinSet::new();
     for seed in 0..fleet.processes {
         let port = Port::new(&world);
-        let settings = Settings {
-            mutation,
-            ..Settings::default()
-        };
+        let settings = Settings::default();
         let process = Process {
             fleet,
             world: world.clone(),

@@ -5,7 +5,6 @@ use std::time::Duration;
 use tokio::time::sleep;
 use zae_limiter_schema::bucket::{Attributes, Decoded};
 
-use super::super::Mutation;
 use super::super::clock::block_on;
 use super::super::outages::Process;
 use super::super::world::lock;
@@ -17,7 +16,7 @@ fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_c
     eprintln!("| processes and load | writes per admission | reads | unavailable | of an exact bucket |");
     eprintln!("|---|---|---|---|---|");
     for fleet in FLEETS {
-        let outcome = simulate(fleet, None);
+        let outcome = simulate(fleet);
         let (writes, reads) = (outcome.writes_per_100(), outcome.per_100(outcome.reads));
         let share = outcome.admitted_per_mille();
         eprintln!(
@@ -38,28 +37,10 @@ fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_c
     }
 }
 
-#[test]
-fn without_the_margin_or_the_guess_shared_buckets_cost_more() {
-    for (fleet, mutation) in [(FLEETS[1], Mutation::NoMargin), (FLEETS[3], Mutation::NoGuess)] {
-        let outcome = simulate(fleet, Some(mutation));
-        assert!(
-            outcome.writes_per_100() > fleet.most_writes,
-            "{mutation:?}: {outcome:?}"
-        );
-    }
-}
-
-#[test]
-fn a_saturated_bucket_costs_more_if_refills_are_written_from_old_images() {
-    let saturated = FLEETS.into_iter().find(|fleet| fleet.saturated).unwrap();
-    let outcome = simulate(saturated, Some(Mutation::RefillsFromOldImages));
-    assert!(outcome.writes_per_100() > saturated.most_writes, "{outcome:?}");
-}
-
 /// The level right after a call for one token on a full bucket of 100 that no other process uses, in millitokens.
-fn level_of_one_process(mutation: Option<Mutation>) -> i128 {
+fn level_of_one_process() -> i128 {
     block_on(async move {
-        let process = Process::new((100, 60, 60), mutation);
+        let process = Process::new((100, 60, 60));
         process.take("a", 1).await.unwrap();
         sleep(Duration::from_secs(2)).await;
         process.take("a", 1).await.unwrap();
@@ -76,8 +57,7 @@ fn level_of_one_process(mutation: Option<Mutation>) -> i128 {
 #[test]
 fn a_bucket_of_one_process_is_exact() {
     // A token a second comes back while the response is on its way.
-    assert!((99_000..99_010).contains(&level_of_one_process(None)));
-    assert!(level_of_one_process(Some(Mutation::MarginWithoutOthers)) < 99_000);
+    assert!((99_000..99_010).contains(&level_of_one_process()));
 }
 
 /// A bucket that is full again after 5 ms, so that every write moves its refill time and refuses those of the others.
@@ -89,17 +69,50 @@ const REFILLS_AT_ONCE: Fleet = Fleet::one_limit(
 );
 
 #[test]
-fn calls_are_tried_for_as_long_as_their_time_budget_lasts_and_not_eight_times() {
-    let (patient, tired) = (
-        simulate(REFILLS_AT_ONCE, None),
-        simulate(REFILLS_AT_ONCE, Some(Mutation::EightTries)),
-    );
+fn contention_is_no_outage() {
+    let outcome = simulate(REFILLS_AT_ONCE);
     eprintln!(
-        "{}: {} calls admitted and {} failed with {} writes, {} failed if they are tried eight times",
-        REFILLS_AT_ONCE.name, patient.admitted, patient.unavailable, patient.writes, tired.unavailable
+        "{}: {} calls admitted, {} refused and {} failed with {} writes",
+        REFILLS_AT_ONCE.name, outcome.admitted, outcome.refused, outcome.unavailable, outcome.writes
     );
     // At twelve writes per admission, more than an item takes, hardly a call runs out of time.
-    assert!(patient.unavailable * 1_000 < patient.admitted, "{patient:?}");
-    assert_eq!((patient.refused, patient.violations), (0, Vec::new()));
-    assert!(tired.unavailable > tired.admitted, "{tired:?}");
+    assert!(outcome.refused * 1_000 < outcome.admitted, "{outcome:?}");
+    assert_eq!((outcome.unavailable, outcome.violations), (0, Vec::new()));
+}
+
+const fn saturated(name: &'static str, calls_per_second: u32) -> Fleet {
+    Fleet {
+        most_writes: 240,
+        saturated: true,
+        ..Fleet::one_limit(name, 50, calls_per_second, (600, 6_000))
+    }
+}
+
+/// Fifty processes on a bucket of 100 calls a second that get five and ten times as many.
+const SATURATED: [Fleet; 2] = [
+    saturated("50 processes, 500/s, limit 100/s", 500),
+    saturated("50 processes, 1,000/s, limit 100/s", 1_000),
+];
+
+#[test]
+fn a_saturated_bucket_refuses_and_is_never_unavailable() {
+    for fleet in SATURATED {
+        let outcome = simulate(fleet);
+        let writes = outcome.writes_per_100();
+        eprintln!(
+            "{}: {} admitted, {} refused, {} unavailable, {}.{:02} writes and {} reads per 100 admissions, {} per mille",
+            fleet.name,
+            outcome.admitted,
+            outcome.refused,
+            outcome.unavailable,
+            writes / 100,
+            writes % 100,
+            outcome.per_100(outcome.reads),
+            outcome.admitted_per_mille()
+        );
+        assert_eq!(outcome.violations, Vec::<String>::new(), "{}", fleet.name);
+        assert_eq!(outcome.unavailable, 0, "{}: {outcome:?}", fleet.name);
+        assert!(writes <= fleet.most_writes, "{}: {outcome:?}", fleet.name);
+        assert!(outcome.admitted_per_mille() >= 990, "{}: {outcome:?}", fleet.name);
+    }
 }

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tokio::time::Instant;
 use zae_limiter::{
-    Builder, Clock, EmbeddedStore, Error, Lease, Limit, NewEntity, RateLimitExceeded, RateLimiter, Timestamp,
+    Builder, Clock, EmbeddedStore, Error, Lease, Limit, NewEntity, RateLimiter, Refusal, Timestamp,
 };
 
 pub(crate) const TABLE: &str = "acquire-test";
@@ -201,9 +201,9 @@ pub(crate) const fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-pub(crate) fn exceeded(error: Error) -> RateLimitExceeded {
+pub(crate) fn exceeded(error: Error) -> Refusal {
     match error {
-        Error::RateLimitExceeded(exceeded) => Arc::unwrap_or_clone(exceeded),
+        Error::Refused(exceeded) => Arc::unwrap_or_clone(exceeded),
         other => panic!("not a refusal: {other}"),
     }
 }

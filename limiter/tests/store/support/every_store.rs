@@ -7,13 +7,13 @@ macro_rules! on_every_store {
         mod http {
             $(#[tokio::test]
             async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::http()).await;
+                super::$behaviour($crate::store::support::Stage::http()).await;
             })+
         }
         mod ministack {
             $(#[tokio::test]
             async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::ministack()).await;
+                super::$behaviour($crate::store::support::Stage::ministack()).await;
             })+
         }
     };
@@ -25,27 +25,27 @@ macro_rules! on_stores_without_a_clock {
         mod memory {
             $(#[tokio::test]
             async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::memory()).await;
+                super::$behaviour($crate::store::support::Stage::memory()).await;
             })+
         }
         mod file {
             $(#[tokio::test]
             async fn $behaviour() {
-                super::$behaviour($crate::support::Stage::file()).await;
+                super::$behaviour($crate::store::support::Stage::file()).await;
             })+
         }
         mod one_item_pages {
             $(#[tokio::test(start_paused = true)]
             async fn $behaviour() {
-                let weather = $crate::support::Weather::OneItemPages;
-                super::$behaviour($crate::support::Stage::faulty(weather)).await;
+                let weather = $crate::store::support::Weather::OneItemPages;
+                super::$behaviour($crate::store::support::Stage::faulty(weather)).await;
             })+
         }
         mod bad_weather {
             $(#[tokio::test(start_paused = true)]
             async fn $behaviour() {
-                let weather = $crate::support::Weather::Storm;
-                super::$behaviour($crate::support::Stage::faulty(weather)).await;
+                let weather = $crate::store::support::Weather::Storm;
+                super::$behaviour($crate::store::support::Stage::faulty(weather)).await;
             })+
         }
     };

@@ -257,7 +257,7 @@ pub(crate) async fn events_about(repository: &Repository, entity: &str) -> Vec<A
 }
 
 pub(crate) fn page(size: usize) -> PageRequest {
-    PageRequest::of(size)
+    PageRequest::new(size)
 }
 
 /// Every item of a list, and the sizes of the pages it came in.

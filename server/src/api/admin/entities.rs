@@ -5,6 +5,7 @@ use axum::http::{StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
+use zae_limiter::error::NotFound;
 use zae_limiter::{EntityChange, EntityId, EntityRecord, Error, NewEntity, PageRequest, to_json};
 
 use super::ActingRepository;
@@ -149,7 +150,7 @@ pub(crate) async fn show(
 ) -> Result<Json<Entity>, Problem> {
     let entity = EntityId::parse(&entity).map_err(Error::from)?;
     let found = repository.get_entity(&entity).await?;
-    let record = found.ok_or(Error::EntityNotFound { entity })?;
+    let record = found.ok_or(Error::NotFound(NotFound::Entity { entity }))?;
     Ok(Json(record.into()))
 }
 
@@ -209,7 +210,7 @@ pub(crate) async fn update(
         change = change.cascade(cascade);
     }
     if let Some(metadata) = request.metadata {
-        change = change.metadata(metadata);
+        change = change.replace_metadata(metadata);
     }
     let record = repository.update_entity(entity, change).await?;
     Ok(Json(record.into()))

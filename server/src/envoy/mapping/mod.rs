@@ -46,6 +46,9 @@ pub struct EnvoyMapping {
     domains: BTreeMap<String, Vec<Rule>>,
 }
 
+/// The values of a descriptor by key. A descriptor may have a key more than once.
+pub(super) type Entries<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
 /// One mapping of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -60,6 +63,8 @@ pub(super) struct Rule {
     pub(super) shadow: bool,
     /// For how long negative hits can give back what was taken.
     pub(super) refundable: Option<Duration>,
+    /// A bucket without limits is not limited. Otherwise it is over the limit.
+    pub(super) allow_without_limits: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,6 +85,8 @@ struct RawRule {
     #[serde(default)]
     shadow: bool,
     refundable_seconds: Option<u64>,
+    #[serde(default)]
+    allow_without_limits: bool,
 }
 
 impl EnvoyMapping {
@@ -95,7 +102,7 @@ impl EnvoyMapping {
     }
 
     /// The first mapping of the domain that matches the entries of a descriptor.
-    pub(super) fn find(&self, domain: &str, entries: &BTreeMap<&str, &str>) -> Option<&Rule> {
+    pub(super) fn find(&self, domain: &str, entries: &Entries<'_>) -> Option<&Rule> {
         let rules = self.domains.get(domain)?;
         rules.iter().find(|rule| rule.matches(entries))
     }
@@ -109,7 +116,7 @@ impl Rule {
         let keys: Vec<&str> = raw.keys.keys().map(String::as_str).collect();
         let entity = Template::parse(&raw.entity, &keys).map_err(|problem| ("entity", problem))?;
         let resource = Template::parse(&raw.resource, &keys).map_err(|problem| ("resource", problem))?;
-        // What stands around the placeholders must be able to become a name.
+        // The text around the placeholders must be able to become a name.
         EntityId::parse(entity.render(|_| "x")).map_err(|error| ("entity", error.to_string()))?;
         Resource::parse(resource.render(|_| "x")).map_err(|error| ("resource", error.to_string()))?;
         let refundable = raw.refundable_seconds.map(|seconds| {
@@ -131,13 +138,16 @@ impl Rule {
             resource,
             shadow: raw.shadow,
             refundable: refundable.transpose()?,
+            allow_without_limits: raw.allow_without_limits,
         })
     }
 
-    fn matches(&self, entries: &BTreeMap<&str, &str>) -> bool {
-        let same = |(key, value): (&String, &Option<String>)| {
-            let entry = entries.get(key.as_str());
-            entry.is_some_and(|entry| value.as_ref().is_none_or(|value| value == entry))
+    /// With the same keys, and for each key a value that fits.
+    fn matches(&self, entries: &Entries<'_>) -> bool {
+        let same = |(key, wanted): (&String, &Option<String>)| {
+            let values = entries.get(key.as_str()).into_iter().flatten();
+            let mut fitting = values.filter(|value| wanted.as_ref().is_none_or(|wanted| wanted == *value));
+            fitting.next().is_some()
         };
         self.keys.len() == entries.len() && self.keys.iter().all(same)
     }
@@ -151,15 +161,21 @@ impl Rule {
         self.keys.len() == other.keys.len() && self.keys.iter().all(covered)
     }
 
-    pub(super) fn entity(&self, entries: &BTreeMap<&str, &str>) -> String {
-        self.entity
-            .render(|key| entries.get(key).copied().unwrap_or_default())
+    pub(super) fn entity(&self, entries: &Entries<'_>) -> String {
+        self.entity.render(|key| first(entries, key))
     }
 
-    pub(super) fn resource(&self, entries: &BTreeMap<&str, &str>) -> String {
-        self.resource
-            .render(|key| entries.get(key).copied().unwrap_or_default())
+    pub(super) fn resource(&self, entries: &Entries<'_>) -> String {
+        self.resource.render(|key| first(entries, key))
     }
+}
+
+fn first<'a>(entries: &Entries<'a>, key: &str) -> &'a str {
+    let values = entries.get(key);
+    values
+        .and_then(|values| values.first())
+        .copied()
+        .unwrap_or_default()
 }
 
 impl FromStr for EnvoyMapping {
@@ -223,7 +239,7 @@ domains:
 
     fn entity(domain: &str, entries: &[(&str, &str)]) -> Option<String> {
         let mapping: EnvoyMapping = FILE.parse().unwrap();
-        let entries = entries.iter().copied().collect();
+        let entries = entries.iter().map(|(key, value)| (*key, vec![*value])).collect();
         Some(mapping.find(domain, &entries)?.entity(&entries))
     }
 

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{Visitor, is_same_origin, refuse, secret};
 use crate::auth::Scope;
+use crate::connections::Peer;
 use crate::ui::Ui;
 use crate::ui::form::Form;
 
@@ -21,22 +23,30 @@ pub(crate) struct LoginQuery {
 /// `GET /ui/login`: takes the token that works once, or shows the form.
 pub(crate) async fn login(
     State(ui): State<Arc<Ui>>,
+    Extension(peer): Extension<Peer>,
+    method: Method,
     headers: HeaderMap,
     Query(query): Query<LoginQuery>,
 ) -> Response {
-    let visitor = ui.access.visitor(&headers, ui.app.clock.elapsed());
+    let tokens = ui.app.tokens();
+    let visitor = ui
+        .access
+        .visitor(&headers, tokens.as_deref(), ui.app.clock.elapsed());
     match query.token {
+        // Programs that preview a link send this. It must not use up the token.
+        _ if method == Method::HEAD => StatusCode::OK.into_response(),
         // Reloading the address that was opened first leads to the page, too.
         _ if visitor.is_some() => Redirect::to("/ui").into_response(),
         Some(token) if ui.access.use_once(&token) => sign_in(
             &ui,
             Visitor {
                 principal: None,
+                token: None,
                 form_token: String::new(),
             },
         ),
         Some(_) => {
-            tracing::warn!("a sign-in was refused: the link is invalid or has already been used");
+            tracing::warn!(peer = %peer.address, "a sign-in was refused: the link is invalid or has already been used");
             let text = "An address with a token opens the UI once. Start zae-limiter ui again for a new one.";
             refuse(
                 &ui,
@@ -45,7 +55,7 @@ pub(crate) async fn login(
                 text,
             )
         }
-        None if ui.app.tokens.is_some() => page(&ui, StatusCode::OK, None),
+        None if tokens.is_some() => page(&ui, StatusCode::OK, None),
         None => {
             let text = "Open the address that zae-limiter ui printed in the terminal.";
             refuse(&ui, StatusCode::UNAUTHORIZED, "You are not signed in", text)
@@ -54,32 +64,34 @@ pub(crate) async fn login(
 }
 
 /// `POST /ui/login`: takes a bearer token.
-pub(crate) async fn form(State(ui): State<Arc<Ui>>, headers: HeaderMap, form: Form) -> Response {
+pub(crate) async fn form(
+    State(ui): State<Arc<Ui>>,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+    form: Form,
+) -> Response {
     if !is_same_origin(&headers) {
         let text = "The request came from another site.";
         return refuse(&ui, StatusCode::FORBIDDEN, "Another site sent this request", text);
     }
     let token = form.first("token").unwrap_or_default();
-    match ui
-        .app
-        .tokens
-        .as_ref()
-        .and_then(|tokens| tokens.find(token.trim()))
-    {
+    let tokens = ui.app.tokens();
+    match tokens.as_ref().and_then(|tokens| tokens.find(token.trim())) {
         Some(found) if found.scopes.contains(&Scope::Admin) => sign_in(
             &ui,
             Visitor {
                 principal: Some(found.name.clone()),
+                token: Some(found.digest),
                 form_token: String::new(),
             },
         ),
         Some(found) => {
-            tracing::warn!(principal = %found.name, "a sign-in was refused: the token does not have the scope admin");
+            tracing::warn!(peer = %peer.address, principal = %found.name, "a sign-in was refused: the token does not have the scope admin");
             let problem = "This token does not have the scope admin.";
             page(&ui, StatusCode::FORBIDDEN, Some(problem))
         }
         None => {
-            tracing::warn!("a sign-in was refused: the token is wrong");
+            tracing::warn!(peer = %peer.address, "a sign-in was refused: the token is wrong");
             let problem = "This server does not accept that token.";
             page(&ui, StatusCode::UNAUTHORIZED, Some(problem))
         }

@@ -1,8 +1,8 @@
-//! Who may look, and who may change limits.
+//! Who may see the UI, and who may change limits.
 //!
 //! - A server with bearer tokens asks for one that has the scope `admin`.
 //! - `zae-limiter ui` prints an address with a token that works once.
-//! - A server without tokens listens on loopback addresses only, and everyone on the machine may look.
+//! - A server without tokens listens on loopback addresses only, and everyone on the machine may see it.
 //!
 //! The first two put a cookie into the browser. Requests that change something must come from the same origin and send
 //! the form token of their session.
@@ -12,6 +12,7 @@ mod secret;
 mod sessions;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -26,6 +27,7 @@ use sessions::Sessions;
 pub(crate) use sessions::Visitor;
 
 use super::Ui;
+use crate::auth::{BearerTokens, Scope};
 
 /// What decides about access.
 #[derive(Debug)]
@@ -102,14 +104,25 @@ impl Access {
             .map(|(_, secret)| secret)
     }
 
-    fn visitor(&self, headers: &HeaderMap, now: std::time::Duration) -> Option<Visitor> {
+    /// The visitor with this cookie. `tokens` are those that the server accepts now.
+    fn visitor(&self, headers: &HeaderMap, tokens: Option<&BearerTokens>, now: Duration) -> Option<Visitor> {
         if !self.closed {
             return Some(Visitor {
                 principal: None,
+                token: None,
                 form_token: self.form_token.clone(),
             });
         }
-        self.sessions().find(self.secret(headers)?, now)
+        let secret = self.secret(headers)?;
+        let mut sessions = self.sessions();
+        let visitor = sessions.find(secret, now)?;
+        // A session ends with the token that began it.
+        let allowed = |digest| tokens.is_some_and(|tokens| tokens.allows(digest, Scope::Admin));
+        if visitor.token.is_some_and(|digest| !allowed(digest)) {
+            sessions.remove(secret);
+            return None;
+        }
+        Some(visitor)
     }
 }
 
@@ -120,7 +133,11 @@ pub(crate) async fn guard(State(ui): State<Arc<Ui>>, mut request: Request, next:
         let text = "The request came from another site.";
         return refuse(&ui, StatusCode::FORBIDDEN, "Another site sent this request", text);
     }
-    match ui.access.visitor(headers, ui.app.clock.elapsed()) {
+    let tokens = ui.app.tokens();
+    match ui
+        .access
+        .visitor(headers, tokens.as_deref(), ui.app.clock.elapsed())
+    {
         Some(visitor) => {
             request.extensions_mut().insert(visitor);
             next.run(request).await
@@ -146,7 +163,7 @@ pub(crate) fn refuse(ui: &Ui, status: StatusCode, title: &str, text: &str) -> Re
     (status, ui.frame(None).bare(title, &content)).into_response()
 }
 
-/// Browsers say where a form was sent from. What says nothing is no browser, and has no cookie to abuse.
+/// Browsers tell where a form was sent from. Other programs may not, and they have no cookie to abuse.
 fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text("sec-fetch-site") {

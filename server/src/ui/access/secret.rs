@@ -1,4 +1,4 @@
-//! Random texts that nobody can guess.
+//! Random texts that cannot be guessed.
 
 use std::fmt;
 use std::fmt::Write as _;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use zae_limiter::audit::Principal;
 
+use crate::auth::TokenDigest;
+
 /// How many browsers can be signed in. The one that was idle for longest is signed out first.
 pub(crate) const MAX_SESSIONS: usize = 1_000;
 /// A browser that was idle for this long is signed out.
@@ -18,6 +20,8 @@ pub(crate) const MAX_AGE: Duration = Duration::from_hours(24 * 7);
 pub(crate) struct Visitor {
     /// The name of the bearer token that the browser signed in with, if it did.
     pub(crate) principal: Option<Principal>,
+    /// That token.
+    pub(crate) token: Option<TokenDigest>,
     /// The value that every form must send back.
     pub(crate) form_token: String,
 }
@@ -83,6 +87,7 @@ mod tests {
     fn visitor(form_token: &str) -> Visitor {
         Visitor {
             principal: None,
+            token: None,
             form_token: form_token.to_owned(),
         }
     }

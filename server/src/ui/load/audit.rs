@@ -37,7 +37,7 @@ pub(super) async fn trail(
     let mut events = page.items;
     let shown = events.len();
     if let Some(cursor) = &page.next {
-        let earlier = PageRequest::of(size).after(cursor.clone());
+        let earlier = PageRequest::new(size).after(cursor.clone());
         events.extend(repository.audit_events(subject, &earlier).await?.items);
     }
     let next = page.next;
@@ -49,8 +49,8 @@ pub(super) async fn trail(
 pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<AuditLog> {
     let repository = ui.app.limiter.repository();
     let request = match params.cursor()? {
-        Some(cursor) => PageRequest::of(size).after(cursor),
-        None => PageRequest::of(size),
+        Some(cursor) => PageRequest::new(size).after(cursor),
+        None => PageRequest::new(size),
     };
     let subject = subject(params)?;
     if let Some(subject) = subject {
@@ -61,7 +61,7 @@ pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<A
     let known = known_resources(repository).await?;
     let resources = known.names.into_iter().map(AuditSubject::Resource);
     let loads = resources.chain([AuditSubject::System]).map(|subject| {
-        let request = PageRequest::of(size);
+        let request = PageRequest::new(size);
         async move { repository.audit_events(&subject, &request).await }
     });
     let loaded: Vec<_> = all(loads).await;

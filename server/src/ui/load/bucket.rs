@@ -1,5 +1,6 @@
 //! One bucket now.
 
+use zae_limiter::error::NotFound;
 use zae_limiter::{BucketState, EntityId, Error, LimitStatus, Resource};
 
 use super::Loaded;
@@ -21,7 +22,7 @@ pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource)
     let bucket = limiter.repository().bucket(entity, resource).await?;
     let statuses = match limiter.acquire(entity, resource).peek().await {
         Ok(peek) => peek.statuses().to_vec(),
-        Err(Error::NoLimits { .. }) => vec![],
+        Err(Error::NotFound(NotFound::Limits { .. })) => vec![],
         Err(error) => return Err(error.into()),
     };
     Ok(LiveBucket {

@@ -72,8 +72,8 @@ type Rows = (Vec<EntityRow>, Option<String>);
 
 async fn records(ui: &Ui, after: Option<Cursor>, size: usize) -> Loaded<Rows> {
     let request = match after {
-        Some(cursor) => PageRequest::of(size).after(cursor),
-        None => PageRequest::of(size),
+        Some(cursor) => PageRequest::new(size).after(cursor),
+        None => PageRequest::new(size),
     };
     let page = ui.app.limiter.repository().scan_entities(&request).await?;
     let rows = page.items.into_iter().map(|record| EntityRow {

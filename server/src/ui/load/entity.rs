@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use zae_limiter::audit::AuditSubject;
+use zae_limiter::error::NotFound;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{
     EntityId, EntityRecord, Error, Limit, LimitStatus, MAX_PARENTS, Page, PageRequest, Resolved, Resource,
@@ -55,7 +56,7 @@ pub(crate) async fn entity_page(
     window: WindowKind,
 ) -> EntityPage {
     let repository = ui.app.limiter.repository();
-    let some = PageRequest::of(SOME);
+    let some = PageRequest::new(SOME);
     let subject = AuditSubject::Entity(id.clone());
     let (record, limits, children, audit) = tokio::join!(
         repository.get_entity(&id),
@@ -109,7 +110,7 @@ async fn parents(ui: &Ui, record: &EntityRecord) -> Loaded<Vec<EntityId>> {
 /// Limits and levels on the resources that the entity used, and on those that are known by name.
 async fn limits(ui: &Ui, id: &EntityId) -> Loaded<Vec<LimitRow>> {
     let repository = ui.app.limiter.repository();
-    let request = PageRequest::of(MAX_RESOURCES);
+    let request = PageRequest::new(MAX_RESOURCES);
     let buckets = repository.entity_buckets(id, &request).await?;
     let used: BTreeSet<Resource> = buckets.items.into_iter().map(|bucket| bucket.resource).collect();
     let known = known_resources(repository).await?;
@@ -131,7 +132,7 @@ async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> 
     let peek = match limiter.acquire(id, &resource).peek().await {
         Ok(peek) => peek,
         // Buckets outlive the limits that they were made for.
-        Err(Error::NoLimits { .. }) => return Ok(vec![]),
+        Err(Error::NotFound(NotFound::Limits { .. })) => return Ok(vec![]),
         Err(error) => return Err(error.into()),
     };
     let own = |status: &&LimitStatus| status.entity == *id;

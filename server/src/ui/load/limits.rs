@@ -42,14 +42,14 @@ pub(crate) async fn limits_tree(ui: &Ui, params: &Params, size: usize) -> Loaded
     let resources = match &open {
         Some(resource) => {
             let request = match cursor {
-                Some(cursor) => PageRequest::of(size).after(cursor),
-                None => PageRequest::of(size),
+                Some(cursor) => PageRequest::new(size).after(cursor),
+                None => PageRequest::new(size),
             };
             vec![levels(ui, resource.clone(), &request, true).await?]
         }
         None if params.get("export").is_some() => whole(ui, &known.names, &mut left).await?,
         None => {
-            let some = &PageRequest::of(SOME);
+            let some = &PageRequest::new(SOME);
             let loads = known
                 .names
                 .iter()
@@ -58,7 +58,7 @@ pub(crate) async fn limits_tree(ui: &Ui, params: &Params, size: usize) -> Loaded
         }
     };
     let entity_defaults = if open.is_none() && known.with_entity_defaults && left > 0 {
-        entities(ui, None, &PageRequest::of(left), true).await?
+        entities(ui, None, &PageRequest::new(left), true).await?
     } else {
         none()
     };
@@ -78,7 +78,7 @@ async fn whole(ui: &Ui, resources: &[Resource], left: &mut usize) -> Loaded<Vec<
         if *left == 0 {
             break;
         }
-        let levels = levels(ui, resource.clone(), &PageRequest::of(*left), true).await?;
+        let levels = levels(ui, resource.clone(), &PageRequest::new(*left), true).await?;
         let rows = levels.entities.items.len() + usize::from(levels.defaults.is_some());
         *left = left.saturating_sub(rows);
         found.push(levels);

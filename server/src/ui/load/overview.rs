@@ -83,7 +83,7 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     }
 }
 
-/// The report about the stack. Whoever asks while the stack is being asked waits for that report.
+/// The report about the stack. Concurrent requests share one report.
 async fn stack(ui: &Ui) -> StackReport {
     let ask = match &ui.options.stack {
         StackSource::NotChecked => return StackReport::NotChecked,
@@ -98,7 +98,7 @@ async fn stack(ui: &Ui) -> StackReport {
     let report = match tokio::time::timeout(STACK_TIMEOUT, ask()).await {
         Ok(Ok(health)) => StackReport::Health(health),
         Ok(Err(cause)) => StackReport::Unknown(cause),
-        Err(_) => StackReport::Unknown(format!("there was no answer within {STACK_TIMEOUT:?}")),
+        Err(_) => StackReport::Unknown(format!("there was no response within {STACK_TIMEOUT:?}")),
     };
     *last = Some((ui.app.clock.elapsed(), report.clone()));
     report
@@ -119,7 +119,7 @@ async fn usage_by_resource(
     window: Window,
 ) -> Loaded<Vec<(Resource, UsageOfWindow)>> {
     let repository = ui.app.limiter.repository();
-    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let request = PageRequest::new(ENTITIES_PER_WINDOW);
     let loads = resources.iter().map(|resource| {
         let request = &request;
         async move {

@@ -27,10 +27,10 @@ pub(crate) struct ResourcePage {
 pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKind) -> ResourcePage {
     let repository = ui.app.limiter.repository();
     let now = ui.app.clock.now();
-    let some = PageRequest::of(SOME);
+    let some = PageRequest::new(SOME);
     let subject = AuditSubject::Resource(resource.clone());
     let level = ConfigLevel::Resource(resource.clone());
-    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let request = PageRequest::new(ENTITIES_PER_WINDOW);
     let (defaults, system, usage, of_now, with_own_limits, audit) = tokio::join!(
         repository.get_config(&level),
         repository.get_config(&ConfigLevel::System),

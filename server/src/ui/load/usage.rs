@@ -72,7 +72,7 @@ pub(crate) fn windows_back(kind: WindowKind, now: Timestamp) -> Vec<Window> {
     windows
 }
 
-/// The windows between two moments, oldest first; the latest ones if there are too many.
+/// The windows between two times, oldest first; the latest ones if there are too many.
 pub(crate) fn windows_between(kind: WindowKind, from: Timestamp, until: Timestamp) -> Vec<Window> {
     let mut windows = vec![kind.window_at(until)];
     while windows.len() < MAX_WINDOWS {
@@ -147,7 +147,7 @@ pub(crate) async fn usage_of_resource(
     resource: &Resource,
     windows: Vec<Window>,
 ) -> Loaded<UsageOfResource> {
-    let request = PageRequest::of(ENTITIES_PER_WINDOW);
+    let request = PageRequest::new(ENTITIES_PER_WINDOW);
     let totals = windows
         .into_iter()
         .map(|window| usage_of_window(repository, resource, window, &request));
@@ -177,7 +177,7 @@ pub(crate) async fn usage_of_entity(
         .window(first.kind())
         .from(first.start())
         .until(last.start());
-    let request = PageRequest::of(MAX_WINDOWS);
+    let request = PageRequest::new(MAX_WINDOWS);
     let page = repository.usage_snapshots(&query, &request).await?;
     let found: BTreeMap<Window, &UsageSnapshot> = page
         .items
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    fn moment(text: &str) -> Timestamp {
+    fn time(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
     }
 
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_year_of_months_ends_with_the_current_one() {
-        let windows = windows_back(WindowKind::Monthly, moment("2026-03-31T12:00:00Z"));
+        let windows = windows_back(WindowKind::Monthly, time("2026-03-31T12:00:00Z"));
         assert_eq!(windows.len(), 12);
         assert_eq!(starts(&windows[..1]), ["2025-04-01T00:00:00Z"]);
         assert_eq!(starts(&windows[11..]), ["2026-03-01T00:00:00Z"]);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_range_has_every_window_that_starts_in_it() {
-        let (from, until) = (moment("2026-01-31T10:00:00Z"), moment("2026-01-31T12:30:00Z"));
+        let (from, until) = (time("2026-01-31T10:00:00Z"), time("2026-01-31T12:30:00Z"));
         assert_eq!(
             starts(&windows_between(WindowKind::Hourly, from, until)),
             [
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_too_long_loses_its_beginning() {
-        let windows = windows_between(WindowKind::Hourly, Timestamp::MIN, moment("2026-01-31T12:00:00Z"));
+        let windows = windows_between(WindowKind::Hourly, Timestamp::MIN, time("2026-01-31T12:00:00Z"));
         assert_eq!(windows.len(), MAX_WINDOWS);
         assert_eq!(starts(&windows[MAX_WINDOWS - 1..]), ["2026-01-31T12:00:00Z"]);
     }

@@ -27,7 +27,7 @@ fn field(cell: &Cell) -> String {
         Cell::Empty | Cell::Level(_) => String::new(),
         Cell::Text(text) | Cell::Code(text) | Cell::Link(text, _) => quoted(text),
         Cell::Number(number) | Cell::AtLeast(number) => number.to_string(),
-        Cell::Time(moment) => moment.to_string(),
+        Cell::Time(time) => time.to_string(),
         Cell::Changes(_) => quoted(&cell.changes()),
         Cell::Event { id, .. } => quoted(id),
     }
@@ -35,7 +35,7 @@ fn field(cell: &Cell) -> String {
 
 /// Text that a spreadsheet would take for a formula is preceded by an apostrophe.
 fn quoted(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let formula = text.starts_with(['\t', '\r', '\n']) || text.trim_start().starts_with(['=', '+', '-', '@']);
     let text = if formula {
         format!("'{text}")
     } else {
@@ -63,7 +63,11 @@ mod tests {
             .rows([
                 vec![Cell::text("a, \"b\""), Cell::Empty, Cell::Number(-5)],
                 vec![Cell::text("=1+1"), Cell::Empty, Cell::Empty],
+                vec![Cell::text(" =1+1"), Cell::Empty, Cell::Empty],
             ]);
-        assert_eq!(table.to_csv(), "name,count\r\n\"a, \"\"b\"\"\",-5\r\n'=1+1,\r\n");
+        assert_eq!(
+            table.to_csv(),
+            "name,count\r\n\"a, \"\"b\"\"\",-5\r\n'=1+1,\r\n' =1+1,\r\n"
+        );
     }
 }

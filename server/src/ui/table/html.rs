@@ -101,7 +101,7 @@ fn content(cell: &Cell) -> Markup {
             Cell::Link(text, url) => { a href=(url) { (text) } }
             Cell::Number(number) => { (grouped(*number)) }
             Cell::AtLeast(number) => { abbr title="At least: not all entities were read" { "≥ " } (grouped(*number)) }
-            Cell::Time(moment) => { (time(*moment)) }
+            Cell::Time(timestamp) => { (time(*timestamp)) }
             Cell::Level(level) => { (level.to_svg()) }
             Cell::Changes(changes) => { (changes_list(changes)) }
             Cell::Event { id, details } => { (event(id, details)) }

@@ -33,7 +33,7 @@ pub(crate) struct Column {
     align: Align,
 }
 
-/// What stands in a row and column.
+/// The content of a row and column.
 #[derive(Debug, Clone)]
 pub(crate) enum Cell {
     /// Nothing is known.

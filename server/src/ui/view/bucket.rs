@@ -126,7 +126,7 @@ fn limits(data: &LiveBucket) -> Table {
 
 fn writers(data: &LiveBucket) -> Table {
     let empty = Empty::new(
-        "Nobody has written yet.",
+        "Nothing has been written yet.",
         html! { "Each process that calls appears here, the latest first." },
     );
     let writers = data.bucket.iter().flat_map(|bucket| &bucket.writers);

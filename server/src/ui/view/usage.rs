@@ -38,7 +38,7 @@ impl UsageForm<'_> {
     fn fields(&self) -> Markup {
         let value = |name| self.params.get(name);
         // Browsers take times without a zone only.
-        let moment = |name| {
+        let local_time = |name| {
             self.params
                 .get(name)
                 .map(|text| text.trim_end_matches('Z').to_owned())
@@ -56,9 +56,9 @@ impl UsageForm<'_> {
                         option value=(kind) selected[kind == self.window] { (noun(kind)) }
                     } } }
                 div { label for="from" { "From (UTC)" }
-                    input #from name="from" type="datetime-local" value=[moment("from")]; }
+                    input #from name="from" type="datetime-local" value=[local_time("from")]; }
                 div { label for="until" { "Until (UTC)" }
-                    input #until name="until" type="datetime-local" value=[moment("until")]; }
+                    input #until name="until" type="datetime-local" value=[local_time("until")]; }
                 button type="submit" { "Show" }
             }
             p.note { "Without a range: the last 24 hours, 30 days or 12 months. At most 100 windows are shown." }

@@ -90,7 +90,7 @@ fn path(series: &Series, references: &mut Vec<Text>) -> Vec<String> {
     path
 }
 
-/// A text as it stands in the JSON of the body.
+/// A text as the JSON of the body has it.
 fn text(value: &Text, references: &mut Vec<Text>) -> String {
     match value.as_plain() {
         Some(plain) => plain.to_owned(),

@@ -14,11 +14,11 @@ use std::path::Path;
 use hcl::{Block, Body};
 use serde_json::{Map, Value};
 
-use crate::functions;
+use crate::terraform::functions;
 use body::{broken_rule, evaluate_body, preconditions};
 use scope::Scope;
 use syntax::evaluated;
-pub(crate) use syntax::{attribute, labels, to_json};
+pub(crate) use syntax::{attribute, labels, to_hcl, to_json};
 
 /// A resource or data source that exists: its attributes, and its nested blocks as lists.
 pub(crate) type Instances = BTreeMap<(String, String), Value>;

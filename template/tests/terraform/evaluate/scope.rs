@@ -8,7 +8,7 @@ use super::body::try_evaluate_body;
 use super::policy_document::policy_document;
 use super::syntax::{attribute, labels, to_hcl, to_json};
 use super::{Instances, Module};
-use crate::functions;
+use crate::terraform::functions;
 
 /// Everything that expressions can refer to.
 pub(super) struct Scope<'a> {
@@ -129,6 +129,14 @@ impl<'a> Scope<'a> {
     /// The attributes of a resource that others refer to.
     fn tokens(&self, kind: &str, name: &str) -> Value {
         let id = self.module.ids.get(name).map_or(name, String::as_str);
+        if kind == "aws_cloudformation_stack" {
+            let outputs = self
+                .module
+                .ids
+                .iter()
+                .map(|(name, id)| (name.clone(), json!(format!("<{id}>"))));
+            return json!({ "outputs": outputs.collect::<Map<_, _>>() });
+        }
         let attributes: &[(&str, &str)] = match kind {
             "aws_cloudwatch_dashboard" => &[("dashboard_name", "")],
             "aws_cloudwatch_log_group" | "aws_iam_role" => &[("name", ""), ("arn", ".Arn")],

@@ -25,7 +25,7 @@ pub(crate) fn to_json(value: &hcl::Value) -> Value {
     serde_json::to_value(value).unwrap()
 }
 
-pub(super) fn to_hcl(value: &Value) -> hcl::Value {
+pub(crate) fn to_hcl(value: &Value) -> hcl::Value {
     match value {
         Value::Null => hcl::Value::Null,
         Value::Bool(value) => (*value).into(),

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::pages;
-use crate::server::Serving;
+use crate::book::pages;
+use crate::book::server::Serving;
 
 const PAGE: &str = "docs/reference/http-api.md";
 /// Set to write the page instead of comparing it.
@@ -27,7 +27,7 @@ fn the_http_reference_is_rendered_from_the_openapi_document() {
     }
     assert!(
         current == rendered,
-        "{PAGE} differs from the server. Run: {WRITE}=1 cargo test -p zae-limiter-tests --test book http_api"
+        "{PAGE} differs from the server. Run: {WRITE}=1 cargo test -p zae-limiter-tests --test main http_api"
     );
 }
 

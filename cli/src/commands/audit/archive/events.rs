@@ -9,13 +9,13 @@ use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::scan::ScanError;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use serde_dynamo::Item;
+use zae_limiter::error::{NotFound, Unavailable};
 use zae_limiter::{Error as Limiter, StackName};
 use zae_limiter_dynamo::{SdkItem, from_sdk_item};
+use zae_limiter_schema::keys::{attribute, prefix};
 
 use super::CALL_TIMEOUT;
 use crate::error::{Error, Result};
-
-const PREFIX: &str = "AUDIT#";
 
 /// The audit events of a table, read page by page.
 pub(super) struct Events {
@@ -83,8 +83,8 @@ impl Events {
             // Includes events that were written just before the scan.
             .consistent_read(true)
             .filter_expression("begins_with(#a0, :v0)")
-            .expression_attribute_names("#a0", "PK")
-            .expression_attribute_values(":v0", SdkValue::S(PREFIX.to_owned()))
+            .expression_attribute_names("#a0", attribute::PK)
+            .expression_attribute_values(":v0", SdkValue::S(prefix::AUDIT.to_owned()))
             .set_exclusive_start_key(start)
             .send()
             .await
@@ -105,7 +105,7 @@ impl Events {
         let text = aws_sdk_dynamodb::error::DisplayErrorContext(&error).to_string();
         let has_response = matches!(error, SdkError::ServiceError(_));
         let limiter = match error.code() {
-            Some("ResourceNotFoundException") => Limiter::TableMissing { table, place },
+            Some("ResourceNotFoundException") => Limiter::NotFound(NotFound::Table { table, place }),
             Some("AccessDeniedException" | "UnrecognizedClientException" | "ExpiredTokenException") => {
                 Limiter::PermissionDenied {
                     operation: OPERATION,
@@ -121,12 +121,12 @@ impl Events {
                     source: error.into(),
                 };
             }
-            _ => Limiter::Unavailable {
+            _ => Limiter::Unavailable(Unavailable::NoResponse {
                 operation: OPERATION,
                 table,
                 reason: text,
                 within: CALL_TIMEOUT,
-            },
+            }),
         };
         limiter.into()
     }
@@ -145,7 +145,9 @@ fn is_retryable(code: &str) -> bool {
 
 fn trail_item(item: SdkItem) -> TrailItem {
     let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned();
-    let key = [text("PK"), text("SK")].map(Option::unwrap_or_default).join(" ");
+    let key = [text(attribute::PK), text(attribute::SK)]
+        .map(Option::unwrap_or_default)
+        .join(" ");
     TrailItem {
         key,
         event: from_sdk_item(item).map_err(|error| error.to_string()),

@@ -7,7 +7,7 @@ use zae_limiter::stack::ResourceEvent;
 
 use crate::output::live::{bar, clock, cut};
 
-/// Whether a status tells of a failure.
+/// Whether a status is a failure.
 pub(super) fn failed(status: &str) -> bool {
     status.ends_with("_FAILED") || status.contains("ROLLBACK")
 }

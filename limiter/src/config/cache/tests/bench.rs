@@ -8,6 +8,7 @@ use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{ConfigRecord, EntityRecord, Limit, LimitSet, Metadata, Timestamp};
 
 use super::super::*;
+use crate::error::{NotFound, Unavailable};
 use crate::store::{BoxFuture, ItemsRead};
 use crate::{Error, ManualClock, Result};
 
@@ -141,19 +142,19 @@ impl ConfigSource for Fake {
 }
 
 pub(super) fn unavailable() -> Error {
-    Error::Unavailable {
+    Error::Unavailable(Unavailable::NoResponse {
         operation: "BatchGetItem",
         table: "limiter".into(),
         reason: "throttled".into(),
         within: Duration::from_secs(1),
-    }
+    })
 }
 
 pub(super) fn no_table() -> Error {
-    Error::TableMissing {
+    Error::NotFound(NotFound::Table {
         table: "limiter".into(),
         place: "memory".into(),
-    }
+    })
 }
 
 pub(super) struct Bench {

@@ -47,26 +47,6 @@ async fn what_one_entity_learns_about_a_shared_level_holds_for_all_at_once() {
 }
 
 #[tokio::test]
-async fn a_reload_ends_what_was_found_out_about_an_entity_that_is_not_kept_any_more() {
-    let bench = bench(Fake::default(), 60, 2);
-    let user = EntityId::parse("user-1").unwrap();
-    bench.resolve("user-1").await.unwrap();
-    let validity = bench.resolve("user-1").await.unwrap().validity.unwrap();
-    for other in ["user-2", "user-3"] {
-        bench.resolve(other).await.unwrap();
-    }
-    let holds = || bench.cache.still_holds(validity, bench.clock.elapsed());
-    assert!(
-        holds(),
-        "making room for others says nothing about the configuration"
-    );
-    let parents = [("user-1".to_owned(), "org-1".to_owned())];
-    bench.backend.state().parents.extend(parents);
-    bench.cache.reload_consistent(&user, &gpt()).await.unwrap();
-    assert!(!holds());
-}
-
-#[tokio::test]
 async fn fifty_new_entities_at_once_read_a_shared_level_once() {
     let bench = holding();
     let callers: Vec<_> = (0..50)

@@ -1,0 +1,8 @@
+//! What the aggregator does when something cannot be done.
+
+mod support;
+
+mod batches;
+mod counted;
+mod dead_letters;
+mod redrives;

@@ -1,0 +1,70 @@
+//! Corrections without a lease.
+
+use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
+
+use super::charge;
+use crate::bucket::Amounts;
+use crate::{Error, RateLimiter, Result};
+
+impl RateLimiter {
+    /// Corrects what was used of an entity's limits, and of the parents' that it counts on, without a lease: above zero was used
+    /// in addition and may create debt, below zero gives back. For a call whose lease was lost with its process. The tokens
+    /// that the lease took stay taken. True if it is written; false if that goes on in the background. An error changes
+    /// nothing.
+    ///
+    /// Prefer [`Lease::adjust`](crate::Lease::adjust), which never gives back more than the lease took.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_day("tpd", 1_000)?]).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("tpd", 500).await?.commit().await?;
+    /// limiter.adjust("user-1", "gpt-4", [("tpd", -120)]).await?;
+    /// assert_eq!(limiter.acquire("user-1", "gpt-4").peek().await?.tokens("tpd"), Some(620));
+    /// # Ok(()) }
+    /// ```
+    pub async fn adjust<L: AsRef<str>>(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+        adjustments: impl IntoIterator<Item = (L, i64)>,
+    ) -> Result<bool> {
+        let key = BucketKey {
+            entity: EntityId::parse(entity)?,
+            resource: Resource::parse(resource)?,
+        };
+        let mut changes = Amounts::new();
+        for (limit, tokens) in adjustments {
+            let limit = LimitName::from_stored(limit.as_ref())?;
+            Tokens::new(tokens.unsigned_abs())
+                .map_err(|error| Error::invalid("adjust", tokens.to_string(), error.to_string()))?;
+            crate::bucket::add(&mut changes, &limit, i128::from(tokens) * 1000);
+        }
+        changes.retain(|(_, change)| *change != 0);
+        if changes.is_empty() {
+            return Ok(true);
+        }
+        let buckets = self.buckets();
+        let _inside = buckets.enter()?;
+        let charges = charge::charges(buckets, &key, &changes, None);
+        let charges = buckets.in_time(charges).await?;
+        let pending: Vec<_> = charges
+            .into_iter()
+            .filter(|charge| !charge.amounts.is_empty())
+            .map(|charge| charge.bucket.adjust(charge.amounts, "".into()))
+            .collect();
+        let written = async {
+            for change in pending {
+                if !matches!(change.await, Ok(Ok(()))) {
+                    return false;
+                }
+            }
+            true
+        };
+        let written = tokio::time::timeout(buckets.shared().settings.time_budget, written).await;
+        Ok(written.unwrap_or(false))
+    }
+}

@@ -1,0 +1,88 @@
+//! What a read of the bucket says about the calls that wait and the unconfirmed writes.
+
+use std::sync::Arc;
+
+use zae_limiter_schema::bucket::BucketConfig;
+
+use super::request::Request;
+use super::slots::Trace;
+use super::{Completion, Core, LastSeen, Now, Reloaded, RequestKind};
+
+impl Core {
+    /// The bucket as a read of the configuration brought it along, which need not be consistent. Unconfirmed writes are
+    /// judged by a read of their own: this one may be from before them.
+    pub(crate) fn read_along(&mut self, found: LastSeen, now: Now) {
+        if matches!(self.known, LastSeen::Nothing) && self.unconfirmed.is_empty() {
+            self.adopt(&found);
+            self.known = found;
+            self.observe_others(None, now);
+        }
+    }
+
+    /// The configuration as just read: it replaces what queued calls came with, except limits of a call.
+    pub(crate) fn reloaded(
+        &mut self,
+        config: &Arc<BucketConfig>,
+        found: &LastSeen,
+        now: Now,
+    ) -> Vec<Completion> {
+        self.config = Some(config.clone());
+        for request in &mut self.queue {
+            if let RequestKind::Acquire {
+                config: held,
+                call_limits: false,
+                ..
+            } = &mut request.kind
+            {
+                *held = config.clone();
+            }
+        }
+        let completions = self.reread(found, now);
+        if let LastSeen::Live(image, _) = &self.known {
+            self.reloaded = Some(Box::new(Reloaded {
+                etag: image.etag.clone(),
+                config: config.clone(),
+                at: now.elapsed,
+            }));
+        }
+        completions
+    }
+
+    /// The bucket as just read, consistently.
+    pub(crate) fn reread(&mut self, found: &LastSeen, now: Now) -> Vec<Completion> {
+        self.fresh_image_seen();
+        self.guess.just_read = true;
+        let first = self.knows_nothing() && self.unconfirmed.is_empty();
+        self.pace.answered(now.elapsed);
+        let before = self.image().cloned();
+        self.known = found.clone();
+        self.observe_others(before.as_deref(), now);
+        match found {
+            LastSeen::Live(_, _) if first => {
+                self.adopt(found);
+                Vec::new()
+            }
+            LastSeen::Live(image, _) => match self.trace(image, None, now) {
+                Trace::NoneYet => Vec::new(),
+                Trace::Happened(number) => self.happened(number),
+                Trace::Untraceable => self.drop_untraceable(),
+            },
+            LastSeen::Absent(_) | LastSeen::Nothing => {
+                self.nothing_there();
+                Vec::new()
+            }
+        }
+    }
+
+    /// The bucket could not be read. True if the next write can do without: it guesses from the image that is known.
+    pub(crate) fn goes_on_unread(&mut self) -> bool {
+        let goes_on = std::mem::take(&mut self.guess.optional_read);
+        self.guess.just_read |= goes_on;
+        goes_on
+    }
+
+    /// Every call that waits may be refused by what was just seen.
+    pub(super) fn fresh_image_seen(&mut self) {
+        self.queue.iter_mut().for_each(Request::fresh_image_seen);
+    }
+}

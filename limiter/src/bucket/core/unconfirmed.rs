@@ -1,0 +1,162 @@
+//! Writes that may have happened, and may happen yet: the response is missing, or a copy may still be delivered.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zae_limiter_schema::bucket::{Slot, SlotBefore, WriteKind};
+
+use super::super::amounts::Amounts;
+use super::request::RequestKind;
+use super::response::{complete, fail_unconfirmed};
+use super::slots::Ownership;
+use super::{Completion, Core, LastSeen, SentWrite};
+use crate::Error;
+use crate::error::Unavailable;
+
+/// At most this many writes are remembered, one a second over a quarter of an hour.
+const MAX_UNCONFIRMED: usize = 1_000;
+
+/// At most this many refused writes are remembered.
+const MAX_REFUSED: usize = 4;
+
+/// A write of which a copy may still be applied, and what it carried.
+#[derive(Debug)]
+pub(super) struct Unconfirmed {
+    pub(super) slot: Slot,
+    /// It creates the bucket: it can land where there is none.
+    pub(super) creates: bool,
+    /// The incarnation of the bucket that has it, if any has.
+    pub(super) incarnation: Arc<str>,
+    /// There was no response. Otherwise it was refused, and only a network that delivers it twice can still apply it.
+    pub(super) lost: bool,
+    calls: Vec<CarriedCall>,
+}
+
+/// One call that an unconfirmed write carried.
+#[derive(Debug)]
+struct CarriedCall {
+    request: u64,
+    refund: Amounts,
+}
+
+impl Core {
+    pub(super) fn remember(&mut self, current: &SentWrite) {
+        if !current.lost && current.requests.is_empty() {
+            return;
+        }
+        let calls = current.requests.iter().map(|request| CarriedCall {
+            request: request.id,
+            refund: request.debit(),
+        });
+        self.unconfirmed.push_back(Unconfirmed {
+            slot: current.write.slot,
+            creates: current.write.kind == WriteKind::Create,
+            incarnation: current.write.incarnation().into(),
+            lost: current.lost,
+            calls: calls.collect(),
+        });
+        if !current.lost {
+            self.forget_refused();
+            return;
+        }
+        if !current.requests.is_empty() {
+            self.search_stopped = false;
+        }
+        if self.unconfirmed.len() > MAX_UNCONFIRMED {
+            self.unconfirmed.pop_front();
+            self.unconfirmed_overflowed = true;
+        }
+        if matches!(self.known, LastSeen::Absent(_)) || current.write.slot.before == SlotBefore::Any {
+            // The bucket may be there by now, created by that very write; and a write on another client's slot is not
+            // kept out by the next one, so that it is looked for first.
+            self.known = LastSeen::Nothing;
+        }
+    }
+
+    /// Keeps few of the refused writes: copies of a request do not arrive much later.
+    fn forget_refused(&mut self) {
+        let refused = self.unconfirmed.iter().filter(|write| !write.lost).count();
+        if refused > MAX_REFUSED
+            && let Some(oldest) = self.unconfirmed.iter().position(|write| !write.lost)
+        {
+            self.unconfirmed.remove(oldest);
+        }
+    }
+
+    /// The writes without a response, which are searched for.
+    pub(super) fn searched(&self) -> impl Iterator<Item = &Unconfirmed> {
+        self.unconfirmed.iter().filter(|write| write.lost)
+    }
+
+    /// Calls that a write without a response has carried.
+    pub(super) fn carried(&self) -> HashSet<u64> {
+        let calls = self.searched().flat_map(|one| &one.calls);
+        calls.map(|call| call.request).collect()
+    }
+
+    /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
+    /// their tokens back.
+    pub(super) fn happened(&mut self, number: i128) -> Vec<Completion> {
+        self.unconfirmed_overflowed = false;
+        let image = self.image().cloned();
+        let unconfirmed = std::mem::take(&mut self.unconfirmed);
+        let carried = unconfirmed
+            .into_iter()
+            .filter(|one| one.slot.number == number)
+            .flat_map(|one| one.calls);
+        let mut completions = Vec::new();
+        let mut refunds = Vec::new();
+        self.check_expiry = true;
+        for call in carried {
+            match self.queue.iter().position(|request| request.id == call.request) {
+                Some(place) => {
+                    completions.extend(
+                        self.queue
+                            .remove(place)
+                            .map(|request| complete(request, image.as_ref())),
+                    );
+                }
+                None if call.refund.is_empty() => {}
+                None => refunds.push(call.refund),
+            }
+        }
+        for changes in refunds {
+            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
+            let since = match &self.known {
+                LastSeen::Live(_, seen) | LastSeen::Absent(seen) => seen.at,
+                LastSeen::Nothing => Duration::ZERO,
+            };
+            let refund = RequestKind::Adjust {
+                changes,
+                incarnation,
+                done: None,
+            };
+            self.enqueue(refund, 0, false, since);
+        }
+        completions
+    }
+
+    /// It cannot be told whether the unconfirmed writes happened. Acquires they carried are asked again, which can
+    /// only take too much; changes are not, since giving back twice would give away.
+    pub(super) fn drop_untraceable(&mut self) -> Vec<Completion> {
+        let carried = self.carried();
+        self.unconfirmed.clear();
+        let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
+        let error = Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() });
+        dropped
+            .into_iter()
+            .map(|request| fail_unconfirmed(request, &carried, &error))
+            .collect()
+    }
+
+    /// There is no bucket: of what is under way only a creation can still find its place.
+    pub(super) fn nothing_there(&mut self) {
+        let carried = self.carried();
+        for request in &mut self.queue {
+            request.maybe_written |= carried.contains(&request.id);
+        }
+        self.unconfirmed.retain(|one| one.creates);
+        self.ownership = Ownership::None;
+    }
+}

@@ -1,0 +1,280 @@
+//! What one process admits on its own account while the table cannot be reached.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smallvec::smallvec;
+use zae_limiter_schema::bucket::{BucketKey, Params, RetryAfter, TokenBucket};
+use zae_limiter_schema::{Limit, LimitName, LimitSet};
+
+use super::amounts::{Amounts, amount_of};
+use super::shared::Shared;
+use crate::status::{LimitStatus, Refusal};
+use crate::{Error, Result};
+
+/// At most this many buckets have a share. Beyond that, those that are full again make room, and without room nothing is
+/// admitted from a new one.
+const MAX_SHARED: usize = 10_000;
+
+/// At most this many limits of a bucket have a share: calls may bring limits of their own, and each counts until it is full
+/// again.
+const MAX_LIMITS: usize = 100;
+
+/// The part of every limit that is this process's own.
+#[derive(Debug)]
+pub(crate) struct OutageFraction {
+    processes: NonZeroU32,
+    buckets: Mutex<BTreeMap<BucketKey, Shares>>,
+}
+
+type Shares = BTreeMap<LimitName, Own>;
+
+/// The process's part of one limit.
+#[derive(Debug, Clone, Copy)]
+struct Own {
+    token_bucket: TokenBucket,
+    /// When it was last refilled, on the clock's time scale.
+    at: Duration,
+}
+
+impl Own {
+    fn full(params: Params, now: Duration) -> Self {
+        Self {
+            token_bucket: TokenBucket::full(params),
+            at: now,
+        }
+    }
+
+    fn at(self, params: Params, now: Duration) -> Self {
+        let mut token_bucket = self.token_bucket.refilled(millis(now.saturating_sub(self.at)));
+        if token_bucket.params != params {
+            token_bucket = TokenBucket {
+                params,
+                tokens: token_bucket.tokens.min(params.burst()),
+                remainder: 0,
+            };
+        }
+        Self {
+            token_bucket,
+            at: now,
+        }
+    }
+
+    fn is_full(&self, now: Duration) -> bool {
+        let elapsed = millis(now.saturating_sub(self.at));
+        self.token_bucket.available(elapsed) >= self.token_bucket.params.burst()
+    }
+}
+
+/// What a call asks of one bucket.
+#[derive(Debug, Clone)]
+pub(crate) struct LocalCharge {
+    pub(crate) key: BucketKey,
+    pub(crate) limits: LimitSet,
+    pub(crate) amounts: Amounts,
+}
+
+impl OutageFraction {
+    pub(crate) fn among(processes: NonZeroU32) -> Self {
+        Self {
+            processes,
+            buckets: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketKey, Shares>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A limit divided among the processes, rounded down: all together never have more than there is. Nothing if no
+    /// millitoken is left.
+    fn part(&self, limit: &Limit) -> Option<Params> {
+        let whole = Params::from(limit);
+        let processes = i128::from(self.processes.get());
+        let capacity = (whole.capacity() / processes).max(1);
+        let burst = whole.burst() / processes;
+        Params::new(capacity, burst, whole.amount(), whole.period() * processes)
+            .or_else(|| Params::new(capacity, burst, whole.amount() / processes, whole.period()))
+    }
+
+    /// Takes what is asked of every level, or nothing.
+    fn take(&self, asked: &[LocalCharge], now: Duration) -> Taken {
+        let mut buckets = self.buckets();
+        let mut after: Vec<(BucketKey, Shares)> = Vec::new();
+        let mut statuses = Vec::new();
+        for level in asked {
+            let present = buckets.get(&level.key);
+            let mut shares = Shares::new();
+            for limit in &level.limits {
+                let name = limit.name();
+                let amount = amount_of(&level.amounts, name);
+                let Some(params) = self.part(limit) else {
+                    statuses.push(LimitStatus::new(&level.key, limit, 0, amount, RetryAfter::Never));
+                    continue;
+                };
+                let own = present.and_then(|shares| shares.get(name));
+                let mut own = own.map_or_else(|| Own::full(params, now), |own| own.at(params, now));
+                let wait = own.token_bucket.wait_for(0, amount);
+                statuses.push(LimitStatus::new(
+                    &level.key,
+                    limit,
+                    own.token_bucket.tokens,
+                    amount,
+                    wait,
+                ));
+                own.token_bucket = own.token_bucket.force_take(0, amount);
+                shares.insert(name.clone(), own);
+            }
+            let unasked =
+                |(name, own): &(&LimitName, &Own)| level.limits.get(name).is_none() && !own.is_full(now);
+            let unasked = present.into_iter().flatten().filter(unasked);
+            shares.extend(unasked.map(|(name, own)| (name.clone(), *own)));
+            after.push((level.key.clone(), shares));
+        }
+        if statuses.iter().any(|status| status.refused) {
+            return Taken::TooLittle(statuses);
+        }
+        let has_room = |buckets: &BTreeMap<BucketKey, Shares>| {
+            let new = after.iter().filter(|(key, _)| !buckets.contains_key(key));
+            buckets.len() + new.count() <= MAX_SHARED
+        };
+        if after.iter().any(|(_, shares)| shares.len() > MAX_LIMITS) {
+            return Taken::NoRoom;
+        }
+        if !has_room(&buckets) {
+            buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));
+            if !has_room(&buckets) {
+                return Taken::NoRoom;
+            }
+        }
+        buckets.extend(after);
+        Taken::All
+    }
+
+    /// Above zero is taken whether it is there or not, below zero is given back.
+    fn book(&self, changes: &[(BucketKey, Amounts)], now: Duration) {
+        let mut buckets = self.buckets();
+        for (key, changes) in changes {
+            let Some(shares) = buckets.get_mut(key) else {
+                continue;
+            };
+            for (limit, change) in changes {
+                if let Some(own) = shares.get_mut(limit) {
+                    let refilled = own.at(own.token_bucket.params, now);
+                    let token_bucket = if *change >= 0 {
+                        refilled.token_bucket.force_take(0, *change)
+                    } else {
+                        refilled.token_bucket.credit(0, -*change)
+                    };
+                    *own = Own {
+                        token_bucket,
+                        at: now,
+                    };
+                }
+            }
+        }
+    }
+}
+
+enum Taken {
+    All,
+    TooLittle(Vec<LimitStatus>),
+    NoRoom,
+}
+
+/// Tokens of the process's own part. Dropped, they go back to it.
+#[derive(Debug)]
+pub(crate) struct LocalTokens {
+    shared: Arc<Shared>,
+    fraction: Arc<OutageFraction>,
+    levels: Vec<LocalCharge>,
+}
+
+impl LocalTokens {
+    /// Takes what is asked of every bucket, or nothing.
+    pub(crate) fn take(
+        shared: &Arc<Shared>,
+        fraction: &Arc<OutageFraction>,
+        levels: Vec<LocalCharge>,
+        why: &Error,
+    ) -> Result<Self> {
+        let mut portion = Self {
+            shared: shared.clone(),
+            fraction: fraction.clone(),
+            levels: Vec::new(),
+        };
+        portion.take_more(levels, why)?;
+        Ok(portion)
+    }
+
+    /// Takes so much more of a limit, at every level that has it.
+    pub(crate) fn consume(&mut self, limit: &LimitName, amount: i128, why: &Error) -> Result<()> {
+        if self
+            .levels
+            .first()
+            .is_some_and(|own| own.limits.get(limit).is_none())
+        {
+            return Err(Error::invalid(
+                "limit",
+                limit.as_str(),
+                "the entity has no such limit",
+            ));
+        }
+        let levels = self.levels.iter().map(|level| LocalCharge {
+            amounts: match level.limits.get(limit) {
+                Some(_) => smallvec![(limit.clone(), amount)],
+                None => Amounts::new(),
+            },
+            ..level.clone()
+        });
+        self.take_more(levels.collect(), why)
+    }
+
+    fn take_more(&mut self, levels: Vec<LocalCharge>, why: &Error) -> Result<()> {
+        match self.fraction.take(&levels, self.shared.clock.elapsed()) {
+            Taken::All => {}
+            Taken::TooLittle(statuses) => {
+                return Err(Error::Refused(Arc::new(Refusal::new(statuses))));
+            }
+            Taken::NoRoom => return Err(why.clone()),
+        }
+        if self.levels.is_empty() {
+            self.levels = levels;
+            return Ok(());
+        }
+        for (held, more) in self.levels.iter_mut().zip(levels) {
+            held.amounts.extend(more.amounts);
+        }
+        Ok(())
+    }
+
+    /// Keeps the tokens and books what was used more or less, in millitokens.
+    pub(crate) fn keep(mut self, changes: &Amounts) {
+        let levels = std::mem::take(&mut self.levels);
+        let changes: Vec<_> = levels
+            .into_iter()
+            .map(|level| (level.key, changes.clone()))
+            .collect();
+        self.fraction.book(&changes, self.shared.clock.elapsed());
+    }
+}
+
+impl Drop for LocalTokens {
+    fn drop(&mut self) {
+        let back = std::mem::take(&mut self.levels).into_iter().map(|level| {
+            let amounts = level.amounts.into_iter().map(|(limit, amount)| (limit, -amount));
+            (level.key, amounts.collect())
+        });
+        let back: Vec<_> = back.collect();
+        self.fraction.book(&back, self.shared.clock.elapsed());
+    }
+}
+
+fn millis(time: Duration) -> i128 {
+    i128::try_from(time.as_millis()).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use super::*;
+
+fn asked(number: usize) -> LocalCharge {
+    asked_of(number, Limit::per_minute("rpm", 100).unwrap(), 1)
+}
+
+/// One limit of a bucket, and this many tokens of it.
+fn asked_of(number: usize, limit: Limit, tokens: i128) -> LocalCharge {
+    LocalCharge {
+        key: BucketKey {
+            entity: format!("user-{number}").parse().unwrap(),
+            resource: "gpt-4".parse().unwrap(),
+        },
+        amounts: smallvec::smallvec![(limit.name().clone(), tokens * 1_000)],
+        limits: LimitSet::new([limit]).unwrap(),
+    }
+}
+
+fn per_minute(name: &str, capacity: u64) -> Limit {
+    Limit::per_minute(name, capacity).unwrap()
+}
+
+#[test]
+fn without_room_for_new_buckets_those_that_have_a_share_are_still_admitted() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let now = Duration::ZERO;
+    for number in 0..MAX_SHARED {
+        assert!(matches!(share.take(&[asked(number)], now), Taken::All));
+    }
+    assert!(matches!(share.take(&[asked(MAX_SHARED)], now), Taken::NoRoom));
+    assert!(matches!(share.take(&[asked(7)], now), Taken::All));
+    assert!(matches!(share.take(&[asked(7), asked(8)], now), Taken::All));
+    let half_new = [asked(7), asked(MAX_SHARED)];
+    assert!(matches!(share.take(&half_new, now), Taken::NoRoom));
+    // A minute later all are full again and make room.
+    let later = Duration::from_secs(60);
+    assert!(matches!(share.take(&half_new, later), Taken::All));
+    assert_eq!(share.buckets().len(), 2);
+}
+
+#[test]
+fn a_call_with_limits_of_its_own_does_not_fill_the_others_up() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let now = Duration::ZERO;
+    let take = |limit, tokens, now| share.take(&[asked_of(1, limit, tokens)], now);
+    assert!(matches!(take(per_minute("rpm", 10), 10, now), Taken::All));
+    assert!(matches!(take(per_minute("tpm", 5), 5, now), Taken::All));
+    for _ in 0..2 {
+        assert!(matches!(take(per_minute("rpm", 10), 1, now), Taken::TooLittle(_)));
+        assert!(matches!(take(per_minute("tpm", 5), 1, now), Taken::TooLittle(_)));
+        assert!(matches!(take(per_minute("rps", 10), 1, now), Taken::All));
+    }
+    // What is full again is not remembered.
+    let later = Duration::from_secs(60);
+    assert!(matches!(take(per_minute("rpm", 10), 1, later), Taken::All));
+    assert_eq!(share.buckets()[&asked(1).key].len(), 1);
+}
+
+#[test]
+fn the_limits_of_calls_are_bounded() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let take = |number: usize, now| {
+        let limit = per_minute(&format!("limit-{number}"), 10);
+        share.take(&[asked_of(1, limit, 1)], now)
+    };
+    for number in 0..MAX_LIMITS {
+        assert!(matches!(take(number, Duration::ZERO), Taken::All), "{number}");
+    }
+    assert!(matches!(take(MAX_LIMITS, Duration::ZERO), Taken::NoRoom));
+    assert!(matches!(take(0, Duration::ZERO), Taken::All));
+    assert!(matches!(take(MAX_LIMITS, Duration::from_secs(60)), Taken::All));
+}
+
+#[test]
+fn a_limit_that_changes_keeps_what_was_taken() {
+    for (capacity, left) in [(100, 40), (1_000, 40), (10, 10)] {
+        let share = OutageFraction::among(NonZeroU32::MIN);
+        let now = Duration::ZERO;
+        let before = asked_of(1, per_minute("rpm", 100), 60);
+        assert!(matches!(share.take(&[before], now), Taken::All));
+        let take = |tokens| share.take(&[asked_of(1, per_minute("rpm", capacity), tokens)], now);
+        assert!(matches!(take(left + 1), Taken::TooLittle(_)), "{capacity}");
+        assert!(matches!(take(left), Taken::All), "{capacity}");
+        assert!(matches!(take(1), Taken::TooLittle(_)), "{capacity}");
+    }
+}
+
+#[test]
+fn a_limit_too_small_for_so_many_processes_admits_nothing() {
+    let share = OutageFraction::among(NonZeroU32::MAX);
+    let Taken::TooLittle(statuses) = share.take(&[asked(1)], Duration::ZERO) else {
+        panic!("admitted")
+    };
+    assert_eq!(statuses.len(), 1);
+    assert_eq!(
+        (statuses[0].available, statuses[0].retry_after),
+        (0, RetryAfter::Never)
+    );
+    assert!(share.buckets().is_empty());
+}

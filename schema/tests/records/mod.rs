@@ -1,0 +1,8 @@
+//! Every record of the table: as it stands there, there and back, from the peer, and malformed.
+
+mod examples;
+mod extremes;
+mod malformed;
+mod peer;
+mod round_trips;
+mod snapshots;

@@ -1,0 +1,13 @@
+//! The server over real sockets, on an embedded store.
+
+mod acquire;
+mod admin;
+mod attack;
+mod auth;
+mod combining;
+mod idempotency;
+mod input;
+mod leases;
+mod openapi;
+mod shutdown;
+mod unavailable;

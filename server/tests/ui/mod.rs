@@ -1,0 +1,12 @@
+//! The UI over real sockets, on an embedded store.
+
+mod access;
+mod bounds;
+mod browser;
+mod changes;
+mod empty;
+mod failures;
+mod live;
+mod numbers;
+mod stage;
+mod views;
