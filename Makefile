@@ -18,6 +18,7 @@ export ZAE_TEST_MINISTACK := $(abspath .venv/ministack/bin/ministack)
 export ZAE_TEST_PEER_PYTHON := $(abspath .venv/peer/bin/python)
 export ZAE_TEST_CFN_LINT := $(abspath .venv/cfn-lint/bin/cfn-lint)
 export ZAE_TEST_CLIENTS_PYTHON := $(abspath .venv/clients/bin/python)
+export ZAE_TEST_PYTHON := $(abspath .venv/python/bin/python)
 
 started := $(shell date +%s)
 took = @seconds=$$(( $$(date +%s) - $(started) )); echo "make $@ took $$((seconds / 60)) min $$((seconds % 60)) s"
@@ -31,7 +32,7 @@ help: ## Show this list
 	    /^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
-setup: machine venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
+setup: machine venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda ## Install the pinned tools under .venv (quick when nothing changed)
 	@echo "ready: try make demo, then make test"
 
 .PHONY: demo
@@ -52,7 +53,7 @@ test: lint-files dev-functions test-tools ## Everything that must hold: formatti
 	$(took)
 
 .PHONY: test-tools
-test-tools: venv-ministack venv-peer venv-clients venv-cfn-lint typescript
+test-tools: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint typescript
 
 .PHONY: lint
 lint: lint-files ## Formatting, clippy and rustdoc with warnings denied, the checks of files
@@ -86,6 +87,10 @@ book: machine ## Build the documentation as a book into target/book
 	@echo "open target/book/index.html"
 
 ##@ Proof
+
+.PHONY: python
+python: machine venv-python ## The Python package: its wheel, installed and tested
+	cargo test --locked --workspace --test package
 
 .PHONY: screenshots
 screenshots: machine ## The pictures of the UI under docs/images/ui, taken by the browser tests (needs chromium)
@@ -208,8 +213,8 @@ typescript: machine
 	@scripts/install-typescript
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
-.PHONY: venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda
-venv-ministack venv-peer venv-clients venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
+.PHONY: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda
+venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
 	@scripts/venv $*
 
 # Before all others: where there is no flock, two of them at once would both make it.

@@ -223,7 +223,6 @@ impl RateLimiter {
         self.buckets.keep_runtime();
     }
 
-    #[cfg(feature = "metrics")]
     pub(crate) fn buckets(&self) -> &Buckets {
         &self.buckets
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 type Directions = BTreeMap<String, BTreeSet<String>>;
 
 /// Which crates of ours each crate may use, optional dependencies included.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("zae-limiter-schema", &[]),
     ("zae-limiter-dynamo", &["zae-limiter-schema"]),
     ("zae-limiter-report", &["zae-limiter-schema"]),
@@ -59,6 +59,7 @@ const ALLOWED: [(&str, &[&str]); 17] = [
             "zae-limiter-template",
         ],
     ),
+    ("zae-limiter-python", &["zae-limiter"]),
     ("zae-limiter-bench", &[]),
     ("zae-limiter-demo", &[]),
     ("zae-limiter-tests", &[]),

@@ -1,7 +1,5 @@
 //! Without the feature nothing is recorded, and none of this leaves code behind.
 
-use std::time::Duration;
-
 use zae_limiter_schema::Resource;
 use zae_limiter_schema::bucket::BucketWrite;
 

@@ -1,0 +1,146 @@
+//! A call of the client, for `await` and for code without asyncio.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3_async_runtimes::TaskLocals;
+use pyo3_async_runtimes::generic::{self, ContextExt, JoinError};
+use serde_json::Value;
+
+use crate::error::Failure;
+use crate::{lease, limiter, process, records, repository};
+
+/// How often a thread that waits looks for Ctrl-C.
+const SIGNAL_CHECK: Duration = Duration::from_millis(50);
+
+type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Work that has not started yet. `await` it, or `wait()` for it. Cancelling the task that awaits it cancels the work.
+#[pyclass(frozen, module = "zae_limiter_rs._core")]
+pub(crate) struct Call {
+    work: Mutex<Option<Work>>,
+}
+
+impl Call {
+    pub(crate) fn new<E: Into<Failure>>(
+        work: impl Future<Output = Result<Reply, E>> + Send + 'static,
+    ) -> Self {
+        let work: Work = Box::pin(async move { Outcome(work.await.map_err(Into::into)) });
+        Self {
+            work: Mutex::new(Some(work)),
+        }
+    }
+
+    fn take(&self) -> PyResult<Work> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        work.take()
+            .ok_or_else(|| PyRuntimeError::new_err("the call was awaited already"))
+    }
+}
+
+#[pymethods]
+impl Call {
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let work = self.take()?;
+        let handle = process::handle(py)?;
+        let _runtime = handle.enter();
+        let future = generic::future_into_py::<Tokio, _, _>(py, async move { Ok(work.await) })?;
+        future.call_method0("__await__")
+    }
+
+    /// Blocks this thread until the work is done. Other threads run meanwhile, and Ctrl-C interrupts it.
+    fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut work = self.take()?;
+        let handle = process::handle(py)?;
+        loop {
+            let step =
+                py.detach(|| handle.block_on(async { tokio::time::timeout(SIGNAL_CHECK, &mut work).await }));
+            match step {
+                Ok(outcome) => return outcome.into_pyobject(py),
+                Err(_) => {
+                    if let Err(interrupt) = py.check_signals() {
+                        let _runtime = handle.enter();
+                        drop(work);
+                        return Err(interrupt);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a call replies.
+pub(crate) enum Reply {
+    Data(Value),
+    Repository(zae_limiter::Repository),
+    Limiter(zae_limiter::RateLimiter),
+    Lease(zae_limiter::Lease),
+}
+
+/// A reply or an exception, made where the interpreter is attached.
+struct Outcome(Result<Reply, Failure>);
+
+impl<'py> IntoPyObject<'py> for Outcome {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.0 {
+            Ok(Reply::Data(value)) => records::to_python(py, &value),
+            Ok(Reply::Repository(value)) => repository::Repository::new(py, value)?.into_bound_py_any(py),
+            Ok(Reply::Limiter(value)) => limiter::RateLimiter::new(py, value)?.into_bound_py_any(py),
+            Ok(Reply::Lease(value)) => lease::Lease::new(py, value)?.into_bound_py_any(py),
+            Err(failure) => Err(failure.into_exception(py)),
+        }
+    }
+}
+
+/// The runtime that the caller has entered, for pyo3-async-runtimes. Nothing here calls back into asyncio, so tasks need
+/// no locals.
+struct Tokio;
+
+struct TaskFailed(tokio::task::JoinError);
+
+impl JoinError for TaskFailed {
+    fn is_panic(&self) -> bool {
+        self.0.is_panic()
+    }
+
+    fn into_panic(self) -> Box<dyn std::any::Any + Send + 'static> {
+        self.0.into_panic()
+    }
+}
+
+impl generic::Runtime for Tokio {
+    type JoinError = TaskFailed;
+    type JoinHandle = Pin<Box<dyn Future<Output = Result<(), TaskFailed>> + Send>>;
+
+    fn spawn<F: Future<Output = ()> + Send + 'static>(work: F) -> Self::JoinHandle {
+        let task = tokio::spawn(work);
+        Box::pin(async move { task.await.map_err(TaskFailed) })
+    }
+
+    fn spawn_blocking<F: FnOnce() + Send + 'static>(work: F) -> Self::JoinHandle {
+        let task = tokio::task::spawn_blocking(work);
+        Box::pin(async move { task.await.map_err(TaskFailed) })
+    }
+}
+
+impl ContextExt for Tokio {
+    fn scope<F, R>(_: TaskLocals, work: F) -> Pin<Box<dyn Future<Output = R> + Send>>
+    where
+        F: Future<Output = R> + Send + 'static,
+    {
+        Box::pin(work)
+    }
+
+    fn get_task_locals() -> Option<TaskLocals> {
+        None
+    }
+}

@@ -1,0 +1,125 @@
+//! Tokens that a call has taken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use serde_json::Value;
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::call::{Call, Reply};
+use crate::error::Failure;
+use crate::process::{self, Owned};
+use crate::records;
+
+/// The lease until it is committed or rolled back. Locked while it consumes more.
+type Shared = Arc<Mutex<Option<zae_limiter::Lease>>>;
+
+/// A lease. Dropped before it is committed, it gives its tokens back in the background.
+#[pyclass(frozen, module = "zae_limiter_rs._core")]
+pub(crate) struct Lease {
+    lease: Owned<Shared>,
+}
+
+impl Lease {
+    pub(crate) fn new(py: Python<'_>, lease: zae_limiter::Lease) -> PyResult<Self> {
+        let lease = Owned::new(py, Arc::new(Mutex::new(Some(lease))))?;
+        Ok(Self { lease })
+    }
+
+    fn get(&self) -> PyResult<MappedMutexGuard<'_, zae_limiter::Lease>> {
+        let lease = self.lease.get()?.try_lock().map_err(|_| busy())?;
+        MutexGuard::try_map(lease, Option::as_mut).map_err(|_| over())
+    }
+
+    fn take(&self) -> PyResult<zae_limiter::Lease> {
+        let mut lease = self.lease.get()?.try_lock().map_err(|_| busy())?;
+        lease.take().ok_or_else(over)
+    }
+}
+
+fn over() -> PyErr {
+    PyRuntimeError::new_err("the lease is over")
+}
+
+fn busy() -> PyErr {
+    PyRuntimeError::new_err("the lease is consuming more; await that first")
+}
+
+#[pymethods]
+impl Lease {
+    /// Tokens by limit, adjustments included.
+    fn consumed(&self) -> PyResult<BTreeMap<String, i64>> {
+        let consumed = self.get()?.consumed();
+        Ok(consumed
+            .into_iter()
+            .map(|(name, tokens)| (name.to_string(), tokens))
+            .collect())
+    }
+
+    /// Whether all its tokens were taken from the table.
+    fn is_counted(&self) -> PyResult<bool> {
+        Ok(self.get()?.admission() == zae_limiter::Admission::Counted)
+    }
+
+    /// The status of every limit after the tokens were taken.
+    fn statuses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let statuses: Value = self.get()?.statuses().iter().map(records::status).collect();
+        records::to_python(py, &statuses)
+    }
+
+    /// Corrects what was used. Written by the commit.
+    fn adjust(&self, limit: &str, tokens: i64) -> PyResult<()> {
+        self.get()?.adjust(limit, tokens);
+        Ok(())
+    }
+
+    /// Takes more of all these limits, or of none.
+    fn consume(&self, amounts: BTreeMap<String, u64>) -> PyResult<Call> {
+        let lease = self.lease.get()?.clone();
+        Ok(Call::new(async move {
+            let mut lease = lease.lock().await;
+            let Some(lease) = lease.as_mut() else {
+                return Err(Failure::invalid("lease", "", "it is over"));
+            };
+            let mut taken: Vec<(String, u64)> = Vec::new();
+            for (limit, tokens) in amounts {
+                if let Err(refusal) = lease.consume(&limit, tokens).await {
+                    for (limit, tokens) in taken {
+                        lease.release(limit, tokens);
+                    }
+                    return Err(refusal.into());
+                }
+                taken.push((limit, tokens));
+            }
+            Ok(Reply::Data(Value::Null))
+        }))
+    }
+
+    /// Keeps the tokens and writes the adjustments. Started now: cancelling the call does not stop it.
+    fn commit(&self, py: Python<'_>) -> PyResult<Call> {
+        let lease = self.take()?;
+        finish(py, lease.commit())
+    }
+
+    /// Gives everything back. Started now: cancelling the call does not stop it.
+    fn rollback(&self, py: Python<'_>) -> PyResult<Call> {
+        let lease = self.take()?;
+        finish(py, lease.rollback())
+    }
+}
+
+fn finish(
+    py: Python<'_>,
+    work: impl Future<Output = zae_limiter::Result<()>> + Send + 'static,
+) -> PyResult<Call> {
+    let task = process::handle(py)?.spawn(work);
+    Ok(Call::new(async move {
+        match task.await {
+            Ok(done) => done?,
+            Err(failed) => return Err(Failure::invalid("lease", "", &failed.to_string())),
+        }
+        Ok::<_, Failure>(Reply::Data(Value::Null))
+    }))
+}

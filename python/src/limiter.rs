@@ -1,0 +1,160 @@
+//! The limiter.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+use zae_limiter::{Acquire, Limit, OnUnavailable};
+
+use crate::call::{Call, Reply};
+use crate::error::Failure;
+use crate::process::Owned;
+use crate::records;
+use crate::settings;
+
+/// A limiter on a repository.
+#[pyclass(frozen, module = "zae_limiter_rs._core")]
+pub(crate) struct RateLimiter {
+    limiter: Owned<zae_limiter::RateLimiter>,
+}
+
+impl RateLimiter {
+    pub(crate) fn new(py: Python<'_>, limiter: zae_limiter::RateLimiter) -> PyResult<Self> {
+        let limiter = Owned::new(py, limiter)?;
+        Ok(Self { limiter })
+    }
+}
+
+/// One call as Python states it.
+#[pymethods]
+impl RateLimiter {
+    /// Takes tokens. `limits` is JSON; `on_unavailable` is `allow` or `block`; `wait` is in seconds.
+    #[pyo3(signature = (entity_id, resource, consume, limits=None, on_unavailable=None, wait=None))]
+    fn acquire(
+        &self,
+        entity_id: &str,
+        resource: &str,
+        consume: BTreeMap<String, u64>,
+        limits: Option<String>,
+        on_unavailable: Option<String>,
+        wait: Option<f64>,
+    ) -> PyResult<Call> {
+        let acquire = self.limiter.get()?.acquire(entity_id, resource);
+        Ok(Call::new(async move {
+            let mut acquire = with_limits(acquire, limits.as_deref())?;
+            for (limit, tokens) in consume {
+                acquire = acquire.consume(limit, tokens);
+            }
+            match on_unavailable.as_deref() {
+                None => {}
+                Some("allow") => acquire = acquire.on_unavailable(OnUnavailable::Allow),
+                Some("block") => acquire = acquire.on_unavailable(OnUnavailable::Block),
+                Some(other) => {
+                    return Err(Failure::invalid(
+                        "on_unavailable",
+                        other,
+                        "it must be allow or block",
+                    ));
+                }
+            }
+            if let Some(wait) = wait {
+                acquire = acquire.wait_up_to(settings::seconds("wait", wait)?);
+            }
+            Ok(Reply::Lease(acquire.await?))
+        }))
+    }
+
+    /// What is left of every limit of the entity itself, and how long until `needed` fits.
+    #[pyo3(signature = (entity_id, resource, needed, limits=None))]
+    fn peek(
+        &self,
+        entity_id: &str,
+        resource: &str,
+        needed: BTreeMap<String, u64>,
+        limits: Option<String>,
+    ) -> PyResult<Call> {
+        let acquire = self.limiter.get()?.acquire(entity_id, resource);
+        let entity = entity_id.to_owned();
+        Ok(Call::new(async move {
+            let mut acquire = with_limits(acquire, limits.as_deref())?;
+            for (limit, tokens) in needed {
+                acquire = acquire.consume(limit, tokens);
+            }
+            let availability = acquire.peek().await?;
+            let statuses = availability.statuses();
+            let own = statuses.iter().filter(|status| status.entity.as_str() == entity);
+            let available: Map<_, _> = own
+                .map(|status| (status.limit.name().to_string(), json!(status.available)))
+                .collect();
+            Ok::<_, Failure>(Reply::Data(json!({
+                "available": available,
+                "retry_after_seconds": availability.retry_after().seconds(),
+                "statuses": statuses.iter().map(records::status).collect::<Vec<_>>(),
+            })))
+        }))
+    }
+
+    /// Whether the table responds in time.
+    fn is_available(&self, timeout: f64) -> PyResult<Call> {
+        let limiter = self.limiter.get()?.clone();
+        Ok(Call::new(async move {
+            let within = settings::seconds("timeout", timeout)?.min(Duration::from_secs(3600));
+            let available = tokio::time::timeout(within, limiter.is_available()).await;
+            Ok::<_, Failure>(Reply::Data(Value::Bool(available.unwrap_or(false))))
+        }))
+    }
+
+    fn ensure_infrastructure(&self) -> PyResult<Call> {
+        let limiter = self.limiter.get()?.clone();
+        Ok(Call::new(async move {
+            let outcome = limiter.ensure_infrastructure().await?;
+            let outcome = outcome.map(|outcome| {
+                json!({
+                    "changed": outcome.changed(),
+                    "stack_id": outcome.stack_id,
+                    "outputs": outcome.outputs,
+                    "warnings": outcome.warnings,
+                })
+            });
+            Ok::<_, Failure>(Reply::Data(json!(outcome)))
+        }))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let stats = self.limiter.get()?.stats();
+        let stats = json!({
+            "granted": stats.granted,
+            "refused": stats.refused,
+            "unavailable": stats.unavailable,
+            "unwritten": stats.unwritten,
+            "buckets": stats.buckets,
+        });
+        records::to_python(py, &stats)
+    }
+
+    /// Waits until every adjustment and refund is written or was given up.
+    fn settled(&self) -> PyResult<Call> {
+        let limiter = self.limiter.get()?.clone();
+        Ok(Call::new(async move {
+            limiter.settled().await;
+            Ok::<_, Failure>(Reply::Data(Value::Null))
+        }))
+    }
+
+    /// Shuts the limiter down and replies with the number of changes that could not be written.
+    fn shutdown(&self) -> PyResult<Call> {
+        let limiter = self.limiter.get()?.clone();
+        Ok(Call::new(async move {
+            let report = limiter.shutdown().await;
+            Ok::<_, Failure>(Reply::Data(json!(report.unwritten_total)))
+        }))
+    }
+}
+
+fn with_limits(acquire: Acquire, limits: Option<&str>) -> Result<Acquire, Failure> {
+    match limits {
+        None => Ok(acquire),
+        Some(limits) => Ok(acquire.limits(settings::read::<Vec<Limit>>("limits", limits)?)),
+    }
+}

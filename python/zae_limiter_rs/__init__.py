@@ -1,0 +1,105 @@
+"""A distributed rate limiter on DynamoDB, for calls whose cost is known only when they are over.
+
+The API is that of ``zae-limiter`` 0.9.1 on a core in Rust::
+
+    from zae_limiter_rs import Limit, RateLimiter, Repository
+
+    limiter = RateLimiter(repository=Repository("my-app", region="eu-west-1"))
+    await limiter.set_resource_defaults("gpt-4", [Limit.per_minute("rpm", 100), Limit.per_minute("tpm", 10_000)])
+
+    async with limiter.acquire("user-1", "gpt-4", consume={"rpm": 1, "tpm": 500}) as lease:
+        response = await call_the_model()
+        await lease.adjust(tpm=response.usage.total_tokens - 500)
+"""
+
+from ._version import __version__
+from .exceptions import (
+    EntityError,
+    EntityExistsError,
+    EntityNotFoundError,
+    IncompatibleSchemaError,
+    InfrastructureError,
+    InfrastructureNotFoundError,
+    InvalidIdentifierError,
+    InvalidNameError,
+    RateLimitError,
+    RateLimiterUnavailable,
+    RateLimitExceeded,
+    StackAlreadyExistsError,
+    StackCreationError,
+    ValidationError,
+    VersionError,
+    VersionMismatchError,
+    ZAELimiterError,
+)
+from .lease import Lease
+from .limiter import RateLimiter
+from .models import (
+    AuditAction,
+    AuditEvent,
+    BackendCapabilities,
+    BucketState,
+    CacheStats,
+    ConfigSource,
+    Entity,
+    EntityCapacity,
+    Limit,
+    LimiterInfo,
+    LimitName,
+    LimitStatus,
+    OnUnavailable,
+    ResourceCapacity,
+    StackOptions,
+    Status,
+    UsageSnapshot,
+    UsageSummary,
+)
+from .repository import Repository
+from .sync_lease import SyncLease
+from .sync_limiter import SyncRateLimiter
+from .sync_repository import SyncRepository
+
+__all__ = [
+    "AuditAction",
+    "AuditEvent",
+    "BackendCapabilities",
+    "BucketState",
+    "CacheStats",
+    "ConfigSource",
+    "Entity",
+    "EntityCapacity",
+    "EntityError",
+    "EntityExistsError",
+    "EntityNotFoundError",
+    "IncompatibleSchemaError",
+    "InfrastructureError",
+    "InfrastructureNotFoundError",
+    "InvalidIdentifierError",
+    "InvalidNameError",
+    "Lease",
+    "Limit",
+    "LimitName",
+    "LimitStatus",
+    "LimiterInfo",
+    "OnUnavailable",
+    "RateLimitError",
+    "RateLimitExceeded",
+    "RateLimiter",
+    "RateLimiterUnavailable",
+    "Repository",
+    "ResourceCapacity",
+    "StackAlreadyExistsError",
+    "StackCreationError",
+    "StackOptions",
+    "Status",
+    "SyncLease",
+    "SyncRateLimiter",
+    "SyncRepository",
+    "UsageSnapshot",
+    "UsageSummary",
+    "ValidationError",
+    "VersionError",
+    "VersionMismatchError",
+    "ZAELimiterError",
+    "__version__",
+]

@@ -1,0 +1,21 @@
+"""How a call of the native part is carried out: awaited, or waited for."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+from . import _core
+
+# No thread may call into Python once the interpreter is gone.
+atexit.register(_core.stop_runtime)
+
+
+async def run(call: _core.Call) -> Any:
+    """Awaits the call. Cancelling the task cancels it."""
+    return await call
+
+
+def run_blocking(call: _core.Call) -> Any:
+    """Blocks until the call is done. Other threads run meanwhile, and Ctrl-C interrupts it."""
+    return call.wait()
