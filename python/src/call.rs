@@ -75,6 +75,7 @@ impl Call {
 }
 
 /// What a call replies.
+#[expect(clippy::large_enum_variant, reason = "a reply is moved once, to Python")]
 pub(crate) enum Reply {
     Data(Value),
     Repository(zae_limiter::Repository),

@@ -67,7 +67,7 @@ pub(crate) fn entity(entity: &EntityRecord) -> Value {
     json!({
         "id": entity.id.as_str(),
         "name": entity.name,
-        "parent_id": entity.parent.as_ref().map(|parent| parent.as_str()),
+        "parent_id": entity.parent.as_ref().map(zae_limiter::EntityId::as_str),
         "cascade": entity.cascade,
         "metadata": metadata,
         "created_at": entity.created_at,

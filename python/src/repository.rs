@@ -41,12 +41,12 @@ impl MemoryStore {
 #[pyo3(signature = (settings, memory=None))]
 pub(crate) fn connect(
     py: Python<'_>,
-    settings: String,
+    settings: &str,
     memory: Option<PyRef<'_, MemoryStore>>,
 ) -> PyResult<Call> {
     let memory = memory.map(|memory| memory.store.get().cloned()).transpose()?;
     let settings: Settings =
-        settings::read("settings", &settings).map_err(|failure| failure.into_exception(py))?;
+        settings::read("settings", settings).map_err(|failure| failure.into_exception(py))?;
     if settings.is_file() {
         process::check_embedded_store()?;
     }
