@@ -44,7 +44,7 @@ RULES = [
     ("SearchesForever", CORE + "mod.rs", "(nothing_to_search || self.search_stopped)", "nothing_to_search", "a_write_in_doubt_is_looked_for_once"),
     ("NotSentIsUnconfirmed", BUCKET + "actor.rs", "WriteOutcome::Lost(reason) => {\n                    lost += 1;", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {\n                    lost += 1;", "a_refused_connection_leaves_nothing"),
     ("NoBreaker", BUCKET + "table_health.rs", "let open = breaker.open()?;", "let open = breaker.open().filter(|_| false)?;", "calls_in_an_outage_send_little"),
-    ("ReadsCloseTheBreaker", BUCKET + "breaker.rs", "operation == Operation::Read && open.failed_write.is_some()", "operation == Operation::Read && open.failed_write.is_none()", "acquire::breaker::while_only_writes_fail"),
+    ("ReadsCloseTheBreaker", BUCKET + "breaker.rs", "operation == Operation::Read && open.writes_failed", "operation == Operation::Read && !open.writes_failed", "acquire::breaker::while_only_writes_fail"),
     ("FirstResponseCloses", BUCKET + "breaker.rs", "open.responses >= self.responses_to_close", "open.responses >= 1", "calls_in_an_outage_send_little"),
     ("ProbesWithoutPause", BUCKET + "backoff.rs", "let most = doubled(FIRST_PROBE, probes).min(LONGEST_PROBE);", "let most = doubled(FIRST_PROBE, probes).min(Duration::from_millis(1));", "an_outage_is_quiet"),
     ("RetriesWithoutPace", BUCKET + "table_health.rs", "self.retry_pace().reserve(self.clock.elapsed())", "self.retry_pace().reserve(self.clock.elapsed()) * 0", "an_outage_is_quiet"),

@@ -46,12 +46,16 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Why a block is not run: what it contains, and what it would need.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 13] = [
     ("aws ", "the AWS command line and an account"),
     ("make ", "a build; `book` looks up the targets"),
     ("cargo ", "a build; examples and tests compile here anyway"),
     ("releases/download", "a published release"),
     ("$base", "a published release"),
+    (
+        "pip install ./python",
+        "a release build; the tests of the package install its wheel",
+    ),
     (
         "npm install",
         "the packed npm package; the tests of `typescript` install it",

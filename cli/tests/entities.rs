@@ -116,7 +116,7 @@ fn a_parent_is_not_deleted_before_its_children() {
         .expect_exit(1);
     assert_eq!(result.error()["error"], "hierarchy");
     let result = bench.run(&["entity", "create", "key-1"]).expect_exit(1);
-    assert!(result.stderr.contains("exists already"), "{result:?}");
+    assert!(result.stderr.contains("already exists"), "{result:?}");
     let result = bench
         .run(&["entity", "create", "key-2", "--parent", "nobody"])
         .expect_exit(1);

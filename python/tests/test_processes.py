@@ -180,7 +180,10 @@ print(limiter.available("user-1", "gpt-4"))
 
 
 WAITING = """
-import sys
+import signal, sys
+
+# A parent in the background may ignore the signal, which is inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
 
 limiter = SyncRateLimiter(repository=SyncRepository.embedded(), default_limits=[Limit.custom("rph", 1, 1, 360_000)])

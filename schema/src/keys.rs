@@ -114,6 +114,11 @@ pub fn version() -> Key {
     key(SYSTEM_PARTITION, "#VERSION")
 }
 
+/// An item that never exists: a conditional write to it shows whether the table accepts writes.
+pub fn write_probe() -> Key {
+    key(prefix::ENTITY, "#PROBE")
+}
+
 /// The registry of resources that have defaults.
 pub fn resource_registry() -> Key {
     key(SYSTEM_PARTITION, "#RESOURCES")

@@ -80,8 +80,8 @@ pub(crate) struct Open {
     pub(crate) since: Timestamp,
     /// The failure that opened it.
     pub(crate) reason: String,
-    /// If writes failed, the bucket of the first of them. Only a response to a write closes it then.
-    pub(crate) failed_write: Option<BucketKey>,
+    /// Writes failed. Only a response to a write closes it.
+    pub(crate) writes_failed: bool,
     next_probe: Duration,
     probes: u32,
     /// Without a failure in between.
@@ -134,7 +134,7 @@ impl Breaker {
         let Some(open) = &mut self.open else {
             return false;
         };
-        if operation == Operation::Read && open.failed_write.is_some() {
+        if operation == Operation::Read && open.writes_failed {
             return false;
         }
         open.responses += 1;
@@ -193,7 +193,7 @@ impl Breaker {
         self.open = Some(Open {
             since: calendar,
             reason: reason.to_owned(),
-            failed_write: self.streak.as_ref().and_then(|streak| streak.bucket.clone()),
+            writes_failed: self.streak.as_ref().is_some_and(|streak| streak.bucket.is_some()),
             next_probe: now + backoff::probe(0, jitter),
             probes: 0,
             responses: 0,

@@ -18,8 +18,7 @@ struct Probe {
     since: Duration,
     /// It decides whether the breaker opens; otherwise whether it closes.
     opens: bool,
-    /// The bucket to write to; otherwise it reads.
-    write_to: Option<BucketKey>,
+    operation: Operation,
     responded: bool,
 }
 
@@ -105,7 +104,7 @@ impl Shared {
         let suspicion = self.breaker().suspects(request, now, calendar, jitter);
         match suspicion {
             Suspicion::None => {}
-            Suspicion::Probe => drop(self.probe(sent, true, None, self.attempt_timeout())),
+            Suspicion::Probe => drop(self.probe(sent, true, Operation::Read, self.attempt_timeout())),
             Suspicion::Opened => self.breaker_opened(request.reason),
         }
     }
@@ -117,16 +116,20 @@ impl Shared {
         for _ in 0..MAX_RESPONSES {
             let now = self.clock.elapsed();
             let patience = self.attempt_timeout().saturating_sub(now.saturating_sub(started));
-            let write_to = {
+            let operation = {
                 let mut breaker = self.breaker();
-                let write_to = breaker.open().and_then(|open| open.failed_write.clone());
+                let writes_failed = breaker.open().is_some_and(|open| open.writes_failed);
                 if patience.is_zero() || !breaker.claims_probe(now, now + self.attempt_timeout()) {
                     return;
                 }
-                write_to
+                if writes_failed {
+                    Operation::Write
+                } else {
+                    Operation::Read
+                }
             };
             // One that is dropped with its runtime has told the breaker.
-            drop(self.probe(now, false, write_to, patience).await);
+            drop(self.probe(now, false, operation, patience).await);
         }
     }
 
@@ -136,7 +139,7 @@ impl Shared {
         self: &Arc<Self>,
         since: Duration,
         opens: bool,
-        write_to: Option<BucketKey>,
+        operation: Operation,
         patience: Duration,
     ) -> oneshot::Receiver<()> {
         let (caller, over) = oneshot::channel();
@@ -144,16 +147,15 @@ impl Shared {
             shared: self.clone(),
             since,
             opens,
-            write_to,
+            operation,
             responded: false,
         };
         self.spawn(async move {
             let shared = probe.shared.clone();
-            let write_to = probe.write_to.clone();
             let response = tokio::time::timeout(shared.attempt_timeout(), async {
-                match &write_to {
-                    Some(bucket) => shared.store.accepts_writes(bucket).await,
-                    None => shared.store.responds().await,
+                match operation {
+                    Operation::Write => shared.store.accepts_writes().await,
+                    Operation::Read => shared.store.responds().await,
                 }
             });
             tokio::pin!(response);
@@ -200,10 +202,7 @@ impl Drop for Probe {
     fn drop(&mut self) {
         let shared = &self.shared;
         if self.responded {
-            shared.responded(match self.write_to {
-                Some(_) => Operation::Write,
-                None => Operation::Read,
-            });
+            shared.responded(self.operation);
         } else if self.opens {
             shared.no_response(None, self.since, "no answer in time");
         }

@@ -176,23 +176,21 @@ impl ConfigSource for Port {
 }
 
 impl Store for Port {
-    fn accepts_writes<'a>(&'a self, _: &'a BucketKey) -> BoxFuture<'a, bool> {
+    fn accepts_writes(&self) -> BoxFuture<'_, bool> {
         Box::pin(async move {
             let weather = lock(&self.world).request();
-            let lost = match weather {
-                Weather::Silent | Weather::WritesSilent => true,
+            match weather {
+                // In a brown-out all responses to writes are lost.
+                Weather::Silent | Weather::WritesSilent | Weather::BrownOut => std::future::pending().await,
                 Weather::Refusing | Weather::WritesRefused => {
                     sleep(Duration::from_millis(1)).await;
-                    return false;
+                    false
                 }
-                Weather::BrownOut => lock(&self.world).random(500),
-                Weather::Clear => false,
-            };
-            if lost {
-                return std::future::pending().await;
+                Weather::Clear => {
+                    self.wait_for_latency().await;
+                    true
+                }
             }
-            self.wait_for_latency().await;
-            true
         })
     }
 

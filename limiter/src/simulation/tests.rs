@@ -103,7 +103,6 @@ fn intervals_alone_notice_rules_that_admit_too_much() {
     // The search begins at the first seed that noticed each of them, since the others take long.
     for (mutation, first) in [
         (Mutation::TouchWithoutCeiling, 0),
-        (Mutation::RefillAgainstStaleLevel, 22),
         (Mutation::CreditsWithoutClamp, 17),
     ] {
         let noticed = (first..first + 40).find(|seed| {

@@ -95,8 +95,8 @@ pub(crate) trait Store: ConfigSource {
     /// Asks the store for something small.
     fn ping(&self) -> BoxFuture<'_, Result<()>>;
 
-    /// Sends a write to this bucket that changes nothing: true if there was any response, an error or throttling included.
-    fn accepts_writes<'a>(&'a self, _: &'a BucketKey) -> BoxFuture<'a, bool> {
+    /// Sends a write that changes nothing: true if there was any response, an error or throttling included.
+    fn accepts_writes(&self) -> BoxFuture<'_, bool> {
         self.responds()
     }
 

@@ -169,10 +169,10 @@ impl Store for TableStore {
         Box::pin(async { is_response(&self.table.get_once(&keys::version()).await) })
     }
 
-    /// Its condition never holds.
-    fn accepts_writes<'a>(&'a self, key: &'a BucketKey) -> BoxFuture<'a, bool> {
-        Box::pin(async move {
-            let update = Update::of(key.key())
+    /// There is no such item, and its condition never holds.
+    fn accepts_writes(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            let update = Update::of(keys::write_probe())
                 .add(&Attr::Refusals.to_string(), AttributeValue::N("0".to_owned()))
                 .when_exists(keys::attribute::PK)
                 .when_absent(keys::attribute::PK);

@@ -170,8 +170,10 @@ async fn a_refused_connection_leaves_nothing_in_doubt() {
     tokio::time::sleep(secs(10)).await;
     stage.wire.calls();
     take(&limiter, "user-0", "rpm", 1).await.unwrap();
-    let writes = stage.wire.operations();
-    let writes = writes.iter().filter(|operation| *operation == "UpdateItem");
+    let calls = stage.wire.calls();
+    let writes = calls
+        .iter()
+        .filter(|call| call.operation == "UpdateItem" && call.partition == "ENTITY#user-0");
     assert_eq!(writes.count(), 1, "there is nothing to look for");
 }
 

@@ -138,5 +138,5 @@ async fn a_refusal_of_several_entities_names_the_entity_of_each_limit() {
     server.post("/v1/acquire", call.clone()).await.expect(200);
     let refused = server.post("/v1/acquire", call).await.expect(429).json();
     let message = refused["message"].as_str().unwrap();
-    assert!(message.contains("[rpm of user-1, rpm of acme]"), "{message}");
+    assert!(message.contains("[user-1 rpm, acme rpm]"), "{message}");
 }

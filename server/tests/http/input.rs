@@ -39,8 +39,11 @@ async fn invalid_requests_name_what_is_wrong() {
             call("user#1", json!({ "rpm": 1 })),
             "entity id \"user#1\" is invalid",
         ),
-        (call("user-1", json!({})), "at least one token"),
-        (call("user-1", json!({ "rpm": 0 })), "at least one token"),
+        (call("user-1", json!({})), "call `consume` at least once"),
+        (
+            call("user-1", json!({ "rpm": 0 })),
+            "call `consume` at least once",
+        ),
         (
             call("user-1", json!({ "nope": 1 })),
             "limit \"nope\" is invalid: user-1 on gpt-4 has the limits rpm, tpm",
