@@ -55,6 +55,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "zae-limiter-function",
             "zae-limiter-limits",
             "zae-limiter-report",
+            "zae-limiter-schema",
             "zae-limiter-server",
             "zae-limiter-template",
         ],
