@@ -80,9 +80,10 @@ impl Repository {
     }
 
     /// [Changes](Self::set_config) the configuration of one level if it is still stored as it was seen: with this record,
-    /// or with none. Otherwise the error is [`Error::ConfigChanged`] and nothing is written.
+    /// or with none. Otherwise the error is [`Conflict::ConfigChanged`] and nothing is written.
     ///
     /// ```
+    /// use zae_limiter::error::Conflict;
     /// use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, RateLimiter};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -175,7 +176,7 @@ impl Repository {
     }
 
     /// [Deletes](Self::delete_config) the configuration of one level if it is still stored as it was seen. Otherwise the
-    /// error is [`Error::ConfigChanged`] and nothing is written.
+    /// error is [`Conflict::ConfigChanged`] and nothing is written.
     pub async fn delete_config_if_unchanged(&self, seen: &ConfigRecord) -> Result<bool> {
         self.remove_config(&seen.level, Required::As(Some(seen))).await
     }

@@ -34,6 +34,7 @@ impl Repository {
     /// events stay. An entity with children is not deleted.
     ///
     /// ```
+    /// use zae_limiter::error::NotFound;
     /// use zae_limiter::{Error, Limit, NewEntity};
     ///
     /// # #[tokio::main(flavor = "current_thread")]

@@ -17,9 +17,10 @@ use crate::{Error, Repository, Result};
 impl Repository {
     /// Creates an entity. Its parent must exist, and at most [`MAX_PARENTS`](crate::MAX_PARENTS) levels of parents may
     /// be above it. If several create the same entity at once, one succeeds and the others get
-    /// [`Error::EntityExists`].
+    /// [`Conflict::EntityExists`].
     ///
     /// ```
+    /// use zae_limiter::error::Conflict;
     /// use zae_limiter::{Error, NewEntity, RateLimiter};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
@@ -86,11 +87,12 @@ impl Repository {
     ///
     /// A new parent must exist and must not be below the entity, and the tree may not become deeper than allowed.
     ///
-    /// Concurrent changes merge by field, and by key in the metadata. Returns [`Error::Contended`] if another writer
+    /// Concurrent changes merge by field, and by key in the metadata. Returns [`Conflict::Concurrent`] if another writer
     /// changes the same field or metadata entry to another value meanwhile, or keeps changing the entity until the
     /// time budget or ten attempts are used up.
     ///
     /// ```
+    /// use zae_limiter::error::Conflict;
     /// use zae_limiter::{EntityChange, Error, NewEntity};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
