@@ -7,7 +7,7 @@ const MOST_STOLEN: f64 = 0.03;
 /// No round is repeated after repetitions have taken this long.
 const MOST_TIME: Duration = Duration::from_mins(2);
 
-/// Repeats disturbed rounds, whoever runs them.
+/// Repeats disturbed rounds of every contestant.
 #[derive(Debug, Default)]
 pub struct Disturbance {
     /// Rounds that do not count.

@@ -82,7 +82,7 @@ fn check(path: &Path) -> Result<()> {
     }
 }
 
-/// True if the file cannot be written to at this moment.
+/// True if the file cannot be written to now.
 pub(super) async fn is_held(path: PathBuf) -> bool {
     let probe = move || -> rusqlite::Result<()> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;

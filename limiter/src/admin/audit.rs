@@ -15,7 +15,7 @@ use super::paging::Rows;
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
-/// How long events are kept where the system configuration says nothing.
+/// How long events are kept if the system configuration does not say.
 pub(super) const DEFAULT_RETENTION_DAYS: u32 = 90;
 /// For how long the stored retention is remembered.
 const RETENTION_TTL: Duration = Duration::from_mins(1);

@@ -99,7 +99,7 @@ impl Compatibility {
             Self::ClientTooOld { least } => {
                 Some(format!("it accepts clients from {least} on; update this client"))
             }
-            Self::Unreadable { reason } => Some(format!("{reason}; write the version record anew")),
+            Self::Unreadable { reason } => Some(format!("{reason}; write the version record again")),
         }
     }
 }

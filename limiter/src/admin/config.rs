@@ -299,7 +299,7 @@ const MAX_COMPARED: usize = 4 * MAX_LIMITS;
 
 /// The write that turns what is stored into the record, on the condition that it is still stored so.
 ///
-/// A version alone does not tell: it starts again at 1 when a level is deleted and set anew, and the Python peer always
+/// A version alone does not tell: it starts again at 1 when a level is deleted and set again, and the Python peer always
 /// writes 1. So limits that are replaced are compared too, and written whole.
 pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
     let version = stored.and_then(|item| item.get(attribute::CONFIG_VERSION));

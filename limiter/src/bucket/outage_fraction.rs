@@ -29,17 +29,17 @@ pub(crate) struct OutageFraction {
     buckets: Mutex<BTreeMap<BucketKey, Shares>>,
 }
 
-type Shares = BTreeMap<LimitName, Own>;
+type Shares = BTreeMap<LimitName, LocalBucket>;
 
 /// The process's part of one limit.
 #[derive(Debug, Clone, Copy)]
-struct Own {
+struct LocalBucket {
     token_bucket: TokenBucket,
     /// When it was last refilled, on the clock's time scale.
     at: Duration,
 }
 
-impl Own {
+impl LocalBucket {
     fn full(params: Params, now: Duration) -> Self {
         Self {
             token_bucket: TokenBucket::full(params),
@@ -115,7 +115,7 @@ impl OutageFraction {
                     continue;
                 };
                 let own = present.and_then(|shares| shares.get(name));
-                let mut own = own.map_or_else(|| Own::full(params, now), |own| own.at(params, now));
+                let mut own = own.map_or_else(|| LocalBucket::full(params, now), |own| own.at(params, now));
                 let wait = own.token_bucket.wait_for(0, amount);
                 statuses.push(LimitStatus::new(
                     &level.key,
@@ -127,8 +127,9 @@ impl OutageFraction {
                 own.token_bucket = own.token_bucket.force_take(0, amount);
                 shares.insert(name.clone(), own);
             }
-            let unasked =
-                |(name, own): &(&LimitName, &Own)| level.limits.get(name).is_none() && !own.is_full(now);
+            let unasked = |(name, own): &(&LimitName, &LocalBucket)| {
+                level.limits.get(name).is_none() && !own.is_full(now)
+            };
             let unasked = present.into_iter().flatten().filter(unasked);
             shares.extend(unasked.map(|(name, own)| (name.clone(), *own)));
             after.push((level.key.clone(), shares));
@@ -168,7 +169,7 @@ impl OutageFraction {
                     } else {
                         refilled.token_bucket.credit(0, -*change)
                     };
-                    *own = Own {
+                    *own = LocalBucket {
                         token_bucket,
                         at: now,
                     };
