@@ -198,11 +198,12 @@ resource "terraform_data" "aggregator_archive" {
     command = <<-EOT
       set -eu
       mkdir -p '${local.downloads}'
-      curl --fail --silent --show-error --location --output '${local.aggregator_download}.part' \
+      part=$(mktemp '${local.downloads}/part.XXXXXX')
+      trap 'rm -f "$part"' EXIT
+      curl --fail --silent --show-error --location --output "$part" \
         '${var.release.url}/v${var.release.version}/zae-limiter-aggregator-${var.lambda_architecture}.zip'
-      { sha256sum '${local.aggregator_download}.part' 2>/dev/null || shasum -a 256 '${local.aggregator_download}.part'; } |
-        grep --quiet '^${local.aggregator_checksum} '
-      mv '${local.aggregator_download}.part' '${local.aggregator_download}'
+      { sha256sum "$part" 2>/dev/null || shasum -a 256 "$part"; } | grep --quiet '^${local.aggregator_checksum} '
+      mv "$part" '${local.aggregator_download}'
     EOT
   }
 }

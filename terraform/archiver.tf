@@ -192,11 +192,12 @@ resource "terraform_data" "archiver_archive" {
     command = <<-EOT
       set -eu
       mkdir -p '${local.downloads}'
-      curl --fail --silent --show-error --location --output '${local.archiver_download}.part' \
+      part=$(mktemp '${local.downloads}/part.XXXXXX')
+      trap 'rm -f "$part"' EXIT
+      curl --fail --silent --show-error --location --output "$part" \
         '${var.release.url}/v${var.release.version}/zae-limiter-archiver-${var.lambda_architecture}.zip'
-      { sha256sum '${local.archiver_download}.part' 2>/dev/null || shasum -a 256 '${local.archiver_download}.part'; } |
-        grep --quiet '^${local.archiver_checksum} '
-      mv '${local.archiver_download}.part' '${local.archiver_download}'
+      { sha256sum "$part" 2>/dev/null || shasum -a 256 "$part"; } | grep --quiet '^${local.archiver_checksum} '
+      mv "$part" '${local.archiver_download}'
     EOT
   }
 }

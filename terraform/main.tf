@@ -5,7 +5,7 @@ data "aws_partition" "current" {}
 data "aws_region" "current" {}
 
 locals {
-  # One directory per module call, so that two calls do not write one file.
+  # One directory per name. Calls of one name, in several regions, replace each file by an equal one.
   downloads = "${path.root}/.terraform/zae-limiter/${var.name}"
 
   iam_name = var.regional_iam_names ? "${var.name}-${data.aws_region.current.id}" : var.name
