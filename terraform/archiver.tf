@@ -279,6 +279,7 @@ resource "aws_lambda_event_source_mapping" "archiver_event_source_mapping" {
 
   event_source_arn                   = aws_dynamodb_table.rate_limits_table.stream_arn
   function_name                      = aws_lambda_function.archiver_function[0].arn
+  enabled                            = true
   starting_position                  = upper(var.stream_start)
   batch_size                         = 100
   maximum_batching_window_in_seconds = 5

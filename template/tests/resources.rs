@@ -30,6 +30,7 @@ fn both_mappings_retry_for_22_hours_and_lose_nothing_silently() {
     for (function, batch) in [("Aggregator", 1000), ("Archiver", 100)] {
         let mapping = properties(&template, &format!("{function}EventSourceMapping"));
         for (property, expected) in [
+            ("Enabled", json!(true)),
             ("StartingPosition", json!("TRIM_HORIZON")),
             ("BatchSize", json!(batch)),
             ("MaximumBatchingWindowInSeconds", json!(5)),

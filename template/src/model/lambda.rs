@@ -161,6 +161,8 @@ pub struct EventSourceMapping {
     pub event_source_arn: Text,
     /// ARN of the function.
     pub function_name: Text,
+    /// Whether Lambda polls the stream. Without the property, an update leaves a mapping disabled that was disabled by hand.
+    pub enabled: bool,
     /// Where in the stream a new mapping starts.
     pub starting_position: StartingPosition,
     /// The most records in one invocation.

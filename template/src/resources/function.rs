@@ -207,6 +207,7 @@ pub(super) fn add(
         &EventSourceMapping {
             event_source_arn: cx.table.stream_arn(),
             function_name: function.arn(),
+            enabled: true,
             starting_position: match cx.options.stream_start() {
                 StreamStart::TrimHorizon => StartingPosition::TrimHorizon,
                 StreamStart::Latest => StartingPosition::Latest,

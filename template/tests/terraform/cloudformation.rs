@@ -294,6 +294,7 @@ fn mapping(mut fields: Fields) -> Value {
     let mut result = fields.renamed(&[
         ("event_source_arn", "EventSourceArn"),
         ("function_name", "FunctionName"),
+        ("enabled", "Enabled"),
         ("starting_position", "StartingPosition"),
         ("batch_size", "BatchSize"),
         (
