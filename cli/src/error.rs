@@ -71,8 +71,8 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "stack {stack} has no audit archive; enable it with `zae-limiter deploy -n {stack} \
-         --enable-audit-archival`, or pass --bucket"
+        "{stack} has no audit archive; enable it with `zae-limiter deploy -n {stack} --enable-audit-archival` or in its \
+         Terraform module, or pass --bucket"
     )]
     NoArchive { stack: String },
 
@@ -93,7 +93,8 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "stack {stack} has no aggregator; enable it with `zae-limiter deploy -n {stack} --enable-aggregator`"
+        "{stack} has no aggregator; enable it with `zae-limiter deploy -n {stack} --enable-aggregator` or in its \
+         Terraform module, or pass --function"
     )]
     NoAggregator { stack: String },
 

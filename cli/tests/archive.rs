@@ -126,6 +126,7 @@ async fn older_events_are_archived_as_the_archiver_would_archive_them() {
     let events = changes(&cloud, &clients).await;
     without_an_archive_the_error_says_how_to_enable_it(&cloud);
     archiving_twice_gives_the_same_objects(&cloud, &clients, &events).await;
+    an_endpoint_of_s3_alone_has_buckets_in_its_path(&cloud);
     the_archiver_writes_the_same_bytes(&cloud, &clients).await;
     invalid_events_are_left_out_and_reported(&cloud, &clients).await;
 }
@@ -168,6 +169,26 @@ fn without_an_archive_the_error_says_how_to_enable_it(cloud: &Cloud) {
     ];
     let told = result(cloud.on(&arguments)).expect_exit(1);
     assert_eq!(told.error()["error"], "table_missing", "{told:?}");
+}
+
+/// A bucket in a host name does not resolve there.
+fn an_endpoint_of_s3_alone_has_buckets_in_its_path(cloud: &Cloud) {
+    let url = format!("http://127.0.0.1:{}", cloud.port);
+    let mut command = cloud.on(&[
+        "audit",
+        "archive",
+        "-n",
+        "demo",
+        "--since",
+        "2026-01-01",
+        "--bucket",
+        BY_HAND,
+    ]);
+    command
+        .env_remove("AWS_ENDPOINT_URL")
+        .env("AWS_ENDPOINT_URL_DYNAMODB", &url)
+        .env("AWS_ENDPOINT_URL_S3", &url);
+    result(command).expect_exit(0);
 }
 
 async fn archiving_twice_gives_the_same_objects(cloud: &Cloud, clients: &Clients, events: &BTreeSet<String>) {

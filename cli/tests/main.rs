@@ -32,6 +32,7 @@ mod smoke;
 mod stack;
 mod table;
 mod terminal;
+mod terraform_table;
 mod tool;
 mod typescript;
 mod ui;

@@ -27,6 +27,7 @@ fn a_stack_is_planned_deployed_used_watched_and_deleted() {
     a_change_is_told_in_json_lines(&cloud);
     a_mode_says_what_a_deployment_may_do(&cloud);
     the_stack_tells_how_it_is(&cloud);
+    a_stack_with_termination_protection_is_not_deleted(&cloud);
     a_foreign_reader_of_the_stream_fails_the_check(&cloud);
     data_commands_work_over_a_connection(&cloud);
     an_upgrade_starts_from_what_was_deployed(&cloud);
@@ -178,6 +179,8 @@ fn a_mode_says_what_a_deployment_may_do(cloud: &Cloud) {
 fn an_upgrade_starts_from_what_was_deployed(cloud: &Cloud) {
     let same = on(cloud, &["upgrade", "-n", "demo", "--yes"]).expect_exit(0);
     assert!(same.stdout.contains("nothing was changed"), "{same:?}");
+    let asks = on(cloud, &["upgrade", "-n", "demo", "--audit-retention-days", "30"]).expect_exit(2);
+    assert!(asks.stderr.contains("pass --yes"), "{asks:?}");
     let retention = ["upgrade", "-n", "demo", "--yes", "--audit-retention-days", "30"];
     let changed = on(cloud, &retention).expect_exit(0);
     assert!(
@@ -243,6 +246,25 @@ fn the_stack_tells_how_it_is(cloud: &Cloud) {
         system["audit_retention_days"], 90,
         "what no resource holds is written into the table"
     );
+}
+
+fn a_stack_with_termination_protection_is_not_deleted(cloud: &Cloud) {
+    let deploy = |more: &[&str]| {
+        let options = ["--set", "pitr_recovery_days=7", "--yes"];
+        demo(cloud, "deploy", &[&options[..], more].concat()).expect_exit(0);
+        let status = on(cloud, &["status", "-n", "demo", "--output", "json"]).expect_exit(0);
+        status.json()["stack"]["termination_protection"].clone()
+    };
+    assert_eq!(deploy(&[]), false);
+    assert_eq!(deploy(&["--termination-protection"]), true);
+    assert_eq!(deploy(&[]), true, "a deployment leaves it as it is");
+    let refused = on(cloud, &["delete", "-n", "demo", "--yes"]).expect_exit(1);
+    assert!(
+        refused.stderr.contains("termination protection")
+            && refused.stderr.contains("--no-termination-protection"),
+        "{refused:?}"
+    );
+    assert_eq!(deploy(&["--no-termination-protection"]), false);
 }
 
 fn a_foreign_reader_of_the_stream_fails_the_check(cloud: &Cloud) {
@@ -343,8 +365,14 @@ fn data_commands_work_over_a_connection(cloud: &Cloud) {
 }
 
 fn it_is_deleted_with_its_data_if_asked(cloud: &Cloud) {
-    let refused = on(cloud, &["delete", "-n", "demo", "--purge"]).expect_exit(2);
-    assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
+    for arguments in [
+        &["delete", "-n", "demo"][..],
+        &["delete", "-n", "demo", "--purge"],
+    ] {
+        let refused = on(cloud, arguments).expect_exit(2);
+        assert!(refused.stderr.contains("pass --yes"), "{refused:?}");
+    }
+    on(cloud, &["status", "-n", "demo"]).expect_exit(0);
     let gone = on(cloud, &["delete", "-n", "demo", "--yes", "--purge"]).expect_exit(0);
     assert!(gone.stdout.contains("stack demo was deleted"), "{gone:?}");
     assert!(

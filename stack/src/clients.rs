@@ -64,11 +64,8 @@ impl Clients {
                 $service::Client::from_conf(config!($service, ATTEMPT_TIMEOUT).build())
             };
         }
-        // Bucket names as host names do not resolve on a local endpoint.
-        let only_for_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3").is_some_and(|url| !url.is_empty());
-        let path_style = aws.endpoint_url().is_some() || only_for_s3;
         let s3 = config!(aws_sdk_s3, UPLOAD_TIMEOUT)
-            .force_path_style(path_style)
+            .force_path_style(needs_path_style(&aws))
             .build();
         Self {
             cloudformation: client!(aws_sdk_cloudformation),
@@ -83,6 +80,13 @@ impl Clients {
             sts: client!(aws_sdk_sts),
         }
     }
+}
+
+/// Whether S3 has an endpoint of its own, or all services have one. Buckets are then in the path: as host names they do not resolve on a
+/// local endpoint.
+pub fn needs_path_style(aws: &SdkConfig) -> bool {
+    let only_for_s3 = std::env::var_os("AWS_ENDPOINT_URL_S3").is_some_and(|url| !url.is_empty());
+    aws.endpoint_url().is_some() || only_for_s3
 }
 
 /// The configuration with this attempt timeout, unless it has one.

@@ -108,7 +108,7 @@ impl Stack {
             readers => readers?,
         };
         let named = LambdaFunction::ALL.into_iter().filter_map(|function| {
-            let name = format!("{}-{function}", self.name);
+            let name = function.name_in(&self.name);
             let reads = readers.iter().any(|reader| {
                 let arn = &reader.function_arn;
                 arn.split(":function:")
@@ -185,9 +185,9 @@ impl Stack {
             let Some(table) = table else {
                 return Err(self.missing().await);
             };
-            let names = LambdaFunction::ALL.into_iter().flat_map(|function| {
-                [function.as_str(), function.role().component()].map(|end| format!("{}-{end}", self.name))
-            });
+            let names = LambdaFunction::ALL
+                .map(|function| function.name_in(&self.name))
+                .into_iter();
             let own = self.managed(&table).await?.then(|| names.collect());
             (table.latest_stream_arn, own.unwrap_or_default())
         };

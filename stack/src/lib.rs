@@ -55,7 +55,7 @@ mod status;
 mod version;
 
 pub use cause::Cause;
-pub use clients::Clients;
+pub use clients::{Clients, needs_path_style};
 pub use code::{Code, CodeError, Release};
 pub use error::Error;
 pub use events::{Event, Observer, ResourceEvent};

@@ -72,7 +72,7 @@ const CONDITIONS: [(&str, &str, &[&str]); 26] = [
 ];
 
 /// Statements on every resource, since their actions have no resource type or must find what they look for.
-const EVERYWHERE: [(&str, &str); 14] = [
+const EVERYWHERE: [(&str, &str); 15] = [
     ("aggregator", "ListStreams"),
     ("aggregator", "Network"),
     ("aggregator", "Tracing"),
@@ -85,6 +85,7 @@ const EVERYWHERE: [(&str, &str); 14] = [
     ("provisioning", "Mappings"),
     ("provisioning", "Network"),
     ("read", "Functions"),
+    ("redrive", "Readers"),
     ("terraform", "Mappings"),
     ("terraform", "Network"),
 ];

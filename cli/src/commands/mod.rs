@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod entity;
+mod function_environment;
 pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod man;

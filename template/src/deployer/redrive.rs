@@ -8,7 +8,8 @@ use crate::model::iam::{Condition, PolicyDocument, Statement, actions};
 use crate::options::StackOptions;
 use crate::resources::LambdaFunction;
 
-/// What `zae-limiter usage redrive` needs: it reads the settings of the aggregator, takes its dead letters and counts them.
+/// What `zae-limiter usage redrive` needs: it finds the aggregator of the stack or of the Terraform module, reads its settings, takes its
+/// dead letters and counts them.
 ///
 /// ```
 /// use zae_limiter_template::deployer::{Place, redrive_policy};
@@ -23,6 +24,17 @@ pub fn redrive_policy(name: &StackName, place: &Place, options: &StackOptions) -
     let mut document = ensure_policy(name, place);
     let entities = format!("{}*", prefix::ENTITY);
     document.statements.extend([
+        // A table without a stack: its tags name Terraform, and the readers of its stream are the functions.
+        Statement::allow(
+            "TableOfTerraform",
+            actions("dynamodb", &["DescribeTable", "ListTagsOfResource"]),
+            vec![table(name, place)],
+        ),
+        Statement::allow(
+            "Readers",
+            actions("lambda", &["ListEventSourceMappings"]),
+            vec!["*".into()],
+        ),
         Statement::allow(
             "Settings",
             actions("lambda", &["GetFunctionConfiguration"]),

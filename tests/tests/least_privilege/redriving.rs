@@ -93,11 +93,14 @@ async fn counting_dead_letters_is_permitted_what_it_does_and_nothing_else() {
     };
     let name = StackName::parse(TABLE).unwrap();
     let policy = redrive_policy(&name, &place, &StackOptions::default());
-    // The command first reads the stack, and the settings of its function.
+    // The command first finds the function, of a stack or of the Terraform module, and reads its settings.
     let of_the_command = [
         "cloudformation:DescribeStacks",
         "cloudformation:GetTemplate",
+        "dynamodb:DescribeTable",
+        "dynamodb:ListTagsOfResource",
         "lambda:GetFunctionConfiguration",
+        "lambda:ListEventSourceMappings",
     ];
     just_enough(&policy, &recorder.needed(), &of_the_command);
 }

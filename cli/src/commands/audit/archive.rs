@@ -15,11 +15,12 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use clap::Args;
 use futures::{StreamExt, stream};
-use zae_limiter::stack::{Stack, StackOptions};
+use zae_limiter::stack::{LambdaFunction, Stack, StackOptions};
 use zae_limiter::{StackName, Timestamp};
-use zae_limiter_archiver::{Object, Remedy, Store};
+use zae_limiter_archiver::{Object, Remedy, Settings, Store};
 
 use crate::command_output::CommandOutput;
+use crate::commands::function_environment;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -46,7 +47,7 @@ pub(crate) struct Arguments {
     /// Only events before this time
     #[arg(long, value_name = "TIME", value_parser = parse::timestamp)]
     until: Option<Timestamp>,
-    /// Bucket [default: the archive of the stack]
+    /// Bucket [default: the archive of the stack, or of the Terraform module]
     #[arg(long, value_name = "NAME")]
     bucket: Option<String>,
     /// Only count the events that would be archived
@@ -167,17 +168,23 @@ async fn put(
     Ok(())
 }
 
-/// The bucket that the archiver of the stack writes to.
+/// The bucket that the archiver writes to: an output of its stack, or a setting of the function that the Terraform module made.
 async fn archive_bucket(name: &StackName, aws: &SdkConfig) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
-    let status = stack.existing_status().await?;
-    status
-        .outputs
-        .get(BUCKET_OUTPUT)
-        .cloned()
-        .ok_or_else(|| Error::NoArchive {
-            stack: name.to_string(),
-        })
+    let bucket = match stack.status().await? {
+        Some(status) => status.outputs.get(BUCKET_OUTPUT).cloned(),
+        None => match stack.function_name(LambdaFunction::Archiver).await? {
+            Some(function) => Some(
+                function_environment::settings(&function, aws, Settings::read)
+                    .await?
+                    .bucket,
+            ),
+            None => None,
+        },
+    };
+    bucket.ok_or_else(|| Error::NoArchive {
+        stack: name.to_string(),
+    })
 }
 
 /// The same configuration with retries and timeouts.

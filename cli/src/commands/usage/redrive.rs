@@ -8,9 +8,10 @@ use serde::Serialize;
 use zae_limiter::StackName;
 use zae_limiter::stack::{LambdaFunction, Stack, StackOptions};
 use zae_limiter_aggregator::{DynamoDb, Redriven, Settings};
-use zae_limiter_function::{CallError, Environment, Invocation, Queue};
+use zae_limiter_function::{Invocation, Queue};
 
 use crate::command_output::{CommandOutput, Text};
+use crate::commands::function_environment;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -64,7 +65,8 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
         Some(function) => function,
         None => function_name(&name, &aws).await?,
     };
-    let settings = deployed_settings(&function, &aws).await?;
+    // Windows, retention and queue as the deployed function has them.
+    let settings = function_environment::settings(&function, &aws, Settings::read).await?;
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), settings.table.clone());
     let queue = Queue::new(aws_sdk_sqs::Client::new(&aws), settings.dead_letters.clone());
     let time = Invocation::within(Duration::from_secs(arguments.timeout.into()));
@@ -87,29 +89,4 @@ async fn function_name(name: &StackName, aws: &SdkConfig) -> Result<String> {
     function.ok_or_else(|| Error::NoAggregator {
         stack: name.to_string(),
     })
-}
-
-/// Windows, retention and queue as the deployed function has them.
-async fn deployed_settings(function: &str, aws: &SdkConfig) -> Result<Settings> {
-    let failed = |problem: String| Error::FunctionSettings {
-        function: function.to_owned(),
-        problem,
-    };
-    let configuration = aws_sdk_lambda::Client::new(aws)
-        .get_function_configuration()
-        .function_name(function)
-        .send()
-        .await
-        .map_err(|error| {
-            failed(match CallError::from(&error) {
-                // Lambda's code for it is the same as that of DynamoDB for tables.
-                CallError::TableMissing => "it does not exist".to_owned(),
-                other => other.to_string(),
-            })
-        })?;
-    let variables = configuration
-        .environment
-        .and_then(|environment| environment.variables);
-    let environment = Environment::from_variables(variables.unwrap_or_default());
-    Settings::read(&environment).map_err(|error| failed(error.to_string()))
 }

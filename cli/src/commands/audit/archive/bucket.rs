@@ -3,6 +3,7 @@
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::primitives::ByteStream;
+use zae_limiter::stack::needs_path_style;
 use zae_limiter_archiver::{CallError, Object, Store};
 
 /// A bucket of any kind that the SDK knows, such as an access point, with the SDK's retries. The archiver has a smaller client
@@ -15,8 +16,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new(aws: &SdkConfig, name: &str) -> Self {
-        // Bucket names do not resolve as host names at a custom endpoint.
-        let config = aws_sdk_s3::config::Builder::from(aws).force_path_style(aws.endpoint_url().is_some());
+        let config = aws_sdk_s3::config::Builder::from(aws).force_path_style(needs_path_style(aws));
         Self {
             client: Client::from_conf(config.build()),
             name: name.to_owned(),
