@@ -113,8 +113,16 @@ impl Stack {
         if mapped.is_empty() {
             return;
         }
-        let table = patiently(deadline, || self.cloud.table(self.name.as_str())).await;
-        let stream = table.ok().flatten().and_then(|table| table.latest_stream_arn);
+        let stream = match patiently(deadline, || self.cloud.table(self.name.as_str())).await {
+            Ok(table) => table.and_then(|table| table.latest_stream_arn),
+            Err(failure) => {
+                self.tell(&Event::NotChecked {
+                    what: "the stream of the table".to_owned(),
+                    reason: failure.message().to_owned(),
+                });
+                None
+            }
+        };
         for (id, function) in mapped {
             let found = match patiently(deadline, || self.cloud.mappings_of(&function)).await {
                 Ok(found) => found,
@@ -126,7 +134,10 @@ impl Stack {
                     continue;
                 }
             };
-            drift.unchecked.retain(|unchecked| *unchecked != id);
+            // Without the stream, only a mapping that is gone or disabled is found.
+            if stream.is_some() {
+                drift.unchecked.retain(|unchecked| *unchecked != id);
+            }
             if let Some(drifted) = drift_of_mapping(id, &found, stream.as_deref()) {
                 drift.verdict = Verdict::Drifted;
                 drift.drifted.push(drifted);

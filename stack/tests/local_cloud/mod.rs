@@ -1,5 +1,6 @@
 //! The reconciler on a cloud that really does what it is told.
 
+mod coming_to_terraform;
 mod create;
 mod delete;
 mod exported;

@@ -1,5 +1,7 @@
 //! Drift that cannot be found out is not "no drift".
 
+use std::collections::BTreeSet;
+
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_stack_drift_detection_status::DescribeStackDriftDetectionStatusOutput;
 use aws_sdk_cloudformation::operation::describe_stack_resource_drifts::DescribeStackResourceDriftsOutput;
@@ -7,10 +9,15 @@ use aws_sdk_cloudformation::operation::detect_stack_drift::DetectStackDriftOutpu
 use aws_sdk_cloudformation::types::{
     StackDriftDetectionStatus, StackDriftStatus, StackResourceDrift, StackResourceDriftStatus,
 };
-use aws_smithy_mocks::mock;
+use aws_sdk_dynamodb::operation::describe_table::{DescribeTableError, DescribeTableOutput};
+use aws_sdk_dynamodb::types::TableDescription;
+use aws_sdk_lambda::operation::list_event_source_mappings::ListEventSourceMappingsOutput;
+use aws_sdk_lambda::types::EventSourceMappingConfiguration;
+use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Drift, Verdict};
 
-use super::tape::{Tape, looks, template};
+use super::kept::{aggregating, aggregating_body};
+use super::tape::{Tape, looks, refusal, template, with_outputs};
 use super::{body, stack, tags};
 use crate::support::bare;
 
@@ -96,4 +103,118 @@ async fn unknown_is_never_told_as_in_sync() {
         assert_eq!(found.reason.is_some(), expected == Verdict::Unknown, "{shown}");
     }
     assert!(drift(DetectionComplete, Drifted, &["DELETED"]).await.drifted[0].deleted);
+}
+
+/// CloudFormation finds no difference in the function and does not check the rest. Lambda has these mappings of the function.
+async fn drift_with_mappings(table: Rule, mappings: &'static [(&'static str, &'static str)]) -> Drift {
+    let started = mock!(Cfn::detect_stack_drift).then_output(|| {
+        DetectStackDriftOutput::builder()
+            .stack_drift_detection_id("1")
+            .build()
+    });
+    let status = mock!(Cfn::describe_stack_drift_detection_status).then_output(|| {
+        DescribeStackDriftDetectionStatusOutput::builder()
+            .detection_status(StackDriftDetectionStatus::DetectionComplete)
+            .stack_drift_status(StackDriftStatus::InSync)
+            .build()
+    });
+    let resources = mock!(Cfn::describe_stack_resource_drifts).then_output(|| {
+        let drift = StackResourceDrift::builder()
+            .logical_resource_id("AggregatorFunction")
+            .stack_id("x")
+            .resource_type("AWS::Lambda::Function")
+            .stack_resource_drift_status(StackResourceDriftStatus::InSync);
+        DescribeStackResourceDriftsOutput::builder()
+            .stack_resource_drifts(drift.build())
+            .build()
+    });
+    // The output of the stack names the stream of its creation.
+    let looked = with_outputs(
+        "UPDATE_COMPLETE",
+        &tags(&aggregating()),
+        &[("StreamArn", "arn:old")],
+    );
+    let template = template(&aggregating_body(&aggregating()));
+    let mut tape = Tape::of([looked, template, started, status, resources]);
+    tape.dynamodb.push(table);
+    tape.lambda.push(
+        mock!(aws_sdk_lambda::Client::list_event_source_mappings)
+            .match_requests(|input| input.function_name() == Some("demo-aggregator"))
+            .then_output(|| {
+                let mappings = mappings.iter().map(|(state, stream)| {
+                    let mapping = EventSourceMappingConfiguration::builder().state(*state);
+                    mapping.event_source_arn(*stream).build()
+                });
+                ListEventSourceMappingsOutput::builder()
+                    .set_event_source_mappings(Some(mappings.collect()))
+                    .build()
+            }),
+    );
+    stack(&aggregating(), &tape).0.drift().await.unwrap()
+}
+
+fn table_with_stream() -> Rule {
+    mock!(aws_sdk_dynamodb::Client::describe_table).then_output(|| {
+        let table = TableDescription::builder().latest_stream_arn("arn:now");
+        DescribeTableOutput::builder().table(table.build()).build()
+    })
+}
+
+const MAPPING: &str = "AggregatorEventSourceMapping";
+
+#[tokio::test(start_paused = true)]
+async fn a_mapping_is_compared_with_the_stream_that_the_table_has_now() {
+    let fine = drift_with_mappings(table_with_stream(), &[("Enabled", "arn:now")]).await;
+    assert_eq!(
+        (fine.verdict, fine.drifted.len()),
+        (Verdict::InSync, 0),
+        "{fine:?}"
+    );
+
+    let cases: [(&[(&str, &str)], &[&str]); 3] = [
+        (&[("Enabled", "arn:old")], &["/EventSourceArn"]),
+        (&[("Disabled", "arn:now")], &["/Enabled"]),
+        (&[], &[]),
+    ];
+    for (mappings, paths) in cases {
+        let found = drift_with_mappings(table_with_stream(), mappings).await;
+        assert_eq!(found.verdict, Verdict::Drifted, "{mappings:?}: {found:?}");
+        let [drifted] = found.drifted.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!(drifted.logical_id, MAPPING);
+        assert_eq!(drifted.deleted, mappings.is_empty());
+        let differing: Vec<_> = drifted.properties.iter().map(|property| &property.path).collect();
+        assert_eq!(differing, paths);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cloudformation_does_not_check_is_listed() {
+    let found = drift_with_mappings(table_with_stream(), &[("Enabled", "arn:now")]).await;
+    let unchecked: BTreeSet<&str> = found.unchecked.iter().map(String::as_str).collect();
+    let body = aggregating_body(&aggregating());
+    let all = body["Resources"].as_object().unwrap().keys().map(String::as_str);
+    let checked = ["AggregatorFunction", MAPPING];
+    let expected: BTreeSet<&str> = all.filter(|id| !checked.contains(id)).collect();
+    assert_eq!(unchecked, expected);
+    assert!(unchecked.contains("RateLimitsTable"), "{unchecked:?}");
+}
+
+/// Without the table's stream, a mapping cannot be compared with it: that is not "no drift".
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_may_not_be_read_leaves_the_mapping_unchecked() {
+    let denied = || {
+        mock!(aws_sdk_dynamodb::Client::describe_table).then_error(|| {
+            DescribeTableError::generic(refusal(
+                "AccessDeniedException",
+                "User: app is not authorized to perform: dynamodb:DescribeTable on resource: demo",
+            ))
+        })
+    };
+    let found = drift_with_mappings(denied(), &[("Enabled", "arn:old")]).await;
+    assert!(found.unchecked.contains(&MAPPING.to_owned()), "{found:?}");
+    // What needs no stream is still found.
+    let disabled = drift_with_mappings(denied(), &[("Disabled", "arn:old")]).await;
+    assert_eq!(disabled.verdict, Verdict::Drifted, "{disabled:?}");
 }
