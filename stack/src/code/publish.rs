@@ -69,7 +69,8 @@ pub(crate) async fn store_template(
     } else {
         "amazonaws.com"
     };
-    Ok(format!("https://{name}.s3.{}.{suffix}/{key}", place.region))
+    // The form that the AWS command line uses, and the only one that local clouds read.
+    Ok(format!("https://s3.{}.{suffix}/{name}/{key}", place.region))
 }
 
 /// The bucket's owner controls the functions' code, so it must be the caller's account.
@@ -262,10 +263,10 @@ mod tests {
     #[tokio::test]
     async fn a_long_template_is_stored_in_the_bucket_of_the_archives() {
         let start =
-            "https://zae-limiter-artifacts-123456789012-eu-west-1.s3.eu-west-1.amazonaws.com/templates/";
+            "https://s3.eu-west-1.amazonaws.com/zae-limiter-artifacts-123456789012-eu-west-1/templates/";
         let stored = url("aws").await;
         assert!(stored.starts_with(start), "{stored}");
-        assert!(url("aws-cn").await.contains(".amazonaws.com.cn/templates/"));
+        assert!(url("aws-cn").await.contains("s3.eu-west-1.amazonaws.com.cn/"));
     }
 
     #[test]

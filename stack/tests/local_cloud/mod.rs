@@ -4,6 +4,7 @@ mod coming_to_terraform;
 mod create;
 mod delete;
 mod exported;
+mod long_templates;
 mod others;
 mod plans;
 mod releases;

@@ -137,7 +137,7 @@ fn a_large_template_is_an_object_of_the_bucket() {
     assert!(stack.get("template_body").is_none());
     assert_eq!(
         stack["template_url"],
-        "https://code.s3.<AWS::Region>.<AWS::URLSuffix>/<template.Key>"
+        "https://s3.<AWS::Region>.<AWS::URLSuffix>/code/<template.Key>"
     );
     let object = resource(&evaluated, "aws_s3_object", "template").unwrap();
     assert_eq!(object["content"], template.to_json());

@@ -60,7 +60,7 @@ resource "aws_s3_object" "template" {
 resource "aws_cloudformation_stack" "limiter" {
   name              = var.name
   template_body     = local.is_large ? null : local.body
-  template_url      = local.is_large ? "https://${var.code_bucket}.s3.${data.aws_region.current.id}.${data.aws_partition.current.dns_suffix}/${aws_s3_object.template[0].key}" : null
+  template_url      = local.is_large ? "https://s3.${data.aws_region.current.id}.${data.aws_partition.current.dns_suffix}/${var.code_bucket}/${aws_s3_object.template[0].key}" : null
   capabilities      = ["CAPABILITY_NAMED_IAM"]
   notification_arns = var.notification_arns
   parameters        = { for name, value in local.parameters : name => value if contains(local.taken, name) }
