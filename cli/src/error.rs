@@ -98,6 +98,12 @@ pub(crate) enum Error {
     )]
     NoAggregator { stack: String },
 
+    #[error(
+        "Terraform manages table {table}, and there is no stack; `terraform plan` shows what differs, `terraform output` the outputs, and \
+         changes belong into the call of its module"
+    )]
+    OfTerraform { table: String },
+
     #[error("the settings of function {function} cannot be read: {problem}")]
     FunctionSettings { function: String, problem: String },
 
@@ -261,6 +267,7 @@ impl Error {
                 | Stack::Differs { .. }
                 | Stack::RolledBackBefore { .. }
                 | Stack::OptionsUnknown { .. }
+                | Stack::TableManaged { .. }
                 | Stack::Preflight { .. } => "refused",
                 Stack::PlanObsolete { .. } | Stack::PlanUnreadable { .. } => "plan_obsolete",
                 Stack::Code(CodeError::Missing { .. } | CodeError::ArchiveMissing { .. }) => "code_missing",
@@ -279,6 +286,7 @@ impl Error {
             Self::ArchiveDenied { .. } => "denied",
             Self::ArchiveUnavailable { .. } => "unavailable",
             Self::NoAggregator { .. } => "aggregator_missing",
+            Self::OfTerraform { .. } => "stack_missing",
             Self::Redrive { failure, .. } => match Remedy::of(failure) {
                 Remedy::Redelivery => "unavailable",
                 Remedy::Repair => "denied",

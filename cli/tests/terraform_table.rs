@@ -109,6 +109,23 @@ async fn dead_letters_and_the_archive_of_a_table_of_terraform_are_found() {
     let aws = aws(&cloud);
     let stream = table(&cloud, &aws).await;
 
+    for command in [&["drift"][..], &["outputs"], &["upgrade", "--yes"]] {
+        let error = on(&cloud, &[command, &["--output", "json"]].concat())
+            .expect_exit(1)
+            .error();
+        assert_eq!(error["error"], "stack_missing", "{command:?}");
+        assert!(
+            error["message"].as_str().unwrap().contains("terraform plan"),
+            "{error}"
+        );
+    }
+    let refused = on(
+        &cloud,
+        &["deploy", "--no-aggregator", "--no-audit-archival", "--yes"],
+    )
+    .expect_exit(1);
+    assert!(refused.stderr.contains("Terraform manages table"), "{refused:?}");
+
     let none = on(&cloud, &["usage", "redrive", "--output", "json"]).expect_exit(1);
     assert_eq!(none.error()["error"], "aggregator_missing");
     assert!(none.stderr.contains("Terraform module"), "{none:?}");

@@ -22,7 +22,7 @@ use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions, StreamReader
 use zae_limiter_template::FunctionCode;
 
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Format;
 
 /// The stack of the context, with these options.
@@ -81,6 +81,20 @@ fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path)
         names.join(" and the "),
         options.lambda_architecture()
     )
+}
+
+/// The result of an operation that needs a stack. Where Terraform manages the table instead, the error says so.
+async fn of_a_stack<T>(
+    stack: &Stack,
+    result: std::result::Result<T, zae_limiter::stack::Error>,
+) -> Result<T> {
+    let missing = matches!(result, Err(zae_limiter::stack::Error::NoSuchStack { .. }));
+    if missing && stack.is_managed_by_terraform().await.unwrap_or_default() {
+        return Err(Error::OfTerraform {
+            table: stack.name().to_string(),
+        });
+    }
+    Ok(result?)
 }
 
 /// Archives that are part of this command, or that a build has left here, unless the options say where they are.
