@@ -16,6 +16,79 @@ const ON_A_TABLE: [&[&str]; 5] = [
 /// Commands on a stack that ask; the tests on a local cloud run them.
 const ON_A_STACK: [&str; 3] = ["delete", "deploy", "upgrade"];
 
+/// Commands that do not ask: they read, or what they write can be written back by the same command. `usage redrive` deletes a dead letter
+/// after it is counted, and `local down` deletes the data of a local cloud. A new command belongs here, or asks.
+const WITHOUT_A_QUESTION: [&str; 45] = [
+    "acquire",
+    "audit archive",
+    "audit list",
+    "available",
+    "cfn-template",
+    "check",
+    "completions",
+    "config get",
+    "config set",
+    "drift",
+    "entity children",
+    "entity create",
+    "entity get-limits",
+    "entity list",
+    "entity list-resources",
+    "entity set-limits",
+    "entity show",
+    "entity update",
+    "lambda-export",
+    "limits diff",
+    "limits plan",
+    "list",
+    "local down",
+    "local env",
+    "local logs",
+    "local status",
+    "local up",
+    "man",
+    "migrate",
+    "outputs",
+    "plan",
+    "policy",
+    "resource capacity",
+    "resource get-defaults",
+    "resource list",
+    "resource set-defaults",
+    "serve",
+    "status",
+    "system get-defaults",
+    "system set-defaults",
+    "ui",
+    "usage list",
+    "usage redrive",
+    "usage summary",
+    "version",
+];
+
+/// The full names of all commands without subcommands.
+fn leaves(command: &clap::Command, name: &str, found: &mut BTreeSet<String>) {
+    let mut children = command
+        .get_subcommands()
+        .filter(|child| child.get_name() != "help")
+        .peekable();
+    if children.peek().is_none() {
+        found.insert(name.to_owned());
+    }
+    for child in children {
+        leaves(child, format!("{name} {}", child.get_name()).trim(), found);
+    }
+}
+
+#[test]
+fn every_command_asks_or_is_listed_as_one_that_does_not() {
+    let (mut all, mut asking) = (BTreeSet::new(), BTreeSet::new());
+    leaves(&zae_limiter_cli::command(), "", &mut all);
+    with_yes(&zae_limiter_cli::command(), "", &mut asking);
+    let silent: BTreeSet<_> = all.difference(&asking).map(String::as_str).collect();
+    assert_eq!(silent, WITHOUT_A_QUESTION.into());
+}
+
 /// The full names of all commands that have `--yes`.
 fn with_yes(command: &clap::Command, name: &str, found: &mut BTreeSet<String>) {
     if command

@@ -467,13 +467,12 @@ fn a_terraform_deployer_reaches_the_resources_of_the_module() {
         "iam:ListInstanceProfilesForRole",
         "dynamodb:PutItem",
         "arn:aws-cn:s3:::limiter-audit-*",
+        // The archive that a deleted stack has left, imported with `archive_bucket_name`.
+        "arn:aws-cn:s3:::limiter-auditarchivebucket-*",
     ] {
         assert!(text.contains(part), "{part}");
     }
-    assert!(
-        !text.contains("cloudformation:") && !text.contains("auditarchivebucket"),
-        "{text}"
-    );
+    assert!(!text.contains("cloudformation:"), "{text}");
 }
 
 #[test]

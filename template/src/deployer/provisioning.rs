@@ -104,7 +104,9 @@ pub fn terraform_policy(name: &StackName, place: &Place, options: &StackOptions)
                     .chars()
                     .take(AUDIT_PREFIX)
                     .collect();
-                statement.resources = vec![place.global_arn("s3", &format!("{prefix}-audit-*"))];
+                // The bucket of a stack may be imported, so its name stays among the resources.
+                let made = place.global_arn("s3", &format!("{prefix}-audit-*"));
+                statement.resources.push(made);
             }
             // With `code_bucket`, the module uploads the archives.
             "Code" if options.code_bucket().is_some() => {

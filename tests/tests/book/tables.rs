@@ -273,9 +273,13 @@ fn the_policies_page_has_every_policy_of_the_command() {
     for policy in [
         "deployer",
         "provisioning",
+        "terraform",
         "purge",
+        "redrive",
         "plan",
         "ensure",
+        "aggregator",
+        "archiver",
         "acquire",
         "full",
         "read",
