@@ -44,7 +44,7 @@ fn the_smoke_test_for_an_account_runs_to_its_end_on_a_local_cloud() {
     assert!(output.status.success(), "{table}");
     assert_eq!(
         (rows("held"), rows("NOT HELD"), rows("not shown")),
-        (73, 0, 38),
+        (73, 0, 41),
         "{table}"
     );
     assert!(

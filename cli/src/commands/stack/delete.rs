@@ -97,8 +97,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         ),
         None => Place::of_caller(&stack, &context.location).await,
     };
-    if planned.existed || (arguments.purge && !planned.kept.is_empty()) {
-        let question = question(&planned, name.as_str(), &place, arguments.purge);
+    if let Some(question) = question(&planned, name.as_str(), &place, arguments.purge) {
         confirm_by_name(&question, name.as_str(), arguments.yes)?;
     }
     let progress = Progress::new(&context.terminal, context.location.endpoint());
@@ -139,22 +138,25 @@ fn named(kept: &Kept) -> String {
     format!("{kind} {}", kept.physical_id)
 }
 
-/// What the user confirms: everything that is deleted, what is kept, and where.
-fn question(planned: &Deleted, name: &str, place: &Place, purge: bool) -> String {
+/// What the user confirms: everything that is deleted, what is kept, and where. `None` if nothing would be deleted.
+fn question(planned: &Deleted, name: &str, place: &Place, purge: bool) -> Option<String> {
     let kept: Vec<_> = planned.kept.iter().map(named).collect();
     let kept = kept.join(", ");
-    match (planned.existed, purge, kept.is_empty()) {
-        (false, _, _) => {
+    Some(match (planned.existed, purge, kept.is_empty()) {
+        (false, false, _) | (false, true, true) => return None,
+        (false, true, false) => {
             format!("delete {kept} with all its data, left by a deleted stack {name}, in {place}")
         }
         (true, _, true) => format!("delete stack {name} in {place}"),
         (true, true, false) => format!("delete stack {name} in {place}, and {kept} with all data"),
         (true, false, false) => format!("delete stack {name} in {place}. Kept: {kept}"),
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn planned(existed: bool) -> Deleted {
@@ -181,7 +183,7 @@ mod tests {
             region: Some("eu-west-1".to_owned()),
             endpoint: None,
         };
-        let ask = |existed, purge| question(&planned(existed), "my-app", &place, purge);
+        let ask = |existed, purge| question(&planned(existed), "my-app", &place, purge).unwrap();
         let all = "table my-app, bucket my-app-archive, log group /aws/lambda/my-app";
         let at = "account 123456789012, region eu-west-1";
         assert_eq!(
@@ -196,5 +198,28 @@ mod tests {
             ask(false, true),
             format!("delete {all} with all its data, left by a deleted stack my-app, in {at}")
         );
+    }
+
+    #[test]
+    fn nothing_is_asked_only_if_nothing_would_be_deleted() {
+        let place = Place {
+            account: None,
+            region: None,
+            endpoint: None,
+        };
+        let asks = |planned: &Deleted, purge| question(planned, "my-app", &place, purge).is_some();
+        let nothing = Deleted::default();
+        assert!(!asks(&nothing, false) && !asks(&nothing, true));
+        assert!(
+            !asks(&planned(false), false),
+            "a table that a deleted stack has left stays"
+        );
+        assert!(asks(&planned(false), true), "it is purged");
+        assert!(asks(&planned(true), false) && asks(&planned(true), true));
+        let without_data = Deleted {
+            existed: true,
+            ..Deleted::default()
+        };
+        assert!(asks(&without_data, false));
     }
 }
