@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use zae_limiter::StackName;
 
 use crate::commands::{
-    acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, resource,
-    serve, stack, system, ui, usage, version,
+    acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, prices,
+    resource, serve, stack, system, ui, usage, version,
 };
 use crate::deferred::Deferred;
 use crate::output::{Color, Format};
@@ -122,6 +122,9 @@ pub(crate) enum Command {
     /// Manage the limits of all levels with one file
     #[command(subcommand)]
     Limits(Deferred<limits::Command>),
+    /// Manage what a resource costs
+    #[command(subcommand)]
+    Prices(Deferred<prices::Command>),
     /// Show and archive the audit trail
     #[command(subcommand)]
     Audit(Deferred<audit::Command>),

@@ -248,6 +248,7 @@ impl Error {
                     | Conflict::HasChildren { .. },
                 ) => "hierarchy",
                 Limiter::NotFound(NotFound::Limits { .. }) => "no_limits",
+                Limiter::NotFound(NotFound::Prices { .. }) => "no_prices",
                 Limiter::NotFound(NotFound::Table { .. }) => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
                 Limiter::Conflict(Conflict::Concurrent { .. }) => "contended",

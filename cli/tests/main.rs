@@ -24,6 +24,7 @@ mod limits_file;
 mod local;
 mod pages;
 mod peer;
+mod prices;
 mod replicas;
 mod scripts;
 mod serve;

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use zae_limiter_schema::money::{Estimate, Usage};
 use zae_limiter_schema::{EntityId, Limit, LimitName, OnUnavailable, Resource};
 
 use crate::error::Invalid;
@@ -202,6 +203,12 @@ impl Acquire {
         self.with(|acquire| acquire.consume(limit, tokens))
     }
 
+    /// Requests the tokens and the money that the call will use: see
+    /// [`Acquire::consume_estimate`](crate::Acquire::consume_estimate).
+    pub fn consume_estimate(self, estimate: &Estimate) -> Self {
+        self.with(|acquire| acquire.consume_estimate(estimate))
+    }
+
     /// Uses these limits instead of the stored ones: see [`Acquire::limits`](crate::Acquire::limits).
     pub fn limits(self, limits: impl IntoIterator<Item = Limit>) -> Self {
         self.with(|acquire| acquire.limits(limits))
@@ -310,6 +317,21 @@ impl Lease {
     /// Keeps the tokens and writes the adjustments: see [`Lease::commit`](crate::Lease::commit).
     pub fn commit(self) -> Result<()> {
         self.background.do_work(self.lease.commit())
+    }
+
+    /// Corrects tokens and money to what the call really used: see
+    /// [`Lease::adjust_to_usage`](crate::Lease::adjust_to_usage).
+    pub fn adjust_to_usage(&mut self, usage: &Usage) -> Result<&mut Self> {
+        self.lease.adjust_to_usage(usage)?;
+        Ok(self)
+    }
+
+    /// Corrects tokens and money to what the call really used, and commits: see
+    /// [`Lease::commit_usage`](crate::Lease::commit_usage).
+    pub fn commit_usage(self, usage: &Usage) -> Result<()> {
+        let usage = *usage;
+        self.background
+            .do_work(async move { self.lease.commit_usage(&usage).await })
     }
 
     /// Gives everything back.

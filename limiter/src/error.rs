@@ -151,6 +151,15 @@ pub enum NotFound {
         resource: Resource,
     },
 
+    /// Neither the resource nor the system has prices.
+    #[error(
+        "resource {resource} has no prices, and neither has the system; set some, or count without money"
+    )]
+    Prices {
+        /// The resource.
+        resource: Resource,
+    },
+
     /// The table does not exist.
     #[error(
         "there is no table {table} in {place}; deploy the stack {table}, or check the name, region and endpoint"

@@ -64,6 +64,7 @@
 //! | ask what is left | [`Acquire::peek`], [`Availability`] |
 //! | wait for tokens | [`Acquire::wait_up_to`] |
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
+//! | count money | [`money`], [`Lease::commit_usage`] |
 //! | audit events, usage, versions | [`Repository`], [`audit`], [`usage`], [`versions`] |
 //! | test without AWS | `RateLimiter::embedded` (feature `embedded`), [`ManualClock`] |
 //! | limit the requests of tower, axum or tonic | `tower` (feature `tower`) |
@@ -136,6 +137,14 @@ pub use zae_limiter_schema::{
 /// Who changed what: the events that [`Repository::audit_events`] lists.
 pub mod audit {
     pub use zae_limiter_schema::{AuditAction, AuditEvent, AuditSubject, Principal};
+}
+
+/// Prices of a resource, what a call costs by them, and what one is expected to cost: see [`Repository::set_prices`],
+/// [`Acquire::consume_estimate`] and [`Lease::commit_usage`].
+pub mod money {
+    pub use zae_limiter_schema::money::{
+        Estimate, InvalidMoney, InvalidPrices, MicroDollars, Prices, TooExpensive, Usage, dollars,
+    };
 }
 
 /// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::usage_snapshots`],

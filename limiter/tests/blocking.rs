@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use zae_limiter::blocking::{Lease, RateLimiter};
+use zae_limiter::money::{Estimate, MicroDollars, Prices, Usage};
 use zae_limiter::{EmbeddedStore, Error, Limit, ManualClock, OnUnavailable, Timestamp};
 
 fn limiter_in(store: &EmbeddedStore) -> RateLimiter {
@@ -251,4 +252,33 @@ fn settings_that_are_wrong_are_refused_as_ever() {
         .time_budget(Duration::ZERO)
         .build_blocking();
     assert!(built.unwrap_err().to_string().contains("time_budget"));
+}
+
+#[test]
+fn money_is_estimated_and_corrected_to_the_usage() {
+    let limiter = limiter();
+    let prices = Prices {
+        money_limit: "rpd".parse().unwrap(),
+        token_limits: ["tpd".parse().unwrap()].into(),
+        ..Prices::new(MicroDollars::new(10_000).unwrap(), MicroDollars::ZERO)
+    };
+    limiter
+        .wait(limiter.as_async().repository().set_prices("gpt-4", prices))
+        .unwrap();
+    let call = || {
+        limiter
+            .acquire("user-1", "gpt-4")
+            .consume_estimate(&Estimate::new(500))
+    };
+    let mut lease = call().lease().unwrap();
+    assert_eq!(lease.consumed()["rpd"], 5);
+    lease.adjust_to_usage(&Usage::new(300, 0)).unwrap();
+    assert_eq!(lease.consumed()["rpd"], 3);
+    lease.rollback().unwrap();
+    call()
+        .lease()
+        .unwrap()
+        .commit_usage(&Usage::new(200, 50))
+        .unwrap();
+    assert_eq!((available(&limiter, "rpd"), available(&limiter, "tpd")), (8, 750));
 }

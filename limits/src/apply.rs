@@ -57,7 +57,7 @@ async fn apply_change(repository: &Repository, change: &LevelChange) -> Result<(
     Ok(())
 }
 
-/// The change to store. A fresh level has no `on_unavailable` policy to remove.
+/// The change to store. A fresh level has no policy and no prices to remove.
 fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
     let mut change = ConfigChange::new();
     if !wanted.limits.is_empty() {
@@ -67,6 +67,11 @@ fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
         Some(policy) => change.on_unavailable(policy),
         None if fresh => change,
         None => change.without_on_unavailable(),
+    };
+    change = match &wanted.prices {
+        Some(prices) => change.prices(prices.clone()),
+        None if fresh => change,
+        None => change.without_prices(),
     };
     if let Some(days) = wanted.system.audit_retention_days {
         change = change.audit_retention_days(days);

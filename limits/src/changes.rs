@@ -125,6 +125,7 @@ fn stored_settings(record: &ConfigRecord, in_file: &SystemSettings) -> Option<Le
     let found = LevelSettings {
         limits: record.limits.clone(),
         on_unavailable: record.on_unavailable,
+        prices: record.prices.clone(),
         system: SystemSettings {
             audit_retention_days: in_file.audit_retention_days.and(system.audit_retention_days),
             auto_update: in_file.auto_update.and(system.auto_update),
@@ -143,6 +144,7 @@ mod tests {
         let record = |(level, wanted): (ConfigLevel, LevelSettings)| {
             let mut record = ConfigRecord::new(level.clone(), wanted.limits);
             record.on_unavailable = wanted.on_unavailable;
+            record.prices = wanted.prices;
             record.system = wanted.system;
             (level, record)
         };
@@ -176,6 +178,12 @@ mod tests {
             changes(SYSTEM, "system: {limits: {rpm: 1}, on_unavailable: allow}", ""),
             ["Update system"]
         );
+        let priced =
+            |input: &str| format!("resources: {{a: {{limits: {{rpm: 1}}, prices: {{input: {input}}}}}}}");
+        assert_eq!(changes(&priced("$1"), &priced("$1"), ""), Vec::<String>::new());
+        assert_eq!(changes(&priced("$1"), &priced("$2"), ""), ["Update resource a"]);
+        let unpriced = "resources: {a: {limits: {rpm: 1}}}";
+        assert_eq!(changes(unpriced, &priced("$2"), ""), ["Update resource a"]);
     }
 
     #[test]

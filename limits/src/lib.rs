@@ -30,6 +30,7 @@
 //! | parse a file, with the path of everything that is invalid | [`Manifest`], [`InvalidFields`] |
 //! | compare and apply | [`Comparison`], [`LevelChanges`] |
 //! | read every level of a table | [`every_level`] |
+//! | read the prices of models that LiteLLM publishes | [`LiteLlmPrices`] |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -39,12 +40,15 @@ mod changes;
 mod comparison;
 mod error;
 mod limit_syntax;
+mod litellm;
 mod manifest;
+mod price_syntax;
 mod stored;
 
 pub use changes::{Action, LevelChange, LevelChanges};
 pub use comparison::{Comparison, Target};
 pub use error::{Error, Result};
 pub use limit_syntax::{InvalidField, InvalidFields, limits_from_json};
+pub use litellm::{ImportedPrices, LiteLlmPrices};
 pub use manifest::{LevelSettings, Manifest};
 pub use stored::every_level;

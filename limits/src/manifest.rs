@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use zae_limiter::money::Prices;
 use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
 
 use crate::limit_syntax::{self, InvalidField, InvalidFields};
+use crate::price_syntax;
 
 /// The settings of a level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,6 +16,8 @@ pub struct LevelSettings {
     pub limits: LimitSet,
     /// Its policy while the table is unavailable.
     pub on_unavailable: Option<OnUnavailable>,
+    /// Its prices. Only at the resource and the system level.
+    pub prices: Option<Prices>,
     /// Only at the system level. Settings that are not in the file are left unchanged.
     pub system: SystemSettings,
 }
@@ -25,7 +29,7 @@ pub struct Manifest {
     pub levels: BTreeMap<ConfigLevel, LevelSettings>,
 }
 
-const SYSTEM_FIELDS: [&str; 3] = ["audit_retention_days", "auto_update", "strict_version"];
+const SYSTEM_FIELDS: [&str; 4] = ["prices", "audit_retention_days", "auto_update", "strict_version"];
 
 impl Manifest {
     /// Parses a limits file, YAML or JSON. The error has every invalid field.
@@ -90,7 +94,7 @@ impl Parser {
         for (name, value) in self.children("resources", file.get("resources")) {
             let at = format!("resources.{name}");
             if let Some(resource) = self.accept(&at, Resource::parse(name)) {
-                self.level(&ConfigLevel::Resource(resource), &at, value, &[]);
+                self.level(&ConfigLevel::Resource(resource), &at, value, &["prices"]);
             }
         }
         for (name, value) in self.children("entities", file.get("entities")) {
@@ -153,7 +157,10 @@ impl Parser {
                 let rule = format!("{policy} must be allow or block");
                 self.accept(&format!("{at}.on_unavailable"), parsed.map_err(|_| rule))
             }),
-            system: if more == SYSTEM_FIELDS {
+            prices: fields
+                .get("prices")
+                .and_then(|prices| self.prices(&format!("{at}.prices"), prices)),
+            system: if *level == ConfigLevel::System {
                 self.system_settings(at, fields)
             } else {
                 SystemSettings::default()
@@ -166,6 +173,16 @@ impl Parser {
             self.reject(at, "is empty; add limits or remove it");
         } else if self.manifest.levels.insert(level.clone(), settings).is_some() {
             self.reject(at, format!("{level} is in the file twice"));
+        }
+    }
+
+    fn prices(&mut self, at: &str, value: &Value) -> Option<Prices> {
+        match price_syntax::prices(at, value) {
+            Ok(prices) => Some(prices),
+            Err(invalid) => {
+                self.invalid.extend(invalid);
+                None
+            }
         }
     }
 
@@ -280,6 +297,22 @@ entities:
             (
                 "resources: {gpt-4: {limits: {rpm: x}}}",
                 "resources.gpt-4.limits.rpm",
+            ),
+            (
+                "resources: {gpt-4: {prices: {input: 2.5}}}",
+                "resources.gpt-4.prices.input: 2.5 must be text",
+            ),
+            (
+                "resources: {gpt-4: {prices: {inputs: $1}}}",
+                "resources.gpt-4.prices.inputs: unknown field, did you mean \"input\"?",
+            ),
+            (
+                "resources: {gpt-4: {prices: {}}}",
+                "resources.gpt-4.prices.input: set at least one price",
+            ),
+            (
+                "entities: {user-1: {resources: {gpt-4: {prices: {input: $1}}}}}",
+                "entities.user-1.resources.gpt-4.prices: unknown field",
             ),
             (
                 "resources: {gpt-4: {audit_retention_days: 5}}",

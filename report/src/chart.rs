@@ -29,6 +29,7 @@ pub struct Point {
 pub struct Chart {
     title: String,
     points: Vec<Point>,
+    number: fn(i128) -> String,
 }
 
 impl Chart {
@@ -37,7 +38,15 @@ impl Chart {
         Self {
             title: title.into(),
             points: points.into_iter().collect(),
+            number: grouped,
         }
+    }
+
+    /// Prints the number at the axis with this function instead of as a number with grouped digits.
+    #[must_use]
+    pub fn number(mut self, number: fn(i128) -> String) -> Self {
+        self.number = number;
+        self
     }
 
     /// The chart as text. If not all points fit, only the latest are drawn.
@@ -50,7 +59,7 @@ impl Chart {
             .max()
             .unwrap_or(0)
             .max(0);
-        let scale = grouped(highest);
+        let scale = (self.number)(highest);
         let margin = scale.chars().count() + 2;
         let room = layout
             .width

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter_schema::{Timestamp, UsageSnapshot, WindowKind};
+use zae_limiter_schema::money::dollars;
+use zae_limiter_schema::{LimitName, Resource, Timestamp, UsageSnapshot, WindowKind};
 
 use crate::{Align, Chart, Layout, Point, TextTable, grouped};
 
@@ -12,12 +13,33 @@ use crate::{Align, Chart, Layout, Point, TextTable, grouped};
 #[derive(Debug, Clone, Copy)]
 pub struct UsageReport<'a> {
     snapshots: &'a [UsageSnapshot],
+    money: Option<&'a BTreeMap<Resource, LimitName>>,
 }
 
 impl<'a> UsageReport<'a> {
     /// A report on these snapshots, in any order.
     pub fn new(snapshots: &'a [UsageSnapshot]) -> Self {
-        Self { snapshots }
+        Self {
+            snapshots,
+            money: None,
+        }
+    }
+
+    /// Prints the counters of these limits, by resource, as money: they count millionths of a dollar.
+    #[must_use]
+    pub fn money(mut self, limits: &'a BTreeMap<Resource, LimitName>) -> Self {
+        self.money = Some(limits);
+        self
+    }
+
+    /// How amounts of a limit are printed.
+    fn number(&self, resource: &str, limit: &str) -> fn(i128) -> String {
+        let money = self.money.and_then(|money| money.get(resource));
+        if money.is_some_and(|money| money.as_str() == limit) {
+            dollars
+        } else {
+            grouped
+        }
     }
 
     /// A table with one row per snapshot, in the given order.
@@ -33,10 +55,10 @@ impl<'a> UsageReport<'a> {
             ("Tokens", Align::Left),
         ]);
         for snapshot in self.snapshots {
-            let counters = snapshot
-                .counters
-                .iter()
-                .map(|(name, count)| format!("{name}={}", grouped(*count)));
+            let counters = snapshot.counters.iter().map(|(name, count)| {
+                let number = self.number(snapshot.resource.as_str(), name.as_str());
+                format!("{name}={}", number((*count).into()))
+            });
             table.row([
                 layout.time(snapshot.window.start()),
                 snapshot.window.kind().to_string(),
@@ -63,8 +85,9 @@ impl<'a> UsageReport<'a> {
                 label: layout.time(start),
                 value,
             });
-            let title = format!("{resource} {limit}, {window}, total {}", grouped(total));
-            Chart::new(title, points).render(layout)
+            let number = self.number(resource, limit);
+            let title = format!("{resource} {limit}, {window}, total {}", number(total));
+            Chart::new(title, points).number(number).render(layout)
         });
         charts.collect::<Vec<_>>().join("\n\n")
     }
@@ -137,6 +160,29 @@ mod tests {
                 "gpt-4 rpm, daily, total 1,500",
             ]
         );
+    }
+
+    #[test]
+    fn the_limit_that_counts_money_is_printed_as_money() {
+        let snapshots = snapshots();
+        let limit = |name: &str| LimitName::parse(name).unwrap();
+        let money = BTreeMap::from([(Resource::parse("gpt-4").unwrap(), limit("rpm"))]);
+        let report = UsageReport::new(&snapshots).money(&money);
+        let table = report.table(Layout::default());
+        assert!(
+            table.contains("rpm=$0.002") && table.contains("rpm=$0.0015"),
+            "{table}"
+        );
+        let chart = report.charts(Layout::default());
+        assert!(
+            chart.contains("total $0.0045") && chart.contains("$0.003 │"),
+            "{chart}"
+        );
+        let others = BTreeMap::from([(Resource::parse("gpt-4").unwrap(), limit("usd"))]);
+        let table = UsageReport::new(&snapshots)
+            .money(&others)
+            .table(Layout::default());
+        assert!(table.contains("rpm=2,000"), "{table}");
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! |---|---|
 //! | validated names | [`EntityId`], [`Resource`], [`LimitName`], [`StackName`], [`Principal`] |
 //! | what a limit is | [`Limit`], [`LimitSet`], [`Tokens`] |
+//! | prices, and what a call costs | [`money`] |
 //! | levels of configuration | [`ConfigLevel`], [`ConfigRecord`] |
 //! | how a bucket fills and empties, and how it is written | [`bucket`] |
 //! | keys | [`keys`] |
@@ -34,6 +35,7 @@ mod level;
 mod limit;
 mod limit_set;
 mod limit_text;
+pub mod money;
 mod names;
 mod records;
 mod shortened;

@@ -12,6 +12,7 @@ mod estimates;
 mod expiry;
 mod fingerprint;
 mod limits;
+mod money;
 mod names;
 mod pinned_writes;
 mod purity;

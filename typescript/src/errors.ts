@@ -117,7 +117,7 @@ export function errorFor(problem: Problem, retryAfter: string | null): LimiterEr
     case 415:
       return new InvalidError(message, problem);
     case 422:
-      return problem.type.endsWith(":no-limits") ? new NotFoundError(message, problem) : new InvalidError(message, problem);
+      return /:no-(limits|prices)$/.test(problem.type) ? new NotFoundError(message, problem) : new InvalidError(message, problem);
     case 408:
     case 502:
     case 503:

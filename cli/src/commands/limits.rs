@@ -39,6 +39,7 @@ macro_rules! file_help {
   resources:
     gpt-4:
       limits: {rpm: 500, tpm: 50000/min, tpd: {capacity: 1000000, period: day}}
+      prices: {input: $2.50, output: $10}   # per million tokens
   entities:
     user-1:
       limits: [\"rpm:1000\"]              # on every resource without its own limits

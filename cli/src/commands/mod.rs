@@ -13,6 +13,7 @@ pub(crate) mod local;
 pub(crate) mod man;
 pub(crate) mod migrate;
 pub(crate) mod pagination;
+pub(crate) mod prices;
 pub(crate) mod record_reports;
 pub(crate) mod resource;
 pub(crate) mod serve;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
         Command::System(Deferred(command)) => block_on(system::run(command, context)),
         Command::Config(Deferred(command)) => block_on(config::run(command, context)),
         Command::Limits(Deferred(command)) => block_on(limits::run(command, context)),
+        Command::Prices(Deferred(command)) => block_on(prices::run(command, context)),
         Command::Audit(Deferred(command)) => block_on(audit::run(command, context)),
         Command::Usage(Deferred(command)) => block_on(usage::run(command, context)),
         Command::Plan(arguments) => block_on(stack::plan::run(*arguments, context)),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
+use zae_limiter::money::Prices;
 use zae_limiter::{
     AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, LevelKind, Limit, OnUnavailable,
     Timestamp, to_json,
@@ -19,12 +20,14 @@ pub(crate) struct ConfigReport {
     pub(crate) entity_id: Option<EntityId>,
     /// The resource, or `_default_`.
     pub(crate) resource: Option<String>,
-    /// Whether limits or `on_unavailable` are stored.
+    /// Whether limits, `on_unavailable` or prices are stored.
     pub(crate) configured: bool,
     pub(crate) limits: Vec<Limit>,
     pub(crate) on_unavailable: Option<OnUnavailable>,
     /// The number of times it was written.
     pub(crate) config_version: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prices: Option<Prices>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) audit_retention_days: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,13 +43,15 @@ impl ConfigReport {
             level: level.kind(),
             entity_id: level.entity().cloned(),
             resource: level.resource_key().map(str::to_owned),
-            configured: record
-                .is_some_and(|record| !record.limits.is_empty() || record.on_unavailable.is_some()),
+            configured: record.is_some_and(|record| {
+                !record.limits.is_empty() || record.on_unavailable.is_some() || record.prices.is_some()
+            }),
             limits: record
                 .map(|record| record.limits.iter().cloned().collect())
                 .unwrap_or_default(),
             on_unavailable: record.and_then(|record| record.on_unavailable),
             config_version: record.map(|record| record.config_version),
+            prices: record.and_then(|record| record.prices.clone()),
             audit_retention_days: system.audit_retention_days,
             auto_update: system.auto_update,
             strict_version: system.strict_version,
@@ -73,6 +78,7 @@ impl Text for ConfigReport {
             ),
             ("auto_update", self.auto_update.map(|flag| flag.to_string())),
             ("strict_version", self.strict_version.map(|flag| flag.to_string())),
+            ("prices", self.prices.as_ref().map(price_text)),
         ];
         lines.extend(
             settings
@@ -81,6 +87,13 @@ impl Text for ConfigReport {
         );
         lines.join("\n")
     }
+}
+
+/// Prices in one line.
+pub(crate) fn price_text(prices: &Prices) -> String {
+    let fields = prices.fields().into_iter();
+    let fields: Vec<_> = fields.map(|(name, value)| format!("{name} {value}")).collect();
+    fields.join(", ")
 }
 
 /// Limits, one row per limit.

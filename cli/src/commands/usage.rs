@@ -4,9 +4,11 @@ mod list;
 mod redrive;
 mod summary;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use clap::{Args, Subcommand};
 use zae_limiter::usage::{UsageQuery, WindowKind};
-use zae_limiter::{EntityId, Resource, Timestamp};
+use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;
@@ -75,6 +77,20 @@ impl Filter {
         }
         Ok(query)
     }
+}
+
+/// The limits of these resources that count money.
+async fn money_limits(
+    repository: &Repository,
+    resources: BTreeSet<Resource>,
+) -> Result<BTreeMap<Resource, LimitName>> {
+    let mut limits = BTreeMap::new();
+    for resource in resources {
+        if let Some(prices) = repository.resolve_prices(&resource).await? {
+            limits.insert(resource, prices.money_limit);
+        }
+    }
+    Ok(limits)
 }
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {

@@ -49,6 +49,9 @@ pub(crate) fn explain(error: &Error) -> String {
             "no limits for entity {entity} on {resource}: none are set at the entity, resource, or system level; set \
              defaults with `zae-limiter system set-defaults -l rpm:100`"
         ),
+        Error::NotFound(NotFound::Prices { resource }) => {
+            format!("resource {resource} has no prices; set some with `zae-limiter prices set {resource}`")
+        }
         Error::Internal(Internal::IncompatibleSchema { .. }) => {
             format!("{error}; run `zae-limiter check` for details")
         }

@@ -52,7 +52,7 @@ impl RateLimiter {
         let buckets = self.buckets();
         let _inside = buckets.enter()?;
         let found = async {
-            let charges = charge::charges(buckets, &key, &changes, None).await?;
+            let charges = charge::charges(buckets, &key, &changes, None, None).await?;
             let mut found = Vec::new();
             for charge in charges.into_iter().filter(|charge| !charge.amounts.is_empty()) {
                 let incarnation = incarnation(&charge).await?;

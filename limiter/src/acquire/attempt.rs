@@ -13,7 +13,8 @@ use crate::{Error, Result};
 impl Buckets {
     /// The buckets that a call concerns.
     pub(super) async fn charges(&self, call: &Call) -> Result<Vec<Charge>> {
-        charge::charges(self, &call.key, &call.amounts, call.limits.as_ref()).await
+        let (estimate, limits) = (call.estimate.as_ref(), call.limits.as_ref());
+        charge::charges(self, &call.key, &call.amounts, estimate, limits).await
     }
 
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
@@ -60,7 +61,8 @@ impl Buckets {
             .shared()
             .cache
             .remembered_chain(&call.key.entity, &call.key.resource)?;
-        let charges = charge::of_chain(self, chain, &call.key.resource, &call.amounts, None).ok()?;
+        let (resource, estimate) = (&call.key.resource, call.estimate.as_ref());
+        let charges = charge::of_chain(self, chain, resource, &call.amounts, estimate, None).ok()?;
         let grant = |charge: &Charge| match charge.amounts[..] {
             [] => Some(None),
             _ => charge

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tracing::Instrument as _;
 use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::money::Estimate;
 use zae_limiter_schema::{
     EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens, TooManyTokens,
 };
@@ -50,6 +51,7 @@ pub struct Acquire {
     entity: String,
     resource: String,
     amounts: Amounts,
+    estimate: Option<Estimate>,
     /// The first mistake in what is consumed.
     mistake: Option<Error>,
     limits: Option<Vec<Limit>>,
@@ -63,6 +65,8 @@ pub(super) struct Call {
     pub(super) key: BucketKey,
     /// By limit, each above zero.
     pub(super) amounts: Amounts,
+    /// What it will use, which the prices of the resource turn into amounts.
+    pub(super) estimate: Option<Estimate>,
     /// Limits that it came with, instead of the stored ones.
     pub(super) limits: Option<LimitSet>,
     pub(super) policy: Option<OnUnavailable>,
@@ -77,6 +81,7 @@ impl Acquire {
             entity: entity.as_ref().to_owned(),
             resource: resource.as_ref().to_owned(),
             amounts: Amounts::new(),
+            estimate: None,
             mistake: None,
             limits: None,
             policy: None,
@@ -100,6 +105,33 @@ impl Acquire {
             add(&mut self.amounts, &limit, amount);
         }
         Ok(())
+    }
+
+    /// Requests the tokens and the money that the call will use by the [prices](crate::money::Prices) of the resource: its
+    /// input, and the output that the request asks for, else the default of the prices, else the model's maximum. Of limits
+    /// that the entity does not have nothing is taken. [`Lease::commit_usage`] corrects it.
+    ///
+    /// ```
+    /// use zae_limiter::money::{Estimate, Prices, Usage};
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Ten dollars an hour.
+    /// let limits = [Limit::per_minute("tpm", 100_000)?, Limit::per_hour("usd", 10_000_000)?];
+    /// let limiter = RateLimiter::embedded().default_limits(limits).await?;
+    /// let prices = Prices::new("$2.50".parse()?, "$10".parse()?);
+    /// limiter.repository().set_prices("gpt-4o", prices).await?;
+    ///
+    /// let estimate = Estimate::new(2_000).max_output(500);
+    /// let lease = limiter.acquire("user-1", "gpt-4o").consume_estimate(&estimate).await?;
+    /// assert_eq!(lease.consumed()["usd"], 10_000, "one cent");
+    /// lease.commit_usage(&Usage::new(2_000, 120)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn consume_estimate(mut self, estimate: &Estimate) -> Self {
+        self.estimate = Some(*estimate);
+        self
     }
 
     /// Uses these limits instead of the stored ones, for the entity itself; its parents keep theirs.
@@ -237,7 +269,7 @@ impl Acquire {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        if self.amounts.is_empty() && !may_consume_nothing {
+        if self.amounts.is_empty() && self.estimate.is_none() && !may_consume_nothing {
             return Err(Error::invalid(
                 "consume",
                 "nothing",
@@ -257,6 +289,7 @@ impl Acquire {
                 resource: Resource::parse(&self.resource)?,
             },
             amounts: self.amounts,
+            estimate: self.estimate,
             limits,
             policy: self.policy,
             patience: self.patience,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use zae_limiter_schema::bucket::{Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image};
+use zae_limiter_schema::money::{Estimate, Prices};
 use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
+use super::estimate::with_estimate;
 use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Pending, Turn, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::error::NotFound;
@@ -20,6 +22,8 @@ pub(super) struct Charge {
     pub(super) call_limits: bool,
     /// What the call takes, in millitokens. A parent counts the limits that it has.
     pub(super) amounts: Amounts,
+    /// What the resource costs.
+    pub(super) prices: Option<Arc<Prices>>,
 }
 
 impl Charge {
@@ -93,6 +97,7 @@ pub(super) async fn charges(
     buckets: &Buckets,
     key: &BucketKey,
     amounts: &Amounts,
+    estimate: Option<&Estimate>,
     call_limits: Option<&LimitSet>,
 ) -> Result<Vec<Charge>> {
     let chain = buckets
@@ -100,7 +105,7 @@ pub(super) async fn charges(
         .cache
         .resolve_chain(&key.entity, &key.resource)
         .await?;
-    of_chain(buckets, chain, &key.resource, amounts, call_limits)
+    of_chain(buckets, chain, &key.resource, amounts, estimate, call_limits)
 }
 
 /// An error if the entity does not have one of the limits.
@@ -118,9 +123,14 @@ pub(super) fn of_chain(
     chain: Vec<(EntityId, Lookup)>,
     resource: &Resource,
     amounts: &Amounts,
+    estimate: Option<&Estimate>,
     call_limits: Option<&LimitSet>,
 ) -> Result<Vec<Charge>> {
     let mut charges: Vec<Charge> = Vec::with_capacity(chain.len());
+    let prices = chain
+        .first()
+        .and_then(|(_, lookup)| lookup.resolved().prices.clone());
+    let all = with_estimate(amounts, estimate, prices.as_deref(), resource)?;
     for (entity, lookup) in chain {
         let own = charges.is_empty();
         let call_limits = call_limits.filter(|_| own);
@@ -146,7 +156,7 @@ pub(super) fn of_chain(
                 BucketImage::NotRead => {}
             }
         }
-        let amounts = amounts
+        let amounts = all
             .iter()
             .filter(|(limit, _)| config.limits().get(limit).is_some())
             .cloned()
@@ -156,6 +166,7 @@ pub(super) fn of_chain(
             config,
             call_limits: call_limits.is_some(),
             amounts,
+            prices: prices.clone(),
         });
     }
     Ok(charges)

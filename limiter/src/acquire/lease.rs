@@ -1,16 +1,19 @@
 //! Tokens in use: what a call has taken, and what becomes of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
+use zae_limiter_schema::money::{Prices, Usage};
 use zae_limiter_schema::{EntityId, LimitName, OnUnavailable, Resource, Tokens};
 
 use super::admission::Admission;
 use super::call::Call;
 use super::charge::{self, Charge};
+use super::estimate::{no_prices, usage_amounts, with_estimate};
 use super::{cascade, outage};
 use crate::bucket::{Amounts, Buckets, Grant, LocalTokens, add, amount_of};
 use crate::status::LimitStatus;
@@ -59,6 +62,8 @@ pub struct Lease {
     /// The sum of all adjustments, which may be below what was taken until it is written.
     adjusted: BTreeMap<LimitName, i64>,
     unknown: Vec<String>,
+    /// What the resource cost when the lease was taken.
+    prices: Option<Arc<Prices>>,
     admission: Admission,
     /// It was committed or rolled back.
     ended: bool,
@@ -87,21 +92,34 @@ impl Lease {
         held: impl Iterator<Item = (Charge, Option<Grant>)>,
     ) -> Self {
         let mut lease = Self::new(buckets, call, Admission::Counted);
-        lease.held = held.map(|(charge, grant)| granted(charge, grant)).collect();
+        for (charge, grant) in held {
+            lease.prices.clone_from(&charge.prices);
+            lease.held.push(granted(charge, grant));
+        }
         lease
     }
 
     pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call) -> Self {
         let mut lease = Self::new(buckets, call, Admission::AllowedWhileUnavailable);
-        lease.uncounted.clone_from(&call.amounts);
+        lease.take_uncounted();
         lease
     }
 
     pub(super) fn local(buckets: Arc<Buckets>, call: &Call, local: LocalTokens) -> Self {
         let mut lease = Self::new(buckets, call, Admission::Local);
         lease.local = Some(Box::new(local));
-        lease.uncounted.clone_from(&call.amounts);
+        lease.take_uncounted();
         lease
+    }
+
+    /// Takes what the call wants without counting it, by the prices that were known last.
+    fn take_uncounted(&mut self) {
+        let known = self.buckets.shared().cache.known(self.entity(), self.resource());
+        let (amounts, estimate) = (&self.call.amounts, self.call.estimate.as_ref());
+        let all = with_estimate(amounts, estimate, known.prices.as_deref(), self.resource());
+        let all = all.map_or_else(|_| amounts.clone(), Cow::into_owned);
+        self.uncounted = all;
+        self.prices.clone_from(&known.prices);
     }
 
     fn new(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
@@ -113,6 +131,7 @@ impl Lease {
             uncounted: Amounts::new(),
             adjusted: BTreeMap::new(),
             unknown: Vec::new(),
+            prices: None,
             admission,
             ended: false,
         }
@@ -144,12 +163,18 @@ impl Lease {
         consumed
     }
 
-    /// What was taken for the entity itself, in millitokens.
+    /// What was taken, in millitokens: for the entity itself, and for parents of limits that only they have.
     fn taken(&self) -> Amounts {
-        match self.held.first() {
-            Some(own) => own.taken(),
-            None => self.uncounted.clone(),
+        let mut held = self.held.iter().map(Grant::taken);
+        let Some(mut taken) = held.next() else {
+            return self.uncounted.clone();
+        };
+        for (limit, amount) in held.flatten() {
+            if amount_of(&taken, &limit) == 0 {
+                add(&mut taken, &limit, amount);
+            }
         }
+        taken
     }
 
     /// What is booked of the adjustments, in millitokens: a lease never gives back more than it took.
@@ -191,6 +216,23 @@ impl Lease {
     pub fn release(&mut self, limit: impl AsRef<str>, tokens: u64) -> &mut Self {
         let tokens = i64::try_from(tokens).unwrap_or(i64::MAX);
         self.adjust(limit, -tokens)
+    }
+
+    /// Corrects the limits that count tokens and money to what the call really used, by the prices that the resource had
+    /// when the lease was taken. It replaces what was adjusted of these limits before, so that it may be called with each
+    /// part of a streamed response and the usage up to then. Limits that the entity does not have are left out.
+    ///
+    /// An error if the resource has no prices: the lease is as it was.
+    pub fn adjust_to_usage(&mut self, usage: &Usage) -> Result<&mut Self> {
+        let prices = self.prices.clone().ok_or_else(|| no_prices(self.resource()))?;
+        let taken = self.taken();
+        for (limit, used) in usage_amounts(&prices, usage, "usage")? {
+            if !self.is_counted() || self.knows(limit) {
+                let delta = whole(used.millis() - amount_of(&taken, limit));
+                self.adjusted.insert(limit.clone(), delta);
+            }
+        }
+        Ok(self)
     }
 
     /// Takes more tokens, if they are there: a real conditional write, at every charge, under the limits and the policy
@@ -262,6 +304,7 @@ impl Lease {
         if let Some(fraction) = &shared.fraction {
             let more = Call {
                 amounts: smallvec![(name.clone(), amount)],
+                estimate: None,
                 ..self.call.clone()
             };
             self.local = Some(Box::new(outage::take_locally(shared, fraction, &more, why)?));
@@ -273,7 +316,7 @@ impl Lease {
         let amounts: Amounts = smallvec![(name.clone(), amount)];
         let admitted = async {
             let limits = self.call.limits.as_ref();
-            let charges = charge::charges(&self.buckets, &self.call.key, &amounts, limits).await?;
+            let charges = charge::charges(&self.buckets, &self.call.key, &amounts, None, limits).await?;
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
@@ -307,6 +350,34 @@ impl Lease {
             )),
             None => written,
         }
+    }
+
+    /// Corrects tokens and money to what the call really used, and commits, in one write for each charge: see
+    /// [`adjust_to_usage`](Lease::adjust_to_usage).
+    ///
+    /// If the resource has no prices, nothing of the usage is written, and the lease keeps what it took: the call was made.
+    ///
+    /// ```
+    /// use zae_limiter::money::{Prices, Usage};
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limits = [Limit::per_hour("tpm", 100_000)?, Limit::per_hour("usd", 10_000_000)?];
+    /// # let limiter = RateLimiter::embedded().default_limits(limits).await?;
+    /// let prices = Prices::new("$2.50".parse()?, "$10".parse()?);
+    /// limiter.repository().set_prices("gpt-4o", prices).await?;
+    ///
+    /// let lease = limiter.acquire("user-1", "gpt-4o").consume("tpm", 2_000).await?;
+    /// lease.commit_usage(&Usage::new(1_000, 200)).await?;
+    /// let left = limiter.acquire("user-1", "gpt-4o").peek().await?;
+    /// assert_eq!((left.tokens("tpm"), left.tokens("usd")), (Some(98_800), Some(9_995_500)));
+    /// # Ok(()) }
+    /// ```
+    pub async fn commit_usage(mut self, usage: &Usage) -> Result<()> {
+        let adjusted = self.adjust_to_usage(usage).map(drop);
+        let committed = self.commit().await;
+        adjusted.and(committed)
     }
 
     /// Commits without waiting, for code that cannot await, such as a drop. What has to be given up in the end is

@@ -12,6 +12,7 @@ mod availability;
 mod call;
 mod cascade;
 mod charge;
+mod estimate;
 mod lease;
 mod outage;
 mod wait;

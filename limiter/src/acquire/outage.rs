@@ -1,11 +1,13 @@
 //! Admitting a call from this process's own fraction of the limits while the table is unavailable.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::BucketKey;
 
 use super::call::Call;
+use super::estimate::with_estimate;
 use crate::bucket::{LocalCharge, LocalTokens, OutageFraction, Shared};
 use crate::config::MAX_PARENTS;
 use crate::{Error, Result};
@@ -26,6 +28,7 @@ pub(super) fn take_locally(
 fn known_charges(shared: &Shared, call: &Call) -> Option<Vec<LocalCharge>> {
     let mut levels: Vec<LocalCharge> = Vec::new();
     let mut next = Some(call.key.entity.clone());
+    let mut all = Cow::Borrowed(&call.amounts);
     while let Some(entity) = next {
         let own = levels.is_empty();
         let known = shared.cache.known(&entity, &call.key.resource);
@@ -35,7 +38,12 @@ fn known_charges(shared: &Shared, call: &Call) -> Option<Vec<LocalCharge>> {
         if limits.is_empty() || (own && !call.amounts.iter().all(|(limit, _)| has(limit))) {
             return None;
         }
-        let amounts = call.amounts.iter().filter(|(limit, _)| has(limit));
+        if own {
+            // Without known prices, what the call names has to do.
+            let (estimate, prices) = (call.estimate.as_ref(), known.prices.as_deref());
+            all = with_estimate(&call.amounts, estimate, prices, &call.key.resource).unwrap_or(all);
+        }
+        let amounts = all.iter().filter(|(limit, _)| has(limit));
         levels.push(LocalCharge {
             key: BucketKey {
                 entity,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use zae_limiter_dynamo::{Query, Sort, key_of};
 use zae_limiter_schema::keys::{self, prefix};
+use zae_limiter_schema::money::{MicroDollars, Prices};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, Limit,
     Timestamp, Ulid,
@@ -169,6 +170,9 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
             policy.unwrap_or(AttributeValue::Null(true)),
         );
     }
+    if let Some(prices) = &record.prices {
+        details.insert("prices".to_owned(), price_details(prices));
+    }
     let settings = [
         (
             "audit_retention_days",
@@ -203,6 +207,28 @@ fn limit_details(limit: &Limit) -> AttributeValue {
             number(limit.refill_period_seconds()),
         ),
     ]))
+}
+
+/// Prices as they are written in a limits file.
+fn price_details(prices: &Prices) -> AttributeValue {
+    let money = |price: Option<MicroDollars>| price.map(|price| text(&price.to_string()));
+    let tokens = |tokens: Option<u64>| tokens.map(|tokens| AttributeValue::N(tokens.to_string()));
+    let token_limits = prices.token_limits.iter().map(|limit| text(limit.as_str()));
+    let fields = [
+        ("input", money(prices.input)),
+        ("output", money(prices.output)),
+        ("cached_input", money(prices.cached_input)),
+        ("cache_write", money(prices.cache_write)),
+        ("per_call", money(prices.per_call)),
+        ("default_output", tokens(prices.default_output)),
+        ("max_output", tokens(prices.max_output)),
+        ("money_limit", Some(text(prices.money_limit.as_str()))),
+        ("token_limits", Some(AttributeValue::L(token_limits.collect()))),
+    ];
+    let set = fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    AttributeValue::M(set.collect())
 }
 
 pub(super) fn text(text: &str) -> AttributeValue {

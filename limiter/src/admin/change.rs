@@ -1,5 +1,6 @@
 //! A change of a level's configuration. What it does not mention stays as it is.
 
+use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
 
 use super::audit::check_retention;
@@ -22,6 +23,7 @@ use crate::{Error, Result};
 pub struct ConfigChange {
     limits: Option<Vec<Limit>>,
     on_unavailable: Setting<OnUnavailable>,
+    prices: Setting<Prices>,
     audit_retention_days: Option<u32>,
     auto_update: Option<bool>,
     strict_version: Option<bool>,
@@ -48,6 +50,18 @@ impl ConfigChange {
     /// Leaves the policy to the next level.
     pub fn without_on_unavailable(mut self) -> Self {
         self.on_unavailable = Setting::Nothing;
+        self
+    }
+
+    /// The prices of a resource, or of every resource without prices of its own. Resource and system level only.
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = Setting::To(prices);
+        self
+    }
+
+    /// Takes the prices away.
+    pub fn without_prices(mut self) -> Self {
+        self.prices = Setting::Nothing;
         self
     }
 
@@ -88,6 +102,7 @@ impl ConfigChange {
             record.limits = limit_set("limits", limits.clone())?;
         }
         record.on_unavailable = self.on_unavailable.clone().apply(record.on_unavailable);
+        record.prices = self.prices.clone().apply(record.prices);
         let system = &mut record.system;
         system.audit_retention_days = self.audit_retention_days.or(system.audit_retention_days);
         system.auto_update = self.auto_update.or(system.auto_update);
@@ -118,6 +133,9 @@ impl ConfigChange {
                 "it is reserved",
             ));
         }
+        if let Setting::To(prices) = &self.prices {
+            check_prices(level, prices)?;
+        }
         let for_system_only = [
             (
                 "audit_retention_days",
@@ -138,4 +156,14 @@ impl ConfigChange {
         }
         self.audit_retention_days.map_or(Ok(()), check_retention)
     }
+}
+
+fn check_prices(level: &ConfigLevel, prices: &Prices) -> Result<()> {
+    if level.entity().is_some() {
+        let rule = format!("prices belong to a resource or the system, not to {level}");
+        return Err(Error::invalid("prices", "", rule));
+    }
+    prices
+        .check()
+        .map_err(|invalid| Error::invalid(invalid.field, invalid.value, invalid.rule))
 }

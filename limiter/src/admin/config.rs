@@ -157,7 +157,7 @@ impl Repository {
 
     /// Deletes the configuration of one level. False if it had none.
     ///
-    /// At system level limits and policy go; how long audit events are kept, `auto_update` and `strict_version` stay.
+    /// At system level limits, policy and prices go; how long audit events are kept, `auto_update` and `strict_version` stay.
     ///
     /// ```
     /// use zae_limiter::{ConfigLevel, Limit};
@@ -194,7 +194,7 @@ impl Repository {
             // What cannot be read can still be deleted.
             let record = ConfigRecord::readable(level.clone(), &item);
             required.check(level, Some(&record))?;
-            if *level == ConfigLevel::System && !has_limits_or_policy(&item) {
+            if *level == ConfigLevel::System && !has_what_is_deleted(&item) {
                 return Ok(false);
             }
             let details = deletion_details(level, &record);
@@ -208,6 +208,7 @@ impl Repository {
                     let emptied = ConfigRecord {
                         limits: LimitSet::default(),
                         on_unavailable: None,
+                        prices: None,
                         config_version: record.config_version.saturating_add(1),
                         ..record
                     };
@@ -271,9 +272,11 @@ fn still_stored(item: &Item, p: &mut Placeholders) -> String {
 }
 
 /// Whether an item, readable or not, holds what deleting the system's defaults takes away.
-fn has_limits_or_policy(item: &Item) -> bool {
-    item.keys()
-        .any(|name| name == attribute::ON_UNAVAILABLE || ConfigRecord::is_limit_attribute(name))
+fn has_what_is_deleted(item: &Item) -> bool {
+    item.keys().any(|name| {
+        [attribute::ON_UNAVAILABLE, attribute::MONEY_LIMIT].contains(&name.as_str())
+            || ConfigRecord::is_limit_attribute(name)
+    })
 }
 
 fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {

@@ -17,6 +17,7 @@ pub(crate) mod migrations;
 mod new_entity;
 mod paging;
 mod parents;
+mod prices;
 mod principal;
 mod registry;
 mod repository;

@@ -1,6 +1,6 @@
 //! What was used: snapshots by hour, day and month, and sums of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zae_limiter_dynamo::{Filter, Query, Sort};
 use zae_limiter_schema::keys::{self, Key, prefix};
@@ -194,6 +194,8 @@ pub struct UsageSummary {
     pub totals: BTreeMap<LimitName, i64>,
     /// In how many snapshots each limit appears.
     pub appearances: BTreeMap<LimitName, u64>,
+    /// The resources that were used.
+    pub resources: BTreeSet<Resource>,
     /// Acquires.
     pub total_events: i64,
     /// Refused acquires.
@@ -211,6 +213,7 @@ impl UsageSummary {
             snapshots: 0,
             totals: BTreeMap::new(),
             appearances: BTreeMap::new(),
+            resources: BTreeSet::new(),
             total_events: 0,
             refusals: 0,
             first: None,
@@ -226,6 +229,9 @@ impl UsageSummary {
             let total = self.totals.entry(name.clone()).or_default();
             *total = total.saturating_add(*count);
             *self.appearances.entry(name.clone()).or_default() += 1;
+        }
+        if !self.resources.contains(&snapshot.resource) {
+            self.resources.insert(snapshot.resource.clone());
         }
         let start = snapshot.window.start();
         self.first = Some(self.first.map_or(start, |first| first.min(start)));

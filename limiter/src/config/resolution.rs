@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, OnUnavailable};
 
 /// Where a resolved value came from.
@@ -66,6 +67,8 @@ pub struct Resolved {
     pub on_unavailable: OnUnavailable,
     /// Where that policy came from.
     pub on_unavailable_from: Source,
+    /// The prices of the resource, else those of the system. None if neither has any.
+    pub prices: Option<Arc<Prices>>,
     /// The entity's parent. Parent and cascade flag come from the entity's own record.
     pub parent: Option<EntityId>,
     /// Whether acquires count on the parent too.
@@ -99,6 +102,7 @@ impl Resolved {
 pub(crate) struct LevelConfig {
     pub(crate) limits: LimitSet,
     pub(crate) on_unavailable: Option<OnUnavailable>,
+    pub(crate) prices: Option<Arc<Prices>>,
 }
 
 impl From<ConfigRecord> for LevelConfig {
@@ -106,6 +110,7 @@ impl From<ConfigRecord> for LevelConfig {
         Self {
             limits: record.limits,
             on_unavailable: record.on_unavailable,
+            prices: record.prices.map(Arc::new),
         }
     }
 }
@@ -160,7 +165,7 @@ pub(crate) struct Defaults {
 }
 
 /// The most specific level that has limits decides about them, whole; the most specific one with a policy decides
-/// about that.
+/// about that. Prices belong to what is called, so that those of the resource or the system apply to every entity.
 pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Defaults) -> Resolved {
     let levels: [(Source, &LevelConfig); 4] = [
         (Source::Entity, &own.entity),
@@ -184,6 +189,11 @@ pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Default
         limits_from: limits.map(|(source, _)| source),
         on_unavailable,
         on_unavailable_from,
+        prices: shared
+            .resource
+            .prices
+            .clone()
+            .or_else(|| shared.system.prices.clone()),
         parent: position.and_then(|position| position.parent.clone()),
         cascade: position.is_some_and(|position| position.cascade),
         entity_exists: position.is_some(),

@@ -30,6 +30,7 @@ mod many_entities;
 mod memory;
 mod metrics;
 mod mistakes;
+mod money;
 mod outage;
 mod peer_items;
 mod refill;

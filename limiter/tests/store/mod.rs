@@ -25,6 +25,7 @@ mod metering;
 mod migration_problems;
 mod migrations;
 mod peer;
+mod prices;
 mod races;
 mod resolution;
 mod tree;

@@ -51,6 +51,24 @@ pub const VERSION: &str = "version";
 pub const CONFIG_VERSION: &str = "config_version";
 /// Configurations: what happens while the table is unavailable.
 pub const ON_UNAVAILABLE: &str = "on_unavailable";
+/// Configurations with prices: the limit that counts money. Without it there are no prices.
+pub const MONEY_LIMIT: &str = "p_usd";
+/// Configurations with prices: the limits that count tokens.
+pub const TOKEN_LIMITS: &str = "p_tok";
+/// Configurations: micro-dollars of a million input tokens.
+pub const PRICE_INPUT: &str = "p_in";
+/// Configurations: micro-dollars of a million output tokens.
+pub const PRICE_OUTPUT: &str = "p_out";
+/// Configurations: micro-dollars of a million input tokens that are read from a cache.
+pub const PRICE_CACHED_INPUT: &str = "p_cr";
+/// Configurations: micro-dollars of a million input tokens that are written to a cache.
+pub const PRICE_CACHE_WRITE: &str = "p_cw";
+/// Configurations: micro-dollars of a call.
+pub const PRICE_PER_CALL: &str = "p_call";
+/// Configurations: output tokens expected of a request that does not limit them.
+pub const DEFAULT_OUTPUT: &str = "p_est";
+/// Configurations: the most output tokens that the model makes.
+pub const MAX_OUTPUT: &str = "p_max";
 /// System configuration: how long audit events are kept, in days.
 pub const AUDIT_RETENTION_DAYS: &str = "audit_retention_days";
 /// System configuration: whether a newer client may update the functions.

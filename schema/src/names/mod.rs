@@ -224,6 +224,11 @@ name! {
 }
 
 impl LimitName {
+    /// A name in the source code, which follows the rules.
+    pub(crate) fn literal(name: &'static str) -> Self {
+        Self(name.into())
+    }
+
     /// A name as found in the table. The Python peer refuses fewer names than [`LimitName::parse`] does;
     /// what it has stored must stay readable.
     pub fn from_stored(value: &str) -> Result<Self, InvalidName> {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Unknown, unknown};
+use super::{Unknown, prices, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
 use crate::keys::attribute;
+use crate::money::Prices;
 use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitName, LimitSet, Resource, keys};
 
 /// What happens to a call while the table cannot be reached.
@@ -76,6 +77,8 @@ pub struct ConfigRecord {
     pub limits: LimitSet,
     /// Its policy, if it has one.
     pub on_unavailable: Option<OnUnavailable>,
+    /// Its prices, if it has any. Levels of entities have none.
+    pub prices: Option<Prices>,
     /// How often it was written.
     pub config_version: u64,
     /// What only the system level has.
@@ -113,6 +116,7 @@ impl ConfigRecord {
             level,
             limits,
             on_unavailable: None,
+            prices: None,
             config_version: 1,
             system: SystemSettings::default(),
             unknown: Unknown::new(),
@@ -159,6 +163,7 @@ impl ConfigRecord {
                 .with(attribute::GSI3PK, s(keys::gsi3_partition(resource)))
                 .with(attribute::GSI3SK, s(entity));
         }
+        item = prices::write(item, self.prices.as_ref());
         for limit in &self.limits {
             for (name, value) in Self::limit_attributes(limit) {
                 item = item.with(name, value);
@@ -177,6 +182,7 @@ impl ConfigRecord {
             level: level_of_key(&reader)?,
             limits: limits(&reader, item)?,
             on_unavailable: reader.optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)?,
+            prices: prices::read(&reader)?,
             config_version: reader.optional_number(attribute::CONFIG_VERSION)?.unwrap_or(0),
             system: SystemSettings {
                 audit_retention_days: reader.optional_number(attribute::AUDIT_RETENTION_DAYS)?,
@@ -197,6 +203,7 @@ impl ConfigRecord {
             on_unavailable: reader
                 .optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)
                 .unwrap_or_default(),
+            prices: prices::read(&reader).unwrap_or_default(),
             config_version: reader
                 .optional_number(attribute::CONFIG_VERSION)
                 .unwrap_or_default()
@@ -217,7 +224,7 @@ impl ConfigRecord {
 
 fn unknown_of(item: &Item) -> Unknown {
     unknown(item, |name| {
-        KNOWN.contains(&name) || ConfigRecord::is_limit_attribute(name)
+        KNOWN.contains(&name) || prices::KNOWN.contains(&name) || ConfigRecord::is_limit_attribute(name)
     })
 }
 

@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod entity;
+mod prices;
 mod registry;
 mod usage;
 mod version;

@@ -6,6 +6,7 @@ use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, Decoded, Demand, Evaluation, Image, Incarnation, Slot,
     SlotBefore, SlotIndex, TtlRule,
 };
+use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
     EntityRecord, Item, Limit, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
@@ -138,6 +139,21 @@ pub(crate) fn decoded(attributes: &Attributes) -> Image {
     image
 }
 
+/// Prices with every attribute.
+fn prices() -> Prices {
+    let money = |text: &str| Some(text.parse().unwrap());
+    Prices {
+        input: money("$2.50"),
+        output: money("$10"),
+        cached_input: money("$1.25"),
+        cache_write: money("$3.125"),
+        per_call: money("$0.01"),
+        default_output: Some(1_000),
+        max_output: Some(16_384),
+        ..Prices::default()
+    }
+}
+
 pub(crate) fn configs() -> [(&'static str, ConfigRecord); 4] {
     let (user, gpt) = (entity("user-1"), resource("gpt-4"));
     let policy = |policy, record| ConfigRecord {
@@ -170,7 +186,10 @@ pub(crate) fn configs() -> [(&'static str, ConfigRecord); 4] {
         ),
         (
             "resource",
-            ConfigRecord::new(ConfigLevel::Resource(gpt), limits(&["tpd:1000000/day@500000"])),
+            ConfigRecord {
+                prices: Some(prices()),
+                ..ConfigRecord::new(ConfigLevel::Resource(gpt), limits(&["tpd:1000000/day@500000"]))
+            },
         ),
         ("system", policy(OnUnavailable::Block, system)),
     ]

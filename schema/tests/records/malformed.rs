@@ -60,7 +60,7 @@ fn entities() {
 
 #[test]
 fn configurations() {
-    let [(_, entity), .., (_, system)] = examples::configs();
+    let [(_, entity), _, (_, resource), (_, system)] = examples::configs();
     each_is_blamed(
         &system.to_item(),
         &[
@@ -78,6 +78,23 @@ fn configurations() {
         ],
         ConfigRecord::from_item,
     );
+    let item = resource.to_item();
+    each_is_blamed(
+        &item,
+        &[
+            "p_usd", "p_tok", "p_in", "p_out", "p_cr", "p_cw", "p_call", "p_est", "p_max",
+        ],
+        ConfigRecord::from_item,
+    );
+    let too_much = || number(1_000_000_000_001);
+    for attribute in ["p_in", "p_call", "p_est", "p_max"] {
+        assert_eq!(
+            blamed(&item, attribute, too_much(), ConfigRecord::from_item),
+            attribute
+        );
+    }
+    let names = AttributeValue::Ss(vec!["9".to_owned()]);
+    assert_eq!(blamed(&item, "p_tok", names, ConfigRecord::from_item), "p_tok");
     let item = entity.to_item();
     let blamed = |attribute, value| blamed(&item, attribute, value, ConfigRecord::from_item);
     assert_eq!(blamed("l_tpm_bx", number(9)), "l_tpm_bx", "below the capacity");

@@ -71,11 +71,13 @@ fn level() -> impl Strategy<Value = ConfigLevel> {
 fn config_record() -> impl Strategy<Value = ConfigRecord> {
     let policy = proptest::sample::select(vec![None, Some(OnUnavailable::Allow), Some(OnUnavailable::Block)]);
     let system = any::<(Option<u32>, Option<bool>, Option<bool>)>();
-    (level(), limits(), policy, any::<u64>(), system, unknown()).prop_map(
-        |(level, limits, on_unavailable, config_version, system, unknown)| ConfigRecord {
+    let prices = proptest::option::of(crate::money::prices());
+    (level(), limits(), policy, prices, any::<u64>(), system, unknown()).prop_map(
+        |(level, limits, on_unavailable, prices, config_version, system, unknown)| ConfigRecord {
             level,
             limits,
             on_unavailable,
+            prices,
             config_version,
             system: SystemSettings {
                 audit_retention_days: system.0,

@@ -14,6 +14,7 @@ use zae_limiter::{Acquire, Admission, Lease, RateLimitHeaders};
 
 use super::limit_state::LimitState;
 use super::problems::{BodyProblems, ProblemBody, Problems, QuotaExceededBody};
+use super::usage::EstimateBody;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::{JsonBody, unique_keys};
@@ -39,8 +40,11 @@ pub(crate) struct AcquireRequest {
     resource: String,
     /// Tokens by limit. All are taken, or none.
     #[schema(example = json!({ "rpm": 1, "tpm": 500 }))]
-    #[serde(deserialize_with = "unique_keys")]
+    #[serde(default, deserialize_with = "unique_keys")]
     consume: BTreeMap<String, u64>,
+    /// What the call is expected to use. The prices of the resource turn it into tokens and money, in addition to
+    /// `consume`; of limits that the entity does not have nothing is taken.
+    estimate: Option<EstimateBody>,
     /// Wait up to this long for tokens instead of being refused at once.
     wait_ms: Option<u64>,
     /// How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are consumed at once.
@@ -99,7 +103,7 @@ impl AdmissionKind {
     responses(
         (status = 200, description = "The tokens were taken", body = AcquireResponse),
         (status = 409, description = "A request with this idempotency key is in progress", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "No limits are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "No limits or no prices are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "A limit is exceeded; nothing was taken", body = QuotaExceededBody, content_type = "application/problem+json"),
         Problems,
         BodyProblems,
@@ -169,6 +173,9 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
     let mut acquire = app.limiter.acquire(&request.entity, &request.resource);
     for (limit, tokens) in &request.consume {
         acquire = acquire.consume(limit, *tokens);
+    }
+    if let Some(estimate) = request.estimate {
+        acquire = acquire.consume_estimate(&estimate.into());
     }
     let result = match times.wait.filter(|wait| !wait.is_zero()) {
         Some(wait) => wait_for(app, acquire.wait_up_to(wait)).await?,

@@ -8,9 +8,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use zae_limiter::money::Usage;
 
 use super::acquire::lease_time;
-use super::problems::{BodyProblems, LeaseProblems, Problems};
+use super::problems::{BodyProblems, LeaseProblems, NoPricesProblem, Problems};
+use super::usage::UsageBody;
 use crate::app::App;
 use crate::extract::{JsonBody, OptionalJsonBody, PathParameters, unique_keys};
 use crate::leases::{Adjustments, Consumed};
@@ -25,6 +27,18 @@ pub(crate) struct AdjustRequest {
     #[schema(example = json!({ "tpm": -120 }))]
     #[serde(default, deserialize_with = "unique_keys")]
     adjust: BTreeMap<String, i64>,
+    /// What the call used in all. It replaces what was adjusted before of the limits that count tokens and money; `adjust`
+    /// is added to it.
+    usage: Option<UsageBody>,
+}
+
+impl From<AdjustRequest> for Adjustments {
+    fn from(request: AdjustRequest) -> Self {
+        Self {
+            usage: request.usage.map(Usage::from),
+            tokens: request.adjust,
+        }
+    }
 }
 
 /// What a lease has consumed.
@@ -63,6 +77,7 @@ impl LeaseState {
     responses(
         (status = 200, description = "The lease is adjusted", body = LeaseState),
         LeaseProblems,
+        NoPricesProblem,
         Problems,
         BodyProblems,
     ),
@@ -73,8 +88,7 @@ pub(crate) async fn adjust(
     JsonBody(request): JsonBody<AdjustRequest>,
 ) -> Result<Json<LeaseState>, Problem> {
     let id = app.own_lease(&name)?;
-    let adjustments: Adjustments = request.adjust;
-    let consumed = app.leases.adjust(id, &adjustments)?;
+    let consumed = app.leases.adjust(id, &request.into())?;
     Ok(Json(LeaseState::new(name, &consumed, false)))
 }
 
@@ -141,6 +155,7 @@ pub(crate) async fn renew(
         (status = 200, description = "The lease has ended and its adjustments are written", body = LeaseState),
         (status = 202, description = "The lease has ended and its adjustments will be written", body = LeaseState),
         LeaseProblems,
+        NoPricesProblem,
         Problems,
         BodyProblems,
     ),
@@ -151,7 +166,7 @@ pub(crate) async fn commit(
     OptionalJsonBody(request): OptionalJsonBody<AdjustRequest>,
 ) -> Result<(StatusCode, Json<LeaseState>), Problem> {
     let id = app.own_lease(&name)?;
-    let lease = app.leases.end_committed(id, &request.adjust)?;
+    let lease = app.leases.end_committed(id, &request.into())?;
     let consumed = lease.consumed();
     let written = settled(&app, lease.commit()).await?;
     Ok((status(written), Json(LeaseState::new(name, &consumed, written))))

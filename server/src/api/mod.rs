@@ -9,6 +9,7 @@ mod lease;
 mod limit_state;
 mod metrics;
 mod problems;
+mod usage;
 
 use std::sync::Arc;
 

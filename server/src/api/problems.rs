@@ -39,6 +39,15 @@ pub(crate) struct QuotaExceededBody {
     limits: Vec<LimitState>,
 }
 
+/// What an operation on a lease can respond that counts money.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes what Problem writes")]
+pub(crate) enum NoPricesProblem {
+    /// The request has a usage, and the resource has no prices
+    #[response(status = 422, content_type = "application/problem+json")]
+    NoPrices(#[to_schema] ProblemBody),
+}
+
 /// What every operation can respond.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "describes what Problem writes")]

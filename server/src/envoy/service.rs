@@ -254,11 +254,14 @@ impl RateLimits {
         let portions = self.refunds().take(bucket, amounts, now);
         let mut given = 0_u64;
         for portion in portions {
-            let adjustments: Adjustments = portion
+            let back = portion
                 .amounts
                 .iter()
-                .map(|(limit, tokens)| (limit.to_string(), -i64::try_from(*tokens).unwrap_or(i64::MAX)))
-                .collect();
+                .map(|(limit, tokens)| (limit.to_string(), -i64::try_from(*tokens).unwrap_or(i64::MAX)));
+            let adjustments = Adjustments {
+                usage: None,
+                tokens: back.collect(),
+            };
             // A lease that has expired meanwhile gives nothing back.
             let Ok(lease) = self.app.leases.end_committed(portion.id, &adjustments) else {
                 continue;

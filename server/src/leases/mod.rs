@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use zae_limiter::money::Usage;
 use zae_limiter::{Admission, Clock, Lease, LimitName, Tokens};
 
 use crate::log_limit::LogLimit;
@@ -16,8 +17,15 @@ use crate::problem::{Problem, ProblemKind};
 pub(crate) use id::LeaseId;
 use registry::{End, LeaseRegistry, Missing};
 
-/// Changes to what a lease has consumed, in tokens. Below zero gives back.
-pub(crate) type Adjustments = BTreeMap<String, i64>;
+/// Changes to what a lease has consumed.
+#[derive(Debug, Default)]
+pub(crate) struct Adjustments {
+    /// What the call used in all, which the prices of the resource turn into tokens and money.
+    pub(crate) usage: Option<Usage>,
+    /// Tokens by limit, in addition to that. Below zero gives back.
+    pub(crate) tokens: BTreeMap<String, i64>,
+}
+
 /// What a lease has consumed, in tokens.
 pub(crate) type Consumed = BTreeMap<LimitName, i64>;
 
@@ -147,7 +155,10 @@ impl HeldLease {
     /// Applies all adjustments or, if one is invalid, none.
     fn adjust(&mut self, adjustments: &Adjustments) -> Result<(), Problem> {
         if let Some(limits) = &self.limits {
-            let unknown = adjustments.keys().find(|name| !limits.contains(name.as_str()));
+            let unknown = adjustments
+                .tokens
+                .keys()
+                .find(|name| !limits.contains(name.as_str()));
             if let Some(name) = unknown {
                 let known: Vec<_> = limits.iter().map(LimitName::as_str).collect();
                 let rule = format!("the lease has the limits {}", known.join(", "));
@@ -155,7 +166,7 @@ impl HeldLease {
             }
         }
         let consumed = self.lease.consumed();
-        for (limit, tokens) in adjustments {
+        for (limit, tokens) in &adjustments.tokens {
             let before = consumed.get(limit.as_str()).copied().unwrap_or_default();
             let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
             if tokens.saturating_abs() > most || before.saturating_add(*tokens) > most {
@@ -163,7 +174,10 @@ impl HeldLease {
                 return Err(Problem::invalid("adjust", tokens, &rule));
             }
         }
-        for (limit, tokens) in adjustments {
+        if let Some(usage) = &adjustments.usage {
+            self.lease.adjust_to_usage(usage)?;
+        }
+        for (limit, tokens) in &adjustments.tokens {
             self.lease.adjust(limit, *tokens);
         }
         Ok(())

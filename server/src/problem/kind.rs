@@ -22,6 +22,7 @@ pub(crate) enum ProblemKind {
     UnsupportedMediaType,
     IdempotencyKeyReused,
     NoLimits,
+    NoPrices,
     InvalidParent,
     QuotaExceeded,
     Internal,
@@ -33,7 +34,7 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     /// Every kind, by status.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Forbidden,
@@ -51,6 +52,7 @@ impl ProblemKind {
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
         Self::NoLimits,
+        Self::NoPrices,
         Self::InvalidParent,
         Self::QuotaExceeded,
         Self::Internal,
@@ -79,6 +81,7 @@ impl ProblemKind {
             Self::UnsupportedMediaType => "urn:zae-limiter:problem:unsupported-media-type",
             Self::IdempotencyKeyReused => "urn:zae-limiter:problem:idempotency-key-reused",
             Self::NoLimits => "urn:zae-limiter:problem:no-limits",
+            Self::NoPrices => "urn:zae-limiter:problem:no-prices",
             Self::InvalidParent => "urn:zae-limiter:problem:invalid-parent",
             Self::QuotaExceeded => "https://iana.org/assignments/http-problem-types#quota-exceeded",
             Self::Internal => "urn:zae-limiter:problem:internal",
@@ -108,6 +111,7 @@ impl ProblemKind {
             Self::UnsupportedMediaType => "The request body must be application/json",
             Self::IdempotencyKeyReused => "The idempotency key was used for another request",
             Self::NoLimits => "No limits are configured",
+            Self::NoPrices => "No prices are configured",
             Self::InvalidParent => "The parent is invalid",
             Self::QuotaExceeded => "Request cannot be satisfied as assigned quota has been exceeded",
             Self::Internal => "The server could not process the request",
@@ -129,7 +133,7 @@ impl ProblemKind {
             Self::LeaseEnded | Self::LeaseOwnerGone => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::IdempotencyKeyReused | Self::NoLimits | Self::InvalidParent => {
+            Self::IdempotencyKeyReused | Self::NoLimits | Self::NoPrices | Self::InvalidParent => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,

@@ -171,6 +171,7 @@ pub(crate) fn kind_of(error: &Error) -> ProblemKind {
         }
         Error::Conflict(Conflict::HasChildren { .. }) => ProblemKind::HasChildren,
         Error::NotFound(NotFound::Limits { .. }) => ProblemKind::NoLimits,
+        Error::NotFound(NotFound::Prices { .. }) => ProblemKind::NoPrices,
         Error::Overloaded { .. } => ProblemKind::Overloaded,
         Error::ShutDown { .. } => ProblemKind::ShuttingDown,
         Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => ProblemKind::Unavailable,

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use zae_limiter::Timestamp;
 use zae_limiter::usage::{Window, WindowKind};
 
-use super::text::{grouped, utc};
+use super::text::{amount, grouped, utc};
 
 const WIDTH: i64 = 720;
 const HEIGHT: i64 = 220;
@@ -24,6 +24,8 @@ pub(crate) struct Chart {
     /// Of what the y axis shows numbers, such as `tokens`.
     pub(crate) unit: &'static str,
     pub(crate) kind: WindowKind,
+    /// Whether values are millionths of a dollar.
+    pub(crate) money: bool,
     /// Every window of the range in order, those without usage too.
     pub(crate) bars: Vec<(Window, i64)>,
 }
@@ -39,14 +41,14 @@ impl Chart {
                     g.grid aria-hidden="true" {
                         @for tick in [0, top / 2, top] {
                             line x1=(LEFT) x2=(WIDTH - RIGHT) y1=(y(tick, top)) y2=(y(tick, top)) {}
-                            text x=(LEFT - 8) y=(y(tick, top) + 4) text-anchor="end" { (short(tick)) }
+                            text x=(LEFT - 8) y=(y(tick, top) + 4) text-anchor="end" { (self.tick(tick)) }
                         }
                     }
                     g.bars {
                         @for (index, (window, value)) in self.bars.iter().enumerate() {
                             @let height = y(0, top) - y(*value, top);
                             rect x=(self.x(index)) width=(self.bar_width()) y=(y(*value, top)) height=(height) {
-                                title { (utc(window.start())) ": " (grouped(*value)) " " (self.unit) }
+                                title { (utc(window.start())) ": " (self.amount(*value)) }
                             }
                         }
                     }
@@ -78,9 +80,37 @@ impl Chart {
             .iter()
             .fold(0, |sum, (_, value)| sum.saturating_add(*value));
         let peak = most.map_or(String::new(), |(window, value)| {
-            format!(", at most {} at {}", grouped(*value), utc(window.start()))
+            format!(
+                ", at most {} at {}",
+                amount(*value, self.money),
+                utc(window.start())
+            )
         });
-        format!("{}, {}: {} in all{peak}", self.title, self.axis(), grouped(total))
+        format!(
+            "{}, {}: {} in all{peak}",
+            self.title,
+            self.axis(),
+            amount(total, self.money)
+        )
+    }
+
+    /// A value with its unit.
+    fn amount(&self, value: i64) -> String {
+        let number = amount(value, self.money);
+        if self.money {
+            number
+        } else {
+            format!("{number} {}", self.unit)
+        }
+    }
+
+    /// A value at the axis.
+    fn tick(&self, value: i64) -> String {
+        if self.money {
+            amount(value, true)
+        } else {
+            short(value)
+        }
     }
 
     fn label(&self, start: Timestamp) -> String {
@@ -170,6 +200,7 @@ mod tests {
             title: "tpm".to_owned(),
             unit: "tokens",
             kind: WindowKind::Hourly,
+            money: false,
             bars: hours.zip(values.iter().copied()).collect(),
         }
     }
@@ -216,5 +247,25 @@ mod tests {
         assert_eq!(short(1_000), "1\u{a0}k");
         assert_eq!(short(20_000), "20\u{a0}k");
         assert_eq!(short(2_500), "2.5\u{a0}k");
+    }
+
+    #[test]
+    fn money_is_drawn_in_dollars() {
+        let chart = Chart {
+            title: "usd".to_owned(),
+            unit: "dollars",
+            money: true,
+            ..chart(&[1_250_000, 3_000_000])
+        };
+        let svg = chart.to_svg().into_string();
+        for text in [
+            "dollars per hour",
+            ">$4.00<",
+            ">$2.00<",
+            ": $1.25<",
+            "$4.25 in all, at most $3.00",
+        ] {
+            assert!(svg.contains(text), "{text}: {svg}");
+        }
     }
 }

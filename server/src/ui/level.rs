@@ -2,13 +2,15 @@
 
 use maud::{Markup, html};
 
-use super::text::grouped;
+use super::text::amount;
 
-/// How many tokens of a limit are available.
+/// How much of a limit is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
     pub(crate) available: i64,
     pub(crate) burst: u64,
+    /// Whether it counts money.
+    pub(crate) money: bool,
 }
 
 impl Level {
@@ -31,14 +33,18 @@ impl Level {
     }
 
     fn description(self) -> String {
-        let burst = grouped(self.burst);
+        let (burst, unit) = (
+            amount(self.burst, self.money),
+            if self.money { "" } else { " tokens" },
+        );
         if self.available < 0 {
-            format!(
-                "{} tokens of debt, burst {burst}",
-                grouped(self.available.unsigned_abs())
-            )
+            let debt = amount(self.available.unsigned_abs(), self.money);
+            format!("{debt}{unit} of debt, burst {burst}")
         } else {
-            format!("{} of {burst} tokens available", grouped(self.available))
+            format!(
+                "{} of {burst}{unit} available",
+                amount(self.available, self.money)
+            )
         }
     }
 
@@ -60,7 +66,11 @@ mod tests {
     use super::*;
 
     fn shown(available: i64, burst: u64) -> (u64, &'static str, String) {
-        let level = Level { available, burst };
+        let level = Level {
+            available,
+            burst,
+            money: false,
+        };
         (level.filled(), level.tone(), level.description())
     }
 
@@ -73,6 +83,17 @@ mod tests {
         assert_eq!(shown(5, 60), (83, "low", "5 of 60 tokens available".to_owned()));
         assert_eq!(shown(70, 60).0, 1000, "never beyond the end");
         assert_eq!(shown(i64::MAX, u64::MAX).0, 499);
+    }
+
+    #[test]
+    fn money_is_said_in_dollars() {
+        let level = |available| Level {
+            available,
+            burst: 5_000_000,
+            money: true,
+        };
+        assert_eq!(level(1_250_000).description(), "$1.25 of $5.00 available");
+        assert_eq!(level(-10_000).description(), "$0.01 of debt, burst $5.00");
     }
 
     #[test]

@@ -189,11 +189,29 @@ pub(crate) async fn usage((State(ui), Extension(visitor), Query(params)): Lookin
                 None => request,
             };
             let at = window.window_at(at);
-            let usage = load::usage_of_window(repository, &resource, at, &request).await;
+            let (usage, money) = tokio::join!(
+                load::usage_of_window(repository, &resource, at, &request),
+                load::money_limit(repository, &resource),
+            );
+            let usage = usage.and_then(|usage| {
+                Ok(load::UsageOfWindow {
+                    money: money?,
+                    ..usage
+                })
+            });
             view::usage_of_window(&form, &resource, at, &usage)
         }
         (None, None) => {
-            let usage = load::usage_of_resource(repository, &resource, windows).await;
+            let (usage, money) = tokio::join!(
+                load::usage_of_resource(repository, &resource, windows),
+                load::money_limit(repository, &resource),
+            );
+            let usage = usage.and_then(|usage| {
+                Ok(load::UsageOfResource {
+                    money: money?,
+                    ..usage
+                })
+            });
             view::usage_of_resource(&form, &resource, &usage)
         }
     };

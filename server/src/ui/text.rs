@@ -1,6 +1,7 @@
 //! Numbers and times as people read them.
 
 use maud::{Markup, html};
+use zae_limiter::money::dollars;
 use zae_limiter::{Limit, Timestamp};
 
 /// A number with a comma every three digits.
@@ -20,6 +21,15 @@ pub(crate) fn grouped(number: impl Into<i128>) -> String {
     text
 }
 
+/// An amount of a limit: dollars if it counts money, in millionths of a dollar, else a number.
+pub(crate) fn amount(number: impl Into<i128>, money: bool) -> String {
+    if money {
+        dollars(number.into()).replace('-', "\u{2212}")
+    } else {
+        grouped(number)
+    }
+}
+
 /// A time: UTC on hover and without the script, the viewer's zone with it.
 pub(crate) fn time(timestamp: Timestamp) -> Markup {
     let utc = utc(timestamp);
@@ -35,7 +45,7 @@ pub(crate) fn utc(timestamp: Timestamp) -> String {
 }
 
 /// How fast a limit refills, such as `100 / min`.
-pub(crate) fn rate(amount: u64, period_ms: u64) -> String {
+pub(crate) fn rate(refill: u64, period_ms: u64, money: bool) -> String {
     let period = match period_ms {
         1_000 => "s".to_owned(),
         60_000 => "min".to_owned(),
@@ -44,13 +54,13 @@ pub(crate) fn rate(amount: u64, period_ms: u64) -> String {
         other if other % 1_000 == 0 => format!("{} s", grouped(other / 1_000)),
         other => format!("{} ms", grouped(other)),
     };
-    format!("{} / {period}", grouped(amount))
+    format!("{} / {period}", amount(refill, money))
 }
 
 /// How fast a limit refills.
-pub(crate) fn rate_of(limit: &Limit) -> String {
+pub(crate) fn rate_of(limit: &Limit, money: bool) -> String {
     let period = limit.refill_period_seconds().saturating_mul(1_000);
-    rate(limit.refill_amount().get(), period)
+    rate(limit.refill_amount().get(), period, money)
 }
 
 #[cfg(test)]
@@ -72,9 +82,17 @@ mod tests {
 
     #[test]
     fn rates_name_the_period_in_common_units() {
-        assert_eq!(rate(100, 60_000), "100 / min");
-        assert_eq!(rate(10_000, 90_000), "10,000 / 90 s");
-        assert_eq!(rate(1, 1_500), "1 / 1,500 ms");
+        assert_eq!(rate(100, 60_000, false), "100 / min");
+        assert_eq!(rate(10_000, 90_000, false), "10,000 / 90 s");
+        assert_eq!(rate(1, 1_500, false), "1 / 1,500 ms");
+        assert_eq!(rate(2_500_000, 86_400_000, true), "$2.50 / day");
+    }
+
+    #[test]
+    fn money_is_in_dollars() {
+        assert_eq!(amount(1_250_000, true), "$1.25");
+        assert_eq!(amount(-1_250_000, true), "\u{2212}$1.25");
+        assert_eq!(amount(1_250_000, false), "1,250,000");
     }
 
     #[test]

@@ -242,3 +242,60 @@ async fn the_api_has_the_refusals_of_the_page() {
         .collect();
     assert_eq!(refusals[..2], [&json!(37), &json!(0)], "{usage}");
 }
+
+/// The limit that counts money is shown in dollars, and exported in millionths of a dollar.
+#[tokio::test]
+async fn money_is_shown_in_dollars_on_every_page() {
+    let stage = Stage::filled(UiOptions::default()).await;
+    let repository = stage.limiter.repository();
+    let price = "$2.50".parse().unwrap();
+    let prices = zae_limiter::money::Prices {
+        money_limit: "tpm".parse().unwrap(),
+        token_limits: [].into(),
+        ..zae_limiter::money::Prices::new(price, price)
+    };
+    repository.set_prices("gpt-4", prices).await.unwrap();
+    for (path, texts) in [
+        ("/ui", &["tpm $"][..]),
+        (
+            "/ui/entities/key-2",
+            &[
+                "$0.00052 of debt, burst $0.003",
+                "\u{2212}$0.00052",
+                "$0.003 / min",
+            ],
+        ),
+        (
+            "/ui/entities/key-2/buckets/gpt-4",
+            &["\u{2212}$0.00052", " of $0.003<", "refills $0.003 / min"],
+        ),
+        (
+            "/ui/resources/gpt-4?window=daily",
+            &["$0.12", "tpm dollars", "dollars per day"],
+        ),
+        (
+            "/ui/usage?resource=gpt-4&window=daily",
+            &["tpm dollars", "dollars per day"],
+        ),
+        (
+            "/ui/usage?resource=gpt-4&window=daily&at=2026-01-31T00:00:00Z",
+            &["tpm dollars", "$0.0"],
+        ),
+        (
+            "/ui/usage?entity=key-1&resource=gpt-4&window=daily",
+            &["tpm dollars", "dollars per day"],
+        ),
+        (
+            "/ui/limits",
+            &["prices: input $2.50, output $2.50, money limit tpm"],
+        ),
+    ] {
+        let page = stage.page(path).await;
+        for text in texts {
+            assert!(page.contains(text), "{path}: {text}: {page}");
+        }
+    }
+    let rows = stage.rows("/ui/entities/key-2/buckets/gpt-4", "limits").await;
+    let tpm = rows.iter().find(|row| row["limit_name"] == "tpm").unwrap();
+    assert_eq!(tpm["available"], json!(-520));
+}

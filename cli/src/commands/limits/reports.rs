@@ -1,6 +1,7 @@
 //! Reports of `limits plan`, `apply`, and `diff`.
 
 use serde::Serialize;
+use zae_limiter::money::Prices;
 use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable};
 use zae_limiter_limits::{Action, LevelChange, LevelChanges, LevelSettings};
 
@@ -62,6 +63,8 @@ struct SettingsReport {
     limits: Vec<Limit>,
     on_unavailable: Option<OnUnavailable>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    prices: Option<Prices>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     audit_retention_days: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     auto_update: Option<bool>,
@@ -108,10 +111,15 @@ impl From<LevelSettings> for SettingsReport {
                 .into_iter()
                 .filter_map(|(name, value)| Some(format!("{name}: {}", value?))),
         );
+        if let Some(prices) = &settings.prices {
+            let fields = prices.fields().into_iter();
+            lines.extend(fields.map(|(name, value)| format!("prices.{name}: {value}")));
+        }
         Self {
             lines,
             limits: settings.limits.iter().cloned().collect(),
             on_unavailable: settings.on_unavailable,
+            prices: settings.prices,
             audit_retention_days: settings.system.audit_retention_days,
             auto_update: settings.system.auto_update,
             strict_version: settings.system.strict_version,

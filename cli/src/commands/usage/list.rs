@@ -8,7 +8,7 @@ use zae_limiter::usage::{UsageSnapshot, WindowKind};
 use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp};
 use zae_limiter_report::UsageReport;
 
-use super::Filter;
+use super::{Filter, money_limits};
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::pagination::{self, total};
 use crate::error::Result;
@@ -37,6 +37,9 @@ struct SnapshotList {
     truncated: bool,
     #[serde(skip)]
     plot: bool,
+    /// The limits that count money, by resource.
+    #[serde(skip)]
+    money: BTreeMap<Resource, LimitName>,
 }
 
 /// A snapshot as it is in the JSON output.
@@ -79,7 +82,7 @@ impl Text for SnapshotList {
                 "{total}; the aggregator of a stack writes them a few seconds after the acquires, and an embedded table has none"
             );
         }
-        let report = UsageReport::new(&self.snapshots);
+        let report = UsageReport::new(&self.snapshots).money(&self.money);
         let drawn = if self.plot {
             report.charts(view)
         } else {
@@ -94,10 +97,13 @@ pub(super) async fn run(arguments: List, repository: &Repository) -> Result<Comm
     let query = &query;
     let fetch = |page| async move { repository.usage_snapshots(query, &page).await };
     let collected = pagination::collect(arguments.limit, fetch, |_| true).await?;
+    let resources = collected.items.iter().map(|snapshot| snapshot.resource.clone());
+    let money = money_limits(repository, resources.collect()).await?;
     Ok(CommandOutput::new(SnapshotList {
         count: collected.items.len(),
         truncated: collected.truncated,
         snapshots: collected.items,
         plot: arguments.plot,
+        money,
     }))
 }

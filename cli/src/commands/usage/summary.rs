@@ -1,13 +1,14 @@
 //! `usage summary`: usage totals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::Serialize;
+use zae_limiter::money::dollars;
 use zae_limiter::usage::{UsageSummary, WindowKind};
 use zae_limiter::{LimitName, Repository, Timestamp};
 
-use super::Filter;
+use super::{Filter, money_limits};
 use crate::command_output::{CommandOutput, Text};
 use crate::error::Result;
 use crate::output::{Align, TextTable, View, decimal, grouped};
@@ -37,10 +38,13 @@ struct LimitTotals {
     total: i64,
     /// The average over the windows that have the limit.
     average: f64,
+    /// The total, if the limit counts money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    money: Option<String>,
 }
 
-impl From<UsageSummary> for UsageTotals {
-    fn from(summary: UsageSummary) -> Self {
+impl UsageTotals {
+    fn new(summary: UsageSummary, money: &BTreeSet<LimitName>) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
@@ -48,6 +52,7 @@ impl From<UsageSummary> for UsageTotals {
                 LimitTotals {
                     total: *total,
                     average,
+                    money: money.contains(name).then(|| dollars((*total).into())),
                 },
             )
         });
@@ -74,11 +79,11 @@ impl Text for UsageTotals {
             ("Average", Align::Right),
         ]);
         for (name, totals) in &self.limits {
-            table.row([
-                name.to_string(),
-                grouped(totals.total),
-                decimal(totals.average, 1),
-            ]);
+            let (total, average) = match &totals.money {
+                Some(money) => (money.clone(), dollars(rounded(totals.average))),
+                None => (grouped(totals.total), decimal(totals.average, 1)),
+            };
+            table.row([name.to_string(), total, average]);
         }
         format!(
             "{}\n{} {} windows from {} to {}, {} events, {} refused",
@@ -96,5 +101,16 @@ impl Text for UsageTotals {
 pub(super) async fn run(arguments: Summary, repository: &Repository) -> Result<CommandOutput> {
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
-    Ok(CommandOutput::new(UsageTotals::from(summary)))
+    let money = money_limits(repository, summary.resources.clone()).await?;
+    let money = money.into_values().collect();
+    Ok(CommandOutput::new(UsageTotals::new(summary, &money)))
+}
+
+/// The nearest whole number.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "totals have 64 bits, and averages are not larger"
+)]
+fn rounded(average: f64) -> i128 {
+    average.round() as i128
 }

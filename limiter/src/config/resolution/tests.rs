@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use zae_limiter_schema::Limit;
+use zae_limiter_schema::money::MicroDollars;
 
 use super::*;
 
@@ -14,6 +15,7 @@ fn level(content: Content) -> LevelConfig {
     LevelConfig {
         limits: limit.map(limits).unwrap_or_default(),
         on_unavailable: policy,
+        prices: None,
     }
 }
 
@@ -49,5 +51,35 @@ proptest! {
         prop_assert_eq!(resolved.limits_from, expected_limits.map(|(source, _)| source));
         prop_assert_eq!(resolved.limits, expected_limits.map(|(_, capacity)| limits(capacity)).unwrap_or_default());
         prop_assert_eq!(Some((resolved.on_unavailable_from, resolved.on_unavailable)), expected_policy);
+    }
+}
+
+#[test]
+fn prices_of_the_resource_come_before_those_of_the_system_and_entities_have_none() {
+    let level = |dollars: Option<u64>| LevelConfig {
+        prices: dollars.map(|dollars| {
+            let price = MicroDollars::new(dollars * 1_000_000).unwrap();
+            Arc::new(Prices::new(price, price))
+        }),
+        ..LevelConfig::default()
+    };
+    let defaults = Defaults {
+        limits: LimitSet::default(),
+        on_unavailable: OnUnavailable::Block,
+    };
+    for (entity, resource, system, applies) in [
+        (Some(3), Some(2), Some(1), Some(2)),
+        (Some(3), None, Some(1), Some(1)),
+        (Some(3), None, None, None),
+    ] {
+        let own = OwnConfig {
+            entity: level(entity),
+            ..OwnConfig::default()
+        };
+        let shared = SharedConfig {
+            resource: Arc::new(level(resource)),
+            system: Arc::new(level(system)),
+        };
+        assert_eq!(resolve(&own, &shared, &defaults).prices, level(applies).prices);
     }
 }

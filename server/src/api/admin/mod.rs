@@ -4,6 +4,7 @@ mod audit;
 mod entities;
 mod limits;
 mod page;
+mod prices;
 mod usage;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(entities::list, entities::create))
         .routes(routes!(entities::show, entities::update, entities::delete))
         .routes(routes!(limits::show, limits::set, limits::delete))
+        .routes(routes!(prices::show, prices::set, prices::delete))
         .routes(routes!(usage::list))
         .routes(routes!(audit::list))
 }

@@ -1,7 +1,7 @@
 //! One bucket now.
 
 use zae_limiter::error::NotFound;
-use zae_limiter::{BucketState, EntityId, Error, LimitStatus, Resource};
+use zae_limiter::{BucketState, EntityId, Error, LimitName, LimitStatus, Resource};
 
 use super::Loaded;
 use crate::ui::Ui;
@@ -15,6 +15,8 @@ pub(crate) struct LiveBucket {
     pub(crate) bucket: Option<BucketState>,
     /// The entity's own limits first, then those of the parents that are charged too.
     pub(crate) statuses: Vec<LimitStatus>,
+    /// The limit that counts money.
+    pub(crate) money: Option<LimitName>,
 }
 
 pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource) -> Loaded<LiveBucket> {
@@ -25,7 +27,9 @@ pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource)
         Err(Error::NotFound(NotFound::Limits { .. })) => vec![],
         Err(error) => return Err(error.into()),
     };
+    let resolved = limiter.repository().resolve_limits(entity, resource).await?;
     Ok(LiveBucket {
+        money: resolved.prices.as_ref().map(|prices| prices.money_limit.clone()),
         entity: entity.clone(),
         resource: resource.clone(),
         bucket,

@@ -30,6 +30,8 @@ pub(crate) struct LimitRow {
     pub(crate) from: Option<Source>,
     /// Whether the entity has a bucket for the resource.
     pub(crate) used: bool,
+    /// Whether it counts money.
+    pub(crate) money: bool,
 }
 
 /// Everything about one entity.
@@ -80,7 +82,10 @@ pub(crate) async fn entity_page(
             let windows = windows_back(window, ui.app.clock.now());
             usage_of_entity(repository, &id, resource, windows).await
         }
-        None => Ok(UsageOfEntity { windows: vec![] }),
+        None => Ok(UsageOfEntity {
+            money: None,
+            windows: vec![],
+        }),
     };
     EntityPage {
         record,
@@ -136,12 +141,14 @@ async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> 
         Err(error) => return Err(error.into()),
     };
     let own = |status: &&LimitStatus| status.entity == *id;
+    let money = resolved.prices.as_ref().map(|prices| &prices.money_limit);
     let rows = peek.statuses().iter().filter(own).map(|status| LimitRow {
         resource: resource.clone(),
         limit: status.limit.clone(),
         available: status.available,
         from: resolved.limits_from,
         used,
+        money: money == Some(status.limit.name()),
     });
     Ok(rows.collect())
 }

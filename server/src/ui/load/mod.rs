@@ -20,7 +20,7 @@ pub(crate) use overview::{Overview, StackReport, TableHealth, overview};
 pub(crate) use resource::{ResourcePage, resource_page};
 pub(crate) use resources::{KnownResources, known_resources};
 pub(crate) use usage::{
-    EntityUsage, UsageOfEntity, UsageOfResource, UsageOfWindow, WindowTotal, usage_of_entity,
+    EntityUsage, UsageOfEntity, UsageOfResource, UsageOfWindow, WindowTotal, money_limit, usage_of_entity,
     usage_of_resource, usage_of_window, windows_back, windows_between,
 };
 

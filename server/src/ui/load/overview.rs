@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use zae_limiter::usage::{Window, WindowKind};
 use zae_limiter::versions::Compatibility;
-use zae_limiter::{LimiterStats, PageRequest, Resource};
+use zae_limiter::{LimitName, LimiterStats, PageRequest, Resource};
 
 use super::usage::{ENTITIES_PER_WINDOW, EntityUsage, UsageOfWindow, WindowTotal};
-use super::{KnownResources, Loaded, all, known_resources, usage_of_window};
+use super::{KnownResources, Loaded, all, known_resources, money_limit, usage_of_window};
 use crate::ui::Ui;
 use crate::ui::options::{StackHealth, StackSource};
 
@@ -35,6 +35,15 @@ pub(crate) struct TableHealth {
     pub(crate) problem: Option<String>,
 }
 
+/// What everybody used of a resource.
+#[derive(Debug, Clone)]
+pub(crate) struct ResourceUsage {
+    pub(crate) resource: Resource,
+    pub(crate) total: WindowTotal,
+    /// The limit that counts money.
+    pub(crate) money: Option<LimitName>,
+}
+
 /// Everything that the overview shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Overview {
@@ -44,7 +53,7 @@ pub(crate) struct Overview {
     pub(crate) process: LimiterStats,
     pub(crate) known: Loaded<KnownResources>,
     /// The busiest first.
-    pub(crate) resources: Loaded<Vec<(Resource, WindowTotal)>>,
+    pub(crate) resources: Loaded<Vec<ResourceUsage>>,
     /// Those with refusals, the most refused first.
     pub(crate) refused: Loaded<Vec<EntityUsage>>,
 }
@@ -67,9 +76,13 @@ pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     let resources = usage.map(|usage| {
         let mut totals: Vec<_> = usage
             .into_iter()
-            .map(|(resource, usage)| (resource, usage.total))
+            .map(|(resource, usage)| ResourceUsage {
+                resource,
+                total: usage.total,
+                money: usage.money,
+            })
             .collect();
-        totals.sort_by_key(|(_, total)| std::cmp::Reverse(total.acquires));
+        totals.sort_by_key(|usage| std::cmp::Reverse(usage.total.acquires));
         totals
     });
     Overview {
@@ -124,7 +137,8 @@ async fn usage_by_resource(
         let request = &request;
         async move {
             let usage = usage_of_window(repository, resource, window, request).await?;
-            Ok((resource.clone(), usage))
+            let money = money_limit(repository, resource).await?;
+            Ok((resource.clone(), UsageOfWindow { money, ..usage }))
         }
     });
     let loaded: Vec<Loaded<_>> = all(loads).await;

@@ -2,7 +2,7 @@
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::usage::WindowKind;
-use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Page, PageRequest, Resource};
+use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, LimitName, Page, PageRequest, Resource};
 
 use super::usage::{ENTITIES_PER_WINDOW, UsageOfResource, UsageOfWindow};
 use super::{Loaded, Trail, trail, usage_of_resource, usage_of_window, windows_back};
@@ -15,6 +15,8 @@ const SOME: usize = 20;
 pub(crate) struct ResourcePage {
     pub(crate) resource: Resource,
     pub(crate) window: WindowKind,
+    /// The limit that counts money.
+    pub(crate) money: Option<LimitName>,
     pub(crate) defaults: Loaded<Option<ConfigRecord>>,
     /// What applies where the resource has no limits.
     pub(crate) system: Loaded<Option<ConfigRecord>>,
@@ -39,15 +41,26 @@ pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKin
         repository.list_entities_with_custom_limits(Some(&resource), &some),
         trail(repository, &subject, &some, SOME),
     );
+    let record = |config: &zae_limiter::Result<Option<ConfigRecord>>| {
+        let prices = config.as_ref().ok()?.as_ref()?.prices.as_ref()?;
+        Some(prices.money_limit.clone())
+    };
+    let money = record(&defaults).or_else(|| record(&system));
+    let usage = usage.map(|usage| UsageOfResource {
+        money: money.clone(),
+        ..usage
+    });
     let of_now = of_now.map(|mut usage| {
         usage
             .entities
             .sort_by_key(|usage| std::cmp::Reverse(usage.acquires));
         usage.entities.truncate(SOME);
+        usage.money.clone_from(&money);
         usage
     });
     ResourcePage {
         window,
+        money,
         defaults: defaults.map_err(Into::into),
         system: system.map_err(Into::into),
         usage,

@@ -114,9 +114,17 @@ impl From<&UsageSnapshot> for EntityUsage {
     }
 }
 
+/// The limit of a resource that counts money, by the stored prices.
+pub(crate) async fn money_limit(repository: &Repository, resource: &Resource) -> Loaded<Option<LimitName>> {
+    let prices = repository.resolve_prices(resource).await?;
+    Ok(prices.map(|prices| prices.money_limit))
+}
+
 /// A window of a resource, by entity.
 #[derive(Debug, Clone)]
 pub(crate) struct UsageOfWindow {
+    /// The limit that counts money, if it was asked for.
+    pub(crate) money: Option<LimitName>,
     pub(crate) total: WindowTotal,
     pub(crate) entities: Vec<EntityUsage>,
     pub(crate) next: Option<Cursor>,
@@ -130,6 +138,7 @@ pub(crate) async fn usage_of_window(
 ) -> Loaded<UsageOfWindow> {
     let page = repository.window_usage(resource, window, request).await?;
     Ok(UsageOfWindow {
+        money: None,
         total: WindowTotal::of(window, &page.items, page.next.is_none()),
         entities: page.items.iter().map(EntityUsage::from).collect(),
         next: page.next,
@@ -139,6 +148,8 @@ pub(crate) async fn usage_of_window(
 /// A resource over time.
 #[derive(Debug, Clone)]
 pub(crate) struct UsageOfResource {
+    /// The limit that counts money, if it was asked for.
+    pub(crate) money: Option<LimitName>,
     pub(crate) windows: Vec<WindowTotal>,
 }
 
@@ -153,12 +164,14 @@ pub(crate) async fn usage_of_resource(
         .map(|window| usage_of_window(repository, resource, window, &request));
     let loaded: Loaded<Vec<UsageOfWindow>> = all(totals).await.into_iter().collect();
     let windows = loaded?.into_iter().map(|usage| usage.total).collect();
-    Ok(UsageOfResource { windows })
+    Ok(UsageOfResource { money: None, windows })
 }
 
 /// An entity over time, on one resource.
 #[derive(Debug, Clone)]
 pub(crate) struct UsageOfEntity {
+    /// The limit that counts money.
+    pub(crate) money: Option<LimitName>,
     pub(crate) windows: Vec<WindowTotal>,
 }
 
@@ -170,7 +183,10 @@ pub(crate) async fn usage_of_entity(
     windows: Vec<Window>,
 ) -> Loaded<UsageOfEntity> {
     let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
-        return Ok(UsageOfEntity { windows: vec![] });
+        return Ok(UsageOfEntity {
+            money: None,
+            windows: vec![],
+        });
     };
     let query = UsageQuery::of_entity(entity)?
         .resource(resource)?
@@ -188,7 +204,9 @@ pub(crate) async fn usage_of_entity(
         let snapshot = found.get(&window).copied();
         WindowTotal::of(window, snapshot, true)
     });
+    let resolved = repository.resolve_limits(entity, resource).await?;
     Ok(UsageOfEntity {
+        money: resolved.prices.as_ref().map(|prices| prices.money_limit.clone()),
         windows: windows.collect(),
     })
 }

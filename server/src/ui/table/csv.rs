@@ -27,6 +27,7 @@ fn field(cell: &Cell) -> String {
         Cell::Empty | Cell::Level(_) => String::new(),
         Cell::Text(text) | Cell::Code(text) | Cell::Link(text, _) => quoted(text),
         Cell::Number(number) | Cell::AtLeast(number) => number.to_string(),
+        Cell::Money { amount, .. } => amount.to_string(),
         Cell::Time(time) => time.to_string(),
         Cell::Changes(_) => quoted(&cell.changes()),
         Cell::Event { id, .. } => quoted(id),

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{Align, Cell, Column, Table};
 use crate::ui::differences::{Difference, Old};
-use crate::ui::text::{grouped, time};
+use crate::ui::text::{amount, grouped, time};
 use crate::ui::url::Url;
 
 impl Table {
@@ -101,6 +101,10 @@ fn content(cell: &Cell) -> Markup {
             Cell::Link(text, url) => { a href=(url) { (text) } }
             Cell::Number(number) => { (grouped(*number)) }
             Cell::AtLeast(number) => { abbr title="At least: not all entities were read" { "≥ " } (grouped(*number)) }
+            Cell::Money { amount: money, complete: true } => { (amount(*money, true)) }
+            Cell::Money { amount: money, complete: false } => {
+                abbr title="At least: not all entities were read" { "≥ " } (amount(*money, true))
+            }
             Cell::Time(timestamp) => { (time(*timestamp)) }
             Cell::Level(level) => { (level.to_svg()) }
             Cell::Changes(changes) => { (changes_list(changes)) }

@@ -26,6 +26,7 @@ fn value(cell: &Cell) -> Value {
         Cell::Empty | Cell::Level(_) => Value::Null,
         Cell::Text(text) | Cell::Code(text) | Cell::Link(text, _) => text.as_str().into(),
         Cell::Number(number) | Cell::AtLeast(number) => (*number).into(),
+        Cell::Money { amount, .. } => (*amount).into(),
         Cell::Time(time) => time.to_string().into(),
         Cell::Changes(_) => cell.changes().into(),
         Cell::Event { id, .. } => id.as_str().into(),

@@ -45,6 +45,12 @@ pub(crate) enum Cell {
     Number(i64),
     /// At least this many: not everything was read.
     AtLeast(i64),
+    /// Millionths of a dollar. Exports have the number.
+    Money {
+        amount: i64,
+        /// False if at least this much: not everything was read.
+        complete: bool,
+    },
     Time(Timestamp),
     Level(Level),
     /// What an audit event changed.
@@ -152,6 +158,16 @@ impl Cell {
         };
         let changes: Vec<_> = changes.iter().map(Difference::text).collect();
         changes.join("; ")
+    }
+
+    /// An amount of a limit.
+    pub(crate) fn amount(number: impl TryInto<i64>, complete: bool, money: bool) -> Self {
+        let amount = number.try_into().unwrap_or(i64::MAX);
+        if money {
+            Self::Money { amount, complete }
+        } else {
+            Self::count(amount, complete)
+        }
     }
 
     pub(crate) fn count(number: i64, complete: bool) -> Self {

@@ -7,7 +7,7 @@ use crate::ui::level::Level;
 use crate::ui::load::{LiveBucket, Loaded};
 use crate::ui::page::{Nav, Section, View};
 use crate::ui::table::{Align, Cell, Empty, Table};
-use crate::ui::text::{grouped, rate, rate_of, time};
+use crate::ui::text::{amount, grouped, rate, rate_of, time};
 use crate::ui::url::Url;
 
 pub(crate) fn bucket(
@@ -59,20 +59,23 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
 }
 
 fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
+    let money = data.money.as_ref() == Some(status.limit.name());
     let level = Level {
         available: status.available,
         burst: status.limit.burst().get(),
+        money,
     };
+    let unit = if money { "" } else { " tokens" };
     html! {
         div.gauge {
             h3 {
                 (status.limit.name())
                 @if status.entity != data.entity { span.of { " of parent " a href=(Url::bucket(&status.entity, &status.resource)) { (status.entity) } } }
             }
-            p.amount { span.big { (grouped(status.available)) } " of " (grouped(level.burst)) " tokens" }
+            p.amount { span.big { (amount(status.available, money)) } " of " (amount(level.burst, money)) (unit) }
             (level.to_svg())
             p.note {
-                "refills " (rate_of(&status.limit))
+                "refills " (rate_of(&status.limit, money))
                 @if status.available < 0 { ", " strong { "in debt" } }
             }
         }
@@ -112,14 +115,15 @@ fn limits(data: &LiveBucket) -> Table {
         .column("refill", "Refill", Align::End)
         .column("consumed", "Total consumed", Align::End)
         .rows(limits.map(|limit| {
+            let money = data.money.as_ref() == Some(&limit.name);
             vec![
                 Cell::code(&limit.name),
-                Cell::Number(limit.available),
-                Cell::Number(limit.available.saturating_neg().max(0)),
-                Cell::number(limit.burst),
-                Cell::number(limit.capacity),
-                Cell::text(rate(limit.refill_amount, limit.refill_period_ms)),
-                Cell::Number(limit.consumed),
+                Cell::amount(limit.available, true, money),
+                Cell::amount(limit.available.saturating_neg().max(0), true, money),
+                Cell::amount(limit.burst, true, money),
+                Cell::amount(limit.capacity, true, money),
+                Cell::text(rate(limit.refill_amount, limit.refill_period_ms, money)),
+                Cell::amount(limit.consumed, true, money),
             ]
         }))
 }

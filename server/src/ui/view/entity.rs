@@ -104,11 +104,12 @@ fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
         Cell::Level(Level {
             available: row.available,
             burst,
+            money: row.money,
         }),
-        Cell::Number(row.available),
-        Cell::number(burst),
-        Cell::number(row.limit.capacity().get()),
-        Cell::text(rate_of(&row.limit)),
+        Cell::amount(row.available, true, row.money),
+        Cell::amount(burst, true, row.money),
+        Cell::amount(row.limit.capacity().get(), true, row.money),
+        Cell::text(rate_of(&row.limit, row.money)),
         row.from
             .map_or(Cell::Empty, |source| Cell::text(level_name::source(source))),
         Cell::text(if row.used { "in use" } else { "not used yet" }),
@@ -138,8 +139,14 @@ fn usage(data: &EntityPage, here: &Url) -> Section {
                 .map_or(String::new(), |resource| format!(" on {resource}"));
             let caption = format!("Usage of {}{on}", data.id);
             section
-                .markup(series::charts(&usage.windows, data.window))
-                .table(series::table(caption, &usage.windows, false, |_| None))
+                .markup(series::charts(&usage.windows, data.window, usage.money.as_ref()))
+                .table(series::table(
+                    caption,
+                    &usage.windows,
+                    false,
+                    usage.money.as_ref(),
+                    |_| None,
+                ))
         })
 }
 

@@ -1,6 +1,7 @@
 //! Stored limits as a tree of four levels.
 
 use maud::{Markup, html};
+use zae_limiter::money::Prices;
 use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Resource};
 
 use super::level_name;
@@ -37,7 +38,10 @@ fn edit_link(url: &Url, what: &str, edit: bool) -> Markup {
 
 /// What a level stores, in a line.
 fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
-    let record = record.filter(|record| !record.limits.is_empty() || record.on_unavailable.is_some());
+    let stores = |record: &&ConfigRecord| {
+        !record.limits.is_empty() || record.on_unavailable.is_some() || record.prices.is_some()
+    };
+    let record = record.filter(stores);
     html! {
         @match record {
             None => { span.inherits { (otherwise) } }
@@ -47,9 +51,19 @@ fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
                 @if let Some(policy) = record.on_unavailable {
                     span.policy { "while unavailable: " (level_name::policy(policy)) }
                 }
+                @if let Some(prices) = &record.prices { " " span.policy { "prices: " (price_text(prices)) } }
             }
         }
     }
+}
+
+/// Prices in a line.
+fn price_text(prices: &Prices) -> String {
+    let fields = prices.fields().into_iter();
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    fields.join(", ")
 }
 
 fn levels(tree: &LimitsTree, edit: bool) -> Markup {

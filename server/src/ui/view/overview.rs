@@ -10,7 +10,7 @@ use crate::ui::load::{EntityUsage, Overview, StackReport, TableHealth};
 use crate::ui::options::StackHealth;
 use crate::ui::page::{Nav, Section, View};
 use crate::ui::table::{Align, Cell, Empty, Table};
-use crate::ui::text::{grouped, time};
+use crate::ui::text::{amount, grouped, time};
 use crate::ui::url::Url;
 
 pub(crate) fn overview(data: &Overview) -> View {
@@ -108,7 +108,10 @@ fn process(data: &Overview) -> Markup {
 fn busiest(data: &Overview) -> Section {
     let section = Section::new("Busiest resources");
     section.loaded(&data.resources, |section, resources| {
-        let used: Vec<_> = resources.iter().filter(|(_, total)| total.entities > 0).collect();
+        let used: Vec<_> = resources
+            .iter()
+            .filter(|usage| usage.total.entities > 0)
+            .collect();
         let empty = if resources.is_empty() {
             Empty::new(
                 "No resource has limits yet.",
@@ -125,10 +128,14 @@ fn busiest(data: &Overview) -> Section {
             .column("total_events", "Acquires", Align::End)
             .column("entities", "Entities", Align::End)
             .column("tokens", "Tokens by limit", Align::Start)
-            .rows(used.iter().map(|(resource, total)| {
+            .rows(used.iter().map(|usage| {
+                let (resource, total) = (&usage.resource, &usage.total);
                 let tokens = total.tokens.iter();
                 let tokens: Vec<_> = tokens
-                    .map(|(limit, tokens)| format!("{limit} {}", grouped(*tokens)))
+                    .map(|(limit, tokens)| {
+                        let money = usage.money.as_ref() == Some(limit);
+                        format!("{limit} {}", amount(*tokens, money))
+                    })
                     .collect();
                 vec![
                     Cell::Link(resource.to_string(), Url::resource(resource)),

@@ -1,7 +1,7 @@
 //! One resource.
 
 use maud::html;
-use zae_limiter::{ConfigRecord, EntityId};
+use zae_limiter::{ConfigRecord, EntityId, LimitName};
 
 use super::window_choice::window_choice;
 use super::{events, series};
@@ -58,11 +58,12 @@ fn defaults_table(data: &ResourcePage, record: Option<&ConfigRecord>, from: &str
         .column("refill", "Refill", Align::End)
         .column("from", "Comes from", Align::Start)
         .rows(limits.map(|limit| {
+            let money = data.money.as_ref() == Some(limit.name());
             vec![
                 Cell::code(limit.name()),
-                Cell::number(limit.capacity().get()),
-                Cell::number(limit.burst().get()),
-                Cell::text(rate_of(limit)),
+                Cell::amount(limit.capacity().get(), true, money),
+                Cell::amount(limit.burst().get(), true, money),
+                Cell::text(rate_of(limit, money)),
                 Cell::text(from),
             ]
         }))
@@ -71,7 +72,7 @@ fn defaults_table(data: &ResourcePage, record: Option<&ConfigRecord>, from: &str
 fn usage(data: &ResourcePage, here: &Url) -> Section {
     let section = Section::new("Usage").markup(window_choice(here, data.window));
     section.loaded(&data.usage, |section, usage| {
-        let section = section.markup(series::charts(&usage.windows, data.window));
+        let section = section.markup(series::charts(&usage.windows, data.window, usage.money.as_ref()));
         let section = if usage.windows.iter().all(|total| total.complete) {
             section
         } else {
@@ -86,6 +87,7 @@ fn usage(data: &ResourcePage, here: &Url) -> Section {
             format!("Usage of {}", data.resource),
             &usage.windows,
             true,
+            usage.money.as_ref(),
             |total| Some(explorer.clone().with("at", total.window.start())),
         ))
     })
@@ -94,7 +96,12 @@ fn usage(data: &ResourcePage, here: &Url) -> Section {
 fn busiest(data: &ResourcePage) -> Section {
     let title = format!("Busiest entities of this {}", noun(data.window));
     Section::new(title).loaded(&data.now, |section, usage| {
-        let table = entities_table("busiest", "Busiest entities", &usage.entities);
+        let table = entities_table(
+            "busiest",
+            "Busiest entities",
+            &usage.entities,
+            usage.money.as_ref(),
+        );
         let section = section.table(table);
         if usage.total.complete {
             return section;
@@ -106,7 +113,12 @@ fn busiest(data: &ResourcePage) -> Section {
 }
 
 /// What each entity used, with a column per limit.
-pub(super) fn entities_table(id: &'static str, caption: &str, usage: &[EntityUsage]) -> Table {
+pub(super) fn entities_table(
+    id: &'static str,
+    caption: &str,
+    usage: &[EntityUsage],
+    money: Option<&LimitName>,
+) -> Table {
     let limits: std::collections::BTreeSet<_> = usage.iter().flat_map(|usage| usage.tokens.keys()).collect();
     let mut table = Table::new(id, caption, series::nothing_counted())
         .column("entity_id", "Entity", Align::Start)
@@ -116,7 +128,11 @@ pub(super) fn entities_table(id: &'static str, caption: &str, usage: &[EntityUsa
         table = table.column("refusals", "Refused", Align::End);
     }
     for limit in &limits {
-        table = table.column(limit.as_str(), format!("{limit} tokens"), Align::End);
+        table = table.column(
+            limit.as_str(),
+            format!("{limit} {}", series::unit(limit, money)),
+            Align::End,
+        );
     }
     table.rows(usage.iter().map(|usage| {
         let mut row = vec![
@@ -130,10 +146,9 @@ pub(super) fn entities_table(id: &'static str, caption: &str, usage: &[EntityUsa
             row.push(Cell::Number(usage.refusals));
         }
         row.extend(limits.iter().map(|limit| {
-            usage
-                .tokens
-                .get(*limit)
-                .map_or(Cell::Empty, |tokens| Cell::Number(*tokens))
+            usage.tokens.get(*limit).map_or(Cell::Empty, |tokens| {
+                Cell::amount(*tokens, true, money == Some(*limit))
+            })
         }));
         row
     }))

@@ -30,8 +30,15 @@ pub(super) fn nothing_counted() -> Empty {
     )
 }
 
+const DOLLARS: &str = "dollars";
+
+/// What a limit counts.
+pub(super) fn unit(limit: &LimitName, money: Option<&LimitName>) -> &'static str {
+    if money == Some(limit) { DOLLARS } else { "tokens" }
+}
+
 /// Acquires and each limit, if there is anything to draw.
-pub(super) fn charts(windows: &[WindowTotal], kind: WindowKind) -> Markup {
+pub(super) fn charts(windows: &[WindowTotal], kind: WindowKind, money: Option<&LimitName>) -> Markup {
     if is_empty(windows) {
         return html! {};
     }
@@ -39,13 +46,14 @@ pub(super) fn charts(windows: &[WindowTotal], kind: WindowKind) -> Markup {
         title: title.to_owned(),
         unit,
         kind,
+        money: unit == DOLLARS,
         bars: windows.iter().map(|total| (total.window, value(total))).collect(),
     };
     html! {
         div.charts {
             (chart("Acquires", "acquires", &|total| total.acquires).to_svg())
             @for limit in limits(windows) {
-                (chart(limit.as_str(), "tokens", &|total| total.tokens.get(limit).copied().unwrap_or(0)).to_svg())
+                (chart(limit.as_str(), unit(limit, money), &|total| total.tokens.get(limit).copied().unwrap_or(0)).to_svg())
             }
         }
     }
@@ -56,6 +64,7 @@ pub(super) fn table(
     caption: String,
     windows: &[WindowTotal],
     by_entities: bool,
+    money: Option<&LimitName>,
     of: impl Fn(&WindowTotal) -> Option<Url>,
 ) -> Table {
     let limits = limits(windows);
@@ -67,7 +76,11 @@ pub(super) fn table(
     }
     table = table.column("total_events", "Acquires", Align::End);
     for limit in &limits {
-        table = table.column(limit.as_str(), format!("{limit} tokens"), Align::End);
+        table = table.column(
+            limit.as_str(),
+            format!("{limit} {}", unit(limit, money)),
+            Align::End,
+        );
     }
     let has_links = windows.iter().any(|total| of(total).is_some());
     if has_links {
@@ -82,7 +95,9 @@ pub(super) fn table(
         row.push(Cell::count(total.acquires, total.complete));
         for limit in &limits {
             let tokens = total.tokens.get(*limit);
-            row.push(tokens.map_or(Cell::Empty, |tokens| Cell::count(*tokens, total.complete)));
+            row.push(tokens.map_or(Cell::Empty, |tokens| {
+                Cell::amount(*tokens, total.complete, money == Some(*limit))
+            }));
         }
         if has_links {
             let url = of(total);

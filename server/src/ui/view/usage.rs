@@ -95,11 +95,12 @@ pub(crate) fn usage_of_entity(
     let title = format!("{entity} on {resource}");
     let section = Section::new(title.clone()).loaded(usage, |section, usage| {
         section
-            .markup(series::charts(&usage.windows, form.window))
+            .markup(series::charts(&usage.windows, form.window, usage.money.as_ref()))
             .table(series::table(
                 format!("Usage of {title}"),
                 &usage.windows,
                 false,
+                usage.money.as_ref(),
                 |_| None,
             ))
     });
@@ -116,11 +117,12 @@ pub(crate) fn usage_of_resource(
             .with("resource", resource)
             .with("window", form.window);
         section
-            .markup(series::charts(&usage.windows, form.window))
+            .markup(series::charts(&usage.windows, form.window, usage.money.as_ref()))
             .table(series::table(
                 format!("Usage of {resource}"),
                 &usage.windows,
                 true,
+                usage.money.as_ref(),
                 |total| Some(of.clone().with("at", total.window.start())),
             ))
     });
@@ -139,7 +141,8 @@ pub(crate) fn usage_of_window(
         .loaded(usage, |section, usage| {
             let next = usage.next.as_ref().map(|cursor| form.here().after(cursor));
             let caption = format!("Usage of {resource} by entity");
-            section.table(entities_table("entities", &caption, &usage.entities).next(next))
+            section
+                .table(entities_table("entities", &caption, &usage.entities, usage.money.as_ref()).next(next))
         });
     form.view(section)
 }

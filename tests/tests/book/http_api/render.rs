@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 /// The parts of the page, in order: the tag of their operations, and their title.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("leases", "Leases"),
     ("limits", "Limits"),
+    ("prices", "Prices"),
     ("entities", "Entities"),
     ("usage", "Usage snapshots"),
     ("audit", "Audit trail"),
