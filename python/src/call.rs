@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::IntoPyObjectExt;
@@ -12,6 +12,7 @@ use pyo3_async_runtimes::TaskLocals;
 use pyo3_async_runtimes::generic::{self, ContextExt, JoinError};
 use serde_json::Value;
 
+use crate::abandoned::{Abandoned, Acquiring, Work as Underway};
 use crate::error::Failure;
 use crate::{lease, limiter, process, records, repository};
 
@@ -24,6 +25,8 @@ type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 #[pyclass(frozen, module = "zae_limiter_rs._core")]
 pub(crate) struct Call {
     work: Mutex<Option<Work>>,
+    /// Set if the reply is a lease.
+    acquiring: Option<Arc<Acquiring>>,
 }
 
 impl Call {
@@ -33,6 +36,24 @@ impl Call {
         let work: Work = Box::pin(async move { Outcome(work.await.map_err(Into::into)) });
         Self {
             work: Mutex::new(Some(work)),
+            acquiring: None,
+        }
+    }
+
+    /// Work that replies with a lease. If it is abandoned, it is counted there until the tokens are on their way back.
+    pub(crate) fn acquire(
+        abandoned: Arc<Abandoned>,
+        work: impl Future<Output = Result<zae_limiter::Lease, Failure>> + Send + 'static,
+    ) -> Self {
+        let (underway, acquiring) = Underway::new(abandoned);
+        let call = Self::new(async move {
+            let underway = underway;
+            let lease = underway.run(work).await?;
+            Ok::<_, Failure>(Reply::Lease(lease, underway))
+        });
+        Self {
+            acquiring: Some(acquiring),
+            ..call
         }
     }
 
@@ -51,6 +72,16 @@ impl Call {
         let _runtime = handle.enter();
         let future = generic::future_into_py::<Tokio, _, _>(py, async move { Ok(work.await) })?;
         future.call_method0("__await__")
+    }
+
+    /// The task that awaited it was cancelled. What it took, or takes, goes back.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(acquiring) = &self.acquiring {
+            let handle = process::handle(py)?;
+            let _runtime = handle.enter();
+            acquiring.give_up();
+        }
+        Ok(())
     }
 
     /// Blocks this thread until the work is done. Other threads run meanwhile, and Ctrl-C interrupts it.
@@ -80,7 +111,8 @@ pub(crate) enum Reply {
     Data(Value),
     Repository(zae_limiter::Repository),
     Limiter(zae_limiter::RateLimiter),
-    Lease(zae_limiter::Lease),
+    /// Dropped in this order: the lease is returned first.
+    Lease(zae_limiter::Lease, Underway),
 }
 
 /// A reply or an exception, made where the interpreter is attached.
@@ -96,7 +128,9 @@ impl<'py> IntoPyObject<'py> for Outcome {
             Ok(Reply::Data(value)) => records::to_python(py, &value),
             Ok(Reply::Repository(value)) => repository::Repository::new(py, value)?.into_bound_py_any(py),
             Ok(Reply::Limiter(value)) => limiter::RateLimiter::new(py, value)?.into_bound_py_any(py),
-            Ok(Reply::Lease(value)) => lease::Lease::new(py, value)?.into_bound_py_any(py),
+            Ok(Reply::Lease(value, underway)) => {
+                lease::Lease::new(py, value, underway)?.into_bound_py_any(py)
+            }
             Err(failure) => Err(failure.into_exception(py)),
         }
     }

@@ -101,7 +101,7 @@ async def test_waiting_is_served_when_tokens_come(embedded: RateLimiter) -> None
     fast = [Limit.per_second("rps", 50)]
     async with embedded.acquire("user-1", "gpt-4", {"rps": 50}, limits=fast):
         pass
-    async with embedded.acquire("user-1", "gpt-4", {"rps": 1}, limits=fast, wait=30) as lease:
+    async with embedded.acquire("user-1", "gpt-4", {"rps": 1}, limits=fast, wait=10_000) as lease:
         assert lease.consumed == {"rps": 1}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
+from conftest import PATIENTLY
 from zae_limiter_rs import (
     AuditAction,
     EntityError,
@@ -110,7 +110,8 @@ async def test_a_missing_table_says_how_to_deploy_it(table: dict[str, Any]) -> N
         await Repository(**table).get_entity("user-1")
 
 
-async def test_status(limiter: RateLimiter) -> None:
+async def test_status(limiter: RateLimiter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_rs.limiter.STATUS_TIMEOUT", PATIENTLY)
     status = await limiter.get_status()
     assert status.available
     assert status.name == limiter.name

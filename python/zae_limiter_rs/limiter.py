@@ -33,6 +33,9 @@ from .models import (
 )
 from .repository import Repository
 
+# How many seconds a status waits for the table.
+STATUS_TIMEOUT = 5.0
+
 
 class RateLimiter:
     """A distributed rate limiter.
@@ -368,7 +371,7 @@ class RateLimiter:
     async def get_status(self) -> Status:
         """The table and the stack. Never raises: what cannot be found out is ``None``."""
         started = time.monotonic()
-        available = await self.is_available()
+        available = await self.is_available(STATUS_TIMEOUT)
         latency = (time.monotonic() - started) * 1000 if available else None
         version: dict[str, Any] = {}
         stack: dict[str, Any] = {}

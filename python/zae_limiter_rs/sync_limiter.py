@@ -35,6 +35,9 @@ from .models import (
 )
 from .sync_repository import SyncRepository
 
+# How many seconds a status waits for the table.
+STATUS_TIMEOUT = 5.0
+
 
 class SyncRateLimiter:
     """A distributed rate limiter.
@@ -370,7 +373,7 @@ class SyncRateLimiter:
     def get_status(self) -> Status:
         """The table and the stack. Never raises: what cannot be found out is ``None``."""
         started = time.monotonic()
-        available = self.is_available()
+        available = self.is_available(STATUS_TIMEOUT)
         latency = (time.monotonic() - started) * 1000 if available else None
         version: dict[str, Any] = {}
         stack: dict[str, Any] = {}
