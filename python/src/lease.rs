@@ -45,7 +45,7 @@ impl Lease {
 }
 
 fn over() -> PyErr {
-    PyRuntimeError::new_err("the lease is over")
+    PyRuntimeError::new_err("the lease is no longer active")
 }
 
 fn busy() -> PyErr {
@@ -83,10 +83,13 @@ impl Lease {
     /// Takes more of all these limits, or of none.
     fn consume(&self, amounts: BTreeMap<String, u64>) -> PyResult<Call> {
         let lease = self.lease.get()?.clone();
+        if lease.try_lock().is_ok_and(|lease| lease.is_none()) {
+            return Err(over());
+        }
         Ok(Call::new(async move {
             let mut lease = lease.lock().await;
             let Some(lease) = lease.as_mut() else {
-                return Err(Failure::invalid("lease", "", "it is over"));
+                return Err(Failure::invalid("lease", "", "it is no longer active"));
             };
             let mut more = More::of(lease);
             for (limit, tokens) in amounts {

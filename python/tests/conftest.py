@@ -18,10 +18,15 @@ _NAMES = count(1)
 PATIENTLY = 600.0
 
 
+@pytest.fixture(scope="session", autouse=True)
+def credentials() -> None:
+    """Credentials of nobody."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """moto, with credentials for it."""
-    os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    """moto."""
     with moto_server() as url:
         yield url
 

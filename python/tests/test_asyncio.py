@@ -84,7 +84,7 @@ async def test_a_lease_that_nobody_takes_is_given_back(limiter: RateLimiter) -> 
     call.abandon()
     await limiter.settled()
     assert await limiter.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 10}
-    with pytest.raises(RuntimeError, match="the lease is over"):
+    with pytest.raises(RuntimeError, match="the lease is no longer active"):
         lease.commit()
 
 

@@ -38,6 +38,7 @@ async def test_entities(limiter: RateLimiter) -> None:
     with pytest.raises(EntityError, match="has children"):
         await limiter.delete_entity("project")
     await limiter.delete_entity("key")
+    await limiter.delete_entity("key")
     assert await limiter.get_entity("key") is None
 
 

@@ -230,7 +230,7 @@ class RateLimiter:
         return await self._repository.get_entity(entity_id)
 
     async def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
-        """Deletes an entity with its limits and buckets."""
+        """Deletes an entity with its limits and buckets, if it exists."""
         await self._repository.delete_entity(entity_id, principal)
 
     async def get_children(self, parent_id: str) -> list[Entity]:

@@ -102,6 +102,12 @@ class SyncAcquire:
         self._lease = (os.getpid(), lease)
         return SyncLease(lease)
 
+    def _keep(self) -> None:
+        """Keeps the tokens, where nobody can wait for what is to be written."""
+        held, self._lease = self._lease, None
+        if held is not None and held[0] == os.getpid():
+            held[1].commit()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -232,7 +232,7 @@ class SyncRateLimiter:
         return self._repository.get_entity(entity_id)
 
     def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
-        """Deletes an entity with its limits and buckets."""
+        """Deletes an entity with its limits and buckets, if it exists."""
         self._repository.delete_entity(entity_id, principal)
 
     def get_children(self, parent_id: str) -> list[Entity]:
