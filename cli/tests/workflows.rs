@@ -194,7 +194,12 @@ fn a_release_has_wheels_for_every_platform() {
         .iter()
         .map(|entry| entry["platform"].as_str().unwrap())
         .collect();
-    for platform in ["manylinux-x86_64", "manylinux-aarch64", "macos-arm64", "windows-x86_64"] {
+    for platform in [
+        "manylinux-x86_64",
+        "manylinux-aarch64",
+        "macos-arm64",
+        "windows-x86_64",
+    ] {
         assert!(platforms.contains(&platform), "{platform}");
     }
     let published = release["jobs"]["publish"]["needs"].as_sequence().unwrap();

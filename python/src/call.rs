@@ -3,10 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3_async_runtimes::TaskLocals;
 use pyo3_async_runtimes::generic::{self, ContextExt, JoinError};
@@ -67,9 +68,14 @@ impl Call {
 #[pymethods]
 impl Call {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let work = self.take()?;
+        let mut work = self.take()?;
         let handle = process::handle(py)?;
         let _runtime = handle.enter();
+        // What is decided from memory, such as most refusals, needs no turn of the event loop.
+        let first = py.detach(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        if let Poll::Ready(outcome) = first {
+            return Done(Some(outcome.into_pyobject(py)?.unbind())).into_bound_py_any(py);
+        }
         let future = generic::future_into_py::<Tokio, _, _>(py, async move { Ok(work.await) })?;
         future.call_method0("__await__")
     }
@@ -102,6 +108,22 @@ impl Call {
                 }
             }
         }
+    }
+}
+
+/// An awaitable's iterator that ends at once, with the reply.
+#[pyclass]
+struct Done(Option<Py<PyAny>>);
+
+#[pymethods]
+impl Done {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self) -> PyResult<Py<PyAny>> {
+        // In a tuple: a reply that is one itself would become several arguments.
+        Err(PyStopIteration::new_err((self.0.take(),)))
     }
 }
 

@@ -118,6 +118,18 @@ async def test_a_call_is_awaited_once() -> None:
         await call
 
 
+async def test_what_needs_no_request_needs_no_turn_of_the_loop(embedded: RateLimiter) -> None:
+    acquire = embedded.acquire("user-1", "gpt-4", {"rph": 1}, limits=[SLOW])
+    lease = await acquire.__aenter__()
+    # Nothing was adjusted, so that there is nothing to write.
+    with pytest.raises(StopIteration):
+        next(lease._core.commit().__await__())
+    assert await embedded.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 9}
+    # Replies are passed on as they are, tuples and None too.
+    connected = await embedded.repository._open()
+    assert await connected.entities_with_custom_limits("gpt-4") == [[], None]
+
+
 def test_uvloop() -> None:
     done = run_script(
         """

@@ -221,7 +221,7 @@ def test_workers_of_gunicorn_together_get_exactly_the_limit(
     )
     assert program.stderr is not None
     try:
-        log = []
+        log: list[str] = []
         while not (log and "Listening at" in log[-1]):
             log.append(program.stderr.readline())
             assert log[-1], "".join(log)
