@@ -92,6 +92,16 @@ book: machine ## Build the documentation as a book into target/book
 python: machine venv-python ## The Python package: its wheel, installed and tested
 	cargo test --locked --workspace --test package
 
+.PHONY: python-suite
+python-suite: machine venv-python venv-python-suite ## The tests of zae-limiter 0.9.1 on the Python package: how many pass, and why not all
+	@python/scripts/build-wheel target/python-wheel
+	@python/suite/run.py $(abspath .venv/python-suite/bin/python) $(abspath target/python-wheel/package) target/python-suite -n auto
+
+.PHONY: python-adapters
+python-adapters: machine venv-python venv-adapters venv-litellm ## The adapters of the Python package on OpenAI's, Anthropic's, LangChain's and LiteLLM's own packages
+	@python/scripts/build-wheel target/python-wheel
+	@python/scripts/test-adapters target/python-wheel/package
+
 .PHONY: screenshots
 screenshots: machine ## The pictures of the UI under docs/images/ui, taken by the browser tests (needs chromium)
 	@scripts/screenshots
@@ -213,8 +223,8 @@ typescript: machine
 	@scripts/install-typescript
 
 # One venv a tool, since their requirements contradict each other. scripts/venv decides whether there is work.
-.PHONY: venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda
-venv-ministack venv-peer venv-clients venv-python venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
+.PHONY: venv-ministack venv-peer venv-clients venv-python venv-python-suite venv-adapters venv-litellm venv-cfn-lint venv-cargo-lambda
+venv-ministack venv-peer venv-clients venv-python venv-python-suite venv-adapters venv-litellm venv-cfn-lint venv-cargo-lambda: venv-%: venv-pip
 	@scripts/venv $*
 
 # Before all others: where there is no flock, two of them at once would both make it.

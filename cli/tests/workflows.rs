@@ -186,6 +186,27 @@ fn actions_are_pinned_by_commit_and_the_toolchain_by_version() {
 }
 
 #[test]
+fn a_release_has_wheels_for_every_platform() {
+    let release = yaml(&project(".github/workflows/release.yml"));
+    let wheels = &release["jobs"]["wheels"];
+    let built = wheels["strategy"]["matrix"]["include"].as_sequence().unwrap();
+    let platforms: Vec<_> = built
+        .iter()
+        .map(|entry| entry["platform"].as_str().unwrap())
+        .collect();
+    for platform in [
+        "manylinux-x86_64",
+        "manylinux-aarch64",
+        "macos-arm64",
+        "windows-x86_64",
+    ] {
+        assert!(platforms.contains(&platform), "{platform}");
+    }
+    let published = release["jobs"]["publish"]["needs"].as_sequence().unwrap();
+    assert!(published.iter().any(|job| job == "wheels"));
+}
+
+#[test]
 fn a_job_deploys_to_the_localstack_of_the_compose_file() {
     let test = yaml(&project(".github/workflows/test.yml"));
     let service = &test["jobs"]["localstack"]["services"]["localstack"];

@@ -6,15 +6,18 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "zae_limiter_rs"
-MODULES = ("lease", "limiter", "repository")
+MODULES = ("lease", "limiter", "repository", "adapters/_calls")
 REPLACED = (
+    (r" *if inspect\.isawaitable\(parsed\):\n *parsed = await parsed\n", ""),
     (r"\basync def\b", "def"),
     (r"\basync with\b", "with"),
     (r"\bawait ", ""),
-    (r"\b__a(enter|exit)__", r"__\1__"),
+    (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"import functools\nimport inspect\n", "import functools\n"),
     (r"\bimport run\b", "import run_blocking as run"),
     (r"(?<!_core\.)\b(RateLimiter|Repository|Lease|Acquire)\b", r"Sync\1"),
-    (r"from \.(lease|limiter|repository) import", r"from .sync_\1 import"),
+    (r"from (\.+)(lease|limiter|repository) import", r"from \1sync_\2 import"),
 )
 
 
@@ -28,7 +31,9 @@ def without_asyncio(source: str) -> str:
 def main() -> None:
     stale = []
     for module in MODULES:
-        target = PACKAGE / f"sync_{module}.py"
+        folder, _, name = module.rpartition("/")
+        name = f"_sync{name}" if name.startswith("_") else f"sync_{name}"
+        target = PACKAGE / folder / f"{name}.py"
         wanted = without_asyncio((PACKAGE / f"{module}.py").read_text())
         if "--check" not in sys.argv:
             target.write_text(wanted)

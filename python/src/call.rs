@@ -2,16 +2,18 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3_async_runtimes::TaskLocals;
 use pyo3_async_runtimes::generic::{self, ContextExt, JoinError};
 use serde_json::Value;
 
+use crate::abandoned::{Abandoned, Acquiring, Work as Underway};
 use crate::error::Failure;
 use crate::{lease, limiter, process, records, repository};
 
@@ -24,6 +26,8 @@ type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 #[pyclass(frozen, module = "zae_limiter_rs._core")]
 pub(crate) struct Call {
     work: Mutex<Option<Work>>,
+    /// Set if the reply is a lease.
+    acquiring: Option<Arc<Acquiring>>,
 }
 
 impl Call {
@@ -33,6 +37,24 @@ impl Call {
         let work: Work = Box::pin(async move { Outcome(work.await.map_err(Into::into)) });
         Self {
             work: Mutex::new(Some(work)),
+            acquiring: None,
+        }
+    }
+
+    /// Work that replies with a lease. If it is abandoned, it is counted there until the tokens are on their way back.
+    pub(crate) fn acquire(
+        abandoned: Arc<Abandoned>,
+        work: impl Future<Output = Result<zae_limiter::Lease, Failure>> + Send + 'static,
+    ) -> Self {
+        let (underway, acquiring) = Underway::new(abandoned);
+        let call = Self::new(async move {
+            let underway = underway;
+            let lease = underway.run(work).await?;
+            Ok::<_, Failure>(Reply::Lease(lease, underway))
+        });
+        Self {
+            acquiring: Some(acquiring),
+            ..call
         }
     }
 
@@ -46,11 +68,26 @@ impl Call {
 #[pymethods]
 impl Call {
     fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let work = self.take()?;
+        let mut work = self.take()?;
         let handle = process::handle(py)?;
         let _runtime = handle.enter();
+        // What is decided from memory, such as most refusals, needs no turn of the event loop.
+        let first = py.detach(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        if let Poll::Ready(outcome) = first {
+            return Done(Some(outcome.into_pyobject(py)?.unbind())).into_bound_py_any(py);
+        }
         let future = generic::future_into_py::<Tokio, _, _>(py, async move { Ok(work.await) })?;
         future.call_method0("__await__")
+    }
+
+    /// The task that awaited it was cancelled. What it took, or takes, goes back.
+    fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        if let Some(acquiring) = &self.acquiring {
+            let handle = process::handle(py)?;
+            let _runtime = handle.enter();
+            acquiring.give_up();
+        }
+        Ok(())
     }
 
     /// Blocks this thread until the work is done. Other threads run meanwhile, and Ctrl-C interrupts it.
@@ -74,13 +111,30 @@ impl Call {
     }
 }
 
+/// An awaitable's iterator that ends at once, with the reply.
+#[pyclass]
+struct Done(Option<Py<PyAny>>);
+
+#[pymethods]
+impl Done {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self) -> PyResult<Py<PyAny>> {
+        // In a tuple: a reply that is one itself would become several arguments.
+        Err(PyStopIteration::new_err((self.0.take(),)))
+    }
+}
+
 /// What a call replies.
 #[expect(clippy::large_enum_variant, reason = "a reply is moved once, to Python")]
 pub(crate) enum Reply {
     Data(Value),
     Repository(zae_limiter::Repository),
     Limiter(zae_limiter::RateLimiter),
-    Lease(zae_limiter::Lease),
+    /// Dropped in this order: the lease is returned first.
+    Lease(zae_limiter::Lease, Underway),
 }
 
 /// A reply or an exception, made where the interpreter is attached.
@@ -96,7 +150,9 @@ impl<'py> IntoPyObject<'py> for Outcome {
             Ok(Reply::Data(value)) => records::to_python(py, &value),
             Ok(Reply::Repository(value)) => repository::Repository::new(py, value)?.into_bound_py_any(py),
             Ok(Reply::Limiter(value)) => limiter::RateLimiter::new(py, value)?.into_bound_py_any(py),
-            Ok(Reply::Lease(value)) => lease::Lease::new(py, value)?.into_bound_py_any(py),
+            Ok(Reply::Lease(value, underway)) => {
+                lease::Lease::new(py, value, underway)?.into_bound_py_any(py)
+            }
             Err(failure) => Err(failure.into_exception(py)),
         }
     }

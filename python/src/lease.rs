@@ -1,20 +1,23 @@
 //! Tokens that a call has taken.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::Value;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
+use crate::abandoned::Work;
 use crate::call::{Call, Reply};
 use crate::error::Failure;
 use crate::process::{self, Owned};
 use crate::records;
 
 /// The lease until it is committed or rolled back. Locked while it consumes more.
-type Shared = Arc<Mutex<Option<zae_limiter::Lease>>>;
+pub(crate) type Shared = Arc<Mutex<Option<zae_limiter::Lease>>>;
+pub(crate) type WeakShared = Weak<Mutex<Option<zae_limiter::Lease>>>;
 
 /// A lease. Dropped before it is committed, it gives its tokens back in the background.
 #[pyclass(frozen, module = "zae_limiter_rs._core")]
@@ -23,8 +26,10 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn new(py: Python<'_>, lease: zae_limiter::Lease) -> PyResult<Self> {
-        let lease = Owned::new(py, Arc::new(Mutex::new(Some(lease))))?;
+    pub(crate) fn new(py: Python<'_>, lease: zae_limiter::Lease, acquiring: Work) -> PyResult<Self> {
+        let shared = Arc::new(Mutex::new(Some(lease)));
+        let lease = Owned::new(py, shared.clone())?;
+        acquiring.hand_over(&shared);
         Ok(Self { lease })
     }
 
@@ -40,7 +45,7 @@ impl Lease {
 }
 
 fn over() -> PyErr {
-    PyRuntimeError::new_err("the lease is over")
+    PyRuntimeError::new_err("the lease is no longer active")
 }
 
 fn busy() -> PyErr {
@@ -78,21 +83,19 @@ impl Lease {
     /// Takes more of all these limits, or of none.
     fn consume(&self, amounts: BTreeMap<String, u64>) -> PyResult<Call> {
         let lease = self.lease.get()?.clone();
+        if lease.try_lock().is_ok_and(|lease| lease.is_none()) {
+            return Err(over());
+        }
         Ok(Call::new(async move {
             let mut lease = lease.lock().await;
             let Some(lease) = lease.as_mut() else {
-                return Err(Failure::invalid("lease", "", "it is over"));
+                return Err(Failure::invalid("lease", "", "it is no longer active"));
             };
-            let mut taken: Vec<(String, u64)> = Vec::new();
+            let mut more = More::of(lease);
             for (limit, tokens) in amounts {
-                if let Err(refusal) = lease.consume(&limit, tokens).await {
-                    for (limit, tokens) in taken {
-                        lease.release(limit, tokens);
-                    }
-                    return Err(refusal.into());
-                }
-                taken.push((limit, tokens));
+                more.take(limit, tokens).await?;
             }
+            more.keep();
             Ok(Reply::Data(Value::Null))
         }))
     }
@@ -110,11 +113,50 @@ impl Lease {
     }
 }
 
+/// Tokens of several limits that a lease consumes together. Dropped before all are taken, as when one is refused or the
+/// call is cancelled, the others go back with the lease.
+struct More<'a> {
+    lease: &'a mut zae_limiter::Lease,
+    taken: Vec<(String, u64)>,
+}
+
+impl<'a> More<'a> {
+    fn of(lease: &'a mut zae_limiter::Lease) -> Self {
+        let taken = Vec::new();
+        Self { lease, taken }
+    }
+
+    async fn take(&mut self, limit: String, tokens: u64) -> zae_limiter::Result<()> {
+        self.lease.consume(&limit, tokens).await?;
+        self.taken.push((limit, tokens));
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        self.taken.clear();
+    }
+}
+
+impl Drop for More<'_> {
+    fn drop(&mut self) {
+        for (limit, tokens) in self.taken.drain(..) {
+            self.lease.release(limit, tokens);
+        }
+    }
+}
+
+/// Starts the end of a lease. What it has to write is queued when this returns; only waiting for it is left.
 fn finish(
     py: Python<'_>,
     work: impl Future<Output = zae_limiter::Result<()>> + Send + 'static,
 ) -> PyResult<Call> {
-    let task = process::handle(py)?.spawn(work);
+    let handle = process::handle(py)?;
+    let _runtime = handle.enter();
+    let mut work = Box::pin(work);
+    if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        return Ok(Call::new(async move { done.map(|()| Reply::Data(Value::Null)) }));
+    }
+    let task = handle.spawn(work);
     Ok(Call::new(async move {
         match task.await {
             Ok(done) => done?,

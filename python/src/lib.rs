@@ -3,6 +3,7 @@
 //! It carries calls and results between Python and the client, and nothing else: models, exceptions and the API that
 //! programs see are Python code, in `zae_limiter_rs/`. Records cross as dictionaries, settings as JSON.
 
+mod abandoned;
 mod call;
 mod error;
 mod lease;

@@ -1,12 +1,14 @@
 //! The limiter.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 use zae_limiter::{Acquire, Limit, OnUnavailable};
 
+use crate::abandoned::Abandoned;
 use crate::call::{Call, Reply};
 use crate::error::Failure;
 use crate::process::Owned;
@@ -17,12 +19,16 @@ use crate::settings;
 #[pyclass(frozen, module = "zae_limiter_rs._core")]
 pub(crate) struct RateLimiter {
     limiter: Owned<zae_limiter::RateLimiter>,
+    abandoned: Arc<Abandoned>,
 }
 
 impl RateLimiter {
     pub(crate) fn new(py: Python<'_>, limiter: zae_limiter::RateLimiter) -> PyResult<Self> {
         let limiter = Owned::new(py, limiter)?;
-        Ok(Self { limiter })
+        Ok(Self {
+            limiter,
+            abandoned: Arc::default(),
+        })
     }
 }
 
@@ -41,7 +47,7 @@ impl RateLimiter {
         wait: Option<f64>,
     ) -> PyResult<Call> {
         let acquire = self.limiter.get()?.acquire(entity_id, resource);
-        Ok(Call::new(async move {
+        Ok(Call::acquire(self.abandoned.clone(), async move {
             let mut acquire = with_limits(acquire, limits.as_deref())?;
             for (limit, tokens) in consume {
                 acquire = acquire.consume(limit, tokens);
@@ -61,7 +67,7 @@ impl RateLimiter {
             if let Some(wait) = wait {
                 acquire = acquire.wait_up_to(settings::seconds("wait", wait)?);
             }
-            Ok(Reply::Lease(acquire.await?))
+            Ok(acquire.await?)
         }))
     }
 
@@ -133,10 +139,11 @@ impl RateLimiter {
         records::to_python(py, &stats)
     }
 
-    /// Waits until every adjustment and refund is written or was given up.
+    /// Waits until every adjustment and refund is written or was given up, those of cancelled acquires too.
     fn settled(&self) -> PyResult<Call> {
-        let limiter = self.limiter.get()?.clone();
+        let (limiter, abandoned) = (self.limiter.get()?.clone(), self.abandoned.clone());
         Ok(Call::new(async move {
+            abandoned.none().await;
             limiter.settled().await;
             Ok::<_, Failure>(Reply::Data(Value::Null))
         }))
@@ -144,8 +151,9 @@ impl RateLimiter {
 
     /// Shuts the limiter down and replies with the number of changes that could not be written.
     fn shutdown(&self) -> PyResult<Call> {
-        let limiter = self.limiter.get()?.clone();
+        let (limiter, abandoned) = (self.limiter.get()?.clone(), self.abandoned.clone());
         Ok(Call::new(async move {
+            abandoned.none().await;
             let report = limiter.shutdown().await;
             Ok::<_, Failure>(Reply::Data(json!(report.unwritten_total)))
         }))

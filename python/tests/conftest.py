@@ -5,40 +5,30 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from typing import Any
 
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
-
+from endpoint import moto_server
 from zae_limiter_rs import RateLimiter, Repository
 
 _NAMES = count(1)
+# Seconds. No result of a test depends on how fast the machine is.
+PATIENTLY = 600.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def credentials() -> None:
+    """Credentials of nobody."""
+    os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """moto's application, with credentials for it.
-
-    moto checks a condition and applies the update in two steps without a lock, so that requests of two threads can both pass
-    a condition that only one of them may. DynamoDB does not: one request at a time.
-    """
-    os.environ |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    application, lock = DomainDispatcherApplication(create_backend_app), threading.Lock()
-
-    def one_at_a_time(*request: Any) -> Any:
-        with lock:
-            return application(*request)
-
-    server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=MotoRequestHandler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
+    """moto."""
+    with moto_server() as url:
+        yield url
 
 
 @pytest.fixture
@@ -53,20 +43,20 @@ async def limiter(request: pytest.FixtureRequest) -> AsyncIterator[RateLimiter]:
     if request.param == "embedded":
         repository = Repository.embedded()
     else:
-        repository = Repository(**request.getfixturevalue("table"), time_budget=10)
+        repository = Repository(**request.getfixturevalue("table"))
         await repository.create_table()
-    async with RateLimiter(repository=repository) as limiter:
+    async with RateLimiter(repository=repository, time_budget=PATIENTLY) as limiter:
         yield limiter
 
 
 @pytest.fixture
 async def embedded() -> AsyncIterator[RateLimiter]:
     """A limiter inside the process."""
-    async with RateLimiter(repository=Repository.embedded()) as limiter:
+    async with RateLimiter(repository=Repository.embedded(), time_budget=PATIENTLY) as limiter:
         yield limiter
 
 
 def run_script(source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end."""
     command = [sys.executable, "-P", "-c", source, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENTLY, check=False)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
+from typing import Any
 
 import pytest
-
-from conftest import run_script
+from conftest import PATIENTLY, run_script
+from endpoint import moto_server
 from zae_limiter_rs import Limit, RateLimiter, RateLimitExceeded, Repository
 
 SLOW = Limit.custom("rph", 10, 1, 360_000)
@@ -50,6 +53,41 @@ async def test_cancelling_an_acquire_takes_nothing(limiter: RateLimiter) -> None
     assert await limiter.available("user-1", "gpt-4") == {"rph": 10}
 
 
+async def test_cancelling_an_acquire_that_is_on_its_way_takes_nothing(endpoint: str) -> None:
+    arrived, pass_on = threading.Event(), threading.Event()
+
+    def hold(operation: str) -> None:
+        if operation == "UpdateItem" and not arrived.is_set():
+            arrived.set()
+            pass_on.wait()
+
+    with moto_server(hold) as held:
+        repository = Repository("held", region="us-east-1", endpoint_url=held, time_budget=PATIENTLY)
+        await repository.create_table()
+        async with RateLimiter(repository=repository, time_budget=PATIENTLY) as limiter:
+            task = asyncio.create_task(limiter.acquire("user-1", "gpt-4", {"rph": 4}, limits=[SLOW]).__aenter__())
+            await asyncio.to_thread(arrived.wait)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            # The table takes the tokens only now.
+            pass_on.set()
+            await limiter.settled()
+            assert await limiter.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 10}
+
+
+async def test_a_lease_that_nobody_takes_is_given_back(limiter: RateLimiter) -> None:
+    # The task is cancelled when its call is done, in the same turn of the loop: it never sees its lease.
+    core = await limiter._open()
+    call: Any = core.acquire("user-1", "gpt-4", {"rph": 4}, json.dumps([SLOW.to_dict()]))
+    lease = await call
+    call.abandon()
+    await limiter.settled()
+    assert await limiter.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 10}
+    with pytest.raises(RuntimeError, match="the lease is no longer active"):
+        lease.commit()
+
+
 async def test_cancelling_a_call_that_waits(embedded: RateLimiter) -> None:
     async with embedded.acquire("user-1", "gpt-4", {"rph": 8}, limits=[SLOW]):
         with pytest.raises(TimeoutError):
@@ -78,6 +116,18 @@ async def test_a_call_is_awaited_once() -> None:
     assert await call is None
     with pytest.raises(RuntimeError, match="awaited already"):
         await call
+
+
+async def test_what_needs_no_request_needs_no_turn_of_the_loop(embedded: RateLimiter) -> None:
+    acquire = embedded.acquire("user-1", "gpt-4", {"rph": 1}, limits=[SLOW])
+    lease = await acquire.__aenter__()
+    # Nothing was adjusted, so that there is nothing to write.
+    with pytest.raises(StopIteration):
+        next(lease._core.commit().__await__())
+    assert await embedded.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 9}
+    # Replies are passed on as they are, tuples and None too.
+    connected = await embedded.repository._open()
+    assert await connected.entities_with_custom_limits("gpt-4") == [[], None]
 
 
 def test_uvloop() -> None:

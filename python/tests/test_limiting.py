@@ -49,6 +49,16 @@ async def test_an_exception_in_the_body_gives_everything_back(limiter: RateLimit
     assert await limiter.available("user-1", "gpt-4") == {"rph": 10}
 
 
+async def test_the_exception_of_the_body_is_never_replaced(limiter: RateLimiter) -> None:
+    await limiter.set_resource_defaults("gpt-4", [RPH])
+    with pytest.raises(ZeroDivisionError):
+        async with limiter.acquire("user-1", "gpt-4", {"rph": 3}) as lease:
+            # It cannot be rolled back again.
+            await lease._core.commit()
+            1 / 0  # noqa: B018
+    assert await limiter.available("user-1", "gpt-4") == {"rph": 7}
+
+
 async def test_a_refusal_has_every_limit(limiter: RateLimiter) -> None:
     await limiter.set_resource_defaults("gpt-4", [RPH, TPH])
     async with limiter.acquire("user-1", "gpt-4", {"rph": 10}):
@@ -101,7 +111,7 @@ async def test_waiting_is_served_when_tokens_come(embedded: RateLimiter) -> None
     fast = [Limit.per_second("rps", 50)]
     async with embedded.acquire("user-1", "gpt-4", {"rps": 50}, limits=fast):
         pass
-    async with embedded.acquire("user-1", "gpt-4", {"rps": 1}, limits=fast, wait=30) as lease:
+    async with embedded.acquire("user-1", "gpt-4", {"rps": 1}, limits=fast, wait=10_000) as lease:
         assert lease.consumed == {"rps": 1}
 
 

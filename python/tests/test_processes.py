@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run_script
+from conftest import PATIENTLY, run_script
 from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 SLOW = Limit.custom("rph", 10, 1, 360_000)
@@ -38,12 +40,18 @@ def test_other_threads_run_while_one_waits() -> None:
     # The endpoint is this thread: a call that kept the interpreter to itself would wait for it forever.
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
-        repository = SyncRepository("limiter", "us-east-1", endpoint, time_budget=30)
+        repository = SyncRepository("limiter", "us-east-1", endpoint)
         seen: list[bool] = []
-        thread = threading.Thread(target=lambda: seen.append(SyncRateLimiter(repository).is_available(timeout=1.0)))
+
+        def ask() -> None:
+            seen.append(SyncRateLimiter(repository).is_available(timeout=0.5))
+            socket.create_connection(server.getsockname()).close()
+
+        thread = threading.Thread(target=ask)
         thread.start()
-        connection, _ = server.accept()
-        connection.close()
+        # Every attempt is cut off, until the thread itself connects.
+        while not seen:
+            server.accept()[0].close()
         thread.join()
     assert seen == [False]
 
@@ -55,7 +63,7 @@ import os, sys
 from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
 
 name, region, endpoint = sys.argv[1:]
-limiter = SyncRateLimiter(repository=SyncRepository(name, region, endpoint, time_budget=20))
+limiter = SyncRateLimiter(repository=SyncRepository(name, region, endpoint, time_budget=600))
 limiter.repository.create_table()
 slow = [Limit.custom("rph", 10, 1, 360_000)]
 with limiter.acquire("user-1", "gpt-4", {"rph": 1}, limits=slow):
@@ -102,7 +110,7 @@ import json, multiprocessing, sys
 from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 method, settings = sys.argv[1], json.loads(sys.argv[2])
-repository = SyncRepository.embedded(**settings) if "path" in settings else SyncRepository(**settings, time_budget=20)
+repository = SyncRepository.embedded(**settings) if "path" in settings else SyncRepository(**settings, time_budget=600)
 limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 10, 1, 360_000)])
 
 def call(_):
@@ -125,7 +133,7 @@ def workers(folder: Path, method: str, settings: dict[str, Any]) -> subprocess.C
     program = folder / "program.py"
     program.write_text(WORKERS)
     command = [sys.executable, "-P", str(program), method, json.dumps(settings)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENTLY, check=False)
 
 
 def test_forked_workers_together_get_exactly_the_limit(table: dict[str, Any], tmp_path: Path) -> None:
@@ -179,6 +187,59 @@ print(limiter.available("user-1", "gpt-4"))
     assert done.stdout == "True\n" * 5 + "{'rph': 8}\n"
 
 
+GUNICORN = """
+import os
+from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
+
+name, region, endpoint = os.environ["TABLE"].split()
+repository = SyncRepository(name, region, endpoint)
+limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 10, 1, 360_000)], time_budget=600)
+if "USE_BEFORE_THE_FORK" in os.environ:
+    assert limiter.available("user-1", "gpt-4") == {"rph": 10}
+
+def application(environment, respond):
+    try:
+        with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+            respond("200 OK", [])
+    except RateLimitExceeded:
+        respond("429 Too Many Requests", [])
+    return [str(os.getpid()).encode()]
+"""
+
+
+@pytest.mark.parametrize("preload", [["--preload"], []])
+def test_workers_of_gunicorn_together_get_exactly_the_limit(
+    preload: list[str], table: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(GUNICORN)
+    SyncRepository(**table).create_table()
+    environment = {"TABLE": " ".join(table.values())} | ({"USE_BEFORE_THE_FORK": "1"} if preload else {})
+    options = [*preload, "--workers", "2", "--bind", "127.0.0.1:0", "--timeout", "600", "--no-control-socket"]
+    program = subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *options, "program:application"],
+        cwd=tmp_path, env=os.environ | environment, stderr=subprocess.PIPE, text=True,
+    )
+    assert program.stderr is not None
+    try:
+        log: list[str] = []
+        while not (log and "Listening at" in log[-1]):
+            log.append(program.stderr.readline())
+            assert log[-1], "".join(log)
+        port = int(log[-1].split("127.0.0.1:")[1].split()[0].rstrip(")"))
+
+        def ask(_: int) -> int:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENTLY)
+            connection.request("GET", "/")
+            return connection.getresponse().status
+
+        with ThreadPoolExecutor(4) as threads:
+            assert sorted(threads.map(ask, range(16))) == [200] * 10 + [429] * 6
+    finally:
+        program.terminate()
+        program.communicate()
+    assert program.returncode == 0
+
+
 WAITING = """
 import signal, sys
 
@@ -203,7 +264,7 @@ def test_ctrl_c_interrupts_a_call_that_waits() -> None:
     assert program.stdout is not None
     assert program.stdout.readline() == "waiting\n"
     program.send_signal(signal.SIGINT)
-    rest, _ = program.communicate(timeout=60)
+    rest, _ = program.communicate(timeout=PATIENTLY)
     assert (program.returncode, rest) == (0, "interrupted\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
+from conftest import PATIENTLY
 from zae_limiter_rs import (
     AuditAction,
     EntityError,
@@ -37,6 +37,7 @@ async def test_entities(limiter: RateLimiter) -> None:
         await limiter.create_entity("orphan", parent_id="nobody")
     with pytest.raises(EntityError, match="has children"):
         await limiter.delete_entity("project")
+    await limiter.delete_entity("key")
     await limiter.delete_entity("key")
     assert await limiter.get_entity("key") is None
 
@@ -110,7 +111,8 @@ async def test_a_missing_table_says_how_to_deploy_it(table: dict[str, Any]) -> N
         await Repository(**table).get_entity("user-1")
 
 
-async def test_status(limiter: RateLimiter) -> None:
+async def test_status(limiter: RateLimiter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zae_limiter_rs.limiter.STATUS_TIMEOUT", PATIENTLY)
     status = await limiter.get_status()
     assert status.available
     assert status.name == limiter.name

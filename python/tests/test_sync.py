@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
+from conftest import PATIENTLY
 from zae_limiter_rs import Limit, OnUnavailable, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 SLOW = Limit.custom("rph", 10, 1, 360_000)
@@ -21,7 +21,7 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> SyncRepository
             return SyncRepository.embedded(tmp_path / "limiter.db")
         case _:
             table: dict[str, Any] = request.getfixturevalue("table")
-            repository = SyncRepository(**table, time_budget=10)
+            repository = SyncRepository(**table, time_budget=PATIENTLY)
             repository.create_table()
             return repository
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 from typing import Any
 
@@ -13,7 +14,11 @@ atexit.register(_core.stop_runtime)
 
 async def run(call: _core.Call) -> Any:
     """Awaits the call. Cancelling the task cancels it."""
-    return await call
+    try:
+        return await call
+    except (asyncio.CancelledError, GeneratorExit):
+        call.abandon()
+        raise
 
 
 def run_blocking(call: _core.Call) -> Any:

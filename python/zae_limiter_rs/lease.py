@@ -100,6 +100,12 @@ class Acquire:
         self._lease = (os.getpid(), lease)
         return Lease(lease)
 
+    def _keep(self) -> None:
+        """Keeps the tokens, where nobody can wait for what is to be written."""
+        held, self._lease = self._lease, None
+        if held is not None and held[0] == os.getpid():
+            held[1].commit()
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -115,13 +121,13 @@ class Acquire:
                 # The body is done and paid for. What is not written yet goes on in the background.
                 _LOG.warning("an adjustment was not written: %s", failure)
             return
-        rollback = lease.rollback()
-        if not issubclass(kind, Exception):
-            # Cancelled or interrupted: the tokens go back in the background.
-            return
         try:
-            await run(rollback)
-        except InfrastructureError as failure:
+            rollback = lease.rollback()
+            # Cancelled or interrupted, the tokens go back in the background.
+            if issubclass(kind, Exception):
+                await run(rollback)
+        except Exception as failure:
+            # The exception of the body is the one that matters.
             _LOG.warning("tokens were not given back: %s", failure)
 
 

@@ -33,6 +33,9 @@ from .models import (
 )
 from .repository import Repository
 
+# How many seconds a status waits for the table.
+STATUS_TIMEOUT = 5.0
+
 
 class RateLimiter:
     """A distributed rate limiter.
@@ -227,7 +230,7 @@ class RateLimiter:
         return await self._repository.get_entity(entity_id)
 
     async def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
-        """Deletes an entity with its limits and buckets."""
+        """Deletes an entity with its limits and buckets, if it exists."""
         await self._repository.delete_entity(entity_id, principal)
 
     async def get_children(self, parent_id: str) -> list[Entity]:
@@ -368,7 +371,7 @@ class RateLimiter:
     async def get_status(self) -> Status:
         """The table and the stack. Never raises: what cannot be found out is ``None``."""
         started = time.monotonic()
-        available = await self.is_available()
+        available = await self.is_available(STATUS_TIMEOUT)
         latency = (time.monotonic() - started) * 1000 if available else None
         version: dict[str, Any] = {}
         stack: dict[str, Any] = {}

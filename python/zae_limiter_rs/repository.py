@@ -12,6 +12,7 @@ from . import _core
 from ._calls import run
 from ._convert import bucket_state, dump_limits, limits_of
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource, validate_stack_name
+from .exceptions import EntityNotFoundError
 from .models import (
     AuditEvent,
     BackendCapabilities,
@@ -205,9 +206,12 @@ class Repository:
         return None if entity is None else Entity(**entity)
 
     async def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
-        """Deletes an entity with its limits and buckets."""
+        """Deletes an entity with its limits and buckets, if it exists."""
         connected = await self._open()
-        await run(connected.delete_entity(entity_id, principal))
+        try:
+            await run(connected.delete_entity(entity_id, principal))
+        except EntityNotFoundError:
+            return
         self._changed(connected)
 
     async def get_children(self, parent_id: str) -> list[Entity]:

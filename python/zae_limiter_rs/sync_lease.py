@@ -102,6 +102,12 @@ class SyncAcquire:
         self._lease = (os.getpid(), lease)
         return SyncLease(lease)
 
+    def _keep(self) -> None:
+        """Keeps the tokens, where nobody can wait for what is to be written."""
+        held, self._lease = self._lease, None
+        if held is not None and held[0] == os.getpid():
+            held[1].commit()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -117,13 +123,13 @@ class SyncAcquire:
                 # The body is done and paid for. What is not written yet goes on in the background.
                 _LOG.warning("an adjustment was not written: %s", failure)
             return
-        rollback = lease.rollback()
-        if not issubclass(kind, Exception):
-            # Cancelled or interrupted: the tokens go back in the background.
-            return
         try:
-            run(rollback)
-        except InfrastructureError as failure:
+            rollback = lease.rollback()
+            # Cancelled or interrupted, the tokens go back in the background.
+            if issubclass(kind, Exception):
+                run(rollback)
+        except Exception as failure:
+            # The exception of the body is the one that matters.
             _LOG.warning("tokens were not given back: %s", failure)
 
 

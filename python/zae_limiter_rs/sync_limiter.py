@@ -35,6 +35,9 @@ from .models import (
 )
 from .sync_repository import SyncRepository
 
+# How many seconds a status waits for the table.
+STATUS_TIMEOUT = 5.0
+
 
 class SyncRateLimiter:
     """A distributed rate limiter.
@@ -229,7 +232,7 @@ class SyncRateLimiter:
         return self._repository.get_entity(entity_id)
 
     def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
-        """Deletes an entity with its limits and buckets."""
+        """Deletes an entity with its limits and buckets, if it exists."""
         self._repository.delete_entity(entity_id, principal)
 
     def get_children(self, parent_id: str) -> list[Entity]:
@@ -370,7 +373,7 @@ class SyncRateLimiter:
     def get_status(self) -> Status:
         """The table and the stack. Never raises: what cannot be found out is ``None``."""
         started = time.monotonic()
-        available = self.is_available()
+        available = self.is_available(STATUS_TIMEOUT)
         latency = (time.monotonic() - started) * 1000 if available else None
         version: dict[str, Any] = {}
         stack: dict[str, Any] = {}

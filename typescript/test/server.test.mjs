@@ -72,7 +72,7 @@ test("a repeated key takes nothing", async () => {
   assert.equal((await left("key")).rpm, 4);
 });
 
-test("a lease is renewed while its call runs", async () => {
+test("a lease is renewed while its call runs", async ({ mock }) => {
   const renewed = signal();
   const observed = async (address, init) => {
     const response = await fetch(address, init);
@@ -80,10 +80,14 @@ test("a lease is renewed while its call runs", async () => {
     return response;
   };
   const { limiter: observing, unsettled } = onServer({ fetch: observed });
-  // Timers of leases do not keep the process alive.
-  const alive = setInterval(() => {}, 1_000);
-  const status = await observing.run("renewed", "gpt-4", { rpm: 1 }, () => renewed.promise, { leaseMs: 6_000 });
-  clearInterval(alive);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const call = () => {
+    // The next renewal is due now.
+    mock.timers.tick(1_200_000);
+    return renewed.promise;
+  };
+  const status = await observing.run("renewed", "gpt-4", { rpm: 1 }, call, { leaseMs: 3_600_000 });
+  mock.timers.reset();
   assert.equal(status, 200);
   assert.deepEqual(unsettled, []);
   assert.equal((await left("renewed")).rpm, 4);

@@ -25,6 +25,8 @@ pub(crate) const OURS: &str = "zae-limiter";
 pub(crate) const BARE: &str = "bare UpdateItem";
 pub(crate) const PEER: &str = "peer, asyncio";
 pub(crate) const PEER_THREADS: &str = "peer, threads";
+pub(crate) const PACKAGE: &str = "package, asyncio";
+pub(crate) const PACKAGE_THREADS: &str = "package, threads";
 pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
 pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
@@ -131,8 +133,14 @@ fn against_peer(
     own: bool,
 ) {
     let Some(python) = peer::python() else { return };
-    for (who, how) in [(PEER, "asyncio"), (PEER_THREADS, "threads")] {
-        let run = || peer::run(&python, endpoint, how, tasks, entity, own);
+    let package = peer::own_package();
+    let mut contestants = vec![(PEER, "asyncio", None), (PEER_THREADS, "threads", None)];
+    if let Some(package) = &package {
+        contestants.push((PACKAGE, "asyncio", Some(package.as_path())));
+        contestants.push((PACKAGE_THREADS, "threads", Some(package.as_path())));
+    }
+    for (who, how, package) in contestants {
+        let run = || peer::run((&python, package), endpoint, how, tasks, entity, own);
         match results.disturbance.undisturbed(run) {
             Ok(figures) => results.add(name, case, who, figures),
             Err(error) => eprintln!("  {name} {case} {who}: {error}"),

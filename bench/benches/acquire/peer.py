@@ -1,15 +1,19 @@
-"""Acquires with the Python package for a few rounds and prints rate and latencies of each as JSON.
+"""Acquires with a Python package for a few rounds and prints rate and latencies of each as JSON: zae_limiter, or the one that
+ZAE_BENCH_PACKAGE names, whose API is the same.
 
 Usage: peer.py NAME ENDPOINT asyncio|threads TASKS ROUNDS SECONDS ENTITY own|one
 """
 
 import asyncio
+import importlib
 import json
+import os
 import sys
 import threading
 import time
 
-from zae_limiter import RateLimiter, RateLimitExceeded, Repository, SyncRateLimiter, SyncRepository
+package = importlib.import_module(os.environ.get("ZAE_BENCH_PACKAGE", "zae_limiter"))
+RateLimitExceeded = package.RateLimitExceeded
 
 name, endpoint, how, tasks, rounds, seconds, entity, sharing = sys.argv[1:]
 tasks, rounds, seconds = int(tasks), int(rounds), float(seconds)
@@ -31,7 +35,7 @@ def finish_round(started: float, cpu: float) -> None:
 
 
 async def with_asyncio() -> None:
-    limiter = RateLimiter(repository=Repository(name, region="us-east-1", endpoint_url=endpoint))
+    limiter = package.RateLimiter(repository=package.Repository(name, region="us-east-1", endpoint_url=endpoint))
 
     async def once(task: int) -> None:
         try:
@@ -56,7 +60,7 @@ async def with_asyncio() -> None:
 
 
 def with_threads() -> None:
-    limiter = SyncRateLimiter(repository=SyncRepository(name, region="us-east-1", endpoint_url=endpoint))
+    limiter = package.SyncRateLimiter(repository=package.SyncRepository(name, region="us-east-1", endpoint_url=endpoint))
 
     def once(task: int) -> None:
         try:

@@ -19,16 +19,22 @@ pub(crate) fn python() -> Option<PathBuf> {
     python.exists().then_some(python)
 }
 
-/// Runs a case with asyncio or threads.
+/// Where this project's own Python package is, which has the same API; `scripts/bench` builds it.
+pub(crate) fn own_package() -> Option<PathBuf> {
+    std::env::var_os("ZAE_BENCH_PYTHON_PACKAGE").map(PathBuf::from)
+}
+
+/// Runs a case with asyncio or threads, on the package in that folder instead of the peer's if there is one.
 pub(crate) fn run(
-    python: &Path,
+    (python, package): (&Path, Option<&Path>),
     endpoint: SocketAddr,
     how: &str,
     tasks: usize,
     entity: &str,
     own: bool,
 ) -> Result<Figures, String> {
-    let output = Command::new(python)
+    let mut command = Command::new(python);
+    command
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/acquire/peer.py"))
         .args([
             TABLE,
@@ -44,9 +50,13 @@ pub(crate) fn run(
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "test")
-        .env("AWS_REGION", "us-east-1")
-        .output()
-        .map_err(|error| error.to_string())?;
+        .env("AWS_REGION", "us-east-1");
+    if let Some(package) = package {
+        command
+            .env("PYTHONPATH", package)
+            .env("ZAE_BENCH_PACKAGE", "zae_limiter_rs");
+    }
+    let output = command.output().map_err(|error| error.to_string())?;
     let rounds: Vec<Value> = serde_json::from_slice(&output.stdout).map_err(|_| {
         String::from_utf8_lossy(&output.stderr)
             .lines()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::{BARE, CANNED, CASCADE, DYNAMODB, IN_ANSWER, OURS, PEER};
+use crate::cases::{BARE, CANNED, CASCADE, DYNAMODB, IN_ANSWER, OURS, PACKAGE, PEER};
 use crate::commands::{ACQUIRE, HELP};
 use crate::entities::{BYTES, MEGABYTES, SECOND_CALLS, SECOND_RCU};
 use crate::functions::{ARCHIVES, RECORDS};
@@ -46,6 +46,7 @@ impl Target {
 /// Every goal with what was measured.
 pub(crate) fn all(results: &Results) -> Vec<Target> {
     let mut targets = compared(results);
+    targets.extend(package_against_peer(results));
     targets.extend(alone(results));
     targets.extend(programs(results));
     targets
@@ -136,6 +137,41 @@ fn compared(results: &Results) -> Vec<Target> {
             "≥ 10",
             10.0,
             (CASCADE, PEER, RATE),
+        ),
+    ]
+}
+
+/// Goals of the Python package of this project, which are compared where both really write.
+fn package_against_peer(results: &Results) -> Vec<Target> {
+    let against = |case: &str| {
+        let own = results.find(DYNAMODB, case, PACKAGE)?;
+        let peer = results.find(DYNAMODB, case, PEER)?;
+        Some(RATE(own)? / RATE(peer)?)
+    };
+    vec![
+        at_least(
+            "rate of the Python package, 1 task, against the peer",
+            "≥ 3",
+            against("1 task"),
+            3.0,
+        ),
+        at_least(
+            "rate of the Python package, 16 tasks on own buckets, against the peer",
+            "≥ 5",
+            against("16 tasks, own buckets"),
+            5.0,
+        ),
+        at_least(
+            "rate of the Python package, 16 tasks on one bucket, against the peer",
+            "≥ 30",
+            against("16 tasks, one bucket"),
+            30.0,
+        ),
+        at_least(
+            "refusals of the Python package, against the peer",
+            "≥ 500",
+            against("refusal"),
+            500.0,
         ),
     ]
 }

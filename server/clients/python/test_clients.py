@@ -3,17 +3,27 @@
 import asyncio
 import os
 import unittest
-from types import SimpleNamespace
 
-from litellm_hook import LEASE, estimate, hook
-from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError
+from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
 
-LIMITER = RateLimiter(os.environ["ZAE_LIMITER_URL"], os.environ["ZAE_LIMITER_TOKEN"])
+# No result of a test depends on how fast the machine is.
+SERVER = (os.environ["ZAE_LIMITER_URL"], os.environ["ZAE_LIMITER_TOKEN"], 600.0)
+LIMITER = RateLimiter(*SERVER)
 # One token a day comes back: what is left says exactly what was written.
 LIMITS = [
     {"name": "rpm", "capacity": 5, "refill_amount": 1, "refill_period_seconds": 86400},
     {"name": "tpm", "capacity": 10000, "refill_amount": 1, "refill_period_seconds": 86400},
 ]
+
+
+async def expired(lease):
+    """Waits until the server has ended a lease by itself."""
+    while True:
+        try:
+            await LIMITER.request("POST", f"/v1/leases/{lease.id}/adjust", {})
+        except ServerError as error:
+            assert error.problem["ended"] == "expired", error
+            return
 
 
 class ClientTest(unittest.IsolatedAsyncioTestCase):
@@ -23,7 +33,7 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
 
     async def test_a_lease_is_adjusted_and_committed(self):
-        async with await LIMITER.acquire("py-commit", "org/gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+        async with LIMITER.acquire("py-commit", "org/gpt-4", {"rpm": 1, "tpm": 500}) as lease:
             self.assertEqual(lease.admission, "counted")
             lease.adjust({"tpm": 100})
             lease.adjust({"tpm": 20})
@@ -31,7 +41,7 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_an_exception_gives_everything_back(self):
         with self.assertRaises(ValueError):
-            async with await LIMITER.acquire("py-rollback", "gpt-4", {"rpm": 1, "tpm": 500}):
+            async with LIMITER.acquire("py-rollback", "gpt-4", {"rpm": 1, "tpm": 500}):
                 raise ValueError
         self.assertEqual(await LIMITER.available("py-rollback", "gpt-4"), {"rpm": 5, "tpm": 10000})
 
@@ -57,25 +67,51 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await LIMITER.available("py-key", "gpt-4"))["rpm"], 4)
 
     async def test_tokens_without_a_lease_are_consumed_at_once(self):
-        async with await LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0) as lease:
+        async with LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0) as lease:
             self.assertIsNone(lease.id)
         self.assertEqual(await lease.commit(), {"rpm": 1})
         with self.assertRaises(ValueError):
-            async with await LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0):
+            async with LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0):
                 raise ValueError
         self.assertEqual((await LIMITER.available("py-at-once", "gpt-4"))["rpm"], 3)
 
     async def test_a_lease_is_renewed_while_its_block_runs(self):
-        async with await LIMITER.acquire("py-renew", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=600) as lease:
-            await asyncio.sleep(1.5)
+        lease = await LIMITER.acquire("py-renew", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=3_600_000)
+        lease.renewal_seconds = 0.001
+        renewed, renew = asyncio.Event(), lease.renew
+
+        async def observed():
+            await renew()
+            renewed.set()
+
+        lease.renew = observed
+        async with lease:
+            await renewed.wait()
             lease.adjust({"tpm": -100})
         self.assertIsNone(lease.error)
         self.assertEqual(await LIMITER.available("py-renew", "gpt-4"), {"rpm": 4, "tpm": 9600})
 
+    async def test_a_lease_can_be_held_without_a_block(self):
+        async with await LIMITER.acquire("py-await", "gpt-4", {"rpm": 1}) as lease:
+            self.assertEqual(lease.admission, "counted")
+        lease = await LIMITER.acquire("py-await", "gpt-4", {"rpm": 1})
+        await lease.rollback()
+        self.assertEqual((await LIMITER.available("py-await", "gpt-4"))["rpm"], 4)
+
+    async def test_a_server_that_is_down_blocks_or_allows(self):
+        # Nothing listens on this port.
+        with self.assertRaises(Unavailable):
+            await RateLimiter("http://127.0.0.1:1").acquire("py-down", "gpt-4", {"rpm": 1})
+        allowing = RateLimiter("http://127.0.0.1:1", on_unavailable="allow")
+        async with allowing.acquire("py-down", "gpt-4", {"rpm": 1}) as lease:
+            self.assertEqual(lease.admission, "allowed_while_unavailable")
+        self.assertIsNone(lease.error)
+
     async def test_a_lease_that_has_expired_is_settled_without_it(self):
         kept = await LIMITER.acquire("py-expired", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=1)
         returned = await LIMITER.acquire("py-expired", "gpt-4", {"rpm": 1, "tpm": 500}, lease_ms=1)
-        await asyncio.sleep(0.05)
+        await expired(kept)
+        await expired(returned)
         kept.adjust({"tpm": -100})
         self.assertEqual(await kept.commit(), {"rpm": 1, "tpm": 400})
         await returned.rollback()
@@ -83,12 +119,12 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_lease_that_cannot_be_ended_replaces_neither_result_nor_exception(self):
         with self.assertLogs("zae_limiter_http", "WARNING"):
-            async with await LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
+            async with LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
                 await LIMITER.request("DELETE", f"/v1/leases/{lease.id}")
                 result = "kept"
         self.assertEqual((result, lease.error.status), ("kept", 410))
         with self.assertRaises(ValueError), self.assertLogs("zae_limiter_http", "WARNING"):
-            async with await LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
+            async with LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
                 await LIMITER.request("DELETE", f"/v1/leases/{lease.id}")
                 raise ValueError
 
@@ -108,42 +144,19 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(wrong.exception.status, 401)
 
 
-class HookTest(unittest.IsolatedAsyncioTestCase):
-    async def asyncSetUp(self):
-        self.addAsyncCleanup(LIMITER.aclose)
-        self.addAsyncCleanup(hook.limiter.aclose)
-        await LIMITER.request("PUT", "/v1/limits", {"limits": LIMITS})
-        self.key = SimpleNamespace(key_alias=f"hook-{self._testMethodName[:40]}", user_id=None)
-        self.data = {"model": "gpt-4", "max_tokens": 100, "messages": [{"role": "user", "content": "x" * 40}]}
-
-    async def left(self):
-        return await LIMITER.available(self.key.key_alias, "gpt-4")
-
-    async def test_usage_replaces_the_estimate(self):
-        self.assertEqual(estimate(self.data), 110)
-        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
-        self.assertEqual(await self.left(), {"rpm": 4, "tpm": 9890})
-        response = {"usage": {"total_tokens": 42}}
-        self.assertIs(await hook.async_post_call_success_hook(data, self.key, response), response)
-        self.assertEqual(await self.left(), {"rpm": 4, "tpm": 9958})
-        self.assertNotIn(LEASE, data["metadata"])
-
-    async def test_more_usage_than_estimated_is_charged(self):
-        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
-        usage = SimpleNamespace(usage=SimpleNamespace(total_tokens=20000))
-        await hook.async_post_call_success_hook(data, self.key, usage)
-        self.assertEqual((await self.left())["tpm"], -10000)
-
-    async def test_a_failed_call_is_given_back(self):
-        data = await hook.async_pre_call_hook(self.key, None, self.data, "completion")
-        await hook.async_post_call_failure_hook(data, RuntimeError("timeout"), self.key)
-        self.assertEqual(await self.left(), {"rpm": 5, "tpm": 10000})
-
-    async def test_a_call_that_does_not_fit_is_refused_with_status_429(self):
-        self.data["max_tokens"] = 20000
-        with self.assertRaises(RateLimitExceeded) as refused:
-            await hook.async_pre_call_hook(self.key, None, self.data, "completion")
-        self.assertEqual(refused.exception.status_code, 429)
+class SyncTest(unittest.TestCase):
+    def test_the_same_without_asyncio(self):
+        limiter = SyncRateLimiter(*SERVER)
+        self.addCleanup(limiter.close)
+        limiter.request("PUT", "/v1/limits", {"limits": LIMITS})
+        with limiter.acquire("py-sync", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+            lease.adjust({"tpm": 120})
+        self.assertEqual(limiter.available("py-sync", "gpt-4"), {"rpm": 4, "tpm": 9380})
+        with self.assertRaises(ValueError), limiter.acquire("py-sync", "gpt-4", {"rpm": 1}):
+            raise ValueError
+        with self.assertRaises(RateLimitExceeded), limiter.acquire("py-sync", "gpt-4", {"rpm": 6}):
+            self.fail("it was admitted")
+        self.assertEqual(limiter.available("py-sync", "gpt-4"), {"rpm": 4, "tpm": 9380})
 
 
 if __name__ == "__main__":

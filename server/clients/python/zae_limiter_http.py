@@ -1,11 +1,11 @@
-"""Client of the zae-limiter server for asyncio. Needs Python 3.11 and httpx.
+"""Client of the zae-limiter server, with and without asyncio. Needs Python 3.11 and httpx.
 
     limiter = RateLimiter("http://127.0.0.1:8080")
-    async with await limiter.acquire("user-1", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+    async with limiter.acquire("user-1", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
         response = await call_model()
         lease.adjust({"tpm": response.tokens - 500})
 
-Leaving the block commits the lease with its adjustments; an exception gives everything back. The lease is renewed while the
+`SyncRateLimiter` is the same without `async` and `await`. Leaving the block commits the lease with its adjustments; an exception gives everything back. The lease is renewed while the
 block runs. A lease that cannot be ended is logged: the block's result, or its exception, is never replaced.
 """
 
@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+import uuid
+from collections.abc import Coroutine, Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
 
 LOG = logging.getLogger(__name__)
-# How often a request that ends a lease is sent if the server cannot process it.
+# How often a request is sent if the server cannot process it, and sending it again does no harm.
 ATTEMPTS = 3
 # The most seconds between two of them.
 MAX_PAUSE = 2.0
@@ -28,14 +31,21 @@ MAX_PAUSE = 2.0
 RENEWALS = 3
 
 
-class ServerError(Exception):
+class LimiterError(Exception):
+    """The base of the errors of this module."""
+
+
+class Unavailable(LimiterError):
+    """The server, or its table, could not be reached. Nothing is known to be taken."""
+
+
+class ServerError(LimiterError):
     """The server responded with problem details (RFC 9457)."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(f"{status}: {problem.get('detail') or problem.get('title')}")
         self.status = status
         self.problem = problem
-
 
     @property
     def is_lost_lease(self) -> bool:
@@ -73,6 +83,8 @@ class Lease:
     admission: str
     limits: list[dict[str, Any]]
     taken: dict[str, int] = field(default_factory=dict)
+    # Seconds between renewals; a third of the lease unless set.
+    renewal_seconds: float | None = None
     # Why the lease could not be ended when its block was left.
     error: Exception | None = None
     _adjust: dict[str, int] = field(default_factory=dict)
@@ -116,12 +128,11 @@ class Lease:
                 if attempt > 1 and error.problem.get("ended") in ("committed", "rolled_back"):
                     # An earlier attempt was processed, and its response was lost.
                     return {}
-                if error.status != 503 or attempt == ATTEMPTS:
-                    raise
-            except httpx.TransportError:
+                raise
+            except Unavailable:
                 if attempt == ATTEMPTS:
                     raise
-            await asyncio.sleep(min(0.25 * 2**attempt, MAX_PAUSE))
+            await _pause(attempt)
         raise AssertionError("unreachable")
 
     async def _adjust_without_lease(self, adjust: dict[str, int]) -> dict[str, Any]:
@@ -133,14 +144,12 @@ class Lease:
 
     async def _keep_renewing(self) -> None:
         while True:
-            await asyncio.sleep(self.lease_ms / 1000 / RENEWALS)
+            await asyncio.sleep(self.renewal_seconds or self.lease_ms / 1000 / RENEWALS)
             try:
                 await self.renew()
-            except ServerError as error:
-                if error.status in (404, 410):
+            except LimiterError as error:
+                if isinstance(error, ServerError) and error.status in (404, 410):
                     return  # Ending the lease says what became of it.
-                LOG.debug("lease of %s on %s was not renewed: %s", self.entity, self.resource, error)
-            except httpx.TransportError as error:
                 LOG.debug("lease of %s on %s was not renewed: %s", self.entity, self.resource, error)
 
     async def __aenter__(self) -> Lease:
@@ -154,19 +163,85 @@ class Lease:
             self._renewing = None
         try:
             await (self.commit() if exception is None else self.rollback())
-        except (ServerError, httpx.HTTPError) as error:
+        except LimiterError as error:
             # The call was made. Its result, or its exception, matters more than this.
             self.error = error
             LOG.warning("lease of %s on %s was not ended: %s", self.entity, self.resource, error)
 
 
-class RateLimiter:
-    """A server, by its URL. Connections are kept open and belong to the event loop that they were opened in."""
+async def _pause(attempt: int) -> None:
+    await asyncio.sleep(min(0.25 * 2**attempt, MAX_PAUSE))
 
-    def __init__(self, url: str, token: str | None = None, timeout: float = 10.0) -> None:
+
+class Acquire:
+    """A call that is about to be limited: `async with` it, or await it for a lease to end by yourself."""
+
+    def __init__(self, limiter: RateLimiter, body: dict[str, Any], key: str | None, on_unavailable: str) -> None:
+        self._limiter = limiter
+        self._body = body
+        self._key = key or str(uuid.uuid4())
+        self._on_unavailable = on_unavailable
+        self._lease: Lease | None = None
+
+    def __await__(self) -> Generator[Any, None, Lease]:
+        return self._take().__await__()
+
+    async def __aenter__(self) -> Lease:
+        self._lease = await self._take()
+        return await self._lease.__aenter__()
+
+    async def __aexit__(self, *exception: Any) -> None:
+        if self._lease is not None:
+            await self._lease.__aexit__(*exception)
+
+    async def _take(self) -> Lease:
+        try:
+            granted = await self._send()
+        except Unavailable:
+            if self._on_unavailable != "allow":
+                raise
+            granted = {"lease_id": None, "lease_ms": 0, "admission": "allowed_while_unavailable", "limits": []}
+        return Lease(
+            self._limiter,
+            self._body["entity"],
+            self._body["resource"],
+            granted["lease_id"],
+            granted["lease_ms"],
+            granted["admission"],
+            granted["limits"],
+            dict(self._body["consume"]),
+        )
+
+    async def _send(self) -> dict[str, Any]:
+        # With its key, the same request takes tokens once. The server responds after the wait at the latest.
+        headers, wait = {"Idempotency-Key": self._key}, self._body.get("wait_ms", 0) / 1000
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._limiter.request("POST", "/v1/acquire", self._body, headers, wait)
+            except Unavailable:
+                if attempt == ATTEMPTS:
+                    raise
+            await _pause(attempt)
+        raise AssertionError("unreachable")
+
+
+class RateLimiter:
+    """A server, by its URL. Connections are kept open and belong to the event loop that they were opened in.
+
+    While the server cannot be reached, `acquire` raises Unavailable, or lets calls pass with `on_unavailable="allow"`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        timeout: float = 10.0,
+        on_unavailable: Literal["block", "allow"] = "block",
+    ) -> None:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
+        self.on_unavailable = on_unavailable
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -176,7 +251,7 @@ class RateLimiter:
             await self._client.aclose()
             self._client = None
 
-    async def acquire(
+    def acquire(
         self,
         entity: str,
         resource: str,
@@ -185,26 +260,14 @@ class RateLimiter:
         wait_ms: int | None = None,
         lease_ms: int | None = None,
         idempotency_key: str | None = None,
-    ) -> Lease:
+    ) -> Acquire:
         """Takes the tokens of all limits, or raises RateLimitExceeded."""
         body: dict[str, Any] = {"entity": entity, "resource": resource, "consume": consume}
         if wait_ms is not None:
             body["wait_ms"] = wait_ms
         if lease_ms is not None:
             body["lease_ms"] = lease_ms
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        # The server responds after the wait at the latest.
-        granted = await self.request("POST", "/v1/acquire", body, headers, (wait_ms or 0) / 1000)
-        return Lease(
-            self,
-            entity,
-            resource,
-            granted["lease_id"],
-            granted["lease_ms"],
-            granted["admission"],
-            granted["limits"],
-            dict(consume),
-        )
+        return Acquire(self, body, idempotency_key, self.on_unavailable)
 
     async def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""
@@ -225,12 +288,17 @@ class RateLimiter:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         timeout = self.timeout + more_time
-        response = await self._http().request(method, self.url + path, json=body, headers=headers, timeout=timeout)
-        content = response.json() if response.content else {}
+        try:
+            response = await self._http().request(method, self.url + path, json=body, headers=headers, timeout=timeout)
+        except httpx.TransportError as error:
+            raise Unavailable(f"{method} {self.url}{path} got no response: {error!r}") from error
+        content = _content(response)
         if response.is_success:
             return content
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
+        if response.status_code in (408, 502, 503, 504):
+            raise Unavailable(f"{response.status_code}: {content.get('detail') or content.get('title')}")
         raise ServerError(response.status_code, content)
 
     def _http(self) -> httpx.AsyncClient:
@@ -240,3 +308,74 @@ class RateLimiter:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
             self._client, self._loop = httpx.AsyncClient(limits=limits), loop
         return self._client
+
+
+def _content(response: httpx.Response) -> dict[str, Any]:
+    """The JSON of a response. A proxy may send something else."""
+    try:
+        content = response.json() if response.content else {}
+    except ValueError:
+        content = None
+    return content if isinstance(content, dict) else {"detail": response.text[:1000]}
+
+
+class SyncLease:
+    """A lease without asyncio. It is renewed by the thread of its limiter."""
+
+    def __init__(self, limiter: SyncRateLimiter, acquire: Acquire) -> None:
+        self._limiter = limiter
+        self._acquire = acquire
+        self._lease: Lease | None = None
+
+    def __enter__(self) -> Lease:
+        self._lease = self._limiter._run(self._acquire.__aenter__())
+        return self._lease
+
+    def __exit__(self, *exception: Any) -> None:
+        self._limiter._run(self._acquire.__aexit__(*exception))
+
+
+class SyncRateLimiter:
+    """The same without asyncio: `with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease`.
+
+    A thread of its own sends the requests, so that leases are renewed while their blocks run.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        timeout: float = 10.0,
+        on_unavailable: Literal["block", "allow"] = "block",
+    ) -> None:
+        self._limiter = RateLimiter(url, token, timeout, on_unavailable)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="zae-limiter-http", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Closes the connections and ends the thread."""
+        self._run(self._limiter.aclose())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def acquire(self, entity: str, resource: str, consume: dict[str, int], **options: Any) -> SyncLease:
+        """As that of `RateLimiter`, for `with`."""
+        return SyncLease(self, self._limiter.acquire(entity, resource, consume, **options))
+
+    def available(self, entity: str, resource: str) -> dict[str, int]:
+        """Available tokens by limit. A negative number is debt."""
+        return self._run(self._limiter.available(entity, resource))
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Any other request of the API."""
+        return self._run(self._limiter.request(method, path, body))
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise

@@ -1,0 +1,60 @@
+"""Limits the calls of a client of Anthropic."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from . import _calls, _sync_calls
+from .estimates import ModelLimits, Usage, usage_of
+
+Client = TypeVar("Client")
+
+
+def limit_anthropic(client: Client, limits: ModelLimits) -> Client:
+    """The same client, limited: ``messages.create``, streams and ``messages.stream`` included, and copies.
+
+    A call that does not fit raises ``RateLimitExceeded``. Requests that the client repeats by itself are one call.
+    """
+    target: Any = client
+    module: Any = _calls if hasattr(client, "__aenter__") else _sync_calls
+    module.limit_method(target.messages, "create", limits, read=_read, add=_add_event)
+    if hasattr(target.messages, "parse"):
+        module.limit_method(target.messages, "parse", limits, read=_read)
+    stream = target.messages.stream
+
+    def limited_stream(**arguments: Any) -> Any:
+        return module.LimitedManager(stream(**arguments), limits, arguments, _read_stream)
+
+    target.messages.stream = limited_stream
+    original = target.copy
+
+    def copy(*arguments: Any, **options: Any) -> Any:
+        return limit_anthropic(original(*arguments, **options), limits)
+
+    target.copy = target.with_options = copy
+    return client
+
+
+def _read(response: Any) -> Usage | None:
+    return usage_of(getattr(response, "usage", None))
+
+
+def _read_stream(stream: Any) -> Usage | None:
+    """The usage that a stream has reported by its end."""
+    message = stream.current_message_snapshot
+    return _read(message) if message.stop_reason is not None else None
+
+
+def _add_event(usage: Usage | None, event: Any) -> Usage | None:
+    if event.type == "message_start":
+        return _read(event.message)
+    if event.type != "message_delta":
+        return usage
+    # Numbers of a delta are totals; what it does not mention stays.
+    latest, before = usage_of(event.usage) or Usage(), usage or Usage()
+    return Usage(
+        latest.input or before.input,
+        latest.output or before.output,
+        latest.cached_input or before.cached_input,
+        latest.cache_write or before.cache_write,
+    )
