@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde::Serialize;
 use zae_limiter::usage::{UsageSummary, WindowKind};
-use zae_limiter::{LimitName, Repository, Timestamp};
+use zae_limiter::{LimitName, Timestamp};
 
 use super::Filter;
 use crate::command_output::{CommandOutput, Text};
+use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Align, TextTable, View, decimal, grouped};
 
@@ -30,6 +31,9 @@ struct UsageTotals {
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
     limits: BTreeMap<LimitName, LimitTotals>,
+    /// Why there is no usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,8 +43,8 @@ struct LimitTotals {
     average: f64,
 }
 
-impl From<UsageSummary> for UsageTotals {
-    fn from(summary: UsageSummary) -> Self {
+impl UsageTotals {
+    fn new(summary: UsageSummary, context: &Context) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
@@ -59,6 +63,7 @@ impl From<UsageSummary> for UsageTotals {
             refusals: summary.refusals,
             first_window_start: summary.first,
             last_window_start: summary.last,
+            note: (summary.snapshots == 0).then(|| super::why_nothing(context)),
         }
     }
 }
@@ -66,7 +71,8 @@ impl From<UsageSummary> for UsageTotals {
 impl Text for UsageTotals {
     fn text(&self, view: &View) -> String {
         let (Some(first), Some(last)) = (self.first_window_start, self.last_window_start) else {
-            return format!("no {} usage", self.window);
+            let note = self.note.map(|note| format!("; {note}"));
+            return format!("no {} usage{}", self.window, note.unwrap_or_default());
         };
         let mut table = TextTable::new([
             ("Limit", Align::Left),
@@ -93,8 +99,9 @@ impl Text for UsageTotals {
     }
 }
 
-pub(super) async fn run(arguments: Summary, repository: &Repository) -> Result<CommandOutput> {
+pub(super) async fn run(arguments: Summary, context: &Context) -> Result<CommandOutput> {
+    let repository = context.repository().await?;
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
-    Ok(CommandOutput::new(UsageTotals::from(summary)))
+    Ok(CommandOutput::new(UsageTotals::new(summary, context)))
 }
