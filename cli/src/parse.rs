@@ -103,7 +103,7 @@ impl ResourceOrAll {
 }
 
 impl std::str::FromStr for ResourceOrAll {
-    type Err = zae_limiter::InvalidName;
+    type Err = zae_limiter::error::InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == ConfigLevel::DEFAULT_RESOURCE {

@@ -18,7 +18,7 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Which page is wanted.
+/// The page to read. [`items`](Self::items) reads all pages from it on.
 ///
 /// ```
 /// use zae_limiter::PageRequest;
@@ -47,6 +47,35 @@ impl PageRequest {
         self
     }
 
+    /// All items of a list from this page on. Pages are read when their items are needed.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// for id in ["user-1", "user-2", "user-3"] {
+    ///     repository.create_entity(NewEntity::new(id)).await?;
+    /// }
+    ///
+    /// let mut entities = PageRequest::new(2).items(async |page: &PageRequest| repository.list_entities(page).await);
+    /// while let Some(entity) = entities.next().await {
+    ///     println!("{}", entity?.id);
+    /// }
+    ///
+    /// let entities = PageRequest::default().items(async |page: &PageRequest| repository.list_entities(page).await);
+    /// assert_eq!(entities.try_collect().await?.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn items<T, F: AsyncFnMut(&Self) -> Result<Page<T>>>(self, fetch: F) -> Items<T, F> {
+        Items {
+            fetch,
+            next: Some(self),
+            items: Vec::new().into_iter(),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if (1..=Self::MAX_SIZE).contains(&self.size) {
             return Ok(());
@@ -63,6 +92,51 @@ impl PageRequest {
 impl Default for PageRequest {
     fn default() -> Self {
         Self::new(100)
+    }
+}
+
+/// The items of a list, in order, over all its pages: see [`PageRequest::items`].
+#[must_use = "nothing is read until `next` or `try_collect` is called"]
+pub struct Items<T, F> {
+    fetch: F,
+    /// The page to read when the items are used up.
+    next: Option<PageRequest>,
+    items: std::vec::IntoIter<T>,
+}
+
+impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
+    /// The next item; `None` after the last. After an error, the next call reads the same page again.
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(Ok(item));
+            }
+            let request = self.next.as_ref()?;
+            let page = match (self.fetch)(request).await {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            let size = request.size;
+            self.next = page.next.map(|cursor| PageRequest::new(size).after(cursor));
+            self.items = page.items.into_iter();
+        }
+    }
+
+    /// All items that are left, or the first error.
+    pub async fn try_collect(mut self) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        while let Some(item) = self.next().await {
+            all.push(item?);
+        }
+        Ok(all)
+    }
+}
+
+impl<T, F> fmt::Debug for Items<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 

@@ -59,7 +59,7 @@ impl Comparison {
                 managed: manifest.levels.into_keys().collect(),
                 hash: applied_state::hash(file),
                 applied: None,
-                // Who applies a file by hand does not take it away from the resource that declares it.
+                // A file that is applied by hand does not change the resource that declares it.
                 owner: record.state.owner.clone(),
                 previous: record.state.previous.clone(),
             },

@@ -128,7 +128,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
 
 async fn compare(file: &Path, context: &Context) -> Result<Comparison> {
     let text = read(file)?;
-    // Parsed first, so that mistakes in the file are reported whatever the state of the table.
+    // Parsed first, so that mistakes in the file are reported in any state of the table.
     let manifest = Manifest::parse(&text).map_err(|invalid| Error::manifest(file, &text, &invalid))?;
     let name = context.name()?;
     let (repository, client) = crate::connect::repository_and_client(&context.location, &name).await?;

@@ -135,20 +135,20 @@ pub(crate) async fn serving_limiter(
     Ok((builder.await?, meter))
 }
 
-async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
+async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::RateLimiterBuilder> {
     Ok(match &location.embedded {
         Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),
         None => on_aws(name, location.aws().await?),
     })
 }
 
-fn on_aws(name: &StackName, aws: SdkConfig) -> zae_limiter::Builder {
+fn on_aws(name: &StackName, aws: SdkConfig) -> zae_limiter::RateLimiterBuilder {
     RateLimiter::builder(name.as_str())
         .sdk_config(aws)
         .connect_timeout(CONNECT_TIMEOUT)
 }
 
-async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<Repository> {
+async fn finish(location: &TableLocation, builder: zae_limiter::RateLimiterBuilder) -> Result<Repository> {
     let mut builder = builder
         .time_budget(ACQUIRE_BUDGET)
         .admin_time_budget(ADMIN_BUDGET);

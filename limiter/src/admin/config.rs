@@ -270,7 +270,7 @@ fn still_stored(item: &Item, p: &mut Placeholders) -> String {
     conditions.join(" AND ")
 }
 
-/// Whether an item, readable or not, holds what deleting the system's defaults takes away.
+/// Whether an item, readable or not, holds what deleting the system's defaults removes.
 fn has_limits_or_policy(item: &Item) -> bool {
     item.keys()
         .any(|name| name == attribute::ON_UNAVAILABLE || ConfigRecord::is_limit_attribute(name))
