@@ -294,7 +294,7 @@ fn a_duplicate_limit_and_a_missing_limit() {
     let result = bench
         .run(&["system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2"])
         .expect_exit(2);
-    assert!(result.stderr.contains("each name may stand once"), "{result:?}");
+    assert!(result.stderr.contains("duplicate limit name"), "{result:?}");
     let result = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])
         .expect_exit(1);

@@ -65,7 +65,7 @@ pub async fn update_once(
         .send()
         .await;
     match sent {
-        Ok(answer) => Ok(Updated::Done(answer.attributes.unwrap_or_default())),
+        Ok(response) => Ok(Updated::Done(response.attributes.unwrap_or_default())),
         Err(error) => match CallError::from(&error) {
             CallError::ConditionFailed => Ok(Updated::ConditionFailed(match error.into_service_error() {
                 UpdateItemError::ConditionalCheckFailedException(failed) => {
@@ -100,7 +100,7 @@ impl Table {
 
     /// The item with this key.
     pub async fn get(&self, key: &Key, consistent: bool) -> Result<Option<Item>> {
-        let answer = self
+        let response = self
             .send("GetItem", self.budget(), || {
                 self.client
                     .get_item()
@@ -110,14 +110,14 @@ impl Table {
                     .send()
             })
             .await?;
-        answer.item.map(from_sdk_item).transpose()
+        response.item.map(from_sdk_item).transpose()
     }
 
     /// The item with this key, asked for once and without a timeout. For finding out whether the table responds.
     pub async fn get_once(&self, key: &Key) -> Result<Option<Item>> {
         let request = self.client.get_item().table_name(self.name.as_str());
         match request.set_key(Some(to_sdk_key(key))).send().await {
-            Ok(answer) => answer.item.map(from_sdk_item).transpose(),
+            Ok(response) => response.item.map(from_sdk_item).transpose(),
             Err(error) => Err(self.failed("GetItem", CallError::from(&error))),
         }
     }

@@ -69,7 +69,7 @@ fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
         call.run(|lease: &mut Lease| {
             lease.adjust("tpd", -100);
             if succeeds {
-                Ok("answer")
+                Ok("response")
             } else {
                 Err(Error::from("".parse::<zae_limiter::EntityId>().unwrap_err()))
             }
@@ -77,7 +77,7 @@ fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
     };
     run(false).unwrap_err();
     assert_eq!(available(&limiter, "tpd"), 1000);
-    assert_eq!(run(true).unwrap(), "answer");
+    assert_eq!(run(true).unwrap(), "response");
     assert_eq!(available(&limiter, "tpd"), 600);
 }
 

@@ -67,7 +67,7 @@ impl Provisioner {
 
     /// Handles the event of an invocation that Lambda ends at the deadline.
     ///
-    /// CloudFormation always gets a response, whatever happens: it waits up to an hour for one.
+    /// CloudFormation always gets a response: it waits up to an hour for one.
     pub async fn handle(&self, event: &Value, deadline: SystemTime) -> Result<Value, InvocationError> {
         let time = deadline.duration_since(SystemTime::now()).unwrap_or_default();
         let outcome = self.outcome(event, time.saturating_sub(RESERVE)).await;
@@ -120,7 +120,7 @@ impl Provisioner {
     }
 
     async fn changes(&self, table: &str, request: &Request, file: &str) -> Result<LevelChanges, Error> {
-        // Checked first, so that an invalid file is reported whatever the state of the table.
+        // Checked first, so that an invalid file is reported in any state of the table.
         if request.request_type != RequestType::Delete {
             zae_limiter_limits::Manifest::parse(file)?;
         }
