@@ -17,8 +17,8 @@ use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
 use crate::{
-    Budget, CallError, Entropy, Error, Result, SdkItem, SharedCredentials, Update, UpdateParts,
-    from_sdk_item, to_sdk_key,
+    Budget, CallError, Entropy, Error, Placeholders, Result, SdkItem, SharedCredentials, Update, UpdateParts,
+    from_sdk_item, to_sdk_item, to_sdk_key,
 };
 
 /// One table, and how long its calls may take.
@@ -126,6 +126,26 @@ impl Table {
     pub async fn update(&self, update: Update) -> Result<bool> {
         let request = update_request(&self.client, self.name.as_str(), update.into_parts());
         let sent = self.send("UpdateItem", self.budget(), || request.clone().send());
+        match sent.await {
+            Ok(_) => Ok(true),
+            Err(error) if error.cause() == Some(&CallError::ConditionFailed) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces one item, with retries. `Ok(false)` means that the condition was false. After a lost response that may be
+    /// because an attempt of this call has written the item.
+    pub async fn put(&self, item: Item, condition: impl FnOnce(&mut Placeholders) -> String) -> Result<bool> {
+        let (condition, names, values) = Placeholders::expression(condition);
+        let request = self
+            .client
+            .put_item()
+            .table_name(self.name.as_str())
+            .set_item(Some(to_sdk_item(item)))
+            .condition_expression(condition)
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values);
+        let sent = self.send("PutItem", self.budget(), || request.clone().send());
         match sent.await {
             Ok(_) => Ok(true),
             Err(error) if error.cause() == Some(&CallError::ConditionFailed) => Ok(false),

@@ -168,27 +168,6 @@ pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb:
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
 }
 
-/// What the table stores, and a client for the rest of its items, with one configuration for both.
-pub(crate) async fn repository_and_client(
-    location: &TableLocation,
-    name: &StackName,
-) -> Result<(Repository, aws_sdk_dynamodb::Client)> {
-    let (builder, client) = match &location.embedded {
-        Some(file) => {
-            let store = EmbeddedStore::file(with_existing_directory(file)?).await;
-            let store = store.map_err(zae_limiter::Error::from)?;
-            let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
-            (RateLimiter::embedded_in(&store).name(name.as_str()), client)
-        }
-        None => {
-            let aws = location.aws().await?;
-            let client = aws_sdk_dynamodb::Client::new(&aws);
-            (on_aws(name, aws), client)
-        }
-    };
-    Ok((finish(location, builder).await?, client))
-}
-
 /// The file, if its directory exists.
 fn with_existing_directory(file: &Path) -> Result<&Path> {
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());

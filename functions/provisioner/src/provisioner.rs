@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use zae_limiter::{RateLimiter, Timestamp};
 use zae_limiter_function::{Environment, lambda_config};
-use zae_limiter_limits::{Action, Comparison, Error, LevelChanges, Target};
+use zae_limiter_limits::{Action, Comparison, Error, LevelChanges};
 
 use crate::callback::{Callback, Undelivered};
 use crate::limits_file;
@@ -129,27 +129,22 @@ impl Provisioner {
             .principal(principal(&request.owner))
             .build_repository()
             .await?;
-        let client = aws_sdk_dynamodb::Client::new(&self.aws);
-        let target = Target::new(repository, client, table);
         match request.request_type {
             RequestType::Create | RequestType::Update => {
-                let comparison = Comparison::of_resource(&target, file, &request.owner).await?;
+                let comparison = Comparison::of_resource(&repository, file, &request.owner).await?;
                 comparison.apply(now()).await
             }
             RequestType::Delete => {
-                let comparison = Comparison::withdraw(&target, file, &request.owner).await?;
+                let comparison = Comparison::withdraw(&repository, file, &request.owner).await?;
                 comparison.apply(now()).await
             }
-            RequestType::Plan => Ok(Comparison::of(&target, file).await?.changes().clone()),
+            RequestType::Plan => Ok(Comparison::of(&repository, file).await?.changes().clone()),
         }
     }
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }
 
 /// The changes as CloudFormation's attributes of the resource and as the result of an invocation.

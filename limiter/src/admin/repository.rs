@@ -163,8 +163,9 @@ impl Repository {
         }
     }
 
-    /// The table, for as long as this handle may use it.
-    pub(crate) fn table(&self) -> Table {
+    /// The table, for as long as this handle may use it. For the other crates of this project.
+    #[doc(hidden)]
+    pub fn table(&self) -> Table {
         Table {
             deadline: self.deadline,
             ..self.inner.table.clone()
