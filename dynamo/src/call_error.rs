@@ -97,7 +97,7 @@ impl CallError {
         Self::Unavailable("no response in time".to_owned())
     }
 
-    /// Credentials could not be loaded. Somebody must provide them, so this is no outage.
+    /// Credentials could not be loaded. An operator must provide them, so this is no outage.
     pub(crate) fn no_credentials(reason: &str) -> Self {
         Self::Denied(format!(
             "the AWS credentials could not be loaded: {reason}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in with \

@@ -220,6 +220,64 @@ mod tests {
         }
     }
 
+    fn cursor(number: usize) -> Cursor {
+        let key = Key {
+            pk: number.to_string(),
+            sk: "x".to_owned(),
+        };
+        Cursor { key, in_index: None }
+    }
+
+    /// A list of seven numbers. Its pages end early, and the first attempt at each page fails.
+    async fn page_of_seven(failed: &mut bool, request: &PageRequest) -> Result<Page<usize>> {
+        *failed = !*failed;
+        if *failed {
+            return Err(Error::contended(&"the list"));
+        }
+        let start: usize = request
+            .after
+            .as_ref()
+            .map_or(0, |after| after.key.pk.parse().unwrap());
+        let end = 7.min(start + request.size);
+        Ok(Page {
+            items: (start..end).collect(),
+            next: (end < 7).then(|| cursor(end)),
+        })
+    }
+
+    #[tokio::test]
+    async fn items_come_from_all_pages_and_an_error_loses_none() {
+        for size in 1..=8 {
+            let mut failed = false;
+            let mut items = PageRequest::new(size)
+                .items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+            let (mut seen, mut errors) = (vec![], 0);
+            while let Some(item) = items.next().await {
+                match item {
+                    Ok(item) => seen.push(item),
+                    Err(_) => errors += 1,
+                }
+            }
+            assert_eq!((seen, errors), ((0..7).collect(), 7_usize.div_ceil(size)));
+            assert!(items.next().await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn collecting_items_ends_with_the_first_error() {
+        let mut failed = false;
+        let items =
+            PageRequest::new(2).items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+        assert!(items.try_collect().await.is_err());
+        let items = PageRequest::new(3)
+            .after(cursor(2))
+            .items(async |page: &PageRequest| {
+                let mut failed = true;
+                page_of_seven(&mut failed, page).await
+            });
+        assert_eq!(items.try_collect().await.unwrap(), [2, 3, 4, 5, 6]);
+    }
+
     proptest! {
         #[test]
         fn a_cursor_survives_as_text(pk in "[A-Z#a-z0-9]{1,40}", sk in "[#A-Za-z0-9/.]{1,40}", index in prop::option::of(("[A-Z#]{1,20}", "[a-z]{1,9}"))) {

@@ -252,3 +252,24 @@ fn settings_that_are_wrong_are_refused_as_ever() {
         .build_blocking();
     assert!(built.unwrap_err().to_string().contains("time_budget"));
 }
+
+#[test]
+fn what_is_stored_and_the_stack_are_reached_without_async() {
+    let limiter = limiter();
+    let repository = limiter.repository();
+    let limits = [Limit::per_minute("rpm", 5).unwrap()];
+    limiter
+        .wait(repository.set_resource_defaults("gpt-4", limits))
+        .unwrap();
+    let stored = limiter.wait(repository.get_resource_defaults("gpt-4")).unwrap();
+    assert_eq!(stored.len(), 1);
+    assert!(
+        limiter.ensure_infrastructure().unwrap().is_none(),
+        "no stack is declared"
+    );
+    let none = limiter.list_stacks().unwrap_err();
+    assert!(
+        none.to_string().contains("an embedded table has no stack"),
+        "{none}"
+    );
+}
