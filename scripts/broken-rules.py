@@ -41,7 +41,7 @@ RULES = [
     ("SeveralAtTheHead", BUCKET + "wait_queue.rs", "if self.woken > 0 {", "if self.woken > 1_000 {", "waiting_calls_are_served_in_order"),
     ("NoJitter", BUCKET + "backoff.rs", "entropy.up_to((wait / WAIT_JITTER).min(MAX_WAIT_JITTER))", "entropy.up_to((wait / WAIT_JITTER).min(MAX_WAIT_JITTER)) * 0", "processes_whose_tokens_are_due"),
     # Outages.
-    ("SearchesForever", CORE + "mod.rs", "(nothing_to_search || self.search_stopped)", "nothing_to_search", "a_write_in_doubt_is_looked_for_once"),
+    ("SearchesForever", CORE + "mod.rs", "(nothing_to_search || self.search_stopped)", "nothing_to_search", "an_unconfirmed_write_is_searched_for_once"),
     ("NotSentIsUnconfirmed", BUCKET + "actor.rs", "WriteOutcome::Lost(reason) => {\n                    lost += 1;", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {\n                    lost += 1;", "a_refused_connection_leaves_nothing"),
     ("NoBreaker", BUCKET + "table_health.rs", "let open = breaker.open()?;", "let open = breaker.open().filter(|_| false)?;", "calls_in_an_outage_send_little"),
     ("ReadsCloseTheBreaker", BUCKET + "breaker.rs", "operation == Operation::Read && open.writes_failed", "operation == Operation::Read && !open.writes_failed", "acquire::breaker::while_only_writes_fail"),

@@ -28,7 +28,7 @@ const GLOBAL: &str = "Global options";
   zae-limiter --embedded f.db acquire user-1 gpt-4 -c rpm:1 --output json
   zae-limiter -n my-app --region eu-west-1 available user-1 gpt-4
 
-Exit codes: 0 success or admitted, 1 error, 2 invalid usage, 69 unavailable, 75 rate limit exceeded."
+Exit codes: 0 success or admitted, 1 error, 2 invalid usage, 69 unavailable, 75 refused by a limit."
 )]
 struct Cli {
     #[command(flatten)]

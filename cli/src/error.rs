@@ -182,17 +182,6 @@ impl Error {
         move |error| match error {
             Limits::Invalid(invalid) => Self::manifest(file, "", &invalid),
             Limits::Limiter(source) => source.into(),
-            Limits::Table {
-                operation,
-                table,
-                problem,
-                source,
-            } => Self::TableCall {
-                operation,
-                table,
-                problem,
-                source,
-            },
             Limits::Concurrent { .. } => Self::usage(
                 "another process has applied a limits file to this table; run `zae-limiter limits plan` again",
             ),

@@ -14,7 +14,7 @@ pub enum Exit {
     Usage = 2,
     /// The table or AWS cannot be reached or does not respond (`EX_UNAVAILABLE`).
     Unavailable = 69,
-    /// The rate limit is exceeded; retry later (`EX_TEMPFAIL`).
+    /// Refused by a limit; retry later (`EX_TEMPFAIL`).
     Limited = 75,
     /// Interrupted by Ctrl-C; operations already started in AWS continue.
     Interrupted = 130,

@@ -42,8 +42,7 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
 
 /// The current time of this machine.
 pub(crate) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp::from_millis(since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    std::time::SystemTime::now().into()
 }
 
 /// The URL of an endpoint: `http://127.0.0.1:4566`.
@@ -103,7 +102,7 @@ impl ResourceOrAll {
 }
 
 impl std::str::FromStr for ResourceOrAll {
-    type Err = zae_limiter::InvalidName;
+    type Err = zae_limiter::error::InvalidName;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == ConfigLevel::DEFAULT_RESOURCE {

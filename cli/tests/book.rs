@@ -79,7 +79,7 @@ const NOT_RUN: [(&str, &str); 13] = [
     ),
     (
         "limits apply limits.yaml -n my-app --region",
-        "an answer to its question; `limits_files_can_be_applied` runs it",
+        "a confirmation; `limits_files_can_be_applied` runs it",
     ),
 ];
 

@@ -294,7 +294,7 @@ fn a_duplicate_limit_and_a_missing_limit() {
     let result = bench
         .run(&["system", "set-defaults", "-l", "rpm:1", "-l", "rpm:2"])
         .expect_exit(2);
-    assert!(result.stderr.contains("each name may stand once"), "{result:?}");
+    assert!(result.stderr.contains("duplicate limit name"), "{result:?}");
     let result = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])
         .expect_exit(1);
@@ -380,11 +380,35 @@ fn a_closed_pipe_is_not_an_error() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
-/// Every command that works on a stack names the problem with credentials, and how to get some.
+/// Commands that work on the table, one for each way to reach it.
+const TABLE_COMMANDS: [&[&str]; 8] = [
+    &["resource", "list"],
+    &["entity", "show", "user-1"],
+    &["available", "user-1", "gpt-4"],
+    &[
+        "acquire",
+        "user-1",
+        "gpt-4",
+        "-c",
+        "rpm:1",
+        "--on-unavailable",
+        "allow",
+    ],
+    &["usage", "list", "-r", "gpt-4"],
+    &["audit", "list", "-e", "user-1"],
+    &["limits", "plan", "-"],
+    &["migrate", "--dry-run"],
+];
+
+fn commands() -> impl Iterator<Item = &'static [&'static str]> {
+    STACK_COMMANDS.into_iter().chain(TABLE_COMMANDS)
+}
+
+/// Every command names the problem with credentials, and how to get some. It is no outage, so no policy lets a call pass.
 #[test]
 fn credentials_that_cannot_be_loaded_are_told_with_a_hint() {
     let metadata = responding(403, "forbidden");
-    for arguments in STACK_COMMANDS {
+    for arguments in commands() {
         let mut command = command();
         command
             .args(arguments)
@@ -393,8 +417,12 @@ fn credentials_that_cannot_be_loaded_are_told_with_a_hint() {
             .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &metadata);
         let result = result(command).expect_exit(1);
         assert!(
-            result.stderr.contains("credentials") && result.stderr.contains("`aws sso login`"),
-            "{result:?}"
+            result
+                .stderr
+                .starts_with("error: the AWS credentials could not be loaded: ")
+                && result.stderr.matches("could not be loaded").count() == 1
+                && result.stderr.contains("`aws sso login`"),
+            "{arguments:?}: {result:?}"
         );
         one_clean_line(&result);
     }
@@ -402,7 +430,7 @@ fn credentials_that_cannot_be_loaded_are_told_with_a_hint() {
 
 #[test]
 fn a_profile_that_does_not_exist_is_named() {
-    for arguments in STACK_COMMANDS {
+    for arguments in commands() {
         let mut command = command();
         command
             .args(arguments)

@@ -32,7 +32,7 @@ impl Slow {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (behind, is_slow, noted) = (behind.clone(), is_slow.clone(), noted.clone());
-                // A client that goes away in the middle is what this is about.
+                // This is about a client that disconnects in the middle.
                 std::thread::spawn(move || pass_on(stream.unwrap(), &behind, &is_slow, &noted).ok());
             }
         });
@@ -60,7 +60,7 @@ fn operation(head: &[String], body: &[u8]) -> String {
     target.or(action.map(str::to_owned)).unwrap_or_default()
 }
 
-/// One request and its answer.
+/// One request and its response.
 fn pass_on(
     client: TcpStream,
     behind: &str,

@@ -39,7 +39,7 @@ fn on_terminal(command: &mut Command, width: u16, typed: &str) -> (i32, String) 
     terminal.write_all(typed.as_bytes()).unwrap();
     let mut drawn = vec![];
     let mut part = [0; 4096];
-    // A terminal whose other end is closed answers with an error.
+    // A terminal whose other end is closed returns an error.
     while let Ok(count) = terminal.read(&mut part) {
         if count == 0 {
             break;

@@ -73,26 +73,32 @@ fn times_are_utc_unless_local_time_is_given() {
     assert!(local.contains("2026-01-31 08:00"), "{local}");
 }
 
-/// Nobody aggregates on an embedded table: what there is to see is that there is nothing.
+/// An embedded table has no aggregator. An empty list says so, and names what does work.
 #[test]
 fn a_table_without_usage_says_so() {
     let bench = Bench::new();
+    let why = "an embedded table has no aggregator, so nothing counts its usage; `zae-limiter resource capacity` shows what \
+               is in use now";
     let list = bench.json(&["usage", "list", "--entity-id", "user-1"]);
-    assert_eq!(list, json!({ "snapshots": [], "count": 0, "truncated": false }));
-    assert!(
-        bench
-            .ok(&["usage", "list", "-r", "gpt-4", "--plot"])
-            .starts_with("0 snapshots")
+    assert_eq!(
+        list,
+        json!({ "snapshots": [], "count": 0, "truncated": false, "note": why })
+    );
+    assert_eq!(
+        bench.ok(&["usage", "list", "-r", "gpt-4", "--plot"]),
+        format!("0 snapshots; {why}\n")
     );
     let sum = bench.json(&["usage", "summary", "-e", "user-1", "--start", "7d"]);
     assert_eq!(
-        (sum["snapshots"].clone(), sum["limits"].clone()),
-        (json!(0), json!({}))
+        (&sum["snapshots"], &sum["limits"], &sum["note"]),
+        (&json!(0), &json!({}), &json!(why))
     );
     assert_eq!(
         bench.ok(&["usage", "summary", "-r", "gpt-4", "-w", "daily"]),
-        "no daily usage\n"
+        format!("no daily usage; {why}\n")
     );
+    counted(&bench);
+    assert_eq!(bench.json(&["usage", "list", "-r", "gpt-4"]).get("note"), None);
 }
 
 #[test]

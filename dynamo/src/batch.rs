@@ -71,7 +71,7 @@ impl Table {
             .consistent_read(consistent)
             .build()
             .map_err(|error| self.malformed_request("BatchGetItem", &error))?;
-        let answer = self
+        let response = self
             .send("BatchGetItem", budget, || {
                 self.client
                     .batch_get_item()
@@ -79,12 +79,12 @@ impl Table {
                     .send()
             })
             .await?;
-        let items = answer
+        let items = response
             .responses
             .unwrap_or_default()
             .remove(table)
             .unwrap_or_default();
-        let unprocessed = answer
+        let unprocessed = response
             .unprocessed_keys
             .unwrap_or_default()
             .remove(table)
@@ -110,7 +110,7 @@ impl Table {
                 .map_err(|error| self.malformed_request("BatchWriteItem", &error))?;
             let mut attempts = 0;
             while !wanted.is_empty() {
-                let answer = self
+                let response = self
                     .send("BatchWriteItem", budget, || {
                         self.client
                             .batch_write_item()
@@ -118,7 +118,7 @@ impl Table {
                             .send()
                     })
                     .await?;
-                wanted = answer
+                wanted = response
                     .unprocessed_items
                     .unwrap_or_default()
                     .remove(table)

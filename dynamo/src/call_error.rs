@@ -12,7 +12,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 #[non_exhaustive]
 pub enum CallError {
     /// Credentials are missing, wrong or lack permission, or an encryption key, bucket or queue cannot be used. No request
-    /// succeeds until somebody fixes that.
+    /// succeeds until that is fixed.
     #[error("{0}")]
     Denied(String),
     /// The signature's time was refused. The SDK corrects its time by the response, so the next request may succeed. The
@@ -40,7 +40,7 @@ pub enum CallError {
     /// Too many requests. Transient.
     #[error("{0}")]
     Throttled(String),
-    /// No connection, no answer in time, or the service failed. The request may have been carried out. Transient.
+    /// No connection, no response in time, or the service failed. The request may have been carried out. Transient.
     #[error("{0}")]
     Unavailable(String),
     /// The request never left the process: there was no connection, or credentials were not loaded in time. Transient.
@@ -80,7 +80,7 @@ const DENIED: [&str; 24] = [
 ];
 
 impl CallError {
-    /// True if the same request may succeed a moment later.
+    /// True if the same request may succeed if it is sent again.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -97,7 +97,7 @@ impl CallError {
         Self::Unavailable("no response in time".to_owned())
     }
 
-    /// Credentials could not be loaded. Somebody must provide them, so this is no outage.
+    /// Credentials could not be loaded. An operator must provide them, so this is no outage.
     pub(crate) fn no_credentials(reason: &str) -> Self {
         Self::Denied(format!(
             "the AWS credentials could not be loaded: {reason}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in with \
@@ -159,16 +159,16 @@ where
     fn from(error: &SdkError<E, HttpResponse>) -> Self {
         match error {
             // The SDK reports a success that it cannot read as an error of the service.
-            SdkError::ServiceError(answer) if answer.raw().status().is_success() => {
+            SdkError::ServiceError(response) if response.raw().status().is_success() => {
                 Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
             }
-            SdkError::ServiceError(answer) => Self::from_code(
-                answer.err().code().unwrap_or_default(),
-                answer.err().message().unwrap_or_default(),
-                answer.raw().status().as_u16(),
+            SdkError::ServiceError(response) => Self::from_code(
+                response.err().code().unwrap_or_default(),
+                response.err().message().unwrap_or_default(),
+                response.raw().status().as_u16(),
             ),
             SdkError::TimeoutError(_) => Self::timeout(),
-            SdkError::ResponseError(answer) if answer.raw().status().as_u16() < 500 => {
+            SdkError::ResponseError(response) if response.raw().status().as_u16() < 500 => {
                 Self::Unavailable(format!("unreadable response: {}", with_causes(error)))
             }
             other => from_causes(other),

@@ -85,7 +85,7 @@ pub fn to_sdk_key(key: &Key) -> SdkItem {
     into_sdk_key(key.clone())
 }
 
-/// The same for a key that nobody else needs.
+/// The same for an owned key.
 pub(crate) fn into_sdk_key(key: Key) -> SdkItem {
     HashMap::from([
         (attribute::PK.to_owned(), SdkValue::S(key.pk)),

@@ -23,7 +23,7 @@ impl Table {
                 })
                 .await;
             let status = match described {
-                Ok(answer) => answer.table.and_then(|table| table.table_status),
+                Ok(response) => response.table.and_then(|table| table.table_status),
                 Err(error) if error.cause() == Some(&CallError::TableMissing) => return Ok(false),
                 Err(error) => return Err(error),
             };
@@ -45,7 +45,7 @@ impl Table {
         let created = self
             .send("CreateTable", self.budget(), || request.clone().send())
             .await;
-        // Several processes may have tried at once, or the answer was lost: the table is there, whatever the error says.
+        // Several processes may have tried at the same time, or the response was lost: the table exists in spite of the error.
         if !self.exists().await? {
             created?;
         }

@@ -45,7 +45,7 @@ pub struct CapacityMeter {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ConsumedCapacity {
-    /// Calls that were answered, whatever the answer.
+    /// Calls that got a response, of any status.
     pub calls: u64,
     /// Units of read capacity.
     pub read_units: f64,

@@ -198,7 +198,7 @@ impl Table {
             .map(|names| names.into_iter().collect::<Vec<_>>().join(", "));
         let (names, values) = placeholders.into_maps();
         let most = most.map(|most| i32::try_from(most.max(1)).unwrap_or(i32::MAX));
-        let answer = self
+        let response = self
             .send("Query", self.budget(), || {
                 self.client
                     .query()
@@ -216,7 +216,7 @@ impl Table {
                     .send()
             })
             .await?;
-        RawPage::new(answer.items, answer.last_evaluated_key)
+        RawPage::new(response.items, response.last_evaluated_key)
     }
 
     /// One page of a scan for items with this sort key.
@@ -243,7 +243,7 @@ impl Table {
         filter: impl FnOnce(&mut Placeholders) -> String,
     ) -> Result<RawPage> {
         let (filter, names, values) = Placeholders::expression(filter);
-        let answer = self
+        let response = self
             .send("Scan", self.budget(), || {
                 self.client
                     .scan()
@@ -256,7 +256,7 @@ impl Table {
                     .send()
             })
             .await?;
-        RawPage::new(answer.items, answer.last_evaluated_key)
+        RawPage::new(response.items, response.last_evaluated_key)
     }
 
     /// Every item of the range.

@@ -49,7 +49,7 @@ impl Budget {
     }
 
     /// Repeats the call while its error is transient and the budget lasts. Returns the error of the last attempt that
-    /// got an answer. The call must be one that may be carried out twice.
+    /// got an response. The call must be one that may be carried out twice.
     ///
     /// ```
     /// use std::cell::Cell;
@@ -60,11 +60,11 @@ impl Budget {
     /// # async fn main() {
     /// let (entropy, attempts) = (Entropy::from_system(), Cell::new(0));
     /// let budget = Budget::starting_now(Duration::from_secs(5), Duration::from_secs(1));
-    /// let answer = budget.retry(&entropy, || async {
+    /// let response = budget.retry(&entropy, || async {
     ///     attempts.set(attempts.get() + 1);
     ///     if attempts.get() < 3 { Err(CallError::Throttled("slow down".into())) } else { Ok("done") }
     /// });
-    /// assert_eq!((answer.await, attempts.get()), (Ok("done"), 3));
+    /// assert_eq!((response.await, attempts.get()), (Ok("done"), 3));
     /// # }
     /// ```
     pub async fn retry<T, Called>(
@@ -81,9 +81,9 @@ impl Budget {
             let timeout = self.deadline.min(Instant::now() + self.attempt);
             // The SDK's futures are large and deeply nested. Boxed, they do not make the caller's so.
             let error = match tokio::time::timeout_at(timeout, Box::pin(call())).await {
-                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => error,
-                // An earlier answer says more than a timeout.
+                // An earlier response says more than a timeout.
                 Err(_) => previous.take().unwrap_or_else(CallError::timeout),
             };
             retries += 1;

@@ -17,8 +17,8 @@ use zae_limiter_schema::{AttributeValue, Item, StackName};
 
 use crate::convert::into_sdk_key;
 use crate::{
-    Budget, CallError, Entropy, Error, Result, SdkItem, SharedCredentials, Update, UpdateParts,
-    from_sdk_item, to_sdk_key,
+    Budget, CallError, Entropy, Error, Placeholders, Result, SdkItem, SharedCredentials, Update, UpdateParts,
+    from_sdk_item, to_sdk_item, to_sdk_key,
 };
 
 /// One table, and how long its calls may take.
@@ -65,7 +65,7 @@ pub async fn update_once(
         .send()
         .await;
     match sent {
-        Ok(answer) => Ok(Updated::Done(answer.attributes.unwrap_or_default())),
+        Ok(response) => Ok(Updated::Done(response.attributes.unwrap_or_default())),
         Err(error) => match CallError::from(&error) {
             CallError::ConditionFailed => Ok(Updated::ConditionFailed(match error.into_service_error() {
                 UpdateItemError::ConditionalCheckFailedException(failed) => {
@@ -100,7 +100,7 @@ impl Table {
 
     /// The item with this key.
     pub async fn get(&self, key: &Key, consistent: bool) -> Result<Option<Item>> {
-        let answer = self
+        let response = self
             .send("GetItem", self.budget(), || {
                 self.client
                     .get_item()
@@ -110,14 +110,14 @@ impl Table {
                     .send()
             })
             .await?;
-        answer.item.map(from_sdk_item).transpose()
+        response.item.map(from_sdk_item).transpose()
     }
 
     /// The item with this key, asked for once and without a timeout. For finding out whether the table responds.
     pub async fn get_once(&self, key: &Key) -> Result<Option<Item>> {
         let request = self.client.get_item().table_name(self.name.as_str());
         match request.set_key(Some(to_sdk_key(key))).send().await {
-            Ok(answer) => answer.item.map(from_sdk_item).transpose(),
+            Ok(response) => response.item.map(from_sdk_item).transpose(),
             Err(error) => Err(self.failed("GetItem", CallError::from(&error))),
         }
     }
@@ -126,6 +126,26 @@ impl Table {
     pub async fn update(&self, update: Update) -> Result<bool> {
         let request = update_request(&self.client, self.name.as_str(), update.into_parts());
         let sent = self.send("UpdateItem", self.budget(), || request.clone().send());
+        match sent.await {
+            Ok(_) => Ok(true),
+            Err(error) if error.cause() == Some(&CallError::ConditionFailed) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Replaces one item, with retries. `Ok(false)` means that the condition was false. After a lost response that may be
+    /// because an attempt of this call has written the item.
+    pub async fn put(&self, item: Item, condition: impl FnOnce(&mut Placeholders) -> String) -> Result<bool> {
+        let (condition, names, values) = Placeholders::expression(condition);
+        let request = self
+            .client
+            .put_item()
+            .table_name(self.name.as_str())
+            .set_item(Some(to_sdk_item(item)))
+            .condition_expression(condition)
+            .set_expression_attribute_names(names)
+            .set_expression_attribute_values(values);
+        let sent = self.send("PutItem", self.budget(), || request.clone().send());
         match sent.await {
             Ok(_) => Ok(true),
             Err(error) if error.cause() == Some(&CallError::ConditionFailed) => Ok(false),

@@ -1,4 +1,4 @@
-//! Several writes that happen together or not at all, exactly once, whatever answer is lost.
+//! Several writes that happen together or not at all, exactly once, also if a response is lost.
 
 use aws_sdk_dynamodb::error::{BuildError, SdkError};
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
@@ -122,8 +122,8 @@ impl<'a> Transaction<'a> {
         self.push(check)
     }
 
-    /// Sends it. The idempotency token makes sending the same transaction again harmless, so a lost answer is
-    /// answered by sending again.
+    /// Sends it. The idempotency token makes sending the same transaction again harmless, so after a lost
+    /// response it is sent again.
     pub async fn commit(self) -> Result<Transacted> {
         const OPERATION: &str = "TransactWriteItems";
         let table = self.table;

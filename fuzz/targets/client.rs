@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use zae_limiter::Cursor;
+use zae_limiter::pagination::Cursor;
 use zae_limiter_aggregator::Reading;
 use zae_limiter_function::Batch as StreamBatch;
 

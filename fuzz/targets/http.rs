@@ -39,7 +39,7 @@ fn server() -> SocketAddr {
     })
 }
 
-/// A request with this body: whatever it is, the answer is a success or says what is wrong with the request.
+/// A request with this body: whatever it is, the response is a success or says what is wrong with the request.
 pub(crate) fn body(data: &[u8]) {
     let Some((route, body)) = data.split_first() else {
         return;
@@ -60,12 +60,12 @@ pub(crate) fn body(data: &[u8]) {
     );
     connection.write_all(head.as_bytes()).unwrap();
     connection.write_all(body).unwrap();
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer);
-    let status: u16 = answer
+    let mut response = Vec::new();
+    connection.read_to_end(&mut response).unwrap();
+    let response = String::from_utf8_lossy(&response);
+    let status: u16 = response
         .get(9..12)
         .and_then(|status| status.parse().ok())
         .unwrap_or_default();
-    assert!((200..500).contains(&status), "{route} {body:?}: {answer}");
+    assert!((200..500).contains(&status), "{route} {body:?}: {response}");
 }

@@ -84,7 +84,7 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
     let stats = repository.cache_stats();
     writeln!(
         out,
-        "\nThe cache answered {} of {} lookups.",
+        "\nThe cache served {} of {} lookups.",
         stats.hits,
         stats.hits + stats.misses
     )?;
@@ -119,7 +119,7 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
 }
 
 async fn show(out: &mut impl Write, repository: &Repository, step: &str) -> Result {
-    // The second lookup is answered from memory.
+    // The second lookup is served from memory.
     repository.resolve_limits(USER, MODEL).await?;
     let resolved = repository.resolve_limits(USER, MODEL).await?;
     let limits: Vec<String> = resolved.limits.iter().map(ToString::to_string).collect();
@@ -129,7 +129,7 @@ async fn show(out: &mut impl Write, repository: &Repository, step: &str) -> Resu
         limits.join(" "),
         resolved
             .limits_from
-            .map_or("nowhere", zae_limiter::Source::as_str),
+            .map_or("nowhere", zae_limiter::ConfigOrigin::as_str),
         resolved.on_unavailable,
         resolved.on_unavailable_from,
     )?;

@@ -1,5 +1,5 @@
-//! Calls whose cost is known only afterwards: admit on an estimate, correct when the answer is there, and let a long
-//! answer make debt that the next calls wait for.
+//! Calls whose cost is known only afterwards: admit on an estimate, correct when the response is complete, and let a long
+//! response make debt that the next calls wait for.
 //!
 //!     cargo run -p zae-limiter --example llm_tokens
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use zae_limiter::{Clock, Error, Lease, Limit, ManualClock, RateLimiter, SystemClock};
 
-/// Stands for a model: the answer to each prompt costs what it costs.
+/// Stands for a model: each response has a cost of its own.
 async fn call_model(cost: i64) -> Result<i64, Error> {
     tokio::time::sleep(Duration::from_millis(10)).await;
     Ok(cost)
@@ -20,14 +20,14 @@ async fn ask(limiter: &RateLimiter, estimate: u64, cost: i64) -> Result<(), Erro
         .consume("rpm", 1)
         .consume("tpm", estimate);
     // Commits if the body succeeds, gives everything back if it fails.
-    let answered = call.run(async |lease: &mut Lease| {
+    let responded = call.run(async |lease: &mut Lease| {
         let used = call_model(cost).await?;
         lease.adjust("tpm", used - i64::try_from(estimate).unwrap_or(i64::MAX));
         Ok(used)
     });
-    match answered.await {
+    match responded.await {
         Ok(used) => println!("estimated {estimate:>6}, used {used:>6}"),
-        Err(Error::Refused(exceeded)) => println!("estimated {estimate:>6}: {exceeded}"),
+        Err(Error::Refused(refusal)) => println!("estimated {estimate:>6}: {refusal}"),
         Err(other) => return Err(other),
     }
     let left = limiter.acquire("user-1", "gpt-4").peek().await?;
@@ -52,7 +52,7 @@ async fn main() -> Result<(), Error> {
         .set_resource_defaults("gpt-4", limits)
         .await?;
 
-    println!("An answer shorter than estimated gives tokens back:");
+    println!("A response shorter than estimated refunds tokens:");
     ask(&limiter, 2_000, 1_500).await?;
     println!("One that is much longer makes debt, and is never cut off:");
     ask(&limiter, 2_000, 13_500).await?;

@@ -11,7 +11,7 @@
 //!     .default_limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
 //!     .build_blocking()?;
 //! let mut lease = limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).lease()?;
-//! lease.adjust("tpm", 120); // the answer was longer than estimated
+//! lease.adjust("tpm", 120); // the response was longer than estimated
 //! lease.commit()?;
 //! limiter.shutdown();
 //! # Ok(()) }
@@ -30,8 +30,11 @@ use tokio::sync::oneshot;
 use zae_limiter_schema::money::{Estimate, Usage};
 use zae_limiter_schema::{EntityId, Limit, LimitName, OnUnavailable, Resource};
 
-use crate::error::Invalid;
-use crate::{Admission, Availability, Builder, Error, LimitStatus, LimiterStats, Result, Shutdown};
+use crate::error::{Internal, Invalid};
+use crate::{
+    Admission, Availability, Error, LimitStatus, LimiterStats, RateLimiterBuilder, Repository, Result,
+    Shutdown,
+};
 
 /// A distributed rate limiter whose calls block. Cheap to clone; clones share everything.
 #[derive(Debug, Clone)]
@@ -77,12 +80,12 @@ impl Background {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        let broken = || Err(Error::invalid("runtime", "thread", "it broke off the work"));
-        self.hand_over(work).unwrap_or_else(broken)
+        self.hand_over(work)
+            .unwrap_or_else(|| Err(thread_error("panicked")))
     }
 }
 
-impl Builder {
+impl RateLimiterBuilder {
     /// Checks the settings and connects, for code without async.
     pub fn build_blocking(self) -> Result<RateLimiter> {
         let (ready, made) = mpsc::channel();
@@ -108,13 +111,7 @@ impl Builder {
                 });
             });
         started.map_err(|error| no_thread(&error))?;
-        let ended = |_| {
-            Err(Error::invalid(
-                "runtime",
-                "thread",
-                "it ended before the limiter was made",
-            ))
-        };
+        let ended = |_| Err(thread_error("ended before the limiter was built"));
         let (limiter, runtime) = made.recv().unwrap_or_else(ended)?;
         let background = Arc::new(Background {
             runtime,
@@ -125,7 +122,13 @@ impl Builder {
 }
 
 fn no_thread(error: &std::io::Error) -> Error {
-    Error::invalid("runtime", "thread", format!("it cannot be started: {error}"))
+    thread_error(format!("cannot be started: {error}"))
+}
+
+fn thread_error(reason: impl Into<String>) -> Error {
+    Error::Internal(Internal::BackgroundThread {
+        reason: reason.into(),
+    })
 }
 
 impl RateLimiter {
@@ -138,8 +141,7 @@ impl RateLimiter {
         }
     }
 
-    /// The async limiter that does the work. Everything that is stored besides admission is reached through it, with
-    /// [`wait`](Self::wait).
+    /// The async limiter that does the work.
     pub fn as_async(&self) -> &crate::RateLimiter {
         &self.limiter
     }
@@ -151,11 +153,30 @@ impl RateLimiter {
     /// # fn main() -> zae_limiter::Result<()> {
     /// let limiter = RateLimiter::embedded().build_blocking()?;
     /// let limits = [Limit::per_minute("rpm", 100)?];
-    /// limiter.wait(limiter.as_async().repository().set_resource_defaults("gpt-4", limits))?;
+    /// limiter.wait(limiter.repository().set_resource_defaults("gpt-4", limits))?;
     /// # Ok(()) }
     /// ```
     pub fn wait<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
         self.background.wait(work)
+    }
+
+    /// Everything that is stored, through the async API: pass its futures to [`wait`](Self::wait).
+    pub fn repository(&self) -> &Repository {
+        self.limiter.repository()
+    }
+
+    /// Brings the stack to what was declared: see
+    /// [`RateLimiter::ensure_infrastructure`](crate::RateLimiter::ensure_infrastructure).
+    #[cfg(feature = "stack")]
+    pub fn ensure_infrastructure(&self) -> Result<Option<crate::stack::Outcome>> {
+        self.wait(Box::pin(self.limiter.ensure_infrastructure()))
+    }
+
+    /// The stacks of this project in the account and region of this limiter: see
+    /// [`Repository::list_stacks`](crate::Repository::list_stacks).
+    #[cfg(feature = "stack")]
+    pub fn list_stacks(&self) -> Result<Vec<crate::stack::Discovered>> {
+        self.wait(Box::pin(self.repository().list_stacks()))
     }
 
     /// Reports whether the table responds within the time budget. Never fails.

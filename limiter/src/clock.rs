@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use zae_limiter_schema::Timestamp;
 
 /// Where the time comes from.
 ///
-/// Every decision takes one reading and keeps it: refill, expiry and the write that follows see the same moment.
+/// Every decision takes one reading and keeps it: refill, expiry and the write that follows use the same time.
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
-    /// The moment it is now, by the calendar. May jump when the machine's clock is set.
+    /// The time now, by the calendar. May jump when the machine's clock is set.
     fn now(&self) -> Timestamp;
 
     /// Time since some fixed start, for measuring how long ago something was. Never goes back.
@@ -40,8 +40,7 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+        SystemTime::now().into()
     }
 
     fn elapsed(&self) -> Duration {
@@ -66,10 +65,10 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows this moment.
-    pub fn at(moment: Timestamp) -> Self {
+    /// A clock that shows this time.
+    pub fn at(now: Timestamp) -> Self {
         Self {
-            now: AtomicI64::new(moment.millis()),
+            now: AtomicI64::new(now.millis()),
             elapsed: AtomicI64::new(0),
         }
     }
@@ -82,8 +81,8 @@ impl ManualClock {
     }
 
     /// Sets the calendar, forwards or back, as an operator or a time server does. No time passes by it.
-    pub fn set(&self, moment: Timestamp) {
-        self.now.store(moment.millis(), Ordering::SeqCst);
+    pub fn set(&self, now: Timestamp) {
+        self.now.store(now.millis(), Ordering::SeqCst);
     }
 }
 

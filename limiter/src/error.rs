@@ -6,7 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketConfig, BucketKey};
-use zae_limiter_schema::{EntityId, InvalidLimit, InvalidName, LimitName, Malformed, Resource};
+use zae_limiter_schema::{EntityId, LimitName, Resource};
+
+/// Why an [`EmbeddedStore`](crate::EmbeddedStore) cannot be opened.
+#[cfg(feature = "embedded")]
+pub use zae_limiter_dynamo::Error as StoreError;
+pub use zae_limiter_schema::{InvalidLimit, InvalidName, Malformed};
 
 use crate::status::Refusal;
 
@@ -31,7 +36,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The limits do not allow the call. Nothing was taken. Wait, or turn the caller away.
+    /// The limits do not allow the call. Nothing was taken. Wait, or refuse your caller.
     #[error(transparent)]
     Refused(Arc<Refusal>),
 
@@ -246,7 +251,7 @@ pub enum Unavailable {
     },
 
     /// A change to a bucket got no response, and the table no longer shows whether it was applied. It is not sent
-    /// again, because applying it twice would give tokens away.
+    /// again, because applying it twice would refund too much.
     #[error("the result of a change to {what} is unknown; it is not sent again")]
     OutcomeUnknown {
         /// The bucket.
@@ -301,6 +306,13 @@ pub enum Internal {
     /// An item of the table cannot be read.
     #[error(transparent)]
     Malformed(#[from] Malformed),
+
+    /// The background thread of a blocking limiter does not run.
+    #[error("the background thread {reason}")]
+    BackgroundThread {
+        /// Why not.
+        reason: String,
+    },
 }
 
 impl From<InvalidName> for Error {

@@ -42,7 +42,7 @@ impl RateLimitHeaders {
         })
     }
 
-    /// For the response 429. Only exceeded limits state a time, so that no time is later than `Retry-After`.
+    /// For the response 429. Only the limits that refused state a time, so that no time is later than `Retry-After`.
     pub fn refused(refusal: &Refusal) -> Self {
         let mut headers = Self::new(refusal.statuses(), |status| match status.retry_after {
             RetryAfter::After(time) if status.refused => Some(time.as_millis().div_ceil(1000)),
@@ -91,7 +91,7 @@ impl IntoIterator for RateLimitHeaders {
 }
 
 impl Refusal {
-    /// The names of the violated policies, as in the header fields and in the problem type `quota-exceeded`.
+    /// The names of the policies that refused, as in the header fields and in the problem type `quota-exceeded`.
     pub fn violated_policies(&self) -> Vec<String> {
         let Some(first) = self.statuses().first() else {
             return vec![];
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_policies_of_parents_and_only_exceeded_limits_state_a_time() {
+    fn a_refusal_names_the_policies_of_parents_and_only_limits_that_refused_state_a_time() {
         let minute = Limit::per_minute("rpm", 10).unwrap();
         let day = Limit::per_day("rpd", 1).unwrap();
         let wait = RetryAfter::After(Duration::from_millis(1_001));

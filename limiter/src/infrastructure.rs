@@ -6,7 +6,9 @@ use std::sync::Arc;
 use aws_config::SdkConfig;
 use zae_limiter_dynamo::CallError;
 use zae_limiter_schema::{ConfigRecord, StackName, keys};
-use zae_limiter_stack::{self as stack, Change, Code, CodeError, Event, Mode, Outcome, Stack, StackOptions};
+use zae_limiter_stack::{
+    self as stack, Change, Code, CodeError, Discovered, Event, Mode, Outcome, Stack, StackOptions,
+};
 
 use crate::admin::Repository;
 use crate::{ConfigChange, ConfigLevel, Error, RateLimiter, Result};
@@ -132,7 +134,7 @@ impl fmt::Debug for StackSetup {
 }
 
 impl RateLimiter {
-    /// Brings the stack to what was declared with [`Builder::stack`](crate::Builder::stack): creates it, changes it, or waits
+    /// Brings the stack to what was declared with [`RateLimiterBuilder::stack`](crate::RateLimiterBuilder::stack): creates it, changes it, or waits
     /// for another process that does. Without a declared stack it does nothing.
     ///
     /// ```rust,no_run,cloud
@@ -150,7 +152,7 @@ impl RateLimiter {
     ///
     /// If the stack is as it should be, that takes two calls to AWS, and one read of the table if code for the functions
     /// is declared: where `auto_update` is false (in the system configuration, or else in the builder), functions that are
-    /// deployed keep their code, and only the rest of the stack is changed. (Archives that the options name by their keys are
+    /// deployed keep their code, and only the other resources are changed. (Archives that the options name by their keys are
     /// used all the same.)
     ///
     /// After a change it also writes the table's version record and the retention of audit events.
@@ -160,7 +162,23 @@ impl RateLimiter {
 }
 
 impl Repository {
-    /// The same while a limiter is built, where nobody sees the outcome.
+    /// The stacks of this project in the account and region of this repository, deployed by any tool.
+    ///
+    /// ```no_run
+    /// # async fn example() -> zae_limiter::Result<()> {
+    /// let repository = zae_limiter::RateLimiter::builder("my-app").build_repository().await?;
+    /// for stack in repository.list_stacks().await? {
+    ///     println!("{} in {}: {}", stack.user_name, stack.region, stack.status);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_stacks(&self) -> Result<Vec<Discovered>> {
+        let aws = self.aws()?;
+        let found = Stack::discover(aws).await;
+        found.map_err(|error| Error::Stack(Arc::new(error)))
+    }
+
+    /// The same while a limiter is built, which logs the warnings instead of returning them.
     pub(crate) async fn ensure_on_build(&self) -> Result<()> {
         let outcome = self.ensure_infrastructure().await?;
         for warning in outcome.into_iter().flat_map(|outcome| outcome.warnings) {
@@ -169,18 +187,12 @@ impl Repository {
         Ok(())
     }
 
-    async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
+    /// Brings the stack to what was declared: see [`RateLimiter::ensure_infrastructure`].
+    pub async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
         let Some(setup) = &self.inner.stack else {
             return Ok(None);
         };
-        let Some(aws) = &self.inner.aws else {
-            return Err(Error::invalid(
-                "stack",
-                self.name().as_str(),
-                "a table in the process has no stack",
-            ));
-        };
-        let stack = setup.stack(self.name().clone(), aws);
+        let stack = setup.stack(self.name().clone(), self.aws()?);
         let outcome = if setup.brings_code() && !self.may_update_functions().await? {
             keep_code(stack).await
         } else {
@@ -191,6 +203,13 @@ impl Repository {
             return Ok(Some(outcome));
         }
         self.record_deployment(outcome).await.map(Some)
+    }
+
+    /// The configuration for other AWS services.
+    fn aws(&self) -> Result<&SdkConfig> {
+        let rule = "an embedded table has no stack";
+        let aws = self.inner.aws.as_ref();
+        aws.ok_or_else(|| Error::invalid("stack", self.name().as_str(), rule))
     }
 
     /// Writes what no resource of a stack can hold: the table's version record and the retention of audit events. Every
@@ -246,9 +265,9 @@ fn with_records(mut outcome: Outcome, written: Result<()>) -> Result<Outcome> {
     }
 }
 
-/// Changes everything but the code of functions. A stack that is not there has none to keep, and gets what was declared.
+/// Changes everything but the code of functions. A missing stack has none to keep, and gets what was declared.
 async fn keep_code(stack: Stack) -> std::result::Result<Outcome, stack::Error> {
-    // Archives that are none stand above a directory that the options name.
+    // An empty list of archives takes precedence over a directory in the options.
     match stack.clone().code(Code::bundled([])).ensure().await {
         Err(stack::Error::Code(CodeError::Missing { deployed: false, .. })) => stack.ensure().await,
         outcome => outcome,

@@ -7,7 +7,8 @@ use zae_limiter_schema::AttributeValue;
 /// become lists of numbers.
 ///
 /// ```
-/// use zae_limiter::{NewEntity, RateLimiter, to_json};
+/// use zae_limiter::records::to_json;
+/// use zae_limiter::{NewEntity, RateLimiter};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> zae_limiter::Result<()> {

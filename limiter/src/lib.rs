@@ -33,8 +33,8 @@
 //! # How to read a refusal
 //!
 //! A call that does not fit fails with [`Error::Refused`], and nothing was taken. [`Refusal`] has the
-//! [status](LimitStatus) of every limit, and the time after which the call fits if nobody else takes the tokens. An
-//! outage is another error: [`Error::is_unavailable`] tells, and [`OnUnavailable`] decides what happens then.
+//! [status](LimitStatus) of every limit, and the time after which the call fits if no other call takes the tokens. An
+//! outage is another error: [`Error::is_unavailable`] reports it, and [`OnUnavailable`] decides what happens then.
 //!
 //! ```
 //! use zae_limiter::{Error, Limit, RateLimiter, RetryAfter};
@@ -45,9 +45,9 @@
 //! # limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await?;
 //! match limiter.acquire("user-1", "gpt-4").consume("rpm", 1).commit().await {
 //!     Ok(()) => println!("admitted"),
-//!     Err(Error::Refused(exceeded)) => match exceeded.retry_after() {
-//!         RetryAfter::Never => println!("more than the burst: {exceeded}"),
-//!         wait => println!("wait {:?} s: {exceeded}", wait.seconds()),
+//!     Err(Error::Refused(refusal)) => match refusal.retry_after() {
+//!         RetryAfter::Never => println!("more than the burst: {refusal}"),
+//!         wait => println!("wait {:?} s: {refusal}", wait.seconds()),
 //!     },
 //!     Err(outage) if outage.is_unavailable() => println!("the table does not respond: {outage}"),
 //!     Err(other) => return Err(other),
@@ -59,19 +59,20 @@
 //!
 //! | Task | See |
 //! |---|---|
-//! | connect and configure | [`RateLimiter::builder`], [`Builder`] |
+//! | connect and configure | [`RateLimiter::builder`], [`RateLimiterBuilder`] |
 //! | limit a call | [`RateLimiter::acquire`], [`Acquire`], [`Lease`] |
 //! | ask what is left | [`Acquire::peek`], [`Availability`] |
 //! | wait for tokens | [`Acquire::wait_up_to`] |
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
 //! | count money | [`money`], [`Lease::commit_usage`] |
 //! | audit events, usage, versions | [`Repository`], [`audit`], [`usage`], [`versions`] |
+//! | read long lists | [`PageRequest::items`], [`pagination`] |
 //! | test without AWS | `RateLimiter::embedded` (feature `embedded`), [`ManualClock`] |
 //! | limit the requests of tower, axum or tonic | `tower` (feature `tower`) |
 //! | send refusals over HTTP | [`RateLimitHeaders`], `http` (feature `http`) |
 //! | metrics | [`RateLimiter::stats`], `metrics` (feature `metrics`) |
 //! | code without async | `blocking` (feature `blocking`) |
-//! | deploy from the application | `Builder::stack`, `Builder::ensure`, `RateLimiter::ensure_infrastructure` (features `stack`, `bundled-functions`) |
+//! | deploy from the application | `RateLimiterBuilder::stack`, `RateLimiterBuilder::ensure`, `RateLimiter::ensure_infrastructure` (features `stack`, `bundled-functions`) |
 //! | tables and charts of usage | `report` (feature `report`) |
 //!
 //! # Features
@@ -111,28 +112,37 @@ pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
-pub use builder::Builder;
+pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::MAX_PARENTS;
 pub use config::cache::CacheStats;
-pub use config::resolution::{Resolved, Source};
+pub use config::resolution::{ConfigOrigin, ResolvedConfig};
 pub use error::{Error, Result};
 pub use headers::RateLimitHeaders;
 #[cfg(feature = "stack")]
 pub use infrastructure::StackSetup;
-pub use json::to_json;
 pub use limiter::RateLimiter;
-pub use page::{Cursor, Page, PageRequest};
+pub use page::PageRequest;
 pub use status::{LimitStatus, Refusal};
-pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 #[cfg(feature = "embedded")]
-pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
+pub use zae_limiter_dynamo::EmbeddedStore;
+pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::RetryAfter;
 pub use zae_limiter_schema::{
-    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, InvalidLimit, InvalidName, LevelKind,
-    Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable, Resource, StackName, SystemSettings,
-    Timestamp, Tokens, Ulid,
+    ConfigLevel, EntityId, LevelKind, Limit, LimitName, LimitSet, OnUnavailable, Resource, StackName,
+    SystemSettings, Timestamp, Tokens,
 };
+
+/// Lists that come in pages: what the methods of [`Repository`] that take a [`PageRequest`] return.
+pub mod pagination {
+    pub use crate::page::{Cursor, Items, Page};
+}
+
+/// What the table stores, as [`Repository`] returns it.
+pub mod records {
+    pub use crate::json::to_json;
+    pub use zae_limiter_schema::{AttributeValue, ConfigRecord, EntityRecord, Metadata, Ulid};
+}
 
 /// Who changed what: the events that [`Repository::audit_events`] lists.
 pub mod audit {

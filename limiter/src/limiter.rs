@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use crate::acquire::Acquire;
 use crate::admin::Repository;
 use crate::bucket::{Buckets, LimiterStats, Shutdown};
-use crate::builder::Builder;
+use crate::builder::RateLimiterBuilder;
 use crate::store::connect::{AwsSettings, Connection};
 
 /// A distributed rate limiter. Cheap to clone; clones share everything.
@@ -39,34 +39,34 @@ impl RateLimiter {
     /// let limiter = zae_limiter::RateLimiter::builder("my-app").region("eu-west-1").await?;
     /// # Ok(()) }
     /// ```
-    pub fn builder(name: impl AsRef<str>) -> Builder {
+    pub fn builder(name: impl AsRef<str>) -> RateLimiterBuilder {
         let settings = AwsSettings {
             look_up: true,
             ..AwsSettings::default()
         };
-        Builder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
+        RateLimiterBuilder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
     }
 
     /// A limiter with this configuration, which looks nothing up: region and credentials are those of the configuration,
-    /// and audit events name a principal only if one is [set](Builder::principal).
+    /// and audit events name a principal only if one is [set](RateLimiterBuilder::principal).
     ///
     /// ```no_run
     /// # async fn example(config: aws_config::SdkConfig) -> zae_limiter::Result<()> {
     /// let limiter = zae_limiter::RateLimiter::with_sdk_config("my-app", config).principal("billing-job").await?;
     /// # Ok(()) }
     /// ```
-    pub fn with_sdk_config(name: impl AsRef<str>, config: SdkConfig) -> Builder {
+    pub fn with_sdk_config(name: impl AsRef<str>, config: SdkConfig) -> RateLimiterBuilder {
         let settings = AwsSettings {
             sdk_config: Some(config),
             ..AwsSettings::default()
         };
-        Builder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
+        RateLimiterBuilder::new(name.as_ref(), Connection::Aws(Box::new(settings)))
     }
 
     /// A limiter whose table lives in this process and ends with it: no account, no server, no port.
     #[cfg(feature = "embedded")]
-    pub fn embedded() -> Builder {
-        Builder::new(EMBEDDED_NAME, Connection::Memory)
+    pub fn embedded() -> RateLimiterBuilder {
+        RateLimiterBuilder::new(EMBEDDED_NAME, Connection::Memory)
     }
 
     /// A limiter whose table is a file that survives restarts. Several processes on one machine may share it.
@@ -86,8 +86,8 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "embedded")]
-    pub fn embedded_at(path: impl AsRef<std::path::Path>) -> Builder {
-        Builder::new(EMBEDDED_NAME, Connection::File(path.as_ref().to_owned()))
+    pub fn embedded_at(path: impl AsRef<std::path::Path>) -> RateLimiterBuilder {
+        RateLimiterBuilder::new(EMBEDDED_NAME, Connection::File(path.as_ref().to_owned()))
     }
 
     /// A limiter on a store that is already open, so that several limiters can share one in memory.
@@ -104,8 +104,8 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     #[cfg(feature = "embedded")]
-    pub fn embedded_in(store: &crate::EmbeddedStore) -> Builder {
-        Builder::new(EMBEDDED_NAME, Connection::Store(store.clone()))
+    pub fn embedded_in(store: &crate::EmbeddedStore) -> RateLimiterBuilder {
+        RateLimiterBuilder::new(EMBEDDED_NAME, Connection::Store(store.clone()))
     }
 
     /// A limiter on a repository, with the settings that the repository was built with. Limiters on the same
@@ -181,8 +181,8 @@ impl RateLimiter {
     /// but cannot consume more.
     ///
     /// It returns as soon as everything is written. While the table does not respond it waits for calls at most the
-    /// [time budget](crate::Builder::time_budget), for adjustments and refunds after that at most the
-    /// [settle budget](crate::Builder::settle_budget), and for nothing else: with none of them to be written, it takes no
+    /// [time budget](crate::RateLimiterBuilder::time_budget), for adjustments and refunds after that at most the
+    /// [settle budget](crate::RateLimiterBuilder::settle_budget), and for nothing else: with none of them to be written, it takes no
     /// longer than the time budget.
     ///
     /// ```

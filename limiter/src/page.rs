@@ -18,7 +18,7 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Which page is wanted.
+/// The page to read. [`items`](Self::items) reads all pages from it on.
 ///
 /// ```
 /// use zae_limiter::PageRequest;
@@ -47,6 +47,35 @@ impl PageRequest {
         self
     }
 
+    /// All items of a list from this page on. Pages are read when their items are needed.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// for id in ["user-1", "user-2", "user-3"] {
+    ///     repository.create_entity(NewEntity::new(id)).await?;
+    /// }
+    ///
+    /// let mut entities = PageRequest::new(2).items(async |page: &PageRequest| repository.list_entities(page).await);
+    /// while let Some(entity) = entities.next().await {
+    ///     println!("{}", entity?.id);
+    /// }
+    ///
+    /// let entities = PageRequest::default().items(async |page: &PageRequest| repository.list_entities(page).await);
+    /// assert_eq!(entities.try_collect().await?.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn items<T, F: AsyncFnMut(&Self) -> Result<Page<T>>>(self, fetch: F) -> Items<T, F> {
+        Items {
+            fetch,
+            next: Some(self),
+            items: Vec::new().into_iter(),
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if (1..=Self::MAX_SIZE).contains(&self.size) {
             return Ok(());
@@ -63,6 +92,51 @@ impl PageRequest {
 impl Default for PageRequest {
     fn default() -> Self {
         Self::new(100)
+    }
+}
+
+/// The items of a list, in order, over all its pages: see [`PageRequest::items`].
+#[must_use = "nothing is read until `next` or `try_collect` is called"]
+pub struct Items<T, F> {
+    fetch: F,
+    /// The page to read when the items are used up.
+    next: Option<PageRequest>,
+    items: std::vec::IntoIter<T>,
+}
+
+impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
+    /// The next item; `None` after the last. After an error, the next call reads the same page again.
+    pub async fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(item) = self.items.next() {
+                return Some(Ok(item));
+            }
+            let request = self.next.as_ref()?;
+            let page = match (self.fetch)(request).await {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            let size = request.size;
+            self.next = page.next.map(|cursor| PageRequest::new(size).after(cursor));
+            self.items = page.items.into_iter();
+        }
+    }
+
+    /// All items that are left, or the first error.
+    pub async fn try_collect(mut self) -> Result<Vec<T>> {
+        let mut all = Vec::new();
+        while let Some(item) = self.next().await {
+            all.push(item?);
+        }
+        Ok(all)
+    }
+}
+
+impl<T, F> fmt::Debug for Items<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -144,6 +218,64 @@ mod tests {
                 "{text:?}: {cursor:?}"
             );
         }
+    }
+
+    fn cursor(number: usize) -> Cursor {
+        let key = Key {
+            pk: number.to_string(),
+            sk: "x".to_owned(),
+        };
+        Cursor { key, in_index: None }
+    }
+
+    /// A list of seven numbers. Its pages end early, and the first attempt at each page fails.
+    async fn page_of_seven(failed: &mut bool, request: &PageRequest) -> Result<Page<usize>> {
+        *failed = !*failed;
+        if *failed {
+            return Err(Error::contended(&"the list"));
+        }
+        let start: usize = request
+            .after
+            .as_ref()
+            .map_or(0, |after| after.key.pk.parse().unwrap());
+        let end = 7.min(start + request.size);
+        Ok(Page {
+            items: (start..end).collect(),
+            next: (end < 7).then(|| cursor(end)),
+        })
+    }
+
+    #[tokio::test]
+    async fn items_come_from_all_pages_and_an_error_loses_none() {
+        for size in 1..=8 {
+            let mut failed = false;
+            let mut items = PageRequest::new(size)
+                .items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+            let (mut seen, mut errors) = (vec![], 0);
+            while let Some(item) = items.next().await {
+                match item {
+                    Ok(item) => seen.push(item),
+                    Err(_) => errors += 1,
+                }
+            }
+            assert_eq!((seen, errors), ((0..7).collect(), 7_usize.div_ceil(size)));
+            assert!(items.next().await.is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn collecting_items_ends_with_the_first_error() {
+        let mut failed = false;
+        let items =
+            PageRequest::new(2).items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+        assert!(items.try_collect().await.is_err());
+        let items = PageRequest::new(3)
+            .after(cursor(2))
+            .items(async |page: &PageRequest| {
+                let mut failed = true;
+                page_of_seven(&mut failed, page).await
+            });
+        assert_eq!(items.try_collect().await.unwrap(), [2, 3, 4, 5, 6]);
     }
 
     proptest! {

@@ -70,7 +70,7 @@ fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
         call.run(|lease: &mut Lease| {
             lease.adjust("tpd", -100);
             if succeeds {
-                Ok("answer")
+                Ok("response")
             } else {
                 Err(Error::from("".parse::<zae_limiter::EntityId>().unwrap_err()))
             }
@@ -78,7 +78,7 @@ fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
     };
     run(false).unwrap_err();
     assert_eq!(available(&limiter, "tpd"), 1000);
-    assert_eq!(run(true).unwrap(), "answer");
+    assert_eq!(run(true).unwrap(), "response");
     assert_eq!(available(&limiter, "tpd"), 600);
 }
 
@@ -281,4 +281,25 @@ fn money_is_estimated_and_corrected_to_the_usage() {
         .commit_usage(&Usage::new(200, 50))
         .unwrap();
     assert_eq!((available(&limiter, "rpd"), available(&limiter, "tpd")), (8, 750));
+}
+
+#[test]
+fn what_is_stored_and_the_stack_are_reached_without_async() {
+    let limiter = limiter();
+    let repository = limiter.repository();
+    let limits = [Limit::per_minute("rpm", 5).unwrap()];
+    limiter
+        .wait(repository.set_resource_defaults("gpt-4", limits))
+        .unwrap();
+    let stored = limiter.wait(repository.get_resource_defaults("gpt-4")).unwrap();
+    assert_eq!(stored.len(), 1);
+    assert!(
+        limiter.ensure_infrastructure().unwrap().is_none(),
+        "no stack is declared"
+    );
+    let none = limiter.list_stacks().unwrap_err();
+    assert!(
+        none.to_string().contains("an embedded table has no stack"),
+        "{none}"
+    );
 }

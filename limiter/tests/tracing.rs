@@ -79,7 +79,7 @@ fn an_acquire_is_a_span_and_a_refusal_an_event() {
         [
             r#"DEBUG acquire entity="user-1" resource="gpt-4""#,
             r#"DEBUG acquire entity="user-1" resource="gpt-4""#,
-            "DEBUG event message=a limit is exceeded refusal=Rate limit exceeded for user-1/gpt-4: [rpm]. \
+            "DEBUG event message=an acquire was refused refusal=Rate limit exceeded for user-1/gpt-4: [rpm]. \
              Retry after 60.0s",
         ]
     );

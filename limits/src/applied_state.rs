@@ -4,11 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_dynamodb::types::AttributeValue;
 use sha2::{Digest, Sha256};
-use zae_limiter::{ConfigLevel, EntityId, Resource, Timestamp};
+use zae_limiter::{ConfigLevel, EntityId, Repository, Resource, Timestamp};
+use zae_limiter_dynamo::Table;
+use zae_limiter_schema::AttributeValue;
 use zae_limiter_schema::keys::{self, attribute};
 
 use crate::error::{Error, Result};
@@ -53,92 +52,63 @@ impl AppliedState {
 /// The stored state, with its revision for optimistic locking.
 #[derive(Debug)]
 pub(crate) struct AppliedStateRecord {
-    client: Client,
-    table: String,
+    table: Table,
     revision: u64,
     pub(crate) state: AppliedState,
 }
 
 impl AppliedStateRecord {
-    pub(crate) async fn read(client: Client, table: String) -> Result<Self> {
-        let sent = client
-            .get_item()
-            .table_name(&table)
-            .set_key(Some(key()))
-            .consistent_read(true)
-            .send();
-        let item = sent
-            .await
-            .map_err(|error| failed("GetItem", &table, error))?
-            .item
-            .unwrap_or_default();
+    pub(crate) async fn read(repository: &Repository) -> Result<Self> {
+        let table = repository.table();
+        let item = read(&table).await?;
         Ok(Self {
             revision: number(&item, attribute::REVISION),
             state: AppliedState::from_item(&item),
-            client,
             table,
         })
     }
 
     /// Writes the state. Fails if another process has applied a file since it was read.
     pub(crate) async fn write(&mut self, state: AppliedState) -> Result<()> {
+        let (before, after) = (self.revision, self.revision + 1);
+        let key = keys::applied_limits();
         let mut item = state.to_item();
-        item.extend(key());
-        item.insert(
-            attribute::REVISION.to_owned(),
-            AttributeValue::N((self.revision + 1).to_string()),
-        );
-        let sent = self
-            .client
-            .put_item()
-            .table_name(&self.table)
-            .set_item(Some(item))
-            .condition_expression("attribute_not_exists(#a0) OR #a0 = :v0")
-            .expression_attribute_names("#a0", attribute::REVISION)
-            .expression_attribute_values(":v0", AttributeValue::N(self.revision.to_string()))
-            .send();
-        sent.await.map_err(|error| {
-            if error.code() == Some("ConditionalCheckFailedException") {
-                return Error::Concurrent {
-                    table: self.table.clone(),
-                };
-            }
-            failed("PutItem", &self.table, error)
-        })?;
-        self.revision += 1;
+        item.extend([
+            (attribute::PK.to_owned(), AttributeValue::S(key.pk)),
+            (attribute::SK.to_owned(), AttributeValue::S(key.sk)),
+            (
+                attribute::REVISION.to_owned(),
+                AttributeValue::N(after.to_string()),
+            ),
+        ]);
+        let written = self.table.put(item.clone().into(), |p| {
+            let revision = p.name(attribute::REVISION);
+            let seen = p.value(AttributeValue::N(before.to_string()));
+            format!("attribute_not_exists({revision}) OR {revision}={seen}")
+        });
+        // The condition is false as well if the response of an earlier attempt was lost.
+        if !written.await.map_err(zae_limiter::Error::from)? && read(&self.table).await? != item {
+            return Err(Error::Concurrent {
+                table: self.table.name.to_string(),
+            });
+        }
+        self.revision = after;
         self.state = state;
         Ok(())
     }
 }
 
-fn failed<E>(operation: &'static str, table: &str, error: SdkError<E>) -> Error
-where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
-{
-    let problem = match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        _ => error.to_string(),
-    };
-    Error::Table {
-        operation,
-        table: table.to_owned(),
-        problem,
-        source: error.into(),
-    }
-}
-
-fn key() -> Attributes {
-    let key = keys::applied_limits();
-    HashMap::from([
-        (attribute::PK.to_owned(), AttributeValue::S(key.pk)),
-        (attribute::SK.to_owned(), AttributeValue::S(key.sk)),
-    ])
+async fn read(table: &Table) -> Result<Attributes> {
+    let item = table.get(&keys::applied_limits(), true).await;
+    let item = item.map_err(zae_limiter::Error::from)?;
+    Ok(item.unwrap_or_default().into_inner())
 }
 
 fn number(item: &Attributes, name: &str) -> u64 {
-    let digits = item.get(name).and_then(|value| value.as_n().ok());
-    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    match item.get(name) {
+        Some(AttributeValue::N(digits)) => digits.parse().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 impl AppliedState {
@@ -185,18 +155,17 @@ impl AppliedState {
 
     /// Levels that cannot be parsed are treated as unmanaged, so that they are never deleted by mistake.
     fn from_item(item: &Attributes) -> Self {
+        let text_of = |value: &AttributeValue| match value {
+            AttributeValue::S(text) => Some(text.clone()),
+            _ => None,
+        };
         let texts = |value: &AttributeValue| -> Vec<String> {
-            let list = value.as_l().map(Vec::as_slice).unwrap_or_default();
-            list.iter()
-                .filter_map(|entry| entry.as_s().ok().cloned())
-                .collect()
+            match value {
+                AttributeValue::L(list) => list.iter().filter_map(text_of).collect(),
+                _ => vec![],
+            }
         };
-        let text = |name: &str| {
-            item.get(name)
-                .and_then(|value| value.as_s().ok())
-                .cloned()
-                .unwrap_or_default()
-        };
+        let text = |name: &str| item.get(name).and_then(text_of).unwrap_or_default();
         let mut managed = BTreeSet::new();
         if let Some(AttributeValue::Bool(true)) = item.get(attribute::MANAGED_SYSTEM) {
             managed.insert(ConfigLevel::System);

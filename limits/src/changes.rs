@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zae_limiter::{ConfigLevel, ConfigRecord, SystemSettings};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, SystemSettings};
 
 use crate::manifest::{LevelSettings, Manifest};
 

@@ -2,36 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::Client;
 use zae_limiter::{ConfigLevel, Repository};
 
 use crate::applied_state::{self, AppliedState, AppliedStateRecord};
 use crate::changes::LevelChanges;
 use crate::manifest::Manifest;
 use crate::{LevelSettings, Result, stored};
-
-/// The table that files are applied to.
-#[derive(Debug, Clone)]
-pub struct Target {
-    pub(crate) repository: Repository,
-    client: Client,
-    table: String,
-}
-
-impl Target {
-    /// A table, by the repository for its levels and a client for the record of managed levels.
-    pub fn new(repository: Repository, client: Client, table: impl Into<String>) -> Self {
-        Self {
-            repository,
-            client,
-            table: table.into(),
-        }
-    }
-
-    async fn record(&self) -> Result<AppliedStateRecord> {
-        AppliedStateRecord::read(self.client.clone(), self.table.clone()).await
-    }
-}
 
 /// The changes that a file means for a table, and what the table records once they are made.
 #[derive(Debug)]
@@ -44,33 +20,33 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares a file with the table. The levels that only the last applied file had are to be deleted.
-    pub async fn of(target: &Target, file: &str) -> Result<Self> {
-        Self::of_parsed(target, Manifest::parse(file)?, file).await
+    pub async fn of(repository: &Repository, file: &str) -> Result<Self> {
+        Self::of_parsed(repository, Manifest::parse(file)?, file).await
     }
 
     /// The same for a file that is parsed already.
-    pub async fn of_parsed(target: &Target, manifest: Manifest, file: &str) -> Result<Self> {
-        let record = target.record().await?;
+    pub async fn of_parsed(repository: &Repository, manifest: Manifest, file: &str) -> Result<Self> {
+        let record = AppliedStateRecord::read(repository).await?;
         let levels = manifest.levels.keys().chain(&record.state.managed).cloned();
-        let stored = stored::levels(&target.repository, levels).await?;
+        let stored = stored::levels(repository, levels).await?;
         Ok(Self {
             changes: LevelChanges::between(&manifest, &stored, &record.state.managed),
             after: AppliedState {
                 managed: manifest.levels.into_keys().collect(),
                 hash: applied_state::hash(file),
                 applied: None,
-                // Who applies a file by hand does not take it away from the resource that declares it.
+                // A file that is applied by hand does not change the resource that declares it.
                 owner: record.state.owner.clone(),
                 previous: record.state.previous.clone(),
             },
-            repository: target.repository.clone(),
+            repository: repository.clone(),
             record,
         })
     }
 
     /// The same for a resource of a stack, which owns the levels of the file from then on.
-    pub async fn of_resource(target: &Target, file: &str, owner: &str) -> Result<Self> {
-        let mut comparison = Self::of(target, file).await?;
+    pub async fn of_resource(repository: &Repository, file: &str, owner: &str) -> Result<Self> {
+        let mut comparison = Self::of(repository, file).await?;
         comparison.after.give_to(owner);
         Ok(comparison)
     }
@@ -80,8 +56,8 @@ impl Comparison {
     ///
     /// Nor is anything deleted if the resource took the levels over from another that was not withdrawn since. The other
     /// owns them again: this is how CloudFormation rolls a rename back, and it sends the old resource no request.
-    pub async fn withdraw(target: &Target, file: &str, owner: &str) -> Result<Self> {
-        let record = target.record().await?;
+    pub async fn withdraw(repository: &Repository, file: &str, owner: &str) -> Result<Self> {
+        let record = AppliedStateRecord::read(repository).await?;
         let mut after = record.state.clone();
         let mut deleted = BTreeSet::new();
         if after.previous.as_deref() == Some(owner) {
@@ -97,10 +73,10 @@ impl Comparison {
                 after.hash = String::new();
             }
         }
-        let stored = stored::levels(&target.repository, deleted.iter().cloned()).await?;
+        let stored = stored::levels(repository, deleted.iter().cloned()).await?;
         let changes = LevelChanges::between(&Manifest::default(), &stored, &deleted);
         Ok(Self {
-            repository: target.repository.clone(),
+            repository: repository.clone(),
             record,
             changes,
             after,

@@ -1,7 +1,5 @@
 //! What can go wrong, to what, and what to do about it.
 
-use std::error::Error as StdError;
-
 use crate::{InvalidField, InvalidFields};
 use zae_limiter::error::NotFound;
 
@@ -16,7 +14,7 @@ pub enum Error {
     #[error(transparent)]
     Invalid(#[from] InvalidFields),
 
-    /// Reading or writing a level failed.
+    /// Reading or writing the table failed.
     #[error(transparent)]
     Limiter(#[from] zae_limiter::Error),
 
@@ -25,19 +23,6 @@ pub enum Error {
     Concurrent {
         /// The table.
         table: String,
-    },
-
-    /// Reading or writing the record of managed levels failed.
-    #[error("{operation} on table {table} failed: {problem}")]
-    Table {
-        /// The operation, such as `PutItem`.
-        operation: &'static str,
-        /// The table.
-        table: String,
-        /// What DynamoDB reported.
-        problem: String,
-        /// The error of the SDK.
-        source: Box<dyn StdError + Send + Sync>,
     },
 }
 
@@ -50,10 +35,9 @@ impl From<InvalidField> for Error {
 impl Error {
     /// Whether the table does not exist.
     pub fn is_missing_table(&self) -> bool {
-        match self {
-            Self::Limiter(zae_limiter::Error::NotFound(NotFound::Table { .. })) => true,
-            Self::Table { problem, .. } => problem.starts_with("ResourceNotFoundException"),
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Limiter(zae_limiter::Error::NotFound(NotFound::Table { .. }))
+        )
     }
 }

@@ -7,20 +7,17 @@
 //!
 //! ```
 //! use zae_limiter::{RateLimiter, Timestamp};
-//! use zae_limiter_limits::{Action, Comparison, Target};
+//! use zae_limiter_limits::{Action, Comparison};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = zae_limiter::EmbeddedStore::memory()?;
-//! let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
-//! let repository = RateLimiter::embedded_in(&store).build_repository().await?;
-//! let target = Target::new(repository, client, "limiter");
+//! let repository = RateLimiter::embedded().build_repository().await?;
 //!
-//! let comparison = Comparison::of(&target, "system: {limits: {rpm: 100}}").await?;
+//! let comparison = Comparison::of(&repository, "system: {limits: {rpm: 100}}").await?;
 //! assert_eq!(comparison.changes().count(Action::Create), 1);
 //! comparison.apply(Timestamp::from_seconds(1_790_000_000)).await?;
 //!
-//! let again = Comparison::of(&target, "system: {limits: {rpm: 100}}").await?;
+//! let again = Comparison::of(&repository, "system: {limits: {rpm: 100}}").await?;
 //! assert!(again.changes().is_empty());
 //! # Ok(()) }
 //! ```
@@ -46,7 +43,7 @@ mod price_syntax;
 mod stored;
 
 pub use changes::{Action, LevelChange, LevelChanges};
-pub use comparison::{Comparison, Target};
+pub use comparison::Comparison;
 pub use error::{Error, Result};
 pub use limit_syntax::{InvalidField, InvalidFields, limits_from_json};
 pub use litellm::{ImportedPrices, LiteLlmPrices};

@@ -78,7 +78,7 @@ pub fn limits_from_json(text: &str) -> Result<LimitSet, String> {
 
 /// Parses a list of limits, or a map from their names: `["rpm:100"]`, `{"rpm": 100}`, `{"rpm": {"capacity": 100}}`.
 pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, Vec<InvalidField>> {
-    let parsed: Vec<Result<Limit, InvalidField>> = match value {
+    let parsed: Vec<Result<Limit, Vec<InvalidField>>> = match value {
         Value::Array(list) => list
             .iter()
             .enumerate()
@@ -97,7 +97,7 @@ pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, Vec<InvalidF
     for limit in parsed {
         match limit {
             Ok(limit) => limits.push(limit),
-            Err(field) => invalid.push(field),
+            Err(fields) => invalid.extend(fields),
         }
     }
     if !invalid.is_empty() {
@@ -106,45 +106,40 @@ pub(crate) fn limits(path: &str, value: &Value) -> Result<LimitSet, Vec<InvalidF
     LimitSet::new(limits).map_err(|error| vec![InvalidField::new(path, error.to_string())])
 }
 
-fn limit_in_list(path: &str, value: &Value) -> Result<Limit, InvalidField> {
+fn limit_in_list(path: &str, value: &Value) -> Result<Limit, Vec<InvalidField>> {
     match value {
-        Value::String(text) => text.parse().map_err(|error| problem(path, &error)),
-        Value::Object(fields) => {
-            let name = fields.get("name").and_then(Value::as_str);
-            limit_from_fields(
-                path,
-                name.ok_or_else(|| InvalidField::new(path, "name is missing"))?,
-                fields,
-            )
-        }
-        _ => Err(InvalidField::new(
+        Value::String(text) => text.parse().map_err(|error| vec![problem(path, &error)]),
+        Value::Object(fields) => limit_from_fields(path, fields.get("name").and_then(Value::as_str), fields),
+        _ => Err(vec![InvalidField::new(
             path,
             "must be text such as rpm:100, or a map with name and capacity",
-        )),
+        )]),
     }
 }
 
-fn limit_in_map(path: &str, name: &str, value: &Value) -> Result<Limit, InvalidField> {
+fn limit_in_map(path: &str, name: &str, value: &Value) -> Result<Limit, Vec<InvalidField>> {
+    let from_text = |text: &str| text.parse().map_err(|error| vec![problem(path, &error)]);
     match value {
-        Value::String(text) => format!("{name}:{text}")
-            .parse()
-            .map_err(|error| problem(path, &error)),
-        Value::Number(number) => format!("{name}:{number}")
-            .parse()
-            .map_err(|error| problem(path, &error)),
-        Value::Object(fields) if fields.contains_key("name") => Err(InvalidField::new(
+        Value::String(text) => from_text(&format!("{name}:{text}")),
+        Value::Number(number) => from_text(&format!("{name}:{number}")),
+        Value::Object(fields) if fields.contains_key("name") => Err(vec![InvalidField::new(
             path,
             "the map key is the name; remove the field name",
-        )),
-        Value::Object(fields) => limit_from_fields(path, name, fields),
-        _ => Err(InvalidField::new(
+        )]),
+        Value::Object(fields) => limit_from_fields(path, Some(name), fields),
+        _ => Err(vec![InvalidField::new(
             path,
             "must be a capacity, text such as 100/min:150, or a map with capacity",
-        )),
+        )]),
     }
 }
 
-fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Result<Limit, InvalidField> {
+/// A limit with a field for each of its parts. The error has every invalid field.
+fn limit_from_fields(
+    path: &str,
+    name: Option<&str>,
+    fields: &Map<String, Value>,
+) -> Result<Limit, Vec<InvalidField>> {
     const FIELDS: [&str; 6] = [
         "name",
         "capacity",
@@ -153,39 +148,54 @@ fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Res
         "refill_period_seconds",
         "period",
     ];
-    if let Some(unknown) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-        return Err(unknown_field(path, unknown, &FIELDS));
-    }
-    let number = |field: &str| match fields.get(field) {
-        None => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or_else(|| {
-            InvalidField::new(
-                &format!("{path}.{field}"),
-                format!("{value} is not a whole number"),
-            )
-        }),
-    };
-    let capacity = number("capacity")?.ok_or_else(|| InvalidField::new(path, "capacity is missing"))?;
-    let period = match (number("refill_period_seconds")?, fields.get("period")) {
-        (Some(_), Some(_)) => {
-            return Err(InvalidField::new(
-                path,
-                "has both period and refill_period_seconds; remove one",
-            ));
+    let unknown = fields.keys().filter(|field| !FIELDS.contains(&field.as_str()));
+    let mut invalid: Vec<_> = unknown.map(|field| unknown_field(path, field, &FIELDS)).collect();
+    let mut number = |field: &str| {
+        let value = fields.get(field)?;
+        if value.as_u64().is_none() {
+            let at = format!("{path}.{field}");
+            invalid.push(InvalidField::new(&at, format!("{value} is not a whole number")));
         }
-        (Some(seconds), None) => seconds,
-        (None, Some(period)) => period_seconds(&format!("{path}.period"), period)?,
-        (None, None) => 60,
+        value.as_u64()
     };
-    let name = LimitName::parse(name).map_err(|error| problem(path, &error))?;
-    Limit::from_parts(
-        name,
-        capacity,
-        number("burst")?.unwrap_or(capacity),
-        number("refill_amount")?.unwrap_or(capacity),
-        period,
-    )
-    .map_err(|error| problem(path, &error))
+    let (capacity, burst) = (number("capacity"), number("burst"));
+    let (amount, seconds) = (number("refill_amount"), number("refill_period_seconds"));
+    let mut reject = |rule: &str| invalid.push(InvalidField::new(path, rule));
+    if name.is_none() {
+        reject("name is missing");
+    }
+    if !fields.contains_key("capacity") {
+        reject("capacity is missing");
+    }
+    if fields.contains_key("period") && fields.contains_key("refill_period_seconds") {
+        reject("has both period and refill_period_seconds; remove one");
+    }
+    let period = fields
+        .get("period")
+        .map(|period| period_seconds(&format!("{path}.period"), period));
+    let period = match period.transpose() {
+        Ok(period) => period.or(seconds).unwrap_or(60),
+        Err(field) => {
+            invalid.push(field);
+            60
+        }
+    };
+    let name = name.map(|name| LimitName::parse(name).map_err(|error| problem(path, &error)));
+    let name = name.transpose().unwrap_or_else(|field| {
+        invalid.push(field);
+        None
+    });
+    match (name, capacity) {
+        (Some(name), Some(capacity)) if invalid.is_empty() => Limit::from_parts(
+            name,
+            capacity,
+            burst.unwrap_or(capacity),
+            amount.unwrap_or(capacity),
+            period,
+        )
+        .map_err(|error| vec![problem(path, &error)]),
+        _ => Err(invalid),
+    }
 }
 
 /// A period as in the text form: `sec`, `min`, `hour`, `day`, `90s`.
@@ -237,6 +247,21 @@ mod tests {
     }
 
     #[test]
+    fn every_invalid_field_of_a_limit_is_reported() {
+        let fields = r#"[{"capacitiy": 5, "burst": "x", "period": "week", "name": "a b"}]"#;
+        let problem = limits_from_json(fields).unwrap_err();
+        for expected in [
+            "limits[0].capacitiy: unknown field, did you mean \"capacity\"?",
+            "limits[0].burst: \"x\" is not a whole number",
+            "limits[0]: capacity is missing",
+            "limits[0].period: \"week\" is not",
+            "limits[0]: limit name \"a b\"",
+        ] {
+            assert!(problem.contains(expected), "{expected}: {problem}");
+        }
+    }
+
+    #[test]
     fn errors_name_the_path() {
         for (json, expected) in [
             (r#"["rpm"]"#, "limits[0]"),
@@ -259,7 +284,7 @@ mod tests {
                 r#"{"rpm": {"name": "tpm", "capacity": 1}}"#,
                 "limits.rpm: the map key is the name",
             ),
-            (r#"["rpm:1", "rpm:2"]"#, "twice"),
+            (r#"["rpm:1", "rpm:2"]"#, "limits: duplicate limit name rpm"),
             (r#"{"ttl": 5}"#, "limits.ttl"),
             ("7", "limits"),
             ("[]", "at least one limit"),

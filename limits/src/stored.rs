@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use zae_limiter::{ConfigLevel, ConfigRecord, PageRequest, Repository, Resource, Result};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, PageRequest, Repository, Resource, Result};
 
 /// The configurations of these levels; levels without one are left out.
 pub(crate) async fn levels(

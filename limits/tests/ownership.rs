@@ -2,14 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use aws_sdk_dynamodb::config::Credentials;
 use zae_limiter::{ConfigLevel, EmbeddedStore, RateLimiter, Timestamp};
-use zae_limiter_limits::{Comparison, Error, Target, every_level};
+use zae_limiter_limits::{Comparison, Error, every_level};
+use zae_limiter_testing::connection::{Connection, Fault};
 
 const BOTH: &str = "{system: {limits: {rpm: 1}}, resources: {a: {limits: {rpm: 2}}}}";
 const SYSTEM: &str = "system: {limits: {rpm: 1}}";
 
 struct Table {
-    target: Target,
     client: aws_sdk_dynamodb::Client,
     repository: zae_limiter::Repository,
 }
@@ -20,25 +21,21 @@ impl Table {
         let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
         let limiter = RateLimiter::embedded_in(&store);
         let repository = limiter.build_repository().await.unwrap();
-        Self {
-            target: Target::new(repository.clone(), client.clone(), "limiter"),
-            client,
-            repository,
-        }
+        Self { client, repository }
     }
 
     async fn declare(&self, file: &str, owner: &str) {
-        let comparison = Comparison::of_resource(&self.target, file, owner).await;
+        let comparison = Comparison::of_resource(&self.repository, file, owner).await;
         comparison.unwrap().apply(now()).await.unwrap();
     }
 
     async fn apply(&self, file: &str) {
-        let comparison = Comparison::of(&self.target, file).await;
+        let comparison = Comparison::of(&self.repository, file).await;
         comparison.unwrap().apply(now()).await.unwrap();
     }
 
     async fn withdraw(&self, file: &str, owner: &str) {
-        let comparison = Comparison::withdraw(&self.target, file, owner).await;
+        let comparison = Comparison::withdraw(&self.repository, file, owner).await;
         comparison.unwrap().apply(now()).await.unwrap();
     }
 
@@ -182,7 +179,7 @@ async fn a_resource_that_takes_its_levels_back_keeps_them_when_the_other_is_dele
 async fn a_file_that_another_process_was_faster_than_changes_nothing() {
     let table = Table::new().await;
     let slow = "{system: {limits: {rpm: 9}}, resources: {b: {limits: {rpm: 9}}}}";
-    let slow = Comparison::of(&table.target, slow).await.unwrap();
+    let slow = Comparison::of(&table.repository, slow).await.unwrap();
     table.apply(BOTH).await;
     let error = slow.apply(now()).await.unwrap_err();
     assert!(
@@ -213,7 +210,7 @@ async fn levels_that_no_file_names_are_listed_and_stay() {
     }
     table.apply(BOTH).await;
     // Resource `a` is no longer in the file, but it is managed: the next apply deletes it.
-    let comparison = Comparison::of(&table.target, SYSTEM).await.unwrap();
+    let comparison = Comparison::of(&table.repository, SYSTEM).await.unwrap();
     let unmanaged = comparison.unmanaged().await.unwrap();
     for (_, settings) in &unmanaged {
         let limits: Vec<String> = settings.limits.iter().map(ToString::to_string).collect();
@@ -243,7 +240,7 @@ async fn every_setting_of_the_system_is_stored() {
 
 #[tokio::test]
 async fn a_missing_table_is_told_from_other_errors() {
-    let (table, other) = (Table::new().await, Table::new().await);
+    let table = Table::new().await;
     table
         .client
         .delete_table()
@@ -251,25 +248,30 @@ async fn a_missing_table_is_told_from_other_errors() {
         .send()
         .await
         .unwrap();
-    // The record of managed levels is missed first.
-    let error = Comparison::of(&table.target, SYSTEM).await.unwrap_err();
-    assert!(
-        matches!(
-            &error,
-            Error::Table {
-                operation: "GetItem",
-                ..
-            }
-        ) && error.is_missing_table(),
-        "{error:?}"
-    );
-    // Then the levels.
-    let levels_missing = Target::new(table.repository.clone(), other.client, "limiter");
-    let error = Comparison::of(&levels_missing, SYSTEM).await.unwrap_err();
+    let error = Comparison::of(&table.repository, SYSTEM).await.unwrap_err();
     assert!(
         matches!(&error, Error::Limiter(_)) && error.is_missing_table(),
         "{error:?}"
     );
-    let error = Comparison::of(&table.target, "sistem: {}").await.unwrap_err();
+    let error = Comparison::of(&table.repository, "sistem: {}").await.unwrap_err();
     assert!(!error.is_missing_table(), "{error:?}");
+}
+
+/// The record of managed levels is written with retries. One that was written by an attempt whose response was lost is no
+/// conflict with another process.
+#[tokio::test(start_paused = true)]
+async fn a_file_is_applied_though_responses_are_lost() {
+    let connection = Connection::to(EmbeddedStore::memory().unwrap());
+    let limiter = RateLimiter::builder("limiter")
+        .region("us-east-1")
+        .credentials(Credentials::from_keys("key", "secret", None))
+        .http_client(connection.clone())
+        .create_table(true)
+        .principal("ops");
+    let repository = limiter.build_repository().await.unwrap();
+    connection.plan("PutItem", [Fault::LostResponse; 2]);
+    let comparison = Comparison::of(&repository, BOTH).await.unwrap();
+    comparison.apply(now()).await.unwrap();
+    let again = Comparison::of(&repository, BOTH).await.unwrap();
+    assert!(again.changes().is_empty());
 }

@@ -5,8 +5,9 @@ use pyo3::types::{PyDict, PyList};
 use pyo3::{IntoPyObjectExt, types::PyNone};
 use serde_json::{Map, Value, json};
 use zae_limiter::audit::AuditEvent;
+use zae_limiter::records::{EntityRecord, to_json};
 use zae_limiter::usage::{ResourceCapacity, UsageSnapshot, UsageSummary};
-use zae_limiter::{BucketState, EntityRecord, Limit, LimitStatus, Resolved, to_json};
+use zae_limiter::{BucketState, Limit, LimitStatus, ResolvedConfig};
 
 /// Data as Python objects.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
@@ -74,7 +75,7 @@ pub(crate) fn entity(entity: &EntityRecord) -> Value {
     })
 }
 
-pub(crate) fn resolved(resolved: &Resolved) -> Value {
+pub(crate) fn resolved(resolved: &ResolvedConfig) -> Value {
     json!({
         "limits": resolved.limits.iter().map(limit).collect::<Vec<_>>(),
         "limits_from": resolved.limits_from,

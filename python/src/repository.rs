@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use zae_limiter::audit::AuditSubject;
+use zae_limiter::pagination::{Cursor, Page};
 use zae_limiter::usage::{CapacityScope, UsageQuery, WindowKind};
 use zae_limiter::{
-    ConfigChange, ConfigLevel, Cursor, EmbeddedStore, EntityId, Limit, LimitSet, NewEntity, OnUnavailable,
-    Page, PageRequest, Resource, Timestamp,
+    ConfigChange, ConfigLevel, EmbeddedStore, EntityId, Limit, LimitSet, NewEntity, OnUnavailable,
+    PageRequest, Resource, Timestamp,
 };
 
 use crate::call::{Call, Reply};

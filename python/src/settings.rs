@@ -9,7 +9,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use zae_limiter::stack::StackOptions;
-use zae_limiter::{Builder, EmbeddedStore, Limit, OnUnavailable, RateLimiter, StackSetup};
+use zae_limiter::{EmbeddedStore, Limit, OnUnavailable, RateLimiter, RateLimiterBuilder, StackSetup};
 
 use crate::error::Failure;
 
@@ -105,7 +105,7 @@ impl Settings {
     }
 
     /// A builder with these settings. `memory` is the store to use instead of a table.
-    pub(crate) fn builder(self, memory: Option<&EmbeddedStore>) -> Result<Builder, Failure> {
+    pub(crate) fn builder(self, memory: Option<&EmbeddedStore>) -> Result<RateLimiterBuilder, Failure> {
         let mut builder = match (memory, &self.file) {
             (Some(store), _) => RateLimiter::embedded_in(store).name(&self.place.name),
             (None, Some(path)) => RateLimiter::embedded_at(path).name(&self.place.name),

@@ -88,7 +88,7 @@ fn estimate_and_correct(tpm: &Limit) -> Result<TokenBucket, Box<dyn Error>> {
     Ok(corrected)
 }
 
-/// The promised moment is exact: one millisecond earlier the same call is refused.
+/// The promised time is exact: one millisecond earlier the same call is refused.
 fn retry(in_debt: &TokenBucket) {
     heading("When to try again");
     let verdict = |elapsed, amount| match in_debt.try_take(elapsed, amount) {

@@ -1,4 +1,4 @@
-//! Reading and building items: the neutral form between our types and whatever carries them.
+//! Reading and building items: the neutral form between our types and those of a client or a stream.
 
 use std::collections::HashMap;
 use std::fmt::Display;

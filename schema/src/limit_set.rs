@@ -18,11 +18,11 @@ pub struct LimitSet(Vec<Limit>);
 
 /// Two limits of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("limit {0} is given twice: each name may stand once")]
+#[error("duplicate limit name {0}")]
 pub struct DuplicateLimit(pub LimitName);
 
 impl LimitSet {
-    /// Collects limits; each name may stand once.
+    /// Collects limits. Duplicate names are an error.
     pub fn new(limits: impl IntoIterator<Item = Limit>) -> Result<Self, DuplicateLimit> {
         let mut set: Vec<Limit> = limits.into_iter().collect();
         set.sort_by(|one, other| one.name().cmp(other.name()));

@@ -41,7 +41,7 @@ pub const TABLE: TableDefinition = TableDefinition {
     stream: StreamView::NewAndOldImages,
 };
 
-/// What `CreateTable` has to be told, without the name.
+/// The arguments of `CreateTable`, without the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
     /// The primary key.

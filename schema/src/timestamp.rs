@@ -1,6 +1,7 @@
-//! Moments, to the millisecond, and the text form that the table uses.
+//! Times, to the millisecond, and the text form that the table uses.
 
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
@@ -9,19 +10,19 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 const SECONDS_FORMAT: &[BorrowedFormatItem<'static>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 
-/// A moment in UTC, in milliseconds since 1970, from 1970 to the end of the year 9999.
+/// A time in UTC, in milliseconds since 1970, from 1970 to the end of the year 9999.
 ///
 /// ```
 /// use zae_limiter_schema::Timestamp;
 ///
-/// let moment = Timestamp::from_millis(1_704_067_200_123);
-/// assert_eq!(moment.to_string(), "2024-01-01T00:00:00Z");
+/// let time = Timestamp::from_millis(1_704_067_200_123);
+/// assert_eq!(time.to_string(), "2024-01-01T00:00:00Z");
 /// assert_eq!(Timestamp::parse("2024-01-01T00:00:00Z").unwrap().millis(), 1_704_067_200_000);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
-/// Text that is not a moment of the form `2026-01-31T12:00:00Z`.
+/// Text that is not a time of the form `2026-01-31T12:00:00Z`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{value:?} is not a time of the form 2026-01-31T12:00:00Z")]
 pub struct InvalidTimestamp {
@@ -29,9 +30,9 @@ pub struct InvalidTimestamp {
 }
 
 impl Timestamp {
-    /// The first moment: the start of 1970.
+    /// The earliest: the start of 1970.
     pub const MIN: Self = Self(0);
-    /// The last moment: the end of 9999.
+    /// The latest: the end of 9999.
     pub const MAX: Self = Self(253_402_300_799_999);
 
     /// The timestamp of the given milliseconds since 1970, clamped to the valid range.
@@ -66,7 +67,7 @@ impl Timestamp {
         Self::from_millis(self.0.saturating_add(millis))
     }
 
-    /// Milliseconds from `earlier` to this moment, 0 if it is not earlier.
+    /// Milliseconds from `earlier` to this time, 0 if it is not earlier.
     pub const fn since(self, earlier: Self) -> i64 {
         if self.0 > earlier.0 { self.0 - earlier.0 } else { 0 }
     }
@@ -78,7 +79,7 @@ impl Timestamp {
         year_first
             .then(|| PrimitiveDateTime::parse(value, SECONDS_FORMAT).ok())
             .flatten()
-            .map(|moment| moment.assume_utc().unix_timestamp())
+            .map(|time| time.assume_utc().unix_timestamp())
             .filter(|seconds| (0..=Self::MAX.seconds()).contains(seconds))
             .map(Self::from_seconds)
             .ok_or_else(|| InvalidTimestamp {
@@ -86,13 +87,36 @@ impl Timestamp {
             })
     }
 
-    /// The same moment as a calendar date and time. Total: every value of this type is in the calendar's range.
+    /// The same time as a calendar date. Total: every value of this type is in the calendar's range.
     pub(crate) fn calendar(self) -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp(self.seconds()).unwrap_or(OffsetDateTime::UNIX_EPOCH)
     }
 }
 
 /// The table's text form, to the second.
+/// To the millisecond. Times before 1970 become [`Timestamp::MIN`], and times after the year 9999 [`Timestamp::MAX`].
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use zae_limiter_schema::Timestamp;
+///
+/// let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_500);
+/// assert_eq!(Timestamp::from(time), Timestamp::from_millis(1_500));
+/// assert_eq!(SystemTime::from(Timestamp::from_millis(1_500)), time);
+/// ```
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(time: Timestamp) -> Self {
+        Self::UNIX_EPOCH + Duration::from_millis(time.millis().unsigned_abs())
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.calendar().format(SECONDS_FORMAT).map_err(|_| fmt::Error)?;

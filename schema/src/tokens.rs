@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A whole number of tokens from 0 to [`Tokens::MAX`].
 ///
-/// A token is whatever a limit counts: a request, an LLM token, a byte. The table keeps thousandths of them
+/// A token is what a limit counts: a request, an LLM token, a byte. The table keeps thousandths of them
 /// (millitokens), so that slow refills lose nothing.
 ///
 /// ```

@@ -22,9 +22,9 @@ pub struct Ulid(u128);
 impl Ulid {
     const CHANCE_BITS: u32 = 80;
 
-    /// An id made at this moment. Only the low 80 bits of `random` are used.
-    pub const fn new(moment: Timestamp, random: u128) -> Self {
-        let millis = moment.millis().cast_unsigned() as u128;
+    /// An id made at this time. Only the low 80 bits of `random` are used.
+    pub const fn new(time: Timestamp, random: u128) -> Self {
+        let millis = time.millis().cast_unsigned() as u128;
         Self((millis << Self::CHANCE_BITS) | (random & ((1 << Self::CHANCE_BITS) - 1)))
     }
 
@@ -55,7 +55,7 @@ impl Ulid {
     }
 
     /// When it was made.
-    pub const fn moment(self) -> Timestamp {
+    pub const fn timestamp(self) -> Timestamp {
         Timestamp::from_millis((self.0 >> Self::CHANCE_BITS) as i64)
     }
 }

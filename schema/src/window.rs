@@ -39,7 +39,7 @@ impl WindowKind {
         }
     }
 
-    /// The window of this kind that holds the moment.
+    /// The window of this kind that holds the time.
     ///
     /// ```
     /// use zae_limiter_schema::{Timestamp, WindowKind};
@@ -49,8 +49,8 @@ impl WindowKind {
     /// assert_eq!(window.end().to_string(), "2024-03-01T00:00:00Z");
     /// assert_eq!(window.key(), "2024-02");
     /// ```
-    pub fn window_at(self, moment: Timestamp) -> Window {
-        let calendar = moment.calendar();
+    pub fn window_at(self, time: Timestamp) -> Window {
+        let calendar = time.calendar();
         let (date, time) = match self {
             Self::Hourly => (
                 calendar.date(),
@@ -102,12 +102,12 @@ impl Window {
         self.kind
     }
 
-    /// The first moment of the window.
+    /// When the window starts.
     pub const fn start(self) -> Timestamp {
         self.start
     }
 
-    /// The first moment after the window.
+    /// When the window ends, exclusive.
     pub fn end(self) -> Timestamp {
         match self.kind {
             WindowKind::Hourly => self.start.plus_millis(3_600_000),

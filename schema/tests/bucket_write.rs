@@ -89,7 +89,7 @@ struct Case {
     batch: Batch,
 }
 
-/// An item, the image a client has of it (the same, or stale in level and moment), a batch and a time.
+/// An item, the image a client has of it (the same, or stale in level and time), a batch and a time.
 fn case() -> impl Strategy<Value = (BTreeMap<LimitName, TokenBucket>, Case)> {
     (token_buckets(), elapsed(), elapsed(), 0..4u8)
         .prop_flat_map(|(token_buckets, elapsed, moved, staleness)| {
@@ -165,11 +165,11 @@ fn check(
         let row = write.rows.iter().find(|row| row.limit == *limit);
         let touched = write.kind == WriteKind::Touch;
         let set = row.is_some_and(|row| matches!(row.form, RowForm::Full { .. }));
-        // A level that is set without moving the moment of refill rounds against the caller, by less than a millitoken,
+        // A level that is set without moving the time of the last refill rounds against the caller, by less than a millitoken,
         // if no time has passed: otherwise such a write settles.
         let down = i128::from(touched && set && before.elapsed(now) == 0);
         // A level that refill and credits bring to the burst loses its remainder, less than a millitoken, in the
-        // reference; a write that does not move the moment of refill keeps it.
+        // reference; a write that does not move the time of the last refill keeps it.
         let filled = was.token_bucket.credit(before.elapsed(now), demand.credit);
         let reaches_burst = filled.tokens >= filled.params.burst();
         let up = i128::from(touched && reaches_burst && was.token_bucket.remainder > 0);
@@ -187,7 +187,7 @@ fn check(
     prop_assert_eq!(after.slots.get(&own_slot()), Some(&write.slot.number));
     prop_assert!(
         after.refilled_at >= before.refilled_at,
-        "the moment of refill went backwards"
+        "the time of the last refill went backwards"
     );
     Ok(true)
 }
@@ -219,7 +219,7 @@ proptest! {
 
     #[test]
     fn of_a_rows_two_ranges_one_always_holds((token_buckets, case) in case(), level in any::<i64>()) {
-        // The same moment of refill, any level: planned from that level, the row takes the other form and applies.
+        // The same time of the last refill, any level: planned from that level, the row takes the other form and applies.
         let names: Vec<_> = token_buckets.keys().collect();
         let config = bucket_config(&names);
         let mut batch = case.batch.clone();

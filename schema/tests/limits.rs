@@ -233,10 +233,7 @@ fn json_is_the_form_of_audit_events_and_nothing_else() {
 #[test]
 fn a_set_takes_each_name_once() {
     let twice = LimitSet::new([parse("rpm:1"), parse("tpm:1"), parse("rpm:2")]).unwrap_err();
-    assert_eq!(
-        twice.to_string(),
-        "limit rpm is given twice: each name may stand once"
-    );
+    assert_eq!(twice.to_string(), "duplicate limit name rpm");
     let json = format!("[{0},{0}]", serde_json::to_string(&parse("rpm:1")).unwrap());
     assert!(serde_json::from_str::<LimitSet>(&json).is_err());
 }

@@ -1,4 +1,4 @@
-//! When a write leaves the moment of the last refill alone, so that the images of other clients stay usable.
+//! When a write leaves the time of the last refill as it is, so that the images of other clients stay usable.
 
 use crate::common::{entity, name, put_limit, resource};
 use zae_limiter_schema::bucket::{
@@ -68,7 +68,7 @@ fn a_full_bucket_is_touched_as_long_as_that_leaves_no_debt() {
     assert_eq!(
         touch.refill,
         RefillClause::Exactly(Timestamp::from_millis(T0)),
-        "a level that is set is right for one moment only"
+        "a level that is set is right for one time only"
     );
     let form = RowForm::Full {
         floor: 58_000,
@@ -77,7 +77,7 @@ fn a_full_bucket_is_touched_as_long_as_that_leaves_no_debt() {
     };
     assert_eq!(touch.rows[0].form, form);
     assert_eq!(taking(60_000, 2_000, 58_001).kind, WriteKind::Refill);
-    // At the moment of the refill nothing has come back.
+    // At the time of the refill nothing has come back.
     assert_eq!(taking(60_000, 0, 60_000).kind, WriteKind::Touch);
 }
 
@@ -100,7 +100,7 @@ fn a_bucket_with_room_is_touched_as_long_as_its_level_suffices_without_refill() 
     assert_eq!(taking(10_000, 2_000, 10_001).kind, WriteKind::Refill);
 }
 
-/// A refill moves the moment of the last one, which it cannot where no time has passed.
+/// A refill moves the time of the last one, which it cannot where no time has passed.
 #[test]
 fn debt_at_the_moment_of_the_last_refill_is_written_without_a_refill() {
     let correction = Demand {

@@ -42,7 +42,7 @@ impl Race {
             .unwrap()
     }
 
-    /// The server's answer.
+    /// The server's response.
     fn send(&mut self, write: &BucketWrite) -> Result<(), Refused> {
         self.item = self.item.apply(&write.statement())?;
         Ok(())
@@ -119,7 +119,7 @@ fn two_writers_whose_tokens_are_there_do_not_even_meet() {
 
     let after = race.stored("rpm");
     assert_eq!((after.tokens, image(&race.item).refilled_at), (80_000, at(T0)));
-    // 80,000 on the item and 1,666 ⅔ since T0: 81.6666… tokens, nothing rounded away.
+    // 80,000 on the item and 1,666 ⅔ since T0: 81.6666… tokens, no rounding.
     let refilled = after.refilled(1_000);
     assert_eq!((refilled.tokens, refilled.remainder), (81_666, 40_000));
     assert_eq!(
@@ -210,7 +210,7 @@ fn of_two_that_create_the_bucket_one_wins_and_the_other_takes_from_it() {
     assert_eq!(race.stored("rpm").tokens, 90_000);
 }
 
-/// On a full bucket that others write too, a write leaves room for the refill of the next moments, and only there.
+/// On a full bucket that others write too, a write leaves room for the refill of the next seconds, and only there.
 #[test]
 fn a_full_bucket_is_left_a_margin_below_its_burst_if_others_write_it_too() {
     for (sharing, level) in [(Sharing::Alone, 59_000), (Sharing::Shared, 58_800)] {

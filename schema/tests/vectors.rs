@@ -86,7 +86,7 @@ fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_moment_of_refill() {
     );
 }
 
-/// The peer answers 6.001 s, 0.601 s and 90.001 s: it always adds a millisecond. Where the division leaves something
+/// The peer returns 6.001 s, 0.601 s and 90.001 s: it always adds a millisecond. Where the division leaves something
 /// over, the two agree: 8.572 s.
 #[test]
 fn the_wait_is_deficit_times_period_by_amount_rounded_up() {

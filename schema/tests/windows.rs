@@ -1,4 +1,4 @@
-//! Hours, days and months in UTC; moments as text; ids that sort by time.
+//! Hours, days and months in UTC; times as text; ids that sort by time.
 
 use crate::common::{config, second};
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
-/// Any moment with a whole month of the calendar after it.
-fn moment() -> impl Strategy<Value = Timestamp> {
+/// Any time with a whole month of the calendar after it.
+fn time() -> impl Strategy<Value = Timestamp> {
     let last = at("9999-11-30T23:59:59Z").millis();
     prop_oneof![0..=4_102_444_800_000i64, 0..=last].prop_map(Timestamp::from_millis)
 }
@@ -22,9 +22,9 @@ proptest! {
     #![proptest_config(config(2000))]
 
     #[test]
-    fn a_moment_is_in_its_window_and_windows_tile_time(kind in kind(), moment in moment()) {
-        let window = kind.window_at(moment);
-        prop_assert!(window.start() <= moment && moment < window.end());
+    fn a_time_is_in_its_window_and_windows_tile_time(kind in kind(), time in time()) {
+        let window = kind.window_at(time);
+        prop_assert!(window.start() <= time && time < window.end());
         prop_assert_eq!(kind.window_at(window.start()), window);
         prop_assert_eq!(kind.window_at(window.end().plus_millis(-1)), window);
         let next = kind.window_at(window.end());
@@ -33,19 +33,19 @@ proptest! {
     }
 
     #[test]
-    fn hours_lie_in_days_and_days_in_months(moment in moment()) {
-        let [hour, day, month] = WindowKind::ALL.map(|kind| kind.window_at(moment));
+    fn hours_lie_in_days_and_days_in_months(time in time()) {
+        let [hour, day, month] = WindowKind::ALL.map(|kind| kind.window_at(time));
         prop_assert!(day.start() <= hour.start() && hour.end() <= day.end());
         prop_assert!(month.start() <= day.start() && day.end() <= month.end());
         prop_assert!(hour.key().starts_with(&day.key()) && day.key().starts_with(&month.key()));
     }
 
     #[test]
-    fn a_moment_round_trips_through_text_to_the_second(moment in second(), millis in 0..1000i64) {
-        prop_assert_eq!(Timestamp::parse(&moment.to_string()), Ok(moment));
-        prop_assert_eq!(moment.plus_millis(millis).to_string(), moment.to_string());
-        let json = serde_json::to_string(&moment).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), moment);
+    fn a_time_round_trips_through_text_to_the_second(time in second(), millis in 0..1000i64) {
+        prop_assert_eq!(Timestamp::parse(&time.to_string()), Ok(time));
+        prop_assert_eq!(time.plus_millis(millis).to_string(), time.to_string());
+        let json = serde_json::to_string(&time).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), time);
     }
 
     #[test]
@@ -56,20 +56,20 @@ proptest! {
             "[+-]?20[0-9]{2}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-5][0-9]:[0-6][0-9][Zz]?\n?",
         ],
     ) {
-        if let Ok(moment) = Timestamp::parse(&text) {
-            prop_assert_eq!(moment.to_string(), text);
+        if let Ok(time) = Timestamp::parse(&text) {
+            prop_assert_eq!(time.to_string(), text);
         }
     }
 
     #[test]
     fn a_ulid_round_trips_and_keeps_its_moment(millis in 0..=Timestamp::MAX.millis(), random in any::<u128>()) {
-        let moment = Timestamp::from_millis(millis);
-        let id = Ulid::new(moment, random);
+        let time = Timestamp::from_millis(millis);
+        let id = Ulid::new(time, random);
         let text = id.to_string();
         prop_assert_eq!(text.len(), 26);
         prop_assert_eq!(Ulid::parse(&text), Some(id));
         prop_assert_eq!(Ulid::parse(&text.to_lowercase()), Some(id));
-        prop_assert_eq!(id.moment(), moment);
+        prop_assert_eq!(id.timestamp(), time);
     }
 
     #[test]

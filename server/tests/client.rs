@@ -13,7 +13,7 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
+use zae_limiter::{Limit, ManualClock, RateLimiter, RateLimiterBuilder, Timestamp};
 use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
 
 /// A server that runs until it is stopped or dropped.
@@ -88,7 +88,11 @@ impl TestServer {
         Self::on(RateLimiter::embedded().default_limits(limits()), settings, tokens).await
     }
 
-    pub(crate) async fn on(limiter: Builder, settings: Settings, tokens: Option<BearerTokens>) -> Self {
+    pub(crate) async fn on(
+        limiter: RateLimiterBuilder,
+        settings: Settings,
+        tokens: Option<BearerTokens>,
+    ) -> Self {
         let clock = noon();
         let limiter = limiter.clock(clock.clone()).await.unwrap();
         let mut builder = Server::builder(limiter).settings(settings).clock(clock.clone());

@@ -1,11 +1,11 @@
 //! A table behind a connection that tests can disturb.
 
 use aws_credential_types::Credentials;
-use zae_limiter::{Builder, RateLimiter};
+use zae_limiter::{RateLimiter, RateLimiterBuilder};
 use zae_limiter_testing::connection::Connection;
 
 /// A limiter on the connection.
-pub(crate) fn on_connection(connection: &Connection) -> Builder {
+pub(crate) fn on_connection(connection: &Connection) -> RateLimiterBuilder {
     RateLimiter::builder("limiter")
         .endpoint_url("http://connection.invalid")
         .region("us-east-1")

@@ -44,7 +44,7 @@ pub struct Clients {
 
 impl Clients {
     /// Clients that share a configuration and make at least 8 attempts per call. An attempt times out after 1 minute (S3: 10
-    /// minutes) unless the configuration sets a timeout. Before any service has answered, 3 failed connections are an
+    /// minutes) unless the configuration sets a timeout. Before any service has responded, 3 failed connections are an
     /// error: the region or endpoint is wrong.
     pub fn new(aws: &SdkConfig) -> Self {
         let retry = aws.retry_config().cloned().unwrap_or_else(RetryConfig::standard);

@@ -131,7 +131,7 @@ mod tests {
     fn h8_a_token_tells_what_it_was_for_and_is_never_the_same() {
         let (one, other) = (fingerprint("1"), fingerprint("2"));
         let token = one.token();
-        assert!(one.made(&token) && !other.made(&token) && !one.made("zl-") && !one.made("somebody-elses"));
+        assert!(one.made(&token) && !other.made(&token) && !one.made("zl-") && !one.made("another-process"));
         assert_ne!(token, one.token());
         // CloudFormation's rules for tokens and names of change sets.
         for name in [token, one.change_set_name()] {

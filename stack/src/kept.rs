@@ -1,4 +1,4 @@
-//! What a deployed stack keeps, whatever the options say.
+//! What a deployed stack keeps in spite of the options.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Connection errors: fail fast on a wrong region or endpoint, and retry once a service has answered.
+//! Connection errors: fail fast on a wrong region or endpoint, and retry once a service has responded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -8,23 +8,23 @@ use aws_smithy_runtime_api::client::retries::classifiers::{
     ClassifyRetry, RetryAction, RetryClassifierPriority,
 };
 
-/// Failed connections before giving up on a service that has never answered.
+/// Failed connections before giving up on a service that has never responded.
 const FIRST_TRIES: u32 = 3;
 
-/// Stops retries of connection errors as long as no call was ever answered. Clones share their state.
+/// Stops retries of connection errors as long as no call has ever got a response. Clones share their state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reach {
-    answered: Arc<AtomicBool>,
+    responded: Arc<AtomicBool>,
     failures: Arc<AtomicU32>,
 }
 
 impl Reach {
     fn gives_up(&self, failed: bool) -> bool {
         if !failed {
-            self.answered.store(true, Ordering::Relaxed);
+            self.responded.store(true, Ordering::Relaxed);
             return false;
         }
-        !self.answered.load(Ordering::Relaxed)
+        !self.responded.load(Ordering::Relaxed)
             && self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FIRST_TRIES
     }
 }

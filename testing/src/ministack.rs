@@ -62,10 +62,10 @@ impl MiniStack {
             .expect("sh can be started");
         let started = Self { port, guard, files };
         let deadline = Instant::now() + START_TIMEOUT;
-        while !started.answers() {
+        while !started.responds() {
             assert!(
                 Instant::now() < deadline,
-                "the local cloud does not answer: {}",
+                "the local cloud does not respond: {}",
                 started.log()
             );
             std::thread::sleep(Duration::from_millis(100));
@@ -104,26 +104,26 @@ impl MiniStack {
              Content-Type: application/x-amz-json-1.0\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let answer = self.exchange(&request).expect("the local cloud answers");
-        assert!(is_success(&answer), "{answer}");
+        let response = self.exchange(&request).expect("the local cloud responds");
+        assert!(is_success(&response), "{response}");
     }
 
-    fn answers(&self) -> bool {
+    fn responds(&self) -> bool {
         let request = "GET /_ministack/health HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
-        self.exchange(request).is_ok_and(|answer| is_success(&answer))
+        self.exchange(request).is_ok_and(|response| is_success(&response))
     }
 
     fn exchange(&self, request: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
     }
 }
 
-fn is_success(answer: &str) -> bool {
-    answer.lines().next().is_some_and(|line| line.contains(" 200"))
+fn is_success(response: &str) -> bool {
+    response.lines().next().is_some_and(|line| line.contains(" 200"))
 }
 
 impl Drop for MiniStack {

@@ -1,7 +1,7 @@
 //! The stream simulator follows Lambda's documented rules for DynamoDB streams.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-// Answers are what a function would return, be they good or bad.
+// Responses are what a function would return, be they good or bad.
 #![allow(clippy::unnecessary_wraps)]
 
 use std::cell::{Cell, RefCell};
@@ -12,7 +12,7 @@ use zae_limiter_schema::Timestamp;
 use zae_limiter_template::filters;
 use zae_limiter_testing::stream::{Failed, Invoke, ItemChange, Mapping, Options, Stream};
 
-/// Answers by a rule and remembers the numbers of every batch.
+/// Responds by a rule and remembers the numbers of every batch.
 struct Recording<R> {
     rule: R,
     batches: RefCell<Vec<Vec<String>>>,
@@ -44,9 +44,9 @@ impl<R: Fn(usize, &[String]) -> Result<String, Failed>> Invoke for Recording<R> 
             .map(|record| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned())
             .collect();
         let invocation = self.batches.borrow().len();
-        let answer = (self.rule)(invocation, &numbers);
+        let response = (self.rule)(invocation, &numbers);
         self.batches.borrow_mut().push(numbers);
-        answer
+        response
     }
 }
 

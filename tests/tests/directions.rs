@@ -39,7 +39,10 @@ const ALLOWED: [(&str, &[&str]); 18] = [
         "zae-limiter-archiver",
         &["zae-limiter-function", "zae-limiter-schema"],
     ),
-    ("zae-limiter-limits", &["zae-limiter", "zae-limiter-schema"]),
+    (
+        "zae-limiter-limits",
+        &["zae-limiter", "zae-limiter-dynamo", "zae-limiter-schema"],
+    ),
     (
         "zae-limiter-provisioner",
         &["zae-limiter", "zae-limiter-function", "zae-limiter-limits"],

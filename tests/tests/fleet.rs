@@ -66,18 +66,18 @@ async fn usage(limiter: &RateLimiter, entity: &str, window: WindowKind) -> (i64,
     (total("rpm"), total("tpm"))
 }
 
-/// Polls until the answer is the expected one.
+/// Polls until the response is the expected one.
 async fn eventually<T: PartialEq + std::fmt::Debug>(expected: &T, mut ask: impl AsyncFnMut() -> T) {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let answer = ask().await;
-        if answer == *expected {
+        let response = ask().await;
+        if response == *expected {
             return;
         }
         if Instant::now() > deadline {
             let log = MiniStack::shared().log();
             panic!(
-                "{answer:?} is not {expected:?}; the cloud says: {}",
+                "{response:?} is not {expected:?}; the cloud says: {}",
                 &log[log.len().saturating_sub(4000)..]
             );
         }

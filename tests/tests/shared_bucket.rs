@@ -68,7 +68,7 @@ async fn both_together_admit_exactly_what_the_limit_allows() {
     }
     assert!(by_peer > 0 && by_us > 0, "{by_peer} by the peer, {by_us} by us");
 
-    // Whoever is left takes what is left: no more and no less than the limit.
+    // The processes that are left take what is left: no more and no less than the limit.
     while is_admitted(&first).await {
         by_us += 1;
     }

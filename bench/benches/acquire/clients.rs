@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue};
 
-use zae_limiter::{Acquire, Builder, Limit, RateLimiter};
+use zae_limiter::{Acquire, Limit, RateLimiter, RateLimiterBuilder};
 
 /// The table, which is also the name of the limiter.
 pub(crate) const TABLE: &str = "bench";
@@ -18,7 +18,7 @@ pub(crate) fn credentials() -> Credentials {
 }
 
 /// A limiter on an endpoint, with two limits that nothing here exhausts.
-pub(crate) fn limiter(endpoint: SocketAddr) -> Builder {
+pub(crate) fn limiter(endpoint: SocketAddr) -> RateLimiterBuilder {
     RateLimiter::builder(TABLE)
         .region("us-east-1")
         .endpoint_url(format!("http://{endpoint}"))

@@ -44,7 +44,7 @@ async fn pass(limiter: &RateLimiter, entities: Range<u64>) {
     }
 }
 
-/// A limiter to which everything that follows is answered from memory. It has seen one entity.
+/// A limiter that serves everything that follows from memory. It has used one entity.
 fn on_recorded(runtime: &Runtime, meter: CapacityMeter) -> RateLimiter {
     let recorded = Recorded::new();
     let builder = clients::limiter(SocketAddr::from(([127, 0, 0, 1], 1)))

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::Value;
+use zae_limiter::Timestamp;
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{Timestamp, Ulid};
+use zae_limiter::records::Ulid;
 
 use super::pagination::{self, total};
 use super::record_reports::{json_map, unquoted};

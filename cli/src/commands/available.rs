@@ -113,7 +113,7 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
         ];
         if requested {
             row.push(grouped(status.requested));
-            row.push(if status.refused { "exceeded" } else { "" }.to_owned());
+            row.push(if status.refused { "refused" } else { "" }.to_owned());
         }
         table.row(row);
     }

@@ -21,7 +21,7 @@ pub(crate) enum Command {
   zae-limiter config get --level resource --resource gpt-4
   zae-limiter config get --level entity --identifier user-1 --resource gpt-4")]
     Get(LevelArguments),
-    /// Change the configuration of a level; settings that are not given stay as they are
+    /// Change the configuration of a level; other settings stay as they are
     #[command(after_help = "Examples:
   zae-limiter config set --level resource --resource gpt-4 --limits '[\"rpm:100\", \"tpm:10000/min:15000\"]'
   zae-limiter config set --level entity --identifier user-1 --limits '{\"rpm\": {\"capacity\": 1000}}'

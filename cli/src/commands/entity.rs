@@ -26,7 +26,7 @@ pub(crate) enum Command {
     #[command(after_help = "Example:
   zae-limiter entity show user-1")]
     Show(EntityArgument),
-    /// Change an entity; fields that are not given stay as they are
+    /// Change an entity; other fields stay as they are
     #[command(after_help = "Examples:
   zae-limiter entity update key-1 --parent project-2
   zae-limiter entity update key-1 --no-parent --no-cascade")]
@@ -120,7 +120,7 @@ struct UpdateArguments {
     /// Key of a metadata entry to remove (repeatable)
     #[arg(long, value_name = "KEY", conflicts_with = "no_metadata")]
     remove_metadata: Vec<String>,
-    /// Remove all metadata entries except those given with --metadata
+    /// Remove all metadata entries except those set with --metadata
     #[arg(long)]
     no_metadata: bool,
 }

@@ -8,7 +8,7 @@ mod reports;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use zae_limiter_limits::{Comparison, Manifest, Target};
+use zae_limiter_limits::{Comparison, Manifest};
 
 use reports::{DiffReport, PlanReport};
 
@@ -129,12 +129,10 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
 
 async fn compare(file: &Path, context: &Context) -> Result<Comparison> {
     let text = read(file)?;
-    // Parsed first, so that mistakes in the file are reported whatever the state of the table.
+    // Parsed first, so that mistakes in the file are reported in any state of the table.
     let manifest = Manifest::parse(&text).map_err(|invalid| Error::manifest(file, &text, &invalid))?;
-    let name = context.name()?;
-    let (repository, client) = crate::connect::repository_and_client(&context.location, &name).await?;
-    let target = Target::new(repository, client, name.as_str());
-    Comparison::of_parsed(&target, manifest, &text)
+    let repository = context.repository().await?;
+    Comparison::of_parsed(&repository, manifest, &text)
         .await
         .map_err(Error::of_limits(file))
 }

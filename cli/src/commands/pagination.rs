@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use serde::Serialize;
-use zae_limiter::{Page, PageRequest};
+use zae_limiter::PageRequest;
+use zae_limiter::pagination::Page;
 
 /// The items of a list.
 #[derive(Debug, Clone, Serialize)]

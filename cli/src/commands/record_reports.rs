@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::money::Prices;
-use zae_limiter::{
-    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, LevelKind, Limit, OnUnavailable,
-    Timestamp, to_json,
-};
+use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, to_json};
+use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable, Timestamp};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};

@@ -303,7 +303,7 @@ fn receiving_signals(source: std::io::Error) -> Error {
     }
 }
 
-/// Ready when the process is told to stop.
+/// Ready when the process gets a signal to stop.
 pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
     let signal = |kind| signal(kind).map_err(receiving_signals);
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

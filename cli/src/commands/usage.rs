@@ -93,10 +93,20 @@ async fn money_limits(
     Ok(limits)
 }
 
+/// Why there may be no usage: only the aggregator of a stack counts it.
+fn why_nothing(context: &Context) -> &'static str {
+    if context.location.embedded.is_some() {
+        "an embedded table has no aggregator, so nothing counts its usage; `zae-limiter resource capacity` shows what is in \
+         use now"
+    } else {
+        "the aggregator counts usage a few seconds after the acquires; `zae-limiter status` shows whether the stack has one"
+    }
+}
+
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::List(arguments) => list::run(arguments, &context.repository().await?).await,
-        Command::Summary(arguments) => summary::run(arguments, &context.repository().await?).await,
+        Command::List(arguments) => list::run(arguments, context).await,
+        Command::Summary(arguments) => summary::run(arguments, context).await,
         Command::Redrive(arguments) => redrive::run(arguments, context).await,
     }
 }

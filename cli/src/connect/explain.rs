@@ -161,19 +161,33 @@ fn fails_on_credentials(message: &str) -> bool {
 }
 
 fn credentials_not_loaded(message: &str) -> String {
+    // The library's own words around the reason.
+    let reason = message
+        .strip_prefix("the AWS credentials could not be loaded: ")
+        .unwrap_or(message);
+    let reason = reason.split("; set AWS_PROFILE").next().unwrap_or(reason);
+    let reason = match reason.find("profile `") {
+        Some(start) => &reason[start..],
+        None => last_cause(without_debug_output(reason)),
+    };
     format!(
-        "the AWS credentials could not be loaded: {}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, sign in with \
-         `aws sso login`, or for a local cloud run: eval \"$(zae-limiter local env)\"",
-        cause(message)
+        "the AWS credentials could not be loaded: {reason}; set AWS_PROFILE or AWS_ACCESS_KEY_ID, sign in with \
+         `aws sso login`, or for a local cloud run: eval \"$(zae-limiter local env)\""
     )
 }
 
 /// The last cause of a chain of SDK errors; `-v` shows the whole chain.
 fn cause(message: &str) -> &str {
     let message = without_debug_output(message);
-    let chained = message.starts_with("dispatch failure");
-    let last = message.rsplit(": ").next().filter(|_| chained);
-    last.unwrap_or(message).trim_end_matches('.')
+    if message.starts_with("dispatch failure") {
+        return last_cause(message);
+    }
+    message.trim_end_matches('.')
+}
+
+fn last_cause(chain: &str) -> &str {
+    let last = chain.rsplit(": ").next().unwrap_or(chain);
+    last.trim_end_matches('.')
 }
 
 /// Removes the debug output that the SDK appends to its messages in parentheses.
@@ -212,6 +226,24 @@ mod tests {
             without_debug_output("AccessDenied: you (all) may not"),
             "AccessDenied: you (all) may not"
         );
+    }
+
+    #[test]
+    fn credentials_that_fail_to_load_are_explained_in_one_sentence() {
+        let library = "the AWS credentials could not be loaded: an error occurred while loading credentials: failed to load \
+                       IMDS session token: IMDS is disabled.; set AWS_PROFILE or AWS_ACCESS_KEY_ID, or sign in";
+        let sdk = "dispatch failure: other: an error occurred while loading credentials: IMDS is disabled.";
+        for message in [library, sdk] {
+            let text = credentials_not_loaded(message);
+            let start = "the AWS credentials could not be loaded: IMDS is disabled; set AWS_PROFILE";
+            assert!(
+                text.starts_with(start) && text.matches("AWS_PROFILE").count() == 1,
+                "{text}"
+            );
+        }
+        let profile = "the AWS credentials could not be loaded: profile `ops` does not exist or provides no credentials: no; set \
+                       AWS_PROFILE";
+        assert!(credentials_not_loaded(profile).contains("loaded: profile `ops` does not exist"));
     }
 
     #[test]

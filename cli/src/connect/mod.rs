@@ -135,20 +135,20 @@ pub(crate) async fn serving_limiter(
     Ok((builder.await?, meter))
 }
 
-async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::Builder> {
+async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::RateLimiterBuilder> {
     Ok(match &location.embedded {
         Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),
         None => on_aws(name, location.aws().await?),
     })
 }
 
-fn on_aws(name: &StackName, aws: SdkConfig) -> zae_limiter::Builder {
+fn on_aws(name: &StackName, aws: SdkConfig) -> zae_limiter::RateLimiterBuilder {
     RateLimiter::builder(name.as_str())
         .sdk_config(aws)
         .connect_timeout(CONNECT_TIMEOUT)
 }
 
-async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Result<Repository> {
+async fn finish(location: &TableLocation, builder: zae_limiter::RateLimiterBuilder) -> Result<Repository> {
     let mut builder = builder
         .time_budget(ACQUIRE_BUDGET)
         .admin_time_budget(ADMIN_BUDGET);
@@ -166,27 +166,6 @@ pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb:
     let store = EmbeddedStore::file(with_existing_directory(file)?).await;
     let config = store.map_err(zae_limiter::Error::from)?.sdk_config().build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
-}
-
-/// What the table stores, and a client for the rest of its items, with one configuration for both.
-pub(crate) async fn repository_and_client(
-    location: &TableLocation,
-    name: &StackName,
-) -> Result<(Repository, aws_sdk_dynamodb::Client)> {
-    let (builder, client) = match &location.embedded {
-        Some(file) => {
-            let store = EmbeddedStore::file(with_existing_directory(file)?).await;
-            let store = store.map_err(zae_limiter::Error::from)?;
-            let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
-            (RateLimiter::embedded_in(&store).name(name.as_str()), client)
-        }
-        None => {
-            let aws = location.aws().await?;
-            let client = aws_sdk_dynamodb::Client::new(&aws);
-            (on_aws(name, aws), client)
-        }
-    };
-    Ok((finish(location, builder).await?, client))
 }
 
 /// The file, if its directory exists.

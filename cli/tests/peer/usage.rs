@@ -70,8 +70,8 @@ pub(crate) async fn counted_by_us(table: &Table) {
     let batch: Batch = serde_json::from_value(json!({ "Records": records() })).unwrap();
     let invocation = Invocation::within(Duration::from_secs(60));
     let mut report = Report::new(Level::Info, &[]);
-    let answer = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
-    assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+    let response = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
+    assert!(response.batch_item_failures.is_empty(), "{:?}", report.notes());
 }
 
 pub(crate) fn counted_by_the_peer(table: &Table) {

@@ -19,7 +19,7 @@ fn denials_missing_tables_and_bad_requests_are_not_repeated() {
     }
 }
 
-/// Every error that goes away by itself, and what it means for a write: a conflict and throttling did not change anything,
+/// Every error that a retry may resolve, and what it means for a write: a conflict and throttling did not change anything,
 /// an unavailable service may have. A code that is missing here is a code that nobody retries.
 const TRANSIENT: [(&str, u16, &str); 17] = [
     ("TransactionConflictException", 400, "conflict"),
@@ -120,7 +120,7 @@ fn a_connection_that_broke_may_have_carried_the_request() {
 type Failed = SdkError<aws_sdk_dynamodb::operation::get_item::GetItemError, HttpResponse>;
 
 #[test]
-fn a_response_in_doubt_is_told_from_a_request_that_was_never_built() {
+fn an_unconfirmed_response_is_told_from_a_request_that_was_never_built() {
     use aws_smithy_runtime_api::http::StatusCode;
     use aws_smithy_types::body::SdkBody;
 
@@ -128,12 +128,12 @@ fn a_response_in_doubt_is_told_from_a_request_that_was_never_built() {
         let status = StatusCode::try_from(status).unwrap_or_else(|_| panic!("{status}"));
         Failed::response_error("no JSON", HttpResponse::new(status, SdkBody::empty()))
     };
-    for in_doubt in [Failed::timeout_error("late"), response(200), response(502)] {
-        let error = CallError::from(&in_doubt);
+    for unconfirmed in [Failed::timeout_error("late"), response(200), response(502)] {
+        let error = CallError::from(&unconfirmed);
         assert!(matches!(error, CallError::Unavailable(_)), "{error:?}");
     }
     let CallError::Unavailable(text) = CallError::from(&response(200)) else {
-        panic!("not in doubt")
+        panic!("not unconfirmed")
     };
     assert!(
         text.contains("unreadable response") && text.contains("no JSON"),

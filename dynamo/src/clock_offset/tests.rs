@@ -32,7 +32,7 @@ impl Machine {
         self.offset.read(local) + self.off_by
     }
 
-    /// Some time passes; then the server answers after `there`, and the answer is read after `back`.
+    /// Some time passes; then the server responds after `there`, and the response is read after `back`.
     fn call(&mut self, pause: i64, there: i64, back: i64) -> i64 {
         let sent = self.elapsed + pause;
         let date = (START + sent + there) / 1000 * 1000;

@@ -91,12 +91,12 @@ impl EmbeddedStore {
             .http_client(self.clone())
     }
 
-    fn answer(&self, target: &str, body: &[u8]) -> Result<Answer, FileHeld> {
+    fn respond(&self, target: &str, body: &[u8]) -> Result<Response, FileHeld> {
         match dispatch::dispatch(&self.database, target, body) {
-            Ok(json) => Ok(Answer { status: 200, json }),
+            Ok(json) => Ok(Response { status: 200, json }),
             Err(error) => match &self.file {
                 Some(path) if wording::is_lock(&error) => Err(FileHeld { path: path.clone() }),
-                _ => Ok(Answer {
+                _ => Ok(Response {
                     status: error.status_code(),
                     json: error.to_json(),
                 }),
@@ -113,13 +113,13 @@ impl fmt::Debug for EmbeddedStore {
     }
 }
 
-struct Answer {
+struct Response {
     status: u16,
     json: String,
 }
 
-impl Answer {
-    fn into_response(self) -> Result<HttpResponse, ConnectorError> {
+impl Response {
+    fn into_http(self) -> Result<HttpResponse, ConnectorError> {
         let status =
             StatusCode::try_from(self.status).map_err(|error| ConnectorError::other(error.into(), None))?;
         let mut response = HttpResponse::new(status, SdkBody::from(self.json));
@@ -139,16 +139,16 @@ impl HttpConnector for EmbeddedStore {
             .unwrap_or_default()
             .to_owned();
         let body = request.body().bytes().unwrap_or_default().to_vec();
-        let answered = move || store.answer(&target, &body);
+        let respond = move || store.respond(&target, &body);
         let Some(path) = self.file.clone() else {
             // Memory waits for nobody, and simulations must not meet a second thread.
-            return HttpConnectorFuture::ready(into_connector_result(answered()));
+            return HttpConnectorFuture::ready(into_connector_result(respond()));
         };
         HttpConnectorFuture::new(async move {
-            let mut answer = tokio::task::spawn_blocking(answered);
+            let mut response = tokio::task::spawn_blocking(respond);
             loop {
-                match tokio::time::timeout(HELD_AFTER, &mut answer).await {
-                    Ok(Ok(answer)) => return into_connector_result(answer),
+                match tokio::time::timeout(HELD_AFTER, &mut response).await {
+                    Ok(Ok(response)) => return into_connector_result(response),
                     Ok(Err(error)) => return Err(ConnectorError::other(error.into(), None)),
                     // The engine would wait in silence for longer than callers have time.
                     Err(_) if file::is_held(path.clone()).await => {
@@ -161,9 +161,9 @@ impl HttpConnector for EmbeddedStore {
     }
 }
 
-fn into_connector_result(answer: Result<Answer, FileHeld>) -> Result<HttpResponse, ConnectorError> {
-    match answer {
-        Ok(answer) => answer.into_response(),
+fn into_connector_result(response: Result<Response, FileHeld>) -> Result<HttpResponse, ConnectorError> {
+    match response {
+        Ok(response) => response.into_http(),
         Err(held) => Err(ConnectorError::other(held.into(), None)),
     }
 }

@@ -2,7 +2,7 @@
 
 use dynoxide::DynoxideError;
 
-/// What a request that could not be read is answered with.
+/// The error of a request that could not be read.
 ///
 /// The engine finds many invalid requests while it reads them and can only say so in the reader's error: a marker,
 /// the message, and the position in the text.

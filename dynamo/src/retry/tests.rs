@@ -45,9 +45,9 @@ async fn a_timeout_does_not_hide_what_an_earlier_attempt_was_answered() {
     let result: Result<(), _> = budget()
         .retry(&Entropy::seeded(1), || {
             calls.set(calls.get() + 1);
-            let answers = calls.get() == 1;
+            let responds = calls.get() == 1;
             async move {
-                if !answers {
+                if !responds {
                     std::future::pending::<()>().await;
                 }
                 Err(CallError::Conflict("busy".to_owned()))

@@ -13,10 +13,10 @@ fn canceled(codes: &[&str]) -> SdkError<TransactWriteItemsError, HttpResponse> {
     let error = TransactionCanceledException::builder()
         .set_cancellation_reasons(Some(reasons.collect()))
         .build();
-    let answer = HttpResponse::new(StatusCode::try_from(400).unwrap(), SdkBody::empty());
+    let response = HttpResponse::new(StatusCode::try_from(400).unwrap(), SdkBody::empty());
     SdkError::service_error(
         TransactWriteItemsError::TransactionCanceledException(error),
-        answer,
+        response,
     )
 }
 

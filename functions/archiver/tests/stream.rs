@@ -31,7 +31,7 @@ impl Unreliable {
         let fault = self.chaos.fault(name);
         if matches!(
             fault,
-            ServiceFault::None | ServiceFault::LostAnswer | ServiceFault::Late
+            ServiceFault::None | ServiceFault::LostResponse | ServiceFault::Late
         ) {
             let before = self.kept.borrow_mut().insert(name.to_owned(), bytes.to_vec());
             assert!(

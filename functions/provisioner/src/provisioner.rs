@@ -8,7 +8,7 @@ use futures::FutureExt;
 use serde_json::{Value, json};
 use zae_limiter::{RateLimiter, Timestamp};
 use zae_limiter_function::{Environment, lambda_config};
-use zae_limiter_limits::{Action, Comparison, Error, LevelChanges, Target};
+use zae_limiter_limits::{Action, Comparison, Error, LevelChanges};
 
 use crate::callback::{Callback, Undelivered};
 use crate::limits_file;
@@ -67,7 +67,7 @@ impl Provisioner {
 
     /// Handles the event of an invocation that Lambda ends at the deadline.
     ///
-    /// CloudFormation always gets a response, whatever happens: it waits up to an hour for one.
+    /// CloudFormation always gets a response: it waits up to an hour for one.
     pub async fn handle(&self, event: &Value, deadline: SystemTime) -> Result<Value, InvocationError> {
         let time = deadline.duration_since(SystemTime::now()).unwrap_or_default();
         let outcome = self.outcome(event, time.saturating_sub(RESERVE)).await;
@@ -120,7 +120,7 @@ impl Provisioner {
     }
 
     async fn changes(&self, table: &str, request: &Request, file: &str) -> Result<LevelChanges, Error> {
-        // Checked first, so that an invalid file is reported whatever the state of the table.
+        // Checked first, so that an invalid file is reported in any state of the table.
         if request.request_type != RequestType::Delete {
             zae_limiter_limits::Manifest::parse(file)?;
         }
@@ -129,27 +129,22 @@ impl Provisioner {
             .principal(principal(&request.owner))
             .build_repository()
             .await?;
-        let client = aws_sdk_dynamodb::Client::new(&self.aws);
-        let target = Target::new(repository, client, table);
         match request.request_type {
             RequestType::Create | RequestType::Update => {
-                let comparison = Comparison::of_resource(&target, file, &request.owner).await?;
+                let comparison = Comparison::of_resource(&repository, file, &request.owner).await?;
                 comparison.apply(now()).await
             }
             RequestType::Delete => {
-                let comparison = Comparison::withdraw(&target, file, &request.owner).await?;
+                let comparison = Comparison::withdraw(&repository, file, &request.owner).await?;
                 comparison.apply(now()).await
             }
-            RequestType::Plan => Ok(Comparison::of(&target, file).await?.changes().clone()),
+            RequestType::Plan => Ok(Comparison::of(&repository, file).await?.changes().clone()),
         }
     }
 }
 
 fn now() -> Timestamp {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }
 
 /// The changes as CloudFormation's attributes of the resource and as the result of an invocation.

@@ -32,7 +32,7 @@ async fn table(name: &str) -> Repository {
 /// The levels of a table with their limits.
 async fn levels(repository: &Repository) -> Vec<String> {
     let levels = every_level(repository).await.unwrap();
-    let text = |(level, record): &(zae_limiter::ConfigLevel, zae_limiter::ConfigRecord)| {
+    let text = |(level, record): &(zae_limiter::ConfigLevel, zae_limiter::records::ConfigRecord)| {
         let limits: Vec<_> = record.limits.iter().map(ToString::to_string).collect();
         format!("{level} {}", limits.join(" "))
     };

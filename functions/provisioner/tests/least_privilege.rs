@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::config::Credentials;
 use serde_json::Value;
-use zae_limiter::{EmbeddedStore, RateLimiter, Timestamp};
-use zae_limiter_limits::{Comparison, Target};
+use zae_limiter::{EmbeddedStore, RateLimiter, Repository, Timestamp};
+use zae_limiter_limits::Comparison;
 use zae_limiter_testing::connection::Recorder;
 
 const FIRST: &str = "{system: {on_unavailable: allow, audit_retention_days: 30, limits: {rpm: 1}}, \
@@ -14,20 +14,12 @@ const FIRST: &str = "{system: {on_unavailable: allow, audit_retention_days: 30, 
 const SECOND: &str = "{system: {limits: {rpm: 2}}, resources: {a: {on_unavailable: block}}, \
                       entities: {user-1: {resources: {a: {limits: {rpm: 5}}}}}}";
 
-async fn target(recorder: &Recorder, create: bool) -> Target {
-    let keys = || Credentials::from_keys("key", "secret", None);
+async fn repository(recorder: &Recorder, create: bool) -> Repository {
     let limiter = RateLimiter::builder("limiter")
         .region("us-east-1")
-        .credentials(keys());
+        .credentials(Credentials::from_keys("key", "secret", None));
     let limiter = limiter.http_client(recorder.clone()).create_table(create);
-    let repository = limiter.principal("app:Limits").build_repository().await.unwrap();
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(keys())
-        .http_client(recorder.clone());
-    let client = aws_sdk_dynamodb::Client::from_conf(config.build());
-    Target::new(repository, client, "limiter")
+    limiter.principal("app:Limits").build_repository().await.unwrap()
 }
 
 fn like(pattern: &str, partition: &str) -> bool {
@@ -41,15 +33,15 @@ fn like(pattern: &str, partition: &str) -> bool {
 async fn applying_and_deleting_files_needs_the_role_and_all_of_it() {
     let store = EmbeddedStore::memory().unwrap();
     let admin = Recorder::to(store.clone());
-    target(&admin, true).await;
+    repository(&admin, true).await;
     let recorder = Recorder::to(store);
-    let target = target(&recorder, false).await;
+    let repository = repository(&recorder, false).await;
     let now = Timestamp::from_seconds(1_790_000_000);
     for file in [FIRST, SECOND] {
-        let comparison = Comparison::of_resource(&target, file, "app:Limits").await;
+        let comparison = Comparison::of_resource(&repository, file, "app:Limits").await;
         comparison.unwrap().apply(now).await.unwrap();
     }
-    let comparison = Comparison::withdraw(&target, SECOND, "app:Limits").await;
+    let comparison = Comparison::withdraw(&repository, SECOND, "app:Limits").await;
     comparison.unwrap().apply(now).await.unwrap();
 
     let template =

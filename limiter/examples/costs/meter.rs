@@ -50,9 +50,9 @@ impl CapacityMeter {
         std::mem::take(&mut self.bill())
     }
 
-    fn charge(&self, operation: String, answer: &HttpResponse) {
+    fn charge(&self, operation: String, response: &HttpResponse) {
         let reads = operation.contains("Get");
-        let body = answer.body().bytes().unwrap_or_default();
+        let body = response.body().bytes().unwrap_or_default();
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let consumed = &body["ConsumedCapacity"];
         let parts = consumed
@@ -62,7 +62,7 @@ impl CapacityMeter {
             .iter()
             .filter_map(|part| part["CapacityUnits"].as_f64())
             .sum();
-        let failed = !reads && answer.status().as_u16() == 400;
+        let failed = !reads && response.status().as_u16() == 400;
         let mut bill = self.bill();
         bill.calls.push(operation);
         if reads {
@@ -86,9 +86,9 @@ impl HttpConnector for CapacityMeter {
         let meter = self.clone();
         HttpConnectorFuture::new(async move {
             tokio::time::sleep(ROUND_TRIP).await;
-            let answer = meter.store.call(request).await?;
-            meter.charge(operation, &answer);
-            Ok(answer)
+            let response = meter.store.call(request).await?;
+            meter.charge(operation, &response);
+            Ok(response)
         })
     }
 }

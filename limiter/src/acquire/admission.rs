@@ -7,7 +7,7 @@ pub enum Admission {
     /// The tokens were taken from the table before the call went ahead.
     Counted,
     /// The table could not be reached, the policy is to allow, and this process had enough left of its own part of the
-    /// limits ([`Builder::outage_fraction`](crate::Builder::outage_fraction)): nothing was taken from the
+    /// limits ([`RateLimiterBuilder::outage_fraction`](crate::RateLimiterBuilder::outage_fraction)): nothing was taken from the
     /// table, and nothing will be.
     Local,
     /// The table could not be reached and the policy is to allow: nothing was taken, and nothing will be.

@@ -57,10 +57,10 @@ impl Availability {
         self.statuses.iter().all(|status| !status.refused)
     }
 
-    /// When the call will be admitted if nobody else takes tokens in the meantime.
+    /// When the call will be admitted if no other call takes tokens in the meantime.
     pub fn retry_after(&self) -> RetryAfter {
-        let exceeded = self.statuses.iter().filter(|status| status.refused);
-        exceeded
+        let refused = self.statuses.iter().filter(|status| status.refused);
+        refused
             .map(|status| status.retry_after)
             .max()
             .unwrap_or(RetryAfter::Now)

@@ -236,9 +236,9 @@ impl Acquire {
     ///     .acquire("user-1", "gpt-4")
     ///     .consume("tpm", 500)
     ///     .run(async |lease| {
-    ///         let answer = "a short answer";
+    ///         let response = "a short response";
     ///         lease.adjust("tpm", -400);
-    ///         Ok::<_, Error>(answer.split(' ').count())
+    ///         Ok::<_, Error>(response.split(' ').count())
     ///     })
     ///     .await?;
     /// # assert_eq!(words, 3);
@@ -341,7 +341,7 @@ impl Buckets {
             }
             Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(%refusal, "a limit is exceeded");
+                tracing::debug!(%refusal, "an acquire was refused");
                 shared.count_refusal(key);
             }
             Ok(_) | Err(_) => {}

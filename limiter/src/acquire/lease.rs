@@ -37,7 +37,7 @@ static WARNED: AtomicBool = AtomicBool::new(false);
 /// # async fn main() -> zae_limiter::Result<()> {
 /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 10_000)?]).await?;
 /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 500).await?;
-/// lease.adjust("tph", 120); // the answer was longer than estimated
+/// lease.adjust("tph", 120); // the response was longer than estimated
 /// assert_eq!(lease.consumed().into_values().sum::<i64>(), 620);
 /// lease.commit().await?;
 ///
@@ -237,7 +237,7 @@ impl Lease {
 
     /// Takes more tokens, if they are there: a real conditional write, at every charge, under the limits and the policy
     /// that the call came with. What a policy lets pass while the table cannot be reached is not counted, and
-    /// [`admission`](Lease::admission) tells so.
+    /// [`admission`](Lease::admission) reports it.
     ///
     /// ```
     /// use zae_limiter::{Error, Limit, RateLimiter};
@@ -246,7 +246,7 @@ impl Lease {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 1_000)?]).await?;
     /// let mut lease = limiter.acquire("user-1", "gpt-4").consume("tph", 600).await?;
-    /// lease.consume("tph", 300).await?; // the next part of a streamed answer
+    /// lease.consume("tph", 300).await?; // the next part of a streamed response
     /// let refused = lease.consume("tph", 300).await;
     /// assert!(matches!(refused, Err(Error::Refused(_))), "the lease keeps its 900");
     /// lease.commit().await?;

@@ -83,7 +83,7 @@ impl Waiting<'_> {
             if has_turn || charge.amounts.is_empty() || !joins {
                 continue;
             }
-            // Everybody takes places from below, so that nobody holds one that another needs while waiting for theirs.
+            // All calls take places in the same order, so that no call holds a place that another needs while it waits for one itself.
             drop(self.turns.split_off(&(index + 1)));
             let mut turn = match self.turns.remove(&index) {
                 Some(turn) => turn,

@@ -45,7 +45,7 @@ pub(super) type Details = BTreeMap<String, AttributeValue>;
 fn id_after(newest: Option<Ulid>, now: Timestamp, random: u128) -> Ulid {
     let id = Ulid::new(now, random);
     newest
-        .filter(|newest| *newest >= id && newest.moment().millis() - now.millis() <= MAX_AHEAD_MILLIS)
+        .filter(|newest| *newest >= id && newest.timestamp().millis() - now.millis() <= MAX_AHEAD_MILLIS)
         .and_then(Ulid::successor)
         .unwrap_or(id)
 }
@@ -158,7 +158,7 @@ fn events_of(subject: &AuditSubject) -> Query {
     Query::table(partition, Sort::StartsWith(prefix::AUDIT_EVENT.to_owned())).newest_first()
 }
 
-/// What the event of a written configuration tells: the level as it is now.
+/// The details of the event of a written configuration: the level as it is now.
 pub(super) fn config_details(record: &ConfigRecord) -> Details {
     let mut details = Details::new();
     let limits = record.limits.iter().map(limit_details).collect();

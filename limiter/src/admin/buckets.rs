@@ -19,7 +19,7 @@ pub struct BucketState {
     pub resource: Resource,
     /// The time at which the levels are computed.
     pub at: Timestamp,
-    /// When it was last refilled, which every write does.
+    /// Time of the last refill.
     pub refilled_at: Timestamp,
     /// Its limits, by name. Those with missing or invalid attributes are left out.
     pub limits: Vec<BucketLimit>,

@@ -79,7 +79,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let capacity = repository.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
-    /// assert!(capacity.entities.is_empty(), "nobody has used it yet");
+    /// assert!(capacity.entities.is_empty(), "not used yet");
     /// # Ok(()) }
     /// ```
     pub async fn resource_capacity(

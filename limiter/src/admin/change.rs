@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// let change = ConfigChange::new()
 ///     .limits([Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?])
 ///     .on_unavailable(OnUnavailable::Allow);
-/// # Ok::<(), zae_limiter::InvalidLimit>(())
+/// # Ok::<(), zae_limiter::error::InvalidLimit>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 #[must_use = "a change does nothing until it is passed to set_config"]

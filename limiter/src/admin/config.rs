@@ -271,7 +271,7 @@ fn still_stored(item: &Item, p: &mut Placeholders) -> String {
     conditions.join(" AND ")
 }
 
-/// Whether an item, readable or not, holds what deleting the system's defaults takes away.
+/// Whether an item, readable or not, holds what deleting the system's defaults removes.
 fn has_what_is_deleted(item: &Item) -> bool {
     item.keys().any(|name| {
         [attribute::ON_UNAVAILABLE, attribute::MONEY_LIMIT].contains(&name.as_str())

@@ -92,7 +92,7 @@ impl Repository {
         Err(Error::contended(&format!("entity {id}")))
     }
 
-    /// Deletes configurations with their registry counts, and returns how many. Stops where somebody else was faster.
+    /// Deletes configurations with their registry counts, and returns how many. Stops where another writer was faster.
     async fn delete_some(&self, configs: &[Key]) -> Result<usize> {
         let mut deleted = 0;
         for some in configs.chunks(CONFIGS_AT_ONCE) {

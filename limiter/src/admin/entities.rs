@@ -70,7 +70,7 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.create_entity(NewEntity::new("user-1").metadata([("tier", "gold")])).await?;
     /// let user = repository.get_entity("user-1").await?.unwrap();
-    /// assert_eq!(zae_limiter::to_json(&user.metadata["tier"]), "gold");
+    /// assert_eq!(zae_limiter::records::to_json(&user.metadata["tier"]), "gold");
     /// assert_eq!(repository.get_entity("user-2").await?, None);
     /// # Ok(()) }
     /// ```
@@ -234,7 +234,7 @@ pub(super) fn children_of(parent: &EntityId) -> Query {
 }
 
 /// What a change requires to be as it was read. The version alone does not tell: it starts again at 1 when an entity is
-/// deleted and created anew, and the Python package writes none.
+/// deleted and created again, and the Python package writes none.
 const COMPARED: [&str; 5] = [
     attribute::VERSION,
     attribute::CREATED_AT,

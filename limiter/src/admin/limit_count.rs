@@ -1,4 +1,4 @@
-//! How many limits may apply together.
+//! The number of limits that may apply together.
 
 use zae_limiter_schema::{Limit, LimitSet};
 
@@ -19,10 +19,10 @@ pub(crate) fn check_limit_count(field: &'static str, count: usize) -> Result<()>
     ))
 }
 
-/// The limits as a set, if there are not too many and none is there twice.
+/// The limits as a set, if there are not too many and no name is used twice.
 pub(crate) fn limit_set(field: &'static str, limits: Vec<Limit>) -> Result<LimitSet> {
     check_limit_count(field, limits.len())?;
-    LimitSet::new(limits).map_err(|twice| Error::invalid(field, twice.0.as_str(), "each name may stand once"))
+    LimitSet::new(limits).map_err(|twice| Error::invalid(field, twice.0.as_str(), "duplicate limit name"))
 }
 
 #[cfg(test)]

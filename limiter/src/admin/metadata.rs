@@ -68,7 +68,7 @@ fn check(key: &str, value: &Value, level: usize) -> Result<()> {
         return Err(Error::invalid(
             "metadata",
             key,
-            format!("lists and maps may stand in each other at most {MAX_LEVELS} deep"),
+            format!("nesting exceeds {MAX_LEVELS} levels"),
         ));
     }
     match value {

@@ -45,7 +45,7 @@ impl Repository {
             }
             None => None,
         };
-        // One more than wanted tells whether anything follows; fewer than some are not worth a call.
+        // One more than wanted shows whether anything follows; fewer than some are not worth a call.
         let most = if query.is_filtered() {
             None
         } else {

@@ -38,7 +38,7 @@ impl PrincipalSource {
         }
         let aws = self.aws.as_ref()?;
         let look_up = || async {
-            // Counted here: those who wait for a lookup of somebody else's make none.
+            // Counted here: callers that wait for another caller's lookup make none.
             if self.attempts.fetch_add(1, Ordering::Relaxed) >= MAX_ATTEMPTS {
                 return Err(());
             }
@@ -53,8 +53,8 @@ async fn caller_arn(aws: &SdkConfig) -> Result<String, ()> {
     let config =
         aws_sdk_sts::config::Builder::from(aws).retry_config(aws_config::retry::RetryConfig::disabled());
     let client = aws_sdk_sts::Client::from_conf(config.build());
-    let answer = tokio::time::timeout(PATIENCE, client.get_caller_identity().send()).await;
-    match answer {
+    let response = tokio::time::timeout(PATIENCE, client.get_caller_identity().send()).await;
+    match response {
         Ok(Ok(identity)) => identity.arn.ok_or(()),
         Ok(Err(error)) => {
             tracing::debug!(error = %aws_sdk_sts::error::DisplayErrorContext(&error), "the caller's ARN is not known");

@@ -21,7 +21,7 @@ use crate::{Clock, Result};
 /// everything.
 ///
 /// A limiter has one, see [`RateLimiter::repository`](crate::RateLimiter::repository). A program that does not limit
-/// calls builds one alone, with [`Builder::build_repository`](crate::Builder::build_repository):
+/// calls builds one alone, with [`RateLimiterBuilder::build_repository`](crate::RateLimiterBuilder::build_repository):
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimiter};
@@ -163,8 +163,9 @@ impl Repository {
         }
     }
 
-    /// The table, for as long as this handle may use it.
-    pub(crate) fn table(&self) -> Table {
+    /// The table, for as long as this handle may use it. For the other crates of this project.
+    #[doc(hidden)]
+    pub fn table(&self) -> Table {
         Table {
             deadline: self.deadline,
             ..self.inner.table.clone()

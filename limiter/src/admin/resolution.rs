@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zae_limiter_schema::{EntityId, Resource};
 
 use crate::config::cache::CacheStats;
-use crate::config::resolution::Resolved;
+use crate::config::resolution::ResolvedConfig;
 use crate::{Repository, Result};
 
 impl Repository {
@@ -16,22 +16,22 @@ impl Repository {
     /// read. A level that cannot be reloaded stays in use (see [`CacheStats::stale_hits`]).
     ///
     /// ```
-    /// use zae_limiter::{Limit, Source};
+    /// use zae_limiter::{Limit, ConfigOrigin};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
     /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
-    /// assert_eq!(repository.resolve_limits("user-1", "gpt-4").await?.limits_from, Some(Source::Entity));
-    /// assert_eq!(repository.resolve_limits("user-2", "gpt-4").await?.limits_from, Some(Source::System));
+    /// assert_eq!(repository.resolve_limits("user-1", "gpt-4").await?.limits_from, Some(ConfigOrigin::Entity));
+    /// assert_eq!(repository.resolve_limits("user-2", "gpt-4").await?.limits_from, Some(ConfigOrigin::System));
     /// # Ok(()) }
     /// ```
     pub async fn resolve_limits(
         &self,
         entity: impl AsRef<str>,
         resource: impl AsRef<str>,
-    ) -> Result<Arc<Resolved>> {
+    ) -> Result<Arc<ResolvedConfig>> {
         let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
         let lookup = self.inner.cache.resolve(&entity, &resource).await?;
         Ok(lookup.resolved().clone())

@@ -1,6 +1,6 @@
 //! What a change says about something that may be absent.
 
-/// Left as it is, taken away, or set.
+/// Left as it is, removed, or set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Setting<T> {
     #[default]

@@ -77,15 +77,15 @@ impl UsageQuery {
         self
     }
 
-    /// Only windows that start at this moment or later.
-    pub fn from(mut self, moment: Timestamp) -> Self {
-        self.from = moment;
+    /// Only windows that start at this time or later.
+    pub fn from(mut self, start: Timestamp) -> Self {
+        self.from = start;
         self
     }
 
-    /// Only windows that start at this moment or earlier.
-    pub fn until(mut self, moment: Timestamp) -> Self {
-        self.until = moment;
+    /// Only windows that start at this time or earlier.
+    pub fn until(mut self, start: Timestamp) -> Self {
+        self.until = start;
         self
     }
 

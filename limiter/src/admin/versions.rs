@@ -135,7 +135,7 @@ impl Repository {
         self.repair_retention(stored, config).await
     }
 
-    /// Stores the retention of the declared stack where none is stored: whoever deployed it may have been stopped
+    /// Stores the retention of the declared stack where none is stored: the process that deployed it may have been stopped
     /// before doing so.
     async fn repair_retention(&self, stored: Option<&Item>, config: Option<ConfigRecord>) -> Result<()> {
         let is_stored = stored.is_some_and(|item| item.contains_key(attribute::AUDIT_RETENTION_DAYS));
@@ -158,7 +158,7 @@ impl Repository {
         let mut transaction = Transaction::on(&table);
         transaction.update(config_write(&record, stored, false));
         transaction.put_new(event.to_item());
-        // Refused means that somebody else has changed the level: the next client looks again.
+        // Refused means that another writer has changed the level: the next client checks again.
         transaction.commit().await?;
         self.inner.audit.forget_retention();
         Ok(())

@@ -17,7 +17,7 @@ use crate::store::WriteOutcome;
 use crate::{Error, Result};
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
-/// A write without a response is sent again at most this many times before its callers are told.
+/// A write without a response is sent again at most this many times before its callers get the error.
 const RESENDS_WHEN_LOST: u32 = 1;
 
 /// Works on a bucket until its queue is empty and every write has been accounted for.
@@ -87,7 +87,7 @@ impl Actor {
         }
     }
 
-    /// While the circuit breaker is open nothing is sent. Callers are told at once; changes wait for their settle
+    /// While the circuit breaker is open nothing is sent. Callers get the error at once; changes wait for their settle
     /// budget, and so does the search for unconfirmed writes.
     async fn wait_for_table(&mut self, error: &Error) {
         let shared = self.bucket.shared().clone();
@@ -257,7 +257,7 @@ impl Actor {
                 self.complete(|core| core.done(decoded, now));
             }
             Err(malformed) => {
-                // It happened, and nobody can be told what is left: what was taken goes back once it can be read.
+                // It happened, and what is left is unknown: what was taken goes back once it can be read.
                 self.bucket.with_core(Core::lost);
                 self.failed(&malformed.into()).await;
             }
@@ -289,7 +289,7 @@ impl Actor {
         }
     }
 
-    /// The item was throttled: from now on each write carries more calls, those of the one that was turned away
+    /// The item was throttled: from now on each write carries more calls, those of the one that was throttled
     /// included, and more tokens are taken ahead. False if the write must be sent again as it is.
     fn combines_more(&mut self, error: &Error) -> bool {
         let now = self.bucket.shared().clock.elapsed();

@@ -100,7 +100,7 @@ impl Grant {
     }
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
-    /// more. The answers say whether it is booked; what is not yet goes on in the background.
+    /// more. The receivers report when it is booked; what is not yet goes on in the background.
     pub(crate) fn keep(&mut self, changes: &Amounts) -> Vec<Booked> {
         if changes.is_empty() {
             self.taken.clear();
@@ -114,17 +114,17 @@ impl Grant {
             let books = !changes.is_empty();
             return Vec::from_iter(books.then(|| self.bucket.adjust(changes, "".into())));
         }
-        let mut answers = Vec::new();
+        let mut outcomes = Vec::new();
         for portion in portions.iter().rev() {
             let own = portion.share(&mut changes);
             if !own.is_empty() {
-                answers.push(self.bucket.adjust(own, portion.incarnation().into()));
+                outcomes.push(self.bucket.adjust(own, portion.incarnation().into()));
             }
         }
-        answers
+        outcomes
     }
 
-    /// Gives everything back. The answers say whether it is booked.
+    /// Refunds everything. The receivers report when it is booked.
     pub(crate) fn give_back(mut self) -> Vec<Booked> {
         self.take_back()
     }

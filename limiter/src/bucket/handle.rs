@@ -401,7 +401,7 @@ impl BucketHandle {
         pause
     }
 
-    /// Tells callers what became of their calls. Not under the lock: a grant that nobody takes goes back into the queue.
+    /// Sends callers the outcomes of their calls. Not under the lock: a grant that nobody takes goes back into the queue.
     pub(crate) fn complete(self: &Arc<Self>, completions: Vec<Completion>) {
         for completion in completions {
             match completion {

@@ -6,7 +6,7 @@ use zae_limiter_schema::{Limit, LimitName};
 use super::amounts::amount_of;
 use crate::status::LimitStatus;
 
-/// The status of every limit of a bucket, next to the requested amounts. `outlook` tells what is available of a limit and when
+/// The status of every limit of a bucket, next to the requested amounts. `outlook` returns what is available of a limit and when
 /// the requested amount will be; a limit that it does not know is left out.
 pub(crate) fn limit_statuses(
     key: &BucketKey,

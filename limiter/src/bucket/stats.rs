@@ -61,7 +61,7 @@ pub enum BreakerState {
 pub struct LimiterStats {
     /// Acquires that were admitted and counted.
     pub granted: u64,
-    /// Acquires that were refused because a limit was exceeded.
+    /// Acquires that were refused.
     pub refused: u64,
     /// Acquires for which the table could not be reached in time.
     pub unavailable: u64,
@@ -80,8 +80,8 @@ pub struct LimiterStats {
     pub clock_offset_ms: i64,
     /// Buckets that are kept in memory.
     pub buckets: u64,
-    /// How often tokens in hand were spent instead of asking the table, by bucket
-    /// ([`Builder::token_chunks`](crate::Builder::token_chunks)).
+    /// How often tokens of a chunk were spent instead of a write, by bucket
+    /// ([`RateLimiterBuilder::token_chunks`](crate::RateLimiterBuilder::token_chunks)).
     pub chunk_grants: u64,
     /// Tokens in hand now: taken from the table and not spent yet, of all buckets and limits together. All processes
     /// together admit at most this much more than burst and refill over an interval that begins now.
@@ -106,7 +106,7 @@ pub struct Unwritten {
     pub changes: Vec<(LimitName, i128)>,
     /// Why.
     pub reason: String,
-    /// It may have been written all the same: an answer was lost, and nothing tells any more.
+    /// It may have been written: a response was lost, and the item no longer shows it.
     pub maybe_written: bool,
 }
 

@@ -98,7 +98,7 @@ impl Shared {
         let request = FailedRequest {
             bucket: None,
             sent,
-            reason: "no answer in time",
+            reason: "no response in time",
         };
         let jitter = |most| self.entropy.up_to(most);
         let suspicion = self.breaker().suspects(request, now, calendar, jitter);
@@ -133,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// Asks for something small in a task of its own, so that it is made to the end though its caller goes away or has no
+    /// Asks for something small in a task of its own, so that it is made to the end though its caller is dropped or has no
     /// more patience. The caller may be where there are no timers.
     fn probe(
         self: &Arc<Self>,
@@ -204,7 +204,7 @@ impl Drop for Probe {
         if self.responded {
             shared.responded(self.operation);
         } else if self.opens {
-            shared.no_response(None, self.since, "no answer in time");
+            shared.no_response(None, self.since, "no response in time");
         }
         let now = shared.clock.elapsed();
         let jitter = |most| shared.entropy.up_to(most);

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use zae_limiter_schema::{Limit, OnUnavailable};
 
-use super::Builder;
+use super::RateLimiterBuilder;
 use super::settings::ChunkScope;
 
-impl Builder {
+impl RateLimiterBuilder {
     /// The limits that apply where no level has any: at most [`MAX_LIMITS`](crate::MAX_LIMITS).
     ///
     /// ```
@@ -109,7 +109,7 @@ impl Builder {
     /// [`token_chunks_on`](Self::token_chunks_on).
     ///
     /// For buckets with more traffic than one DynamoDB item takes writes, which is 1,000 a second. In all, no more is
-    /// admitted than the limits allow; over an interval, at most the tokens in hand when it began, which
+    /// admitted than the limits allow; over an interval, at most the unspent tokens of chunks when it began, which
     /// [`LimiterStats::chunk_tokens`](crate::LimiterStats::chunk_tokens) shows. Chunks shrink near the limit, and go back when
     /// they are not used and by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown). A process that crashes leaves its chunk taken, until the bucket has
     /// refilled.

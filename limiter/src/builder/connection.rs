@@ -6,10 +6,10 @@ use aws_config::SdkConfig;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::http::{HttpClient, SharedHttpClient};
 
-use super::Builder;
+use super::RateLimiterBuilder;
 use crate::store::connect::{AwsSettings, Connection};
 
-impl Builder {
+impl RateLimiterBuilder {
     /// Sets something about AWS. An embedded store has nothing of that, and building one with it is an error.
     #[cfg_attr(not(feature = "embedded"), allow(irrefutable_let_patterns))]
     fn aws(mut self, field: &'static str, set: impl FnOnce(&mut AwsSettings)) -> Self {

@@ -1,8 +1,8 @@
 //! The stack that an application declares.
 
-use super::Builder;
+use super::RateLimiterBuilder;
 
-impl Builder {
+impl RateLimiterBuilder {
     /// Declares the stack of this limiter. [`RateLimiter::ensure_infrastructure`](crate::RateLimiter::ensure_infrastructure)
     /// brings it about, or building the limiter does, with [`ensure`](Self::ensure).
     ///
@@ -52,7 +52,7 @@ impl Builder {
     /// use zae_limiter::stack::StackOptions;
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// // Creates the stack with its functions; later, whoever runs `zae-limiter upgrade` replaces their code.
+    /// // Creates the stack with its functions; later, `zae-limiter upgrade` replaces their code.
     /// let limiter = RateLimiter::builder("my-app")
     ///     .stack(StackOptions::default())
     ///     .auto_update(false)

@@ -23,7 +23,7 @@ use crate::config::resolution::Defaults;
 use crate::store::connect::{Connection, check_length};
 use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 
-/// Settings of a [`RateLimiter`]. Every one has a default; [`build`](Builder::build) or `.await` connects.
+/// Settings of a [`RateLimiter`]. Every one has a default; [`build`](RateLimiterBuilder::build) or `.await` connects.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,7 +39,7 @@ use crate::{Clock, Error, RateLimiter, Result, SystemClock};
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
-pub struct Builder {
+pub struct RateLimiterBuilder {
     name: String,
     connection: Connection,
     create_table: bool,
@@ -60,7 +60,7 @@ pub struct Builder {
     entropy: Entropy,
 }
 
-impl Builder {
+impl RateLimiterBuilder {
     pub(crate) fn new(name: &str, connection: Connection) -> Self {
         Self {
             name: name.to_owned(),
@@ -119,8 +119,8 @@ impl Builder {
         Ok(RateLimiter::from_repository(self.build_repository().await?))
     }
 
-    /// The same without a limiter, for programs that only manage what is stored. [`RateLimiter::over`] makes a limiter
-    /// of it later.
+    /// The same without a limiter, for programs that only manage what is stored. [`RateLimiter::from_repository`]
+    /// creates a limiter on it later.
     ///
     /// ```no_run
     /// # async fn example() -> zae_limiter::Result<()> {
@@ -202,7 +202,7 @@ impl Builder {
     }
 }
 
-impl IntoFuture for Builder {
+impl IntoFuture for RateLimiterBuilder {
     type Output = Result<RateLimiter>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<RateLimiter>> + Send>>;
 

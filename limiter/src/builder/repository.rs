@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use zae_limiter_dynamo::CapacityMeter;
 
-use super::Builder;
+use super::RateLimiterBuilder;
 
-impl Builder {
+impl RateLimiterBuilder {
     /// The principal that audit events name. The default is the ARN of the AWS credentials.
     ///
     /// ```

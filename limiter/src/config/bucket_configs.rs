@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use zae_limiter_schema::LimitSet;
 use zae_limiter_schema::bucket::{BucketConfig, TtlRule};
 
-use super::resolution::Resolved;
+use super::resolution::ResolvedConfig;
 
 /// Entities share what they have in common, so that calls with several sets of limits take turns.
 const MAX_FOR_CALL: usize = 8;
@@ -14,14 +14,14 @@ const MAX_FOR_CALL: usize = 8;
 /// A resolved configuration and the bucket configurations built from it.
 #[derive(Debug)]
 pub(crate) struct BucketConfigs {
-    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) resolved: Arc<ResolvedConfig>,
     stored: OnceLock<Arc<BucketConfig>>,
     /// Those for the limits that were last passed with calls.
     for_call: Mutex<VecDeque<Arc<BucketConfig>>>,
 }
 
 impl BucketConfigs {
-    pub(crate) fn of(resolved: Resolved) -> Self {
+    pub(crate) fn of(resolved: ResolvedConfig) -> Self {
         Self {
             resolved: Arc::new(resolved),
             stored: OnceLock::new(),

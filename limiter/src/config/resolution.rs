@@ -1,4 +1,4 @@
-//! Which limits and which policy apply, and who said so. Pure.
+//! Which limits and which policy apply, and where they come from. Pure.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, OnUnavailable};
 
-/// Where a resolved value came from.
+/// Where a resolved value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum ConfigOrigin {
     /// Passed with the call.
     Call,
     /// Stored for the entity and resource.
@@ -20,11 +20,11 @@ pub enum Source {
     Resource,
     /// Stored for the system.
     System,
-    /// Given to the limiter's builder, or the builder's default.
+    /// Set with the limiter's builder, or the builder's default.
     Builder,
 }
 
-impl Source {
+impl ConfigOrigin {
     /// `call`, `entity`, `entity_default`, `resource`, `system` or `builder`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,13 +38,13 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ConfigOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl From<LevelKind> for Source {
+impl From<LevelKind> for ConfigOrigin {
     fn from(kind: LevelKind) -> Self {
         match kind {
             LevelKind::Entity => Self::Entity,
@@ -58,15 +58,15 @@ impl From<LevelKind> for Source {
 /// What applies to an entity on a resource.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Resolved {
+pub struct ResolvedConfig {
     /// The limits. Empty if none are configured anywhere.
     pub limits: LimitSet,
     /// The level that the limits come from. None if there are no limits.
-    pub limits_from: Option<Source>,
+    pub limits_from: Option<ConfigOrigin>,
     /// What happens while the table cannot be reached.
     pub on_unavailable: OnUnavailable,
     /// Where that policy came from.
-    pub on_unavailable_from: Source,
+    pub on_unavailable_from: ConfigOrigin,
     /// The prices of the resource, else those of the system. None if neither has any.
     pub prices: Option<Arc<Prices>>,
     /// The entity's parent. Parent and cascade flag come from the entity's own record.
@@ -77,18 +77,21 @@ pub struct Resolved {
     pub entity_exists: bool,
 }
 
-impl Resolved {
+impl ResolvedConfig {
     /// The same with limits that were passed with the call.
     #[must_use]
     pub fn with_limits(mut self, limits: LimitSet) -> Self {
         self.limits = limits;
-        self.limits_from = Some(Source::Call);
+        self.limits_from = Some(ConfigOrigin::Call);
         self
     }
 
     /// True if the limits are the entity's own.
     pub(crate) fn has_own_limits(&self) -> bool {
-        matches!(self.limits_from, Some(Source::Entity | Source::EntityDefault))
+        matches!(
+            self.limits_from,
+            Some(ConfigOrigin::Entity | ConfigOrigin::EntityDefault)
+        )
     }
 
     /// The parent that acquires count on too.
@@ -166,14 +169,14 @@ pub(crate) struct Defaults {
 
 /// The most specific level that has limits decides about them, whole; the most specific one with a policy decides
 /// about that. Prices belong to what is called, so that those of the resource or the system apply to every entity.
-pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Defaults) -> Resolved {
-    let levels: [(Source, &LevelConfig); 4] = [
-        (Source::Entity, &own.entity),
-        (Source::EntityDefault, &own.entity_default),
-        (Source::Resource, &shared.resource),
-        (Source::System, &shared.system),
+pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Defaults) -> ResolvedConfig {
+    let levels: [(ConfigOrigin, &LevelConfig); 4] = [
+        (ConfigOrigin::Entity, &own.entity),
+        (ConfigOrigin::EntityDefault, &own.entity_default),
+        (ConfigOrigin::Resource, &shared.resource),
+        (ConfigOrigin::System, &shared.system),
     ];
-    let builder_limits = (!defaults.limits.is_empty()).then_some((Source::Builder, &defaults.limits));
+    let builder_limits = (!defaults.limits.is_empty()).then_some((ConfigOrigin::Builder, &defaults.limits));
     let limits = levels
         .iter()
         .map(|(source, level)| (*source, &level.limits))
@@ -182,9 +185,10 @@ pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Default
     let policy = levels
         .iter()
         .find_map(|(source, level)| Some((*source, level.on_unavailable?)));
-    let (on_unavailable_from, on_unavailable) = policy.unwrap_or((Source::Builder, defaults.on_unavailable));
+    let (on_unavailable_from, on_unavailable) =
+        policy.unwrap_or((ConfigOrigin::Builder, defaults.on_unavailable));
     let position = own.position.as_ref();
-    Resolved {
+    ResolvedConfig {
         limits: limits.map(|(_, limits)| limits.clone()).unwrap_or_default(),
         limits_from: limits.map(|(source, _)| source),
         on_unavailable,

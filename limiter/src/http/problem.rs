@@ -68,7 +68,7 @@ impl Kind {
         }
     }
 
-    /// What the caller is told. Only the operator learns the table's name and what is wrong with it.
+    /// What the caller learns. Only the operator learns the table's name and what is wrong with it.
     pub(crate) fn detail(self, error: &Error) -> String {
         match self {
             Self::InvalidRequest | Self::NoLimits | Self::QuotaExceeded | Self::Overloaded => {
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// Logs what the caller is not told.
+    /// Logs what the caller does not learn.
     pub(crate) fn log(self, error: &Error) {
         match self {
             Self::Internal => tracing::error!(%error, "a request failed"),
@@ -162,7 +162,7 @@ mod tests {
         let response = problem_response(&Error::Unavailable(Unavailable::NoResponse {
             operation: "UpdateItem",
             table: "secret-table".to_owned(),
-            reason: "no answer".to_owned(),
+            reason: "no response".to_owned(),
             within: std::time::Duration::from_secs(1),
         }));
         assert_eq!(response.status(), 503);

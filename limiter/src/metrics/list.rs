@@ -83,7 +83,7 @@ pub(super) const TABLE_READ_UNITS: &str = "zae_limiter_table_read_units";
 pub(super) const TABLE_WRITE_UNITS: &str = "zae_limiter_table_write_units";
 
 /// All metrics, as `docs/reference/metrics.md` lists them. Those of the table are recorded if the builder has a
-/// [`meter`](crate::Builder::meter).
+/// [`meter`](crate::RateLimiterBuilder::meter).
 pub const METRICS: [Metric; 22] = [
     counter(ACQUIRES, &["resource", "outcome"], "Acquires by outcome."),
     counter(
@@ -128,7 +128,7 @@ pub const METRICS: [Metric; 22] = [
     counter(
         CHUNK_GRANTS,
         &[],
-        "How often tokens in hand were spent without a write.",
+        "How often tokens of a chunk were spent without a write.",
     ),
     gauge(CHUNK_TOKENS, &["table"], "Tokens in hand."),
     gauge(BUCKETS, &["table"], "Buckets that are kept in memory."),
@@ -142,12 +142,12 @@ pub const METRICS: [Metric; 22] = [
         &[],
         "Buckets whose last refill was in the future and was set back.",
     ),
-    counter(CACHE_HITS, &[], "Lookups of limits answered from memory."),
+    counter(CACHE_HITS, &[], "Lookups of limits served from memory."),
     counter(CACHE_MISSES, &[], "Lookups of limits that needed a read."),
     counter(
         CACHE_STALE_HITS,
         &[],
-        "Lookups answered with expired limits because they could not be reloaded.",
+        "Lookups served with expired limits because they could not be reloaded.",
     ),
     gauge(
         CACHE_ENTRIES,

@@ -24,7 +24,7 @@ pub(super) struct Published {
 
 impl Metrics {
     pub(super) fn publish_if_due(&self, buckets: &Buckets, now: Duration) {
-        // Whoever finds it locked leaves it to the other.
+        // A caller that finds it locked leaves it to the one that holds the lock.
         let Ok(mut published) = self.published.try_lock() else {
             return;
         };

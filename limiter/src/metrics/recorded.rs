@@ -48,8 +48,8 @@ impl Metrics {
         histogram!(list::ACQUIRE_DURATION, "outcome" => outcome).record(now.saturating_sub(started.0));
         match result {
             Err(Error::Refused(refusal)) => {
-                for violation in refusal.refused_limits() {
-                    let limit = SharedString::from_shared(violation.limit.name().as_str().into());
+                for refused in refusal.refused_limits() {
+                    let limit = SharedString::from_shared(refused.limit.name().as_str().into());
                     counter!(list::REFUSALS, "resource" => resource.clone(), "limit" => limit).increment(1);
                 }
             }

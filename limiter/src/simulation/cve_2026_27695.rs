@@ -1,6 +1,6 @@
 //! The reproduction of CVE-2026-27695 (GHSA-76rv-2r9v-c5m6): more than 1,000 calls a second for one entity, whose item
 //! takes 1,000 write units a second. In the Python package before 0.10.1 every call is a write, DynamoDB throttles the
-//! partition, and the entity is denied service, with whoever shares the partition.
+//! partition, and the entity is denied service, with all that share the partition.
 //!
 //! Here no call may fail, what the limit allows must be admitted, and hardly any write may be throttled. Without chunks this
 //! is done by combining and by refusals that cost nothing.
@@ -69,7 +69,7 @@ fn check(name: &str, flood: &Flood, outcome: &Outcome, seconds: u64) {
     assert_eq!(outcome.admitted + outcome.refused, outcome.asked, "{name}");
     let attempts = outcome.writes + outcome.throttled;
     assert!(attempts < outcome.asked, "{name}: {outcome:?}");
-    // What is turned away stays small beside what the item takes.
+    // What is refused stays small beside what the item takes.
     let capacity = UNITS_PER_SECOND.cast_unsigned() * seconds;
     assert!(outcome.throttled <= capacity / 10, "{name}: {outcome:?}");
 }

@@ -9,7 +9,7 @@ use zae_limiter_schema::bucket::{BucketKey, BucketWrite};
 #[derive(Debug, Default)]
 pub(super) struct Doubt {
     unheard: BTreeMap<(BucketKey, i128), BTreeMap<LimitName, i128>>,
-    /// Debits that expired in doubt: they are booked though nobody used them.
+    /// Debits that expired unconfirmed: they are booked though no call used them.
     pub(super) expired: BTreeMap<(BucketKey, LimitName), i128>,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Scenario {
     pub(super) peers: usize,
     pub(super) duration: Duration,
     /// Answers that never arrive, though the write happened.
-    pub(super) lost_answers: u32,
+    pub(super) lost_responses: u32,
     /// Requests that the network delivers twice.
     pub(super) repeated: u32,
     /// Requests that never arrive.
@@ -60,7 +60,7 @@ pub(super) struct Scenario {
     pub(super) stale_reads: u32,
     /// Callers rest up to this many milliseconds after every other call.
     pub(super) rest: u64,
-    /// The table goes away for longer than every budget, again and again.
+    /// The table is unavailable for longer than every budget, again and again.
     pub(super) outages: bool,
     /// The outages are of writes alone.
     pub(super) write_outages: bool,
@@ -104,7 +104,7 @@ impl Scenario {
             callers_per_limiter: 3,
             peers: 0,
             duration: Duration::from_secs(20),
-            lost_answers: 0,
+            lost_responses: 0,
             repeated: 0,
             lost_requests: 0,
             late: 0,
@@ -142,7 +142,7 @@ impl Scenario {
     /// Everything at once: a fifth of the answers lost, three in a hundred requests late.
     pub(super) fn hostile(seed: u64) -> Self {
         Self {
-            lost_answers: 200,
+            lost_responses: 200,
             lost_requests: 60,
             late: 30,
             throttled: 20,
@@ -204,7 +204,7 @@ impl Scenario {
 
     /// True if nothing but the weather makes calls fail.
     pub(super) fn only_weather(&self) -> bool {
-        let faults = [self.lost_answers, self.lost_requests, self.late, self.throttled];
+        let faults = [self.lost_responses, self.lost_requests, self.late, self.throttled];
         faults
             .iter()
             .chain(&[self.conflicts, self.failed_reads, self.unreadable])

@@ -164,7 +164,7 @@ impl Oracle {
         }
     }
 
-    /// The table is about to forget a bucket. It must give nothing away by that.
+    /// The table is about to forget a bucket. That must not add tokens.
     pub(super) fn expired(&mut self, key: &BucketKey, at: i64) {
         let Some(mut account) = self.accounts.remove(key) else {
             return;
@@ -186,9 +186,9 @@ impl Oracle {
         }
     }
 
-    /// Was there really too little of the limit, by a level of these moments? What comes back until a later now counts too.
-    /// A clock that is behind does not see yet what came back in the last moments.
-    pub(super) fn was_short(&self, asked: &Shortage, moments: RangeInclusive<i64>, until: i64) -> bool {
+    /// Was there really too little of the limit, by a level of these times? What comes back until a later now counts too.
+    /// A clock that is behind does not see yet what came back in the last milliseconds.
+    pub(super) fn was_short(&self, asked: &Shortage, times: RangeInclusive<i64>, until: i64) -> bool {
         let Some(account) = self.accounts.get(&asked.key) else {
             return false;
         };
@@ -201,8 +201,8 @@ impl Oracle {
         }
         let unseen = i128::from(self.spread) * params.amount() / params.period();
         let history = &account.history;
-        let before = history.iter().rev().find(|(at, _)| at < moments.start());
-        let during = history.iter().filter(|(at, _)| moments.contains(at));
+        let before = history.iter().rev().find(|(at, _)| at < times.start());
+        let during = history.iter().filter(|(at, _)| times.contains(at));
         before.into_iter().chain(during).any(|(_, levels)| {
             let level = levels.get(&asked.limit).map(|exact| {
                 let elapsed = i128::from((until - exact.at - self.spread).max(0));

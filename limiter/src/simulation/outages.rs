@@ -17,7 +17,7 @@ use crate::acquire::{Acquire, Admission};
 use crate::bucket::{BreakerState, Buckets};
 use crate::builder::Settings;
 
-/// Buckets with a call under way when the table goes away.
+/// Buckets with a call under way when the table becomes unavailable.
 const BUCKETS: u64 = 500;
 /// The most requests in any second of an outage.
 const MAX_REQUESTS: u64 = 10;
@@ -102,7 +102,7 @@ impl Process {
     }
 }
 
-/// A process whose table goes away while every bucket has a call under way.
+/// A process whose table becomes unavailable while every bucket has a call under way.
 async fn lose_the_table(seed: u64, weather: Weather) -> Process {
     let process = Process::seeded(seed, (1_000, 1_000, 60));
     let warm = process.ask_everywhere(BUCKETS).await;
@@ -132,7 +132,7 @@ fn an_outage_is_quiet_and_a_shutdown_prompt() {
     for weather in [Weather::Silent, Weather::Refusing, Weather::BrownOut] {
         let (most, total, shutdown) = outage(weather);
         eprintln!(
-            "{BUCKETS} buckets in doubt, {weather:?}: at most {most} requests in a second, {total} in a minute; \
+            "{BUCKETS} unconfirmed buckets, {weather:?}: at most {most} requests in a second, {total} in a minute; \
              shutdown {shutdown:?}"
         );
         // In a brown-out responses close the breaker: every bucket looks once for its write, and refunds are written.
@@ -230,7 +230,7 @@ fn while_the_table_is_known_to_be_away_a_decision_needs_no_request_and_no_time()
         let requests = process.requests() - requests;
         took.sort_unstable();
         eprintln!(
-            "{} decisions while the table is known to be away: {requests} requests, {:?} waited, p50 {:?}, p99 {:?}",
+            "{} decisions during a known outage: {requests} requests, {:?} waited, p50 {:?}, p99 {:?}",
             took.len(),
             start.elapsed(),
             took[took.len() / 2],
@@ -262,7 +262,7 @@ fn one_silent_bucket() -> u64 {
 }
 
 #[test]
-fn a_write_in_doubt_is_looked_for_once() {
+fn an_unconfirmed_write_is_searched_for_once() {
     // Four to know the buckets, six to know the configuration again, the call and its copy, and one look.
     let once = one_silent_bucket();
     eprintln!("one unconfirmed write beside buckets that respond: {once} requests");
@@ -287,7 +287,7 @@ fn after_refused_connections() -> u64 {
 }
 
 #[test]
-fn a_refused_connection_leaves_nothing_to_look_for() {
+fn a_refused_connection_leaves_nothing_to_search_for() {
     assert_eq!(after_refused_connections(), 0);
 }
 

@@ -87,7 +87,7 @@ impl Port {
             let scenario = world.scenario.clone();
             (
                 world.random(scenario.lost_requests),
-                world.random(scenario.lost_answers),
+                world.random(scenario.lost_responses),
                 world.random(scenario.late),
                 world.random(scenario.throttled),
                 world.random(scenario.conflicts),

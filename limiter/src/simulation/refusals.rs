@@ -19,7 +19,7 @@ use super::oracle::{Shortage, Violation};
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
 
-/// A process may refuse by what it saw this long ago, and what others held then shows this much later, in milliseconds.
+/// A process may refuse by what it read this long ago, and what others held then shows this much later, in milliseconds.
 const AROUND: i64 = 1_000;
 
 /// What a call asks for, by limit, in tokens.

@@ -53,7 +53,7 @@ impl SdkTable {
         let _order = self.order.lock().await;
         let interpreted = interpret();
         let (WriteOutcome::Done(_) | WriteOutcome::Refused(_)) = &interpreted else {
-            // It was turned away before it reached the item.
+            // It was refused before it reached the item.
             return (interpreted, None);
         };
         let sent = self.store.write_bucket(write).await;

@@ -212,7 +212,7 @@ fn outages_longer_than_every_budget_stay_exact_and_calls_succeed_after_them() {
     check("outages_longer_than", Scenario::stormy, seeds(6, 200));
 }
 
-/// In this run a process owes six tokens when the table goes away, and refuses a call because of them.
+/// In this run a process owes six tokens when the table becomes unavailable, and refuses a call because of them.
 #[test]
 fn what_is_owed_and_not_written_yet_refuses_calls() {
     check("what_is_owed", Scenario::stormy, 46..47);

@@ -13,7 +13,7 @@ const BURST: i64 = 100;
 #[derive(Debug, Default)]
 pub(super) struct Throttling {
     items: BTreeMap<BucketKey, (i64, i64)>,
-    /// Writes that were turned away.
+    /// Writes that were throttled.
     pub(super) throttled: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a process has used beyond what it acquired and has not written yet, because the table was away. It is owed: the process
+//! What a process has used beyond what it acquired and has not written yet, because the table was unavailable. It is owed: the process
 //! refuses calls because of it before any other can see it.
 
 use std::collections::BTreeMap;

@@ -51,9 +51,9 @@ pub(crate) enum WriteOutcome {
     Lost(String),
     /// It never left the process: there was no connection, or the credentials were not loaded in time.
     NotSent(String),
-    /// It was turned away because of too many requests.
+    /// It was throttled: too many requests.
     Throttled(String),
-    /// It was turned away because a transaction is at work on the item, or because its signature had a wrong time.
+    /// It was refused because a transaction is at work on the item, or because its signature had a wrong time.
     Conflict(String),
     /// It cannot be carried out, and trying again does not help.
     Failed(Error),
@@ -82,7 +82,7 @@ pub(crate) trait Store: ConfigSource {
     /// Sends a bucket write once. Callers use [`send_write`](dyn Store::send_write).
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome>;
 
-    /// Whether refusals are worth writing: there is somebody who adds them up.
+    /// Whether refusals are worth writing: an aggregator adds them up.
     fn counts_refusals(&self) -> bool {
         false
     }

@@ -79,7 +79,7 @@ impl TableStore {
             record.as_ref(),
             self.settings.is_strict(system.as_ref()),
         )?;
-        // A table without a record is asked again: somebody may be about to write one.
+        // A table without a record is read again: another process may be about to write one.
         self.version_checked.store(record.is_some(), Ordering::Release);
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::acquire::support::*;
 async fn what_a_body_has_made_is_not_lost_because_its_adjustment_cannot_be_written_yet() {
     let (stage, limiter) = with(&["tpm:1000"]).await;
     let wire = stage.wire.clone();
-    let answer = limiter
+    let response = limiter
         .acquire("user-1", GPT)
         .consume("tpm", 500)
         .run(async |lease: &mut Lease| {
@@ -18,7 +18,7 @@ async fn what_a_body_has_made_is_not_lost_because_its_adjustment_cannot_be_writt
             Ok::<_, Error>("paid for")
         })
         .await;
-    assert_eq!(answer.unwrap(), "paid for");
+    assert_eq!(response.unwrap(), "paid for");
     stage.wire.heal();
     limiter.settled().await;
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("tpm"), 600_000);
@@ -117,12 +117,12 @@ async fn what_a_body_has_made_is_not_lost_because_its_adjustment_is_denied() {
         let (stage, limiter) = with(&["tpm:1000"]).await;
         let wire = stage.wire.clone();
         let call = limiter.acquire("user-1", GPT).consume("tpm", 500);
-        let answer = call.run(async |lease: &mut Lease| {
+        let response = call.run(async |lease: &mut Lease| {
             lease.adjust("tpm", 100);
             wire.always(fault);
             Ok::<_, Error>("paid for")
         });
-        assert_eq!(answer.await.unwrap(), "paid for", "{fault:?}");
+        assert_eq!(response.await.unwrap(), "paid for", "{fault:?}");
         let report = limiter.shutdown().await;
         assert_eq!(report.unwritten[0].changes[0].1, 100_000, "{fault:?}");
     }
@@ -132,11 +132,11 @@ async fn what_a_body_has_made_is_not_lost_because_its_adjustment_is_denied() {
 async fn a_body_that_adjusts_a_limit_that_does_not_exist_is_told() {
     let (_stage, limiter) = with(&["tpm:1000"]).await;
     let call = limiter.acquire("user-1", GPT).consume("tpm", 500);
-    let answer = call.run(async |lease: &mut Lease| {
+    let response = call.run(async |lease: &mut Lease| {
         lease.adjust("tmp", 100);
         Ok::<_, Error>("paid for")
     });
-    let error = answer.await.unwrap_err();
+    let error = response.await.unwrap_err();
     assert!(error.to_string().contains("\"tmp\""), "{error}");
 }
 

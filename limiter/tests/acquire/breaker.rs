@@ -101,7 +101,7 @@ fn while_the_breaker_is_open_a_decision_starts_no_timer_and_sends_nothing() {
         (stage, limiter, known)
     });
     known.unwrap();
-    // A runtime without timers: whoever starts one panics.
+    // A runtime without timers: starting one panics.
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
     without_timers.block_on(async {
         for entity in ["user-1", "never-seen"] {

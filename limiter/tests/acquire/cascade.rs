@@ -225,14 +225,14 @@ async fn a_parent_counts_the_limits_that_it_has() {
 #[tokio::test(start_paused = true)]
 async fn a_level_whose_answers_are_lost_for_good_leaves_nothing_behind_in_the_end() {
     for lost in ["user-1", "team", "org"] {
-        for fault in [Fault::SilentAnswer, Fault::LostAnswer, Fault::Silence] {
+        for fault in [Fault::SilentResponse, Fault::LostResponse, Fault::Silence] {
             let stage = Stage::new();
             let limiter = chain(&stage).await;
             take(&limiter, "user-1", "rpm", 1).await.unwrap();
             stage.wire.always_on(lost, fault);
             let error = take(&limiter, "user-1", "rpm", 2).await.unwrap_err();
             assert!(error.is_unavailable(), "{lost}, {fault:?}: {error}");
-            // The other levels are given back while this one is still in doubt.
+            // The other levels are given back while this one is still unconfirmed.
             tokio::time::sleep(secs(2)).await;
             for (level, entity) in ["user-1", "team", "org"].into_iter().enumerate() {
                 if entity != lost {

@@ -18,7 +18,7 @@ async fn a_wrong_clock_is_corrected_by_the_server_s_date_and_reported() {
         .default_limits(limits(&["rpm:60"]))
         .await
         .unwrap();
-    // Its very first call reads the bucket, and the answer to that shows the time already.
+    // Its very first call reads the bucket, and the response to that shows the time already.
     exceeded(take(&wrong, "user-1", "rpm", 5).await.unwrap_err());
     let offset = wrong.stats().clock_offset_ms;
     assert!((-120_000..=-119_000).contains(&offset), "{offset}");

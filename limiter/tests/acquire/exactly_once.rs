@@ -1,5 +1,5 @@
 //! Every debit, credit and adjustment of a living process happens exactly once, with several of them on one bucket and
-//! a connection that loses answers and delivers requests late.
+//! a connection that loses responses and delivers requests late.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,7 +9,7 @@ use zae_limiter::RateLimiter;
 use crate::acquire::support::*;
 
 const BAD: FaultRates = FaultRates {
-    lost_answers: 20,
+    lost_responses: 20,
     late: 3,
     throttled: 3,
     conflicts: 2,
@@ -89,7 +89,7 @@ async fn account(seed: u64, burst: u64) {
     for caller in callers {
         caller.await.unwrap();
     }
-    // Requests that are under way arrive; then everything that is in doubt is found out.
+    // Requests that are under way arrive; then everything that is unconfirmed is found.
     tokio::time::sleep(secs(2)).await;
     for (wire, limiter) in &limiters {
         wire.heal();

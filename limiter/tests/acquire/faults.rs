@@ -1,4 +1,4 @@
-//! Single faults at the worst moment.
+//! Single faults at the worst time.
 
 use crate::acquire::support::*;
 
@@ -7,7 +7,7 @@ async fn a_debit_whose_answer_is_lost_happens_once() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpd:10/day"]).await;
     for (before, lost) in [(0, 1), (4, 1)] {
-        stage.wire.plan("UpdateItem", vec![Fault::LostAnswer; lost]);
+        stage.wire.plan("UpdateItem", vec![Fault::LostResponse; lost]);
         take(&limiter, "user-1", "rpd", 4).await.unwrap();
         let bucket = stage.bucket("user-1").await.unwrap();
         assert_eq!(bucket.level("rpd"), (10 - before - 4) * 1000);
@@ -16,7 +16,11 @@ async fn a_debit_whose_answer_is_lost_happens_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_whose_answer_is_lost_happens_once() {
-    for fault in [Fault::LostAnswer, Fault::Late(millis(50)), Fault::SilentAnswer] {
+    for fault in [
+        Fault::LostResponse,
+        Fault::Late(millis(50)),
+        Fault::SilentResponse,
+    ] {
         let stage = Stage::new();
         let limiter = stage.limiter(&["rpd:10/day"]).await;
         stage.wire.plan("UpdateItem", [fault]);
@@ -43,7 +47,7 @@ async fn another_writer_in_between_does_not_hide_that_a_debit_happened() {
         .await
         .unwrap();
     stage.wire.latency(millis(20));
-    stage.wire.plan("UpdateItem", [Fault::LostAnswer]);
+    stage.wire.plan("UpdateItem", [Fault::LostResponse]);
     let (mine, theirs) = tokio::join!(take(&limiter, "user-1", "rpd", 3), async {
         // Carried out after ten milliseconds; sent again at once; the other one writes before that arrives.
         tokio::time::sleep(millis(11)).await;
@@ -75,8 +79,8 @@ async fn a_credit_whose_answer_is_lost_happens_once() {
     let limiter = stage.limiter(&["rpd:100/day"]).await;
     take(&limiter, "user-1", "rpd", 50).await.unwrap();
     for fault in [
-        Fault::LostAnswer,
-        Fault::SilentAnswer,
+        Fault::LostResponse,
+        Fault::SilentResponse,
         Fault::Late(millis(40)),
         Fault::LostRequest,
     ] {
@@ -102,7 +106,7 @@ async fn a_call_cut_again_after_a_lost_answer_admits_each_caller_once() {
         .default_limits(limits(&["rpd:10/day"]))
         .await
         .unwrap();
-    // The write with the first two is carried out late; meanwhile the bucket changes under it, so that it is cut anew.
+    // The write with the first two is carried out late; meanwhile the bucket changes under it, so that it is combined again.
     stage.wire.latency(millis(10));
     stage
         .wire

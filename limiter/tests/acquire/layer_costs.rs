@@ -139,7 +139,7 @@ async fn a_body_that_a_panic_drops_is_counted_without_the_cost_of_the_response()
         .unwrap();
     let broken = std::thread::spawn(move || {
         let _held = response;
-        panic!("whoever sends the body breaks");
+        panic!("the sender of the body panics");
     });
     assert!(broken.join().is_err());
     assert_eq!(left(&limiter).await, [9, 900]);

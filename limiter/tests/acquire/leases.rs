@@ -65,7 +65,7 @@ async fn a_caller_that_leaves_in_the_middle_of_an_acquire_leaks_nothing() {
     let (stage, limiter) = with(&["rpm:100"]).await;
     take(&limiter, "user-1", "rpm", 10).await.unwrap();
     stage.wire.latency(millis(10));
-    // Before the write is carried out, after it, and after the answer.
+    // Before the write is carried out, after it, and after the response.
     for patience in [1, 4, 6, 9, 10, 11] {
         let call = lease(&limiter, "user-1", "rpm", 50);
         let held = tokio::time::timeout(millis(patience), call).await;
@@ -125,15 +125,15 @@ async fn a_body_that_succeeds_commits_and_one_that_fails_rolls_back() {
             .run(async move |lease: &mut Lease| {
                 lease.adjust("tpm", -100);
                 if succeeds {
-                    Ok("answer")
+                    Ok("response")
                 } else {
-                    Err(Failed("no answer".to_owned()))
+                    Err(Failed("no response".to_owned()))
                 }
             })
     };
-    assert_eq!(run(false).await.unwrap_err().0, "no answer");
+    assert_eq!(run(false).await.unwrap_err().0, "no response");
     assert_eq!(available(&limiter, "user-1", "tpm").await, 1000);
-    assert_eq!(run(true).await.unwrap(), "answer");
+    assert_eq!(run(true).await.unwrap(), "response");
     assert_eq!(available(&limiter, "user-1", "tpm").await, 600);
     run(true).await.unwrap();
     assert!(

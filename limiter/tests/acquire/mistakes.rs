@@ -27,7 +27,7 @@ async fn what_is_wrong_in_itself_is_refused_without_a_call() {
         (call().consume("rpm", 1).limits([]), "at least one is needed"),
         (
             call().consume("rpm", 1).limits([rpm(1), rpm(2)]),
-            "each name may stand once",
+            "duplicate limit name",
         ),
         (limiter.acquire("", GPT).consume("rpm", 1), "entity"),
         (limiter.acquire("a#b", GPT).consume("rpm", 1), "a#b"),

@@ -9,7 +9,7 @@ use crate::acquire::unavailable::OUTAGES;
 /// More buckets than a breaker can overlook.
 const BUCKETS: usize = 500;
 
-/// Every bucket has a call under way when the table goes away.
+/// Every bucket has a call under way when the table becomes unavailable.
 async fn lose_the_table(stage: &Stage, limiter: &RateLimiter, fault: Fault) {
     stage.wire.always(fault);
     let calls: Vec<_> = (0..BUCKETS)
@@ -24,7 +24,7 @@ async fn lose_the_table(stage: &Stage, limiter: &RateLimiter, fault: Fault) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_hundred_buckets_in_doubt_send_few_requests_while_the_table_is_away() {
+async fn five_hundred_unconfirmed_buckets_send_few_requests_during_an_outage() {
     for fault in [
         Fault::Silence,
         Fault::LostRequest,
@@ -78,8 +78,8 @@ async fn shutdown_in_an_outage_gives_up_changes_after_the_settle_budget() {
         let report = limiter.shutdown().await;
         assert!(before.elapsed() <= secs(31), "{fault:?}: {:?}", before.elapsed());
         assert_eq!(report.unwritten_total, 40, "{fault:?}");
-        let in_doubt = report.unwritten.iter().any(|one| one.maybe_written);
-        assert_eq!(in_doubt, fault != Fault::ConnectionRefused, "{fault:?}");
+        let unconfirmed = report.unwritten.iter().any(|one| one.maybe_written);
+        assert_eq!(unconfirmed, fault != Fault::ConnectionRefused, "{fault:?}");
     }
 }
 
@@ -158,7 +158,7 @@ async fn credentials_that_expire_for_a_while_cost_no_adjustment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_connection_leaves_nothing_in_doubt() {
+async fn a_refused_connection_leaves_nothing_unconfirmed() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:1000"]).await;
     warm(&limiter, 1).await;
@@ -179,7 +179,7 @@ async fn a_refused_connection_leaves_nothing_in_doubt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_debit_whose_caller_was_sent_away_is_given_back() {
-    for outage in [Fault::LostAnswer, Fault::SilentAnswer] {
+    for outage in [Fault::LostResponse, Fault::SilentResponse] {
         let stage = Stage::new();
         let limiter = stage.limiter(&["rpm:10"]).await;
         take(&limiter, "user-1", "rpm", 1).await.unwrap();
@@ -264,7 +264,9 @@ async fn a_debit_without_an_answer_is_found_after_a_denial_too() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpd:10/day"]).await;
     take(&limiter, "user-1", "rpd", 1).await.unwrap();
-    stage.wire.plan("UpdateItem", [Fault::LostAnswer, Fault::Denied]);
+    stage
+        .wire
+        .plan("UpdateItem", [Fault::LostResponse, Fault::Denied]);
     take(&limiter, "user-1", "rpd", 3).await.unwrap_err();
     limiter.settled().await;
     take(&limiter, "user-1", "rpd", 1).await.unwrap();

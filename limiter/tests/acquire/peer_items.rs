@@ -49,7 +49,7 @@ async fn a_bucket_of_the_peer_is_taken_over_with_its_level() {
 async fn a_stub_that_the_peer_left_is_made_a_bucket() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:60"]).await;
-    // What its adjustment of an expired bucket leaves: no parameters, no moment of refill.
+    // What its adjustment of an expired bucket leaves: no parameters, no time of the last refill.
     stage
         .tamper("user-1", &[("b_rpm_tk", Some(-7_000)), ("b_rpm_tc", Some(7_000))])
         .await;

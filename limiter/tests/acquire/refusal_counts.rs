@@ -1,4 +1,4 @@
-//! Refusals become visible in the table: in the bucket of whoever was refused, from time to time.
+//! Refusals become visible in the table: in the bucket of the entity that was refused, from time to time.
 
 use zae_limiter::NewEntity;
 

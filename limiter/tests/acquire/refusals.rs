@@ -66,7 +66,7 @@ async fn it_serialises_as_the_python_peer_does() {
 #[tokio::test(start_paused = true)]
 async fn it_never_says_retry_at_once() {
     let stage = Stage::new();
-    // A thousand a second: the next token is a millisecond away.
+    // A thousand a second: the next token comes in a millisecond.
     let limiter = stage.limiter(&["fast:1000/sec"]).await;
     take(&limiter, "user-1", "fast", 1000).await.unwrap();
     let refused = exceeded(take(&limiter, "user-1", "fast", 1).await.unwrap_err());

@@ -46,7 +46,7 @@ async fn shutdown_waits_for_a_call_that_still_reads_its_configuration() {
     };
     tokio::time::sleep(millis(10)).await;
     limiter.shutdown().await;
-    assert_eq!(limiter.stats().granted, 1, "it has its answer");
+    assert_eq!(limiter.stats().granted, 1, "it has its outcome");
     call.await.unwrap().unwrap();
 }
 
@@ -89,7 +89,7 @@ async fn a_lease_that_is_held_takes_no_more_after_a_shutdown_but_can_be_committe
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("tpm"), 150_000);
 }
 
-/// A limiter of another runtime, and two leases of it: one that is dropped there while answers take long, and one that is
+/// A limiter of another runtime, and two leases of it: one that is dropped there while responses take long, and one that is
 /// still held.
 fn left_behind(runtime: &Runtime) -> (Stage, zae_limiter::RateLimiter, Lease) {
     runtime.block_on(async {

@@ -11,7 +11,7 @@ use OnUnavailable::{Allow, Block};
 /// Everything that counts as unavailability.
 pub(crate) const OUTAGES: [Fault; 6] = [
     Fault::LostRequest,
-    Fault::LostAnswer,
+    Fault::LostResponse,
     Fault::Silence,
     Fault::ServerError,
     Fault::Throttled,
@@ -307,7 +307,7 @@ async fn many_callers_of_a_dead_bucket_are_all_answered_in_time() {
     }
     assert!(before.elapsed() <= secs(6));
     stage.wire.heal();
-    // What is in doubt is looked for at intervals of up to a second, as long as the whole budget of a call.
+    // What is unconfirmed is searched for at intervals of up to a second, as long as the whole budget of a call.
     limiter.settled().await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap();
 }

@@ -215,7 +215,7 @@ async fn those_who_wait_are_combined_into_one_write_when_their_tokens_are_due() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_bucket_is_throttled_does_not_send_the_others_away() {
+async fn a_caller_whose_bucket_is_throttled_does_not_make_the_others_give_up() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;
     let first = waiting(&limiter, "user-1", 1, secs(60)).await;

@@ -125,7 +125,7 @@ async fn a_clock_that_is_wrong_lets_nothing_come_back_early() {
         let lease = limiter.acquire(entity, "gpt-4").consume("rpm", 60).await;
         lease.unwrap().commit().await.unwrap();
     };
-    take("whose-answer-tells-the-time").await;
+    take("whose-response-tells-the-time").await;
     take("user-1").await;
     assert_eq!(peek(&limiter, "user-1", 0).await.tokens("rpm"), Some(0));
     let scope = zae_limiter::usage::CapacityScope::Everyone;

@@ -43,7 +43,7 @@ pub(crate) fn bucket(entity: &EntityId, resource: &str, tokens: i64, refilled_at
     ]))
 }
 
-/// The moment at which every stage's clock stands.
+/// The time at which every stage's clock stands.
 pub(crate) const NOON: i64 = 4_073_544_000_000;
 
 fn id(number: u32) -> EntityId {

@@ -255,7 +255,7 @@ async fn what_the_python_peer_wrote_is_read_and_changed(stage: Stage) {
     let mut theirs = ConfigRecord::new(ConfigLevel::System, LimitSet::new([rpm(9)]).unwrap());
     theirs.unknown.insert(
         "novelty".to_owned(),
-        zae_limiter::AttributeValue::S("kept".to_owned()),
+        zae_limiter::records::AttributeValue::S("kept".to_owned()),
     );
     stage.put([theirs.to_item()]).await;
     assert_eq!(

@@ -91,7 +91,7 @@ async fn a_file_survives_restarts() {
     );
 }
 
-fn nowhere() -> zae_limiter::Builder {
+fn nowhere() -> zae_limiter::RateLimiterBuilder {
     // A port that nobody listens on: bound once and let go.
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()

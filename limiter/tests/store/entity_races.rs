@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use zae_limiter::audit::{AuditAction, AuditEvent};
 use zae_limiter::error::Conflict;
-use zae_limiter::{EntityChange, EntityRecord, Error, ManualClock, NewEntity, Repository, Timestamp};
+use zae_limiter::records::EntityRecord;
+use zae_limiter::{EntityChange, Error, ManualClock, NewEntity, Repository, Timestamp};
 use zae_limiter_schema::{AttributeValue, Item, keys};
 
 use crate::store::support::{Stage, Weather, events_about};

@@ -29,7 +29,7 @@ async fn a_lost_answer_does_not_make_a_change_happen_twice() {
     let lose = || {
         stage
             .faults()
-            .plan("TransactWriteItems", [Fault::LostAnswer, Fault::LostAnswer]);
+            .plan("TransactWriteItems", [Fault::LostResponse, Fault::LostResponse]);
     };
     lose();
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_failure_that_lasts_is_unavailability_within_the_budget() {
         Fault::Throttled,
         Fault::ServerError,
         Fault::LostRequest,
-        Fault::LostAnswer,
+        Fault::LostResponse,
     ] {
         for operation in ["GetItem", "BatchGetItem", "TransactWriteItems"] {
             stage.faults().plan(operation, [fault; 200]);
@@ -248,7 +248,7 @@ async fn a_change_that_may_have_happened_is_looked_for_at_once() {
     let lose = || {
         stage
             .faults()
-            .plan("TransactWriteItems", [Fault::LostAnswer; 100]);
+            .plan("TransactWriteItems", [Fault::LostResponse; 100]);
     };
     assert_eq!(applied().await, (Some(1), false, true));
 
@@ -276,7 +276,7 @@ async fn a_change_that_may_have_happened_is_looked_for_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_table_whose_making_was_answered_by_nobody_lets_items_expire_too() {
     let stage = stage();
-    stage.faults().plan("CreateTable", [Fault::LostAnswer]);
+    stage.faults().plan("CreateTable", [Fault::LostResponse]);
     stage.repository().await;
     let calls = stage.faults().operations();
     assert!(calls.iter().any(|call| call == "UpdateTimeToLive"), "{calls:?}");

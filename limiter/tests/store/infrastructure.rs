@@ -123,7 +123,8 @@ async fn functions_keep_their_code_where_the_system_or_else_the_builder_says_so(
 
 #[tokio::test]
 async fn building_ensures_only_a_declared_stack_on_aws() {
-    let message = async |builder: zae_limiter::Builder| builder.ensure(true).await.unwrap_err().to_string();
+    let message =
+        async |builder: zae_limiter::RateLimiterBuilder| builder.ensure(true).await.unwrap_err().to_string();
     let none = message(RateLimiter::builder("app").region("eu-west-1")).await;
     assert!(none.contains("ensure") && none.contains(".stack("), "{none}");
     let embedded = message(RateLimiter::embedded().stack(options())).await;

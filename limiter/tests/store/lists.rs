@@ -2,8 +2,9 @@
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::error::Invalid;
+use zae_limiter::pagination::Cursor;
 use zae_limiter::usage::UsageQuery;
-use zae_limiter::{Cursor, EntitySearch, Error, NewEntity, PageRequest};
+use zae_limiter::{EntitySearch, Error, NewEntity, PageRequest};
 
 use crate::store::support::{Stage, Weather, page, rpm};
 
@@ -74,7 +75,7 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
     let usage = UsageQuery::of_entity("acme-0").unwrap();
     for (own, cursor) in cursors.iter().enumerate() {
         let request = || page(1).after(cursor.clone());
-        let mut answers = vec![
+        let mut responses = vec![
             repository.children("acme", &request()).await.map(drop),
             repository.list_entities(&request()).await.map(drop),
             repository
@@ -86,9 +87,9 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
                 .await
                 .map(drop),
         ];
-        let fits = answers.remove(own);
+        let fits = responses.remove(own);
         assert!(fits.is_ok(), "{own}: {fits:?}");
-        answers.extend([
+        responses.extend([
             repository.children("other", &request()).await.map(drop),
             repository
                 .audit_events(&subject("acme-1"), &request())
@@ -100,7 +101,7 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
                 .map(drop),
             repository.usage_snapshots(&usage, &request()).await.map(drop),
         ]);
-        for refused in answers {
+        for refused in responses {
             assert!(
                 matches!(
                     &refused,

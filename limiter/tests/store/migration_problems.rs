@@ -107,7 +107,7 @@ async fn a_limit_that_is_there_twice_is_a_problem_unless_both_say_the_same(stage
         panic!("{report:?}")
     };
     assert!(
-        problem.starts_with("ENTITY#user-3") && problem.contains("rpm is there twice"),
+        problem.starts_with("ENTITY#user-3") && problem.contains("rpm is stored twice"),
         "{problem}"
     );
     assert!(stage.item("ENTITY#user-3", "#LIMIT#rpm").await.is_some());

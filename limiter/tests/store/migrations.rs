@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use zae_limiter::versions::{Migrate, VersionRecord};
-use zae_limiter::{ConfigLevel, NewEntity, Source};
+use zae_limiter::{ConfigLevel, ConfigOrigin, NewEntity};
 use zae_limiter_schema::{AttributeValue, Item, LimitSet};
 
 use crate::store::support::{Stage, configured_resources, rpm, tpm};
@@ -128,7 +128,7 @@ async fn old_limits_become_one_configuration_per_level(stage: Stage) {
     );
     let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     assert_eq!(resolved.limits, LimitSet::new([rpm(30), tpm(3_000)]).unwrap());
-    assert_eq!(resolved.limits_from, Some(Source::Entity));
+    assert_eq!(resolved.limits_from, Some(ConfigOrigin::Entity));
     let default = ConfigLevel::EntityDefault("user-1".parse().unwrap());
     assert_eq!(
         repository.get_config(&default).await.unwrap().unwrap().limits,

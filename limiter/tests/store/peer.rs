@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use zae_limiter::audit::AuditSubject;
-use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, Limit, NewEntity, OnUnavailable, Source};
+use zae_limiter::{ConfigChange, ConfigLevel, ConfigOrigin, EntityChange, Limit, NewEntity, OnUnavailable};
 use zae_limiter_schema::{AttributeValue, LimitSet};
 
 use crate::store::support::{Stage, configured_resources, page, rpm, tpm};
@@ -131,11 +131,11 @@ async fn we_read_what_the_peer_writes() {
     let theirs = Limit::custom("tpm", 40, 40, 4, 7).unwrap();
     assert_eq!(
         (&resolved.limits, resolved.limits_from),
-        (&LimitSet::new([theirs]).unwrap(), Some(Source::Entity))
+        (&LimitSet::new([theirs]).unwrap(), Some(ConfigOrigin::Entity))
     );
     assert_eq!(
         (resolved.on_unavailable, resolved.on_unavailable_from),
-        (OnUnavailable::Allow, Source::System)
+        (OnUnavailable::Allow, ConfigOrigin::System)
     );
     let other = repository.resolve_limits("key-1", "gpt-3").await.unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Several writers at the same moment.
+//! Several writers at the same time.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ async fn registries_are_right_after_setting_and_deleting_at_once(stage: Stage) {
                     } else {
                         repository.delete_config(&level).await.map(drop)
                     };
-                    // Being overtaken too often is an answer too, as long as nothing is half done.
+                    // Losing to other writers too often is a valid outcome too, as long as nothing is half done.
                     assert!(
                         matches!(done, Ok(()) | Err(Error::Conflict(Conflict::Concurrent { .. }))),
                         "{level}: {done:?}"
@@ -150,11 +150,11 @@ async fn a_level_that_was_deleted_and_set_anew_meanwhile_is_not_mixed_with_ours(
     let theirs = level.clone();
     stage.faults().before("TransactWriteItems", async move {
         other.delete_config(&theirs).await.unwrap();
-        let anew = other
+        let again = other
             .set_limits("user-1", "gpt-4", [limit(500, 500)])
             .await
             .unwrap();
-        assert_eq!(anew.config_version, 1, "as before");
+        assert_eq!(again.config_version, 1, "as before");
     });
     // Only the refill differs from what was there when the change began.
     let set = repository
@@ -199,7 +199,7 @@ async fn being_overtaken_each_time_is_an_error_that_says_so() {
         "{lost}"
     );
     assert!(
-        lost.is_unavailable() && !lost.to_string().contains("no answer"),
+        lost.is_unavailable() && !lost.to_string().contains("no response"),
         "{lost}"
     );
     let lost = repository

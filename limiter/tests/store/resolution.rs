@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zae_limiter::{ConfigChange, ConfigLevel, EntityChange, NewEntity, OnUnavailable, Source};
+use zae_limiter::{ConfigChange, ConfigLevel, ConfigOrigin, EntityChange, NewEntity, OnUnavailable};
 use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
 use crate::store::support::{Stage, rpm, tpm};
@@ -22,31 +22,31 @@ async fn the_most_specific_level_decides(stage: Stage) {
         .build_repository()
         .await
         .unwrap();
-    let expect = async |capacity: u64, source: Source| {
+    let expect = async |capacity: u64, source: ConfigOrigin| {
         let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
         assert_eq!(resolved.limits, LimitSet::new([rpm(capacity)]).unwrap());
         assert_eq!(resolved.limits_from, Some(source));
     };
-    expect(1, Source::Builder).await;
+    expect(1, ConfigOrigin::Builder).await;
     repository.set_system_defaults([rpm(2)]).await.unwrap();
-    expect(2, Source::System).await;
+    expect(2, ConfigOrigin::System).await;
     repository.set_resource_defaults("gpt-4", [rpm(3)]).await.unwrap();
-    expect(3, Source::Resource).await;
+    expect(3, ConfigOrigin::Resource).await;
     repository.set_default_limits("user-1", [rpm(4)]).await.unwrap();
-    expect(4, Source::EntityDefault).await;
+    expect(4, ConfigOrigin::EntityDefault).await;
     repository.set_limits("user-1", "gpt-4", [rpm(5)]).await.unwrap();
-    expect(5, Source::Entity).await;
+    expect(5, ConfigOrigin::Entity).await;
 
     let (user, gpt): (EntityId, Resource) = ("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
     for (level, capacity, source) in [
         (
             ConfigLevel::Entity(user.clone(), gpt.clone()),
             4,
-            Source::EntityDefault,
+            ConfigOrigin::EntityDefault,
         ),
-        (ConfigLevel::EntityDefault(user), 3, Source::Resource),
-        (ConfigLevel::Resource(gpt), 2, Source::System),
-        (ConfigLevel::System, 1, Source::Builder),
+        (ConfigLevel::EntityDefault(user), 3, ConfigOrigin::Resource),
+        (ConfigLevel::Resource(gpt), 2, ConfigOrigin::System),
+        (ConfigLevel::System, 1, ConfigOrigin::Builder),
     ] {
         repository.delete_config(&level).await.unwrap();
         expect(capacity, source).await;
@@ -60,7 +60,7 @@ async fn each_level_decides_about_unavailability_by_itself(stage: Stage) {
         (resolved.on_unavailable, resolved.on_unavailable_from)
     };
     repository.set_limits("user-1", "gpt-4", [rpm(1)]).await.unwrap();
-    assert_eq!(policy().await, (OnUnavailable::Block, Source::Builder));
+    assert_eq!(policy().await, (OnUnavailable::Block, ConfigOrigin::Builder));
     let allow = || ConfigChange::new().on_unavailable(OnUnavailable::Allow);
     let block = || ConfigChange::new().on_unavailable(OnUnavailable::Block);
     let (user, gpt): (EntityId, Resource) = ("user-1".parse().unwrap(), "gpt-4".parse().unwrap());
@@ -68,26 +68,29 @@ async fn each_level_decides_about_unavailability_by_itself(stage: Stage) {
         .set_config(&ConfigLevel::System, allow())
         .await
         .unwrap();
-    assert_eq!(policy().await, (OnUnavailable::Allow, Source::System));
+    assert_eq!(policy().await, (OnUnavailable::Allow, ConfigOrigin::System));
     repository
         .set_config(&ConfigLevel::Resource(gpt.clone()), block())
         .await
         .unwrap();
-    assert_eq!(policy().await, (OnUnavailable::Block, Source::Resource));
+    assert_eq!(policy().await, (OnUnavailable::Block, ConfigOrigin::Resource));
     repository
         .set_config(&ConfigLevel::EntityDefault(user.clone()), allow())
         .await
         .unwrap();
-    assert_eq!(policy().await, (OnUnavailable::Allow, Source::EntityDefault));
+    assert_eq!(
+        policy().await,
+        (OnUnavailable::Allow, ConfigOrigin::EntityDefault)
+    );
     repository
         .set_config(&ConfigLevel::Entity(user, gpt), block())
         .await
         .unwrap();
-    assert_eq!(policy().await, (OnUnavailable::Block, Source::Entity));
+    assert_eq!(policy().await, (OnUnavailable::Block, ConfigOrigin::Entity));
     let limits = repository.resolve_limits("user-1", "gpt-4").await.unwrap();
     assert_eq!(
         limits.limits_from,
-        Some(Source::Entity),
+        Some(ConfigOrigin::Entity),
         "a level with a policy alone says nothing about limits"
     );
 }

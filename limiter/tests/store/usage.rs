@@ -21,11 +21,11 @@ on_every_store! {
 const START: &str = "2026-01-01T00:00:00Z";
 
 fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tokens: i64) -> UsageSnapshot {
-    let moment = Timestamp::parse(START).unwrap().plus_millis(hours * 3_600_000);
+    let time = Timestamp::parse(START).unwrap().plus_millis(hours * 3_600_000);
     UsageSnapshot {
         entity: entity.clone(),
         resource: resource.parse().unwrap(),
-        window: kind.window_at(moment),
+        window: kind.window_at(time),
         counters: BTreeMap::from([("tpm".parse().unwrap(), tokens)]),
         total_events: 1,
         refusals: 2,

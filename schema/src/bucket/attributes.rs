@@ -56,7 +56,7 @@ impl Field {
 /// The name of an attribute of a bucket's item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attr {
-    /// `rf`: moment of the last refill.
+    /// `rf`: time of the last refill.
     RefilledAt,
     /// `cf`: etag.
     Etag,

@@ -90,7 +90,7 @@ impl Batch {
         self.acquires += other.acquires;
     }
 
-    /// True if it gives anything back: landing twice would give away.
+    /// True if it refunds anything: applied twice, it would refund too much.
     pub fn gives_back(&self) -> bool {
         let credit = |demand: &Demand| demand.credit > 0 || demand.recount < 0;
         self.demands.values().any(credit)

@@ -1,4 +1,4 @@
-//! From attributes to an image. Total: whatever the item holds, the answer is an image, a stub or an error.
+//! From attributes to an image. Total: every item decodes to an image, a stub or an error.
 
 use std::collections::BTreeMap;
 

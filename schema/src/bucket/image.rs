@@ -20,7 +20,7 @@ pub struct LimitImage {
 /// A bucket as last seen: everything that decides the next write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// The moment of the last refill, shared by all limits (`rf`).
+    /// The time of the last refill, shared by all limits (`rf`).
     pub refilled_at: Timestamp,
     /// The etag (`cf`); buckets that only the Python peer has written have none.
     pub etag: Option<Etag>,

@@ -1,7 +1,7 @@
 //! Buckets: how they fill and empty, and the one kind of write that changes them.
 //!
 //! A bucket is one item with all limits of an entity on a resource. Each limit has a level in millitokens (`tk`), and all
-//! of them share the moment of their last refill (`rf`). What has come back since then is computed when it is needed
+//! of them share the time of their last refill (`rf`). What has come back since then is computed when it is needed
 //! ([`TokenBucket`]), exactly: the remainder of the division is kept (`rr`).
 //!
 //! Every change is one conditional update ([`BucketWrite`]) that is exact for a stated range of the item's state: a stale

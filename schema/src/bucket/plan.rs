@@ -103,7 +103,7 @@ impl Evaluation<'_> {
         }
     }
 
-    /// Rows that leave the moment of refill alone, if the batch can do with what is on the item.
+    /// Rows that leave the time of the last refill as it is, if the batch can do with what is on the item.
     fn touch_rows(&self, batch: &Batch) -> Option<Vec<Row>> {
         let mut rows = Vec::new();
         for (name, demand) in &batch.demands {
@@ -153,8 +153,8 @@ impl Evaluation<'_> {
                 remainder: Remainder::Keep,
             });
         }
-        // Setting a level for a moment that does not move rounds down where the refill is not whole; a refill does not.
-        // On a shared bucket that millitoken is worth it: while the moment stands, every other client's image is usable.
+        // Setting a level without moving the time of the last refill rounds down where the refill is not whole; a refill does not.
+        // On a shared bucket that millitoken is worth it: while that time stays, every other client's image is usable.
         let rounds = pending.ceiling != pending.whole && !self.sharing.is_shared();
         let margin = self.margin(limit_state, demand);
         if may_settle && (rounds || burst - pending.bound - debit - adjust - margin < 0) {
@@ -168,7 +168,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Rows for every limit, with the moment of refill moved to now.
+    /// Rows for every limit, with the time of the last refill moved to now.
     fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
         self.limits()
             .map(|(name, limit_state)| self.settled_row(name, limit_state, batch.demand(name)))
@@ -301,7 +301,7 @@ impl Evaluation<'_> {
 
 fn touch_refill(image: &Image, rows: &[Row]) -> RefillClause {
     // A later refill only means that less is pending than was reckoned with; but a level that is set was computed
-    // for exactly this moment.
+    // for exactly this time.
     let sets = rows.iter().any(|row| matches!(row.form, RowForm::Full { .. }));
     if sets {
         RefillClause::Exactly(image.refilled_at)

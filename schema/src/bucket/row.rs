@@ -6,7 +6,7 @@ use crate::LimitName;
 /// What becomes of the remainder of the refill division.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remainder {
-    /// It stays: the moment of refill does not move.
+    /// It stays: the time of the last refill does not change.
     Keep,
     /// It becomes this; 0 is stored as nothing.
     Becomes(i128),

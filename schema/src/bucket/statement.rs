@@ -28,7 +28,7 @@ pub enum Action {
     Set(Attr, Scalar),
     /// Adds to the attribute, which counts as 0 where it is missing.
     Add(Attr, i128),
-    /// Takes the attribute away, if it is there.
+    /// Removes the attribute, if it exists.
     Remove(Attr),
 }
 

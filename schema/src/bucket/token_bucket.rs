@@ -2,9 +2,9 @@
 
 use super::{Params, RetryAfter};
 
-/// The level of one limit at the moment of its last refill.
+/// The level of one limit at its last refill.
 ///
-/// Times are milliseconds elapsed since that moment; a time before it counts as that moment, so a clock that went
+/// Times are milliseconds elapsed since then; a time before it counts as zero, so a clock that went
 /// backwards changes nothing.
 ///
 /// ```

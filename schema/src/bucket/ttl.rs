@@ -4,7 +4,7 @@
 ///
 /// A bucket on defaults lives at least [`life_seconds`](Self::life_seconds) after its last write: `multiplier` times the
 /// longest time that one of its limits takes to fill from empty to its burst, and at least twice the time until it is
-/// full, debt included. Forgetting it must not give anything away.
+/// full, debt included. Deleting it must not add tokens.
 ///
 /// A write that finds less than that left, or that refills the bucket, sets the life to
 /// [`renewed_seconds`](Self::renewed_seconds), half as long again. So a busy bucket does not change the attribute with
@@ -20,7 +20,7 @@ pub enum TtlRule {
     },
 }
 
-/// Beyond a hundred years the exact moment no longer matters.
+/// Beyond a hundred years the exact time no longer matters.
 const CENTURY: i64 = 3_155_760_000;
 
 impl TtlRule {

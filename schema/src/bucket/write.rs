@@ -52,13 +52,13 @@ pub enum EtagClause {
 /// is full now whatever happened before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relaxed {
-    /// The latest moment of refill for which it holds.
+    /// The latest time of the last refill for which it holds.
     pub refilled_by: Timestamp,
     /// The lowest level of each limit for which it holds.
     pub floors: Vec<(LimitName, i128)>,
 }
 
-/// What must hold of the moment of refill, and what becomes of it.
+/// The condition on the time of the last refill, and its new value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefillClause {
     /// It is this or later, and stays.
@@ -113,7 +113,7 @@ pub struct BucketWrite {
     pub slot: Slot,
     /// The etag.
     pub etag: EtagClause,
-    /// The moment of refill.
+    /// The time of the last refill.
     pub refill: RefillClause,
     /// The time to live.
     pub expiry: Expiry,
@@ -189,20 +189,20 @@ impl BucketWrite {
         conditions
     }
 
-    /// What must hold of the moment of refill and of the levels.
+    /// The conditions on the time of the last refill and on the levels.
     fn state_conditions(&self, conditions: &mut Vec<Condition>) {
         let rows = |conditions: &mut Vec<Condition>| {
             self.rows.iter().for_each(|row| row.conditions(conditions));
         };
-        let refilled_at = |moment: Timestamp| Condition::Is(Attr::RefilledAt, millis(moment));
+        let refilled_at = |time: Timestamp| Condition::Is(Attr::RefilledAt, millis(time));
         match &self.refill {
             RefillClause::Create(_) => conditions.push(Condition::Missing(Attr::RefilledAt)),
-            RefillClause::AtLeast(moment) => {
-                conditions.push(Condition::AtLeast(Attr::RefilledAt, i128::from(moment.millis())));
+            RefillClause::AtLeast(time) => {
+                conditions.push(Condition::AtLeast(Attr::RefilledAt, i128::from(time.millis())));
                 rows(conditions);
             }
-            RefillClause::Exactly(moment) => {
-                conditions.push(refilled_at(*moment));
+            RefillClause::Exactly(time) => {
+                conditions.push(refilled_at(*time));
                 rows(conditions);
             }
             RefillClause::Move { from, relaxed, .. } if relaxed.is_empty() => {
@@ -285,6 +285,6 @@ fn text(value: &str) -> Scalar {
     Scalar::Text(value.into())
 }
 
-fn millis(moment: Timestamp) -> Scalar {
-    Scalar::Number(i128::from(moment.millis()))
+fn millis(time: Timestamp) -> Scalar {
+    Scalar::Number(i128::from(time.millis()))
 }

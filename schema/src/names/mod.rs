@@ -1,4 +1,4 @@
-//! Validated names: whoever holds one need not check it again.
+//! Validated names: a value need not be checked again.
 //!
 //! Character sets and lengths are those of the Python system that shares the table, checked over the whole value.
 

@@ -13,7 +13,7 @@ pub mod attribute {
     pub use crate::keys::attribute::RESOURCE;
     /// `hourly`, `daily` or `monthly`.
     pub const WINDOW: &str = "window";
-    /// The window's first moment.
+    /// When the window starts.
     pub const WINDOW_START: &str = "window_start";
     /// How many acquires were counted.
     pub const TOTAL_EVENTS: &str = "total_events";
@@ -51,7 +51,7 @@ pub struct UsageSnapshot {
     pub resource: Resource,
     /// When.
     pub window: Window,
-    /// Whole tokens per limit; below zero where more was given back than taken in this window.
+    /// Whole tokens per limit; below zero where more was refunded than taken in this window.
     pub counters: BTreeMap<LimitName, i64>,
     /// How many acquires were counted.
     pub total_events: i64,

@@ -157,7 +157,7 @@ pub fn resource_name() -> impl Strategy<Value = Resource> {
     "[a-zA-Z][a-zA-Z0-9_./-]{0,20}".prop_filter_map("reserved", |text| Resource::parse(text).ok())
 }
 
-/// Any moment of a whole second: what the table's text form can hold.
+/// Any time of a whole second: what the table's text form can hold.
 pub fn second() -> impl Strategy<Value = Timestamp> {
     prop_oneof![0..=4_102_444_800i64, 0..=Timestamp::MAX.seconds()].prop_map(Timestamp::from_seconds)
 }

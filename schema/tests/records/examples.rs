@@ -15,7 +15,7 @@ use zae_limiter_schema::{
 
 use crate::common::{entity, name, resource};
 
-pub(crate) fn moment() -> Timestamp {
+pub(crate) fn time() -> Timestamp {
     Timestamp::parse("2026-01-31T12:34:56Z").unwrap()
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn entity_alone() -> EntityRecord {
         parent: None,
         cascade: false,
         metadata: BTreeMap::new(),
-        created_at: moment(),
+        created_at: time(),
         version: 1,
         unknown: Unknown::new(),
     }
@@ -106,7 +106,7 @@ fn written(evaluation: &Evaluation<'_>, onto: &Attributes, batch: &Batch, before
 /// A bucket as its first write leaves it: 1 of 100 and 500 of 15,000 taken.
 pub(crate) fn bucket_new() -> Item {
     let config = config();
-    let evaluation = Evaluation::create(&config, moment());
+    let evaluation = Evaluation::create(&config, time());
     written(
         &evaluation,
         &Attributes::default(),
@@ -120,12 +120,12 @@ pub(crate) fn bucket_settled() -> Item {
     let config = config();
     let created = Attributes::from_item(&bucket_new());
     let image = decoded(&created);
-    let emptying = Evaluation::live(&image, &config, moment());
+    let emptying = Evaluation::live(&image, &config, time());
     let last = |image: &Image| SlotBefore::Own(image.slots[&SlotIndex::new(1)]);
     let empty = written(&emptying, &created, &take(99_000, 14_500_000), last(&image));
     let empty = Attributes::from_item(&empty);
     let image = decoded(&empty);
-    let settling = Evaluation::live(&image, &config, moment().plus_millis(1_001));
+    let settling = Evaluation::live(&image, &config, time().plus_millis(1_001));
     let mut item = written(&settling, &empty, &take(1_000, 100_000), last(&image));
     item.inner_mut()
         .insert("rj".to_owned(), AttributeValue::N("3".to_owned()));
@@ -204,7 +204,7 @@ pub(crate) fn entity_config_registry() -> EntityConfigRegistry {
 }
 
 pub(crate) fn version() -> VersionRecord {
-    VersionRecord::current(moment(), "client:0.1.0")
+    VersionRecord::current(time(), "client:0.1.0")
 }
 
 /// A limit as the details of an event name it.
@@ -222,14 +222,14 @@ fn limit_details(limit: &Limit) -> AttributeValue {
 
 fn event(random: u128, subject: AuditSubject, action: AuditAction, resource: Option<&str>) -> AuditEvent {
     AuditEvent {
-        id: Ulid::new(moment().plus_millis(789), random),
+        id: Ulid::new(time().plus_millis(789), random),
         subject,
-        timestamp: moment(),
+        timestamp: time(),
         action,
         principal: Some("arn:aws:sts::123456789012:assumed-role/ops/ci".to_owned()),
         resource: resource.map(str::to_owned),
         details: BTreeMap::new(),
-        ttl: Some(moment().seconds() + 90 * 86_400),
+        ttl: Some(time().seconds() + 90 * 86_400),
         unknown: Unknown::new(),
     }
 }
@@ -301,7 +301,7 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         counters: BTreeMap::from([(name("rpm"), 12), (name("tpm"), 3_400)]),
         total_events: 12,
         refusals: 3,
-        ttl: Some(moment().seconds() + 90 * 86_400),
+        ttl: Some(time().seconds() + 90 * 86_400),
         progress: Some(Progress {
             sequence: format!("{label}/{:040}", 12_345),
             newest: Some("1767226500".to_owned()),

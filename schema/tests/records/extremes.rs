@@ -46,16 +46,16 @@ fn fields() -> impl Strategy<Value = Vec<(Field, i128)>> {
 }
 
 fn bucket() -> impl Strategy<Value = Attributes> {
-    let moment = up_to(i128::from(Timestamp::MAX.millis()));
+    let time = up_to(i128::from(Timestamp::MAX.millis()));
     let slots = proptest::collection::vec((2..16u8, any::<i128>()), 0..12);
     let etag = proptest::option::of(".{0,20}");
     (
-        moment.clone(),
+        time.clone(),
         fields(),
         fields(),
         slots,
         etag,
-        proptest::option::of(moment),
+        proptest::option::of(time),
     )
         .prop_map(|(refilled_at, rpm, tpm, slots, etag, expires_at)| {
             let mut bucket = Attributes::default();

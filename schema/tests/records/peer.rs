@@ -275,7 +275,7 @@ fn audit_events_of_every_subject() {
             (&event.subject, &event.action),
             (&expected, &AuditAction::LimitsSet)
         );
-        assert_eq!(event.id.moment(), Timestamp::from_millis(1_469_918_176_385));
+        assert_eq!(event.id.timestamp(), Timestamp::from_millis(1_469_918_176_385));
         assert_eq!(event.to_item(), stored, "we would write the very same item");
     }
 }

@@ -121,7 +121,7 @@ fn subject() -> impl Strategy<Value = AuditSubject> {
 }
 
 fn audit_event() -> impl Strategy<Value = AuditEvent> {
-    let id = (second(), any::<u128>()).prop_map(|(moment, random)| Ulid::new(moment, random));
+    let id = (second(), any::<u128>()).prop_map(|(time, random)| Ulid::new(time, random));
     let action = prop_oneof![
         proptest::sample::select(vec![
             "entity_created",
@@ -161,7 +161,7 @@ fn audit_event() -> impl Strategy<Value = AuditEvent> {
 
 fn usage() -> impl Strategy<Value = UsageSnapshot> {
     let window = (proptest::sample::select(WindowKind::ALL.to_vec()), second())
-        .prop_map(|(kind, moment)| kind.window_at(moment));
+        .prop_map(|(kind, time)| kind.window_at(time));
     let progress = proptest::option::of((".{1,20}", optional_text(), optional_text(), optional_text()))
         .prop_map(|progress| {
             progress.map(|(sequence, newest, link, gaps)| Progress {
@@ -289,10 +289,10 @@ proptest! {
         one in (entity_id(), resource_name(), second()),
         two in (entity_id(), resource_name(), second()),
     ) {
-        let all = |(entity, resource, moment): &(_, _, Timestamp)| {
+        let all = |(entity, resource, time): &(_, _, Timestamp)| {
             let mut all = vec![keys::entity_meta(entity), keys::bucket(entity, resource)];
             all.extend(ConfigLevel::chain(entity, resource).iter().take(3).map(keys::config));
-            all.extend(WindowKind::ALL.map(|kind| keys::usage(entity, resource, kind.window_at(*moment))));
+            all.extend(WindowKind::ALL.map(|kind| keys::usage(entity, resource, kind.window_at(*time))));
             all
         };
         let mut of_one = all(&one);

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use zae_limiter::{EntityId, InvalidName, LimitName, Resource, Tokens};
+use zae_limiter::error::InvalidName;
+use zae_limiter::{EntityId, LimitName, Resource, Tokens};
 
 use super::mapping::{Entries, EnvoyMapping, Rule};
 use super::messages::{Entry, RateLimitDescriptor, RateLimitRequest};

@@ -7,7 +7,8 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use zae_limiter::error::Conflict;
-use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, Error, Limit, OnUnavailable};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable};
 
 use super::access::{Visitor, same};
 use super::failure::Failure;

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
+use zae_limiter::Limit;
 use zae_limiter::audit::{AuditAction, AuditEvent};
-use zae_limiter::{Limit, to_json};
+use zae_limiter::records::to_json;
 
 /// A value that an event changed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The form that changes the limits of a level, parsed.
 
-use zae_limiter::{ConfigRecord, Error, Limit, OnUnavailable};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{Error, Limit, OnUnavailable};
 
 use super::failure::Failure;
 use super::form::Form;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use zae_limiter::pagination::Cursor;
 use zae_limiter::usage::WindowKind;
-use zae_limiter::{Cursor, EntityId, Error, Resource, Timestamp};
+use zae_limiter::{EntityId, Error, Resource, Timestamp};
 
 use super::failure::Failure;
 

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use zae_limiter::{Cursor, EntityId, Resource};
+use zae_limiter::pagination::Cursor;
+use zae_limiter::{EntityId, Resource};
 
 /// An address within the UI, with its query.
 #[derive(Debug, Clone, PartialEq, Eq)]

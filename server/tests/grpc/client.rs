@@ -10,7 +10,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::Channel;
 use tonic::{IntoRequest, Response, Status};
 use tonic_prost::ProstCodec;
-use zae_limiter::{Builder, Limit, ManualClock, RateLimiter, Timestamp};
+use zae_limiter::{Limit, ManualClock, RateLimiter, RateLimiterBuilder, Timestamp};
 use zae_limiter_server::{BearerTokens, Closed, Server, ServerHandle, Settings};
 
 use crate::grpc::messages::{
@@ -108,12 +108,16 @@ impl TestServer {
         Self::on(limiter, Settings::default(), None).await
     }
 
-    pub(crate) async fn on(limiter: Builder, settings: Settings, tokens: Option<BearerTokens>) -> Self {
+    pub(crate) async fn on(
+        limiter: RateLimiterBuilder,
+        settings: Settings,
+        tokens: Option<BearerTokens>,
+    ) -> Self {
         Self::mapped(limiter, settings, tokens, MAPPING).await
     }
 
     pub(crate) async fn mapped(
-        limiter: Builder,
+        limiter: RateLimiterBuilder,
         settings: Settings,
         tokens: Option<BearerTokens>,
         mapping: &str,

@@ -72,7 +72,7 @@ impl Failure {
         code: Option<&str>,
         message: Option<&str>,
     ) -> Self {
-        let message = message.unwrap_or("no reason given").to_owned();
+        let message = message.unwrap_or("no reason reported").to_owned();
         Self {
             action,
             resource: resource.into(),

@@ -74,14 +74,17 @@ fn resource(
         kind => kind,
     };
     let scope = change.scope();
+    let tags_only = !scope.is_empty() && scope.iter().all(|part| *part == aws::ResourceAttribute::Tags);
     ResourceChange {
         logical_id: id.to_owned(),
         resource_type,
         physical_id: change.physical_resource_id().map(str::to_owned),
         kind,
         kept: keeps(change),
-        follows: matches!(kind, Kind::Change | Kind::MayReplace) && only_references(&properties),
-        tags_only: !scope.is_empty() && scope.iter().all(|part| *part == aws::ResourceAttribute::Tags),
+        follows: !tags_only
+            && matches!(kind, Kind::Change | Kind::MayReplace)
+            && only_references(&properties),
+        tags_only,
         properties,
     }
 }

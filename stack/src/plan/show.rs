@@ -118,13 +118,13 @@ fn show(f: &mut fmt::Formatter<'_>, change: &ResourceChange) -> fmt::Result {
     writeln!(f)?;
     for property in &change.properties {
         let why = if property.replaces { " (replaces)" } else { "" };
-        // A reference to a changing resource: the value is known during the update.
+        // A reference to a changing resource, whose value is known during the update, or tags of the stack.
         if property.before.is_none() && property.after.is_none() {
-            writeln!(
-                f,
-                "      {}: changes with the resource it refers to{why}",
-                property.path
-            )?;
+            let cause = match property.path.as_str() {
+                "Tags" => "change with the tags of the stack",
+                _ => "changes with the resource it refers to",
+            };
+            writeln!(f, "      {}: {cause}{why}", property.path)?;
             continue;
         }
         if change.kind == Kind::Add || change.kind == Kind::Import {
@@ -207,6 +207,27 @@ mod tests {
              ! B (T) may be replaced\n      P: changes with the resource it refers to\n  \
              ! C (T) is replaced\n      P: 1 -> 2\n  \
              ~ 2 more that refer to a changed resource: D, E\n"
+        );
+    }
+
+    #[test]
+    fn resources_that_get_other_tags_are_counted_and_refer_to_nothing() {
+        let mut plan = plan(Action::Update, &json!({ "Resources": {} }));
+        let tags = |id: &str, tags_only: bool| ResourceChange {
+            tags_only,
+            properties: vec![PropertyChange {
+                path: "Tags".to_owned(),
+                before: None,
+                after: None,
+                replaces: false,
+            }],
+            ..change(id, Kind::Change, false)
+        };
+        plan.changes = vec![tags("A", true), tags("B", true), tags("C", false)];
+        assert_eq!(
+            plan.to_string(),
+            "demo: update the stack; 3 to change\n  ~ C (T)\n      Tags: change with the tags of the stack\n  \
+             ~ tags of 2 resources\n"
         );
     }
 

@@ -84,7 +84,7 @@ impl Run {
 }
 
 impl Stack {
-    /// Brings the stack to what the options say, whatever state it is in, and waits until it is there.
+    /// Brings the stack from any state to what the options declare, and waits until it is done.
     ///
     /// [`Stack::mode`] limits what it may do. If the stack already matches, this makes two calls. Any number of processes may call it at the same time: one makes
     /// the change, the others wait for it.

@@ -9,7 +9,7 @@ use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction, Stack, S
 
 use crate::support::{archive, ministack, name};
 
-/// A web server with archives, one redirect away, that remembers the paths it was asked for.
+/// A web server with archives, behind a redirect, that remembers the paths it was asked for.
 struct ReleaseServer {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -30,7 +30,7 @@ impl ReleaseServer {
                 let path = request.split(' ').nth(1).unwrap().to_owned();
                 while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
                 log.lock().unwrap().push(path.clone());
-                stream.write_all(&answer(&base, &path)).unwrap();
+                stream.write_all(&response(&base, &path)).unwrap();
             }
         });
         Self { address, asked }
@@ -41,7 +41,7 @@ impl ReleaseServer {
     }
 }
 
-fn answer(base: &str, path: &str) -> Vec<u8> {
+fn response(base: &str, path: &str) -> Vec<u8> {
     let redirect = |location: String| {
         let head = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\n");
         format!("{head}Content-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
@@ -151,7 +151,7 @@ async fn an_archive_that_is_not_the_expected_one_is_not_deployed() {
 
 #[tokio::test]
 async fn a_release_that_cannot_be_reached_is_an_error_with_its_cause() {
-    // A port that was free a moment ago: nobody listens.
+    // A port that was just free: nothing listens.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sums = LambdaFunction::ALL.map(sha256);
     let sums = LambdaFunction::ALL

@@ -12,7 +12,7 @@ use aws_sdk_s3::operation::put_public_access_block::PutPublicAccessBlockOutput;
 use aws_smithy_mocks::{Rule, mock};
 use zae_limiter_stack::{Change, CodeError, Error, StackOptions};
 
-use super::artifact_storage::{BUCKET, OWNER, answer, bucket, no_object, options, tape, upload};
+use super::artifact_storage::{BUCKET, OWNER, bucket, no_object, options, response, tape, upload};
 use super::tape::{looks, refusal};
 use super::{NAME, count, stack, stack_of, tags};
 use crate::support::permits::Caller;
@@ -50,7 +50,7 @@ fn hardening() -> Vec<Rule> {
 }
 
 fn bucket_answers(status: u16) -> Rule {
-    mock!(S3::head_bucket).then_http_response(answer(status))
+    mock!(S3::head_bucket).then_http_response(response(status))
 }
 
 #[tokio::test(start_paused = true)]

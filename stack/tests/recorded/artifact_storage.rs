@@ -1,4 +1,4 @@
-//! What S3 answers about the bucket with the functions' archives.
+//! What S3 returns about the bucket with the functions' archives.
 
 use aws_sdk_s3::Client as S3;
 use aws_sdk_s3::operation::get_bucket_versioning::GetBucketVersioningOutput;
@@ -27,7 +27,7 @@ pub(crate) fn options() -> StackOptions {
         .unwrap()
 }
 
-/// A new stack, and these answers of S3.
+/// A new stack, and these responses of S3.
 pub(crate) fn tape(s3: Vec<Rule>) -> Tape {
     let events = history(&[(NAME, "", "CREATE_IN_PROGRESS", "User Initiated")], "x");
     let mut tape =
@@ -37,7 +37,7 @@ pub(crate) fn tape(s3: Vec<Rule>) -> Tape {
     tape
 }
 
-pub(crate) fn answer(status: u16) -> impl Fn() -> Response {
+pub(crate) fn response(status: u16) -> impl Fn() -> Response {
     move || Response::new(StatusCode::try_from(status).unwrap(), SdkBody::empty())
 }
 

@@ -7,7 +7,7 @@ use aws_sdk_s3::operation::put_object::{PutObjectError, PutObjectOutput};
 use aws_smithy_mocks::mock;
 use zae_limiter_stack::{Change, Code, CodeError, Error, LambdaFunction};
 
-use super::artifact_storage::{answer, bucket, no_object, options, tape, upload};
+use super::artifact_storage::{bucket, no_object, options, response, tape, upload};
 use super::existing_table::found_table;
 use super::kept::aggregating;
 use super::tape::{change_set, no_event_source_mappings, no_log_groups, refusal};
@@ -112,7 +112,7 @@ async fn c8_what_a_faster_process_has_written_must_be_the_archive() {
             .build();
         let mut rules = bucket();
         rules.push(found);
-        rules.push(mock!(S3::put_object).then_http_response(answer(status)));
+        rules.push(mock!(S3::put_object).then_http_response(response(status)));
         let (stack, calls) = stack(&options(), &tape(rules));
         let result = stack.code(code()).ensure().await;
         assert_eq!(result.is_ok(), accepted, "{status}");
@@ -133,7 +133,7 @@ async fn c8_what_another_process_has_written_without_a_checksum_is_written_again
     rules.push(
         mock!(S3::put_object)
             .match_requests(|input| input.if_none_match().is_some())
-            .then_http_response(answer(412)),
+            .then_http_response(response(412)),
     );
     rules.push(mock!(S3::put_object).then_output(|| PutObjectOutput::builder().build()));
     let (stack, calls) = stack(&options(), &tape(rules));

@@ -1,4 +1,4 @@
-//! How change sets are made, executed and thrown away.
+//! How change sets are created, executed and deleted.
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_change_set::{

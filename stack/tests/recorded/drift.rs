@@ -31,13 +31,13 @@ async fn drift(
             .stack_drift_detection_id("1")
             .build()
     });
-    let answer = |status: StackDriftDetectionStatus, verdict: StackDriftStatus| {
+    let response = |status: StackDriftDetectionStatus, verdict: StackDriftStatus| {
         move || {
             let output = DescribeStackDriftDetectionStatusOutput::builder().detection_status(status.clone());
             output.stack_drift_status(verdict.clone()).build()
         }
     };
-    let running = answer(
+    let running = response(
         StackDriftDetectionStatus::DetectionInProgress,
         StackDriftStatus::UnknownValue,
     );
@@ -45,7 +45,7 @@ async fn drift(
         .sequence()
         .output(running)
         .times(2)
-        .output(answer(status, verdict))
+        .output(response(status, verdict))
         .build();
     let resources = mock!(Cfn::describe_stack_resource_drifts).then_output(|| {
         let drifts = resources.iter().map(|status| {

@@ -1,4 +1,4 @@
-//! What AWS answers about a table that exists before its stack.
+//! What AWS returns about a table that exists before its stack.
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_stack_resources::{

@@ -98,7 +98,7 @@ impl Import {
         Self { tape, log }
     }
 
-    /// DynamoDB answers an operation like this.
+    /// DynamoDB responds to an operation like this.
     pub(crate) fn with_dynamodb(mut self, rule: Rule) -> Self {
         self.tape.dynamodb.insert(0, rule);
         self
@@ -120,7 +120,7 @@ impl Import {
         )
     }
 
-    /// For answers of a test that are logged too.
+    /// For responses of a test that are logged too.
     pub(crate) fn log(&self) -> Log {
         self.log.clone()
     }

@@ -1,4 +1,4 @@
-//! The reconciler against recorded answers: what no local cloud does.
+//! The reconciler against recorded responses: what no local cloud does.
 
 mod artifact_buckets;
 mod artifact_storage;

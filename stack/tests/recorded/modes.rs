@@ -40,17 +40,17 @@ fn iam_denied() -> Rule {
         .then_error(|| GetPolicyError::generic(refusal("AccessDenied", "not for you")))
 }
 
-/// The answer to the question whether the caller may execute change sets.
+/// The response to the question whether the caller may execute change sets.
 fn execution(code: &'static str) -> Rule {
     mock!(Cfn::execute_change_set)
         .match_requests(|input| {
             let name = input.change_set_name().unwrap();
             input.stack_name() == Some(NAME) && name.starts_with("zl-none-")
         })
-        .then_error(move || ExecuteChangeSetError::generic(refusal(code, "the answer of AWS")))
+        .then_error(move || ExecuteChangeSetError::generic(refusal(code, "the response of AWS")))
 }
 
-/// What an application in [`Mode::Auto`] gets if the question whether it may deploy has this answer.
+/// What an application in [`Mode::Auto`] gets if the question whether it may deploy has this response.
 async fn auto(options: &StackOptions, mut tape: Tape, code: &'static str) -> Result<Outcome, Error> {
     tape.cloudformation.insert(0, execution(code));
     let (app, calls) = stack(options, &tape);
@@ -60,7 +60,7 @@ async fn auto(options: &StackOptions, mut tape: Tape, code: &'static str) -> Res
     outcome
 }
 
-/// An error for whoever may deploy is a warning for whoever may not.
+/// An error for a process that may deploy is a warning for one that may not.
 async fn is_only_for_deployers(options: &StackOptions, tape: impl Fn() -> Tape, said: &str) {
     let error = auto(options, tape(), "ChangeSetNotFound").await.unwrap_err();
     assert!(error.to_string().contains(said), "{error}");

@@ -1,4 +1,4 @@
-//! Answers that come in several pages.
+//! Responses that come in several pages.
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::describe_stack_drift_detection_status::DescribeStackDriftDetectionStatusOutput;

@@ -33,7 +33,7 @@ use super::throttling::{OFTEN, ONE_CALL};
 use super::{ID, NAME, body, count, stack, tags};
 use crate::support::{Diary, bare};
 
-/// The answer of an operation that is throttled at first.
+/// The response of an operation that is throttled at first.
 macro_rules! throttled {
     ($operation:ident, $error:ident, $output:expr) => {
         throttled!($operation, $error, $output, OFTEN)

@@ -16,7 +16,7 @@ async fn an_empty_plan_has_the_answer_in_it() {
     let stored = Plan::from_json(&plan.to_json()).unwrap();
     assert_eq!(stored.unchanged(), Some(&applied));
 
-    // Somebody who deploys left before the end: whoever comes next finishes what is not the stack's.
+    // A process that deployed left before the end: the next one writes the table's records.
     let left: &[_] = &["CREATE_IN_PROGRESS", "CREATE_COMPLETE"];
     let (next, _) = stack(&bare(), &converged(left));
     let plan = next.plan().await.unwrap();

@@ -1,4 +1,4 @@
-//! CloudFormation assumes the service role in every operation that changes the stack. A call without it has no answer here.
+//! CloudFormation assumes the service role in every operation that changes the stack. A call without it has no response here.
 
 use aws_sdk_cloudformation::Client as Cfn;
 use aws_sdk_cloudformation::operation::continue_update_rollback::ContinueUpdateRollbackOutput;

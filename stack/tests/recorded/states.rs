@@ -17,7 +17,7 @@ pub(crate) fn in_place() -> ResourceChange {
         .build()
 }
 
-/// What a stack that is as it should be answers.
+/// What a stack that is as it should be responds with.
 pub(crate) fn converged(statuses: &'static [&'static str]) -> Tape {
     let started = history(
         &[(NAME, "", "UPDATE_IN_PROGRESS", "User Initiated")],

@@ -1,4 +1,4 @@
-//! Answers of AWS.
+//! Responses of AWS.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,7 +32,7 @@ use zae_limiter_stack::Clients;
 
 use super::{CHANGE_SET, ID, NAME};
 
-/// Answers by service. The first that fits an operation is used; a call without an answer fails the test.
+/// Responses by service. The first that fits an operation is used; a call without a response fails the test.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     pub(crate) cloudformation: Vec<Rule>,
@@ -55,7 +55,7 @@ impl Tape {
         }
     }
 
-    /// Adds what an empty account answers to somebody who is about to make a stack without functions.
+    /// Adds what an empty account returns to a client that is about to make a stack without functions.
     pub(crate) fn with_free_site(mut self) -> Self {
         self.sts.push(caller());
         self.dynamodb.push(no_table());
@@ -80,10 +80,10 @@ impl Tape {
     pub(crate) fn clients(&self) -> Clients {
         macro_rules! client {
             ($module:ident, $rules:expr) => {{
-                let answers = MockResponseInterceptor::new().rule_mode(RuleMode::MatchAny);
-                let answers = $rules
+                let responses = MockResponseInterceptor::new().rule_mode(RuleMode::MatchAny);
+                let responses = $rules
                     .iter()
-                    .fold(answers, |answers, rule| answers.with_rule(rule));
+                    .fold(responses, |responses, rule| responses.with_rule(rule));
                 let retries = $module::config::retry::RetryConfig::standard().with_max_attempts(8);
                 let keys = $module::config::Credentials::from_keys("key", "secret", None);
                 let config = $module::config::Config::builder()
@@ -92,7 +92,7 @@ impl Tape {
                     .credentials_provider(keys)
                     .retry_config(retries)
                     .http_client(create_mock_http_client())
-                    .interceptor(answers);
+                    .interceptor(responses);
                 $module::Client::from_conf(config.build())
             }};
         }
@@ -215,7 +215,7 @@ pub(crate) fn failure(
     history(&events, token)
 }
 
-/// A change set that can be made, looked at, executed and thrown away.
+/// A change set that can be created, described, executed and deleted.
 pub(crate) fn change_set(changes: Vec<ResourceChange>) -> Vec<Rule> {
     let changes: Vec<_> = changes
         .into_iter()

@@ -79,7 +79,7 @@ async fn planned() -> Plan {
     planner.plan().await.unwrap()
 }
 
-/// The error says that the time is over, and has the last answer of AWS as its source.
+/// The error says that the time is over, and has the last response of AWS as its source.
 pub(crate) fn is_out_of_time(error: &Error, time: Duration) {
     assert!(
         matches!(error, Error::Throttled { after, .. } if *after == time),

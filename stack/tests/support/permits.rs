@@ -16,7 +16,7 @@ use super::requests::Request;
 /// The service role that a deployer may pass.
 pub(crate) const SERVICE_ROLE: &str = "arn:aws:iam::123456789012:role/deployer";
 
-/// Somebody with policies, in the account of the recorded answers.
+/// Somebody with policies, in the account of the recorded responses.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     who: &'static str,

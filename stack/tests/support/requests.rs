@@ -57,7 +57,7 @@ impl Request {
         needs
     }
 
-    /// The resource, in the account of the recorded answers. A local cloud has another one.
+    /// The resource, in the account of the recorded responses. A local cloud has another one.
     fn resource(&self) -> String {
         self.arn().replace(":000000000000:", &format!(":{ACCOUNT}:"))
     }

@@ -63,6 +63,13 @@ fn copy(from: &Path, to: &Path) {
 
 /// The files that the release workflow publishes, packed by its own script.
 fn release(name: &str) -> Folder {
+    let tree = unpacked_release(name);
+    tree.ok("scripts/pack-release rest");
+    tree
+}
+
+/// What the script packs.
+fn unpacked_release(name: &str) -> Folder {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let tree = Folder::new(name);
     for path in ["scripts/pack-release", "template/rendered", "terraform"] {
@@ -75,7 +82,6 @@ fn release(name: &str) -> Folder {
             fs::write(archive, format!("{function} for {architecture}")).unwrap();
         }
     }
-    tree.ok("scripts/pack-release rest");
     tree
 }
 
@@ -105,6 +111,23 @@ fn blocks(page: &str, release: &Folder) -> Vec<String> {
         lines.collect::<Vec<_>>().join("\n")
     };
     blocks.map(local).collect()
+}
+
+#[test]
+fn the_address_of_a_release_is_set_in_one_place() {
+    let tree = unpacked_release("address");
+    let manifest = "[workspace.package]\nrepository = \"https://github.com/acme/limits\"\n";
+    fs::write(tree.path("Cargo.toml"), manifest).unwrap();
+    tree.ok("scripts/pack-release rest");
+    tree.ok("mkdir module && tar -xzf target/release-files/terraform-zae-limiter.tar.gz -C module");
+    let page = fs::read_to_string(tree.path("module/README.md")).unwrap();
+    assert!(
+        page.contains("https://github.com/acme/limits/releases/download"),
+        "{page}"
+    );
+    let left = tree.ok("grep -rF OWNER/REPO module || true");
+    assert_eq!(left, "", "files that still have no address");
+    tree.ok("diff <(cd terraform && find . -type f | sort) <(cd module && find . -type f | sort)");
 }
 
 #[test]

@@ -38,22 +38,22 @@ pub(super) fn hold_back_half(request: &mut HttpRequest) -> Value {
 
 /// The response to a batch of which nothing was processed.
 pub(super) fn nothing_processed(operation: &str, request: &HttpRequest) -> Value {
-    let mut answer = json!({});
+    let mut response = json!({});
     if operation == "BatchGetItem" {
-        answer["Responses"] = json!({});
+        response["Responses"] = json!({});
     }
-    answer[unprocessed(operation)] = body(request)["RequestItems"].take();
-    answer
+    response[unprocessed(operation)] = body(request)["RequestItems"].take();
+    response
 }
 
 /// Adds what was held back to the response.
-pub(super) fn return_unprocessed(operation: &str, answer: &mut HttpResponse, held_back: Value) {
+pub(super) fn return_unprocessed(operation: &str, response: &mut HttpResponse, held_back: Value) {
     if held_back == json!({}) {
         return;
     }
-    let mut body: Value = serde_json::from_slice(answer.body().bytes().unwrap_or_default()).unwrap();
+    let mut body: Value = serde_json::from_slice(response.body().bytes().unwrap_or_default()).unwrap();
     body[unprocessed(operation)] = held_back;
-    *answer.body_mut() = SdkBody::from(body.to_string());
+    *response.body_mut() = SdkBody::from(body.to_string());
 }
 
 fn unprocessed(operation: &str) -> &'static str {

@@ -10,7 +10,7 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use serde_json::{Value, json};
 
-use super::{Call, Connection, Fault, Interruption, Weather, batch, response, target};
+use super::{Call, Connection, Fault, Interruption, Weather, batch, target};
 
 impl HttpConnector for Connection {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
@@ -39,17 +39,17 @@ impl HttpConnector for Connection {
         let connection = self.clone();
         let in_flight = InFlight::new(self);
         HttpConnectorFuture::new(async move {
-            let mut answer = trip.carry(connection.store.clone(), request).await?;
+            let mut response = trip.carry(connection.store.clone(), request).await?;
             drop(in_flight);
             let mut state = connection.state();
             if let Some(call) = state.calls.get_mut(place) {
-                call.status = answer.status().as_u16();
+                call.status = response.status().as_u16();
             }
             if let Some(date) = &state.date {
-                answer.headers_mut().insert("date", date.clone());
-                answer.headers_mut().insert("x-amzn-requestid", "test");
+                response.headers_mut().insert("date", date.clone());
+                response.headers_mut().insert("x-amzn-requestid", "test");
             }
-            Ok(answer)
+            Ok(response)
         })
     }
 }
@@ -82,8 +82,8 @@ impl Trip {
         let mut held_back = Value::Null;
         match self.fault {
             Fault::NothingProcessed => {
-                let answer = batch::nothing_processed(&self.operation, &request);
-                return Ok(response(200, &answer));
+                let response = batch::nothing_processed(&self.operation, &request);
+                return Ok(super::response(200, &response));
             }
             Fault::HalfProcessed => held_back = batch::hold_back_half(&mut request),
             Fault::LostRequest => return Err(ConnectorError::io("the request was lost".into())),
@@ -97,7 +97,7 @@ impl Trip {
                     tokio::time::sleep(delay).await;
                     store.call(request).await
                 });
-                return Err(ConnectorError::timeout("no answer".into()));
+                return Err(ConnectorError::timeout("no response".into()));
             }
             _ => {}
         }
@@ -106,18 +106,18 @@ impl Trip {
         }
         // Once it is on its way a request is executed, whether or not anybody waits for the response.
         let executed = tokio::spawn(async move { store.call(request).await });
-        let answer = executed.await.unwrap();
+        let response = executed.await.unwrap();
         match self.fault {
-            Fault::LostAnswer => return Err(ConnectorError::timeout("the answer was lost".into())),
-            Fault::SilentAnswer => return std::future::pending().await,
+            Fault::LostResponse => return Err(ConnectorError::timeout("the response was lost".into())),
+            Fault::SilentResponse => return std::future::pending().await,
             _ => {}
         }
         pause(self.latency / 2).await;
-        let mut answer = answer?;
+        let mut response = response?;
         if !held_back.is_null() {
-            batch::return_unprocessed(&self.operation, &mut answer, held_back);
+            batch::return_unprocessed(&self.operation, &mut response, held_back);
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
@@ -127,7 +127,7 @@ async fn pause(time: Duration) {
     }
 }
 
-/// Counts a call as in flight until it is answered or nobody waits for it any more.
+/// Counts a call as in flight until it has a response or nobody waits for it any more.
 struct InFlight(Connection);
 
 impl InFlight {

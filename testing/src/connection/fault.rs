@@ -17,13 +17,13 @@ pub enum Fault {
     /// Nobody listens: the connection is refused.
     ConnectionRefused,
     /// The request is executed; the response does not arrive.
-    LostAnswer,
+    LostResponse,
     /// The request is executed after this time; the connection breaks at once.
     Late(Duration),
     /// The request does not arrive, and there is never a response.
     Silence,
     /// The request is executed, and there is never a response.
-    SilentAnswer,
+    SilentResponse,
     /// Nothing of a batch is processed.
     NothingProcessed,
     /// Only half of a batch is processed.
@@ -68,8 +68,8 @@ impl Fault {
 /// How often writes of one item meet which fault, in percent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultRates {
-    /// [`Fault::LostAnswer`].
-    pub lost_answers: u8,
+    /// [`Fault::LostResponse`].
+    pub lost_responses: u8,
     /// [`Fault::Late`], by less than 400 ms.
     pub late: u8,
     /// [`Fault::Throttled`].
@@ -83,7 +83,7 @@ impl FaultRates {
         let drawn = random.u8(0..100);
         let delay = Duration::from_millis(random.u64(0..400));
         let faults = [
-            (self.lost_answers, Fault::LostAnswer),
+            (self.lost_responses, Fault::LostResponse),
             (self.late, Fault::Late(delay)),
             (self.throttled, Fault::Throttled),
             (self.conflicts, Fault::Conflict),
@@ -116,7 +116,7 @@ impl Weather {
         }
         match number % 16 {
             3 => Some(Fault::Throttled),
-            7 => Some(Fault::LostAnswer),
+            7 => Some(Fault::LostResponse),
             11 => Some(Fault::ServerError),
             15 if operation == "TransactWriteItems" => Some(Fault::Conflict),
             _ if operation.starts_with("Batch") && number.is_multiple_of(2) => Some(Fault::HalfProcessed),

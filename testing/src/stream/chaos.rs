@@ -9,15 +9,15 @@ use fastrand::Rng;
 /// What happens to one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceFault {
-    /// Nothing: it is performed and answered.
+    /// Nothing: it is performed and gets a response.
     None,
     /// It is refused for now and not performed.
     Refused,
     /// It is refused with an error that nobody knows, and not performed.
     Rejected,
-    /// It is performed, and the answer is lost.
-    LostAnswer,
-    /// There is no answer, and it is performed at some later time.
+    /// It is performed, and the response is lost.
+    LostResponse,
+    /// There is no response, and it is performed at some later time.
     Late,
     /// The function's process ends here, and the call is not performed.
     Crash,
@@ -139,7 +139,7 @@ impl Chaos {
             }
             Trouble::Rough => match random.u8(..100) {
                 0..8 => ServiceFault::Refused,
-                8..14 => ServiceFault::LostAnswer,
+                8..14 => ServiceFault::LostResponse,
                 14..18 => ServiceFault::Late,
                 _ => ServiceFault::None,
             },

@@ -53,7 +53,7 @@ impl Cloud {
             late: AtomicUsize::new(0),
         });
         let behind = Arc::clone(&services);
-        let server = Server::start(move |request| behind.answer(request));
+        let server = Server::start(move |request| behind.respond(request));
         Self { services, server }
     }
 
@@ -121,7 +121,7 @@ impl Cloud {
 }
 
 impl Services {
-    fn answer(self: &Arc<Self>, request: Request) -> Reply {
+    fn respond(self: &Arc<Self>, request: Request) -> Reply {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let call = Call::of(request);
         let fault = self.chaos.lock().unwrap().fault(&call.name());
@@ -131,7 +131,7 @@ impl Services {
             ServiceFault::Rejected => {
                 Reply::new(400, r#"{"__type":"FutureException","message":"unheard of"}"#)
             }
-            ServiceFault::LostAnswer => {
+            ServiceFault::LostResponse => {
                 self.perform(&call);
                 Reply::HangUp
             }
@@ -155,7 +155,7 @@ impl Services {
     fn perform(&self, call: &Call) -> Reply {
         match call {
             Call::DynamoDb { operation, body } => {
-                let (status, json) = self.database.answer(operation, body);
+                let (status, json) = self.database.respond(operation, body);
                 Reply::new(status, json)
             }
             Call::Sqs { message } => {
@@ -168,7 +168,7 @@ impl Services {
                     assert_eq!(&before, object, "an event that comes again gives the same bytes");
                     self.rewritten.fetch_add(1, Ordering::SeqCst);
                 }
-                Reply::Answer {
+                Reply::Response {
                     status: 200,
                     headers: vec![("etag", "\"1\"".to_owned())],
                     body: String::new(),

@@ -28,12 +28,12 @@ impl Database {
         self.0.update_item(request)
     }
 
-    /// Answers a request of the SDK: status and JSON.
-    pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> (u16, String) {
+    /// Responds to a request of the SDK with a status and JSON.
+    pub(crate) fn respond(&self, operation: &str, body: &[u8]) -> (u16, String) {
         assert_eq!(operation, "UpdateItem", "the functions write and do nothing else");
         let request = serde_json::from_slice(body).unwrap_or_else(|error| panic!("{error}"));
         match self.update_item(request) {
-            Ok(answer) => (200, serde_json::to_string(&answer).unwrap()),
+            Ok(response) => (200, serde_json::to_string(&response).unwrap()),
             Err(error) => (error.status_code(), error.to_json()),
         }
     }

@@ -1,4 +1,4 @@
-//! A function as Lambda sees it, and how Lambda understands its answer.
+//! A function as Lambda sees it, and how Lambda understands its response.
 
 use serde::Deserialize;
 
@@ -8,11 +8,11 @@ pub struct Failed(pub String);
 
 /// Something that can be invoked.
 pub trait Invoke {
-    /// Invokes it with an event; the answer is JSON.
+    /// Invokes it with an event; the response is JSON.
     fn invoke(&self, event: &str) -> impl Future<Output = Result<String, Failed>>;
 }
 
-/// What Lambda makes of an answer to a batch.
+/// What Lambda makes of a response to a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// All records are done with.
@@ -25,7 +25,7 @@ pub enum Verdict {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Response {
     batch_item_failures: Option<Vec<Item>>,
 }
 
@@ -36,17 +36,17 @@ struct Item {
 }
 
 impl Verdict {
-    /// Reads the answer to a batch with these sequence numbers. An empty or null list is success. A number that is not of
+    /// Reads the response to a batch with these sequence numbers. An empty or null list is success. A number that is not of
     /// the batch, or none where there should be one, makes the whole batch fail; otherwise the lowest one counts.
-    pub fn of(answer: &Result<String, Failed>, numbers: &[&str]) -> Self {
-        let Ok(answer) = answer else {
+    pub fn of(response: &Result<String, Failed>, numbers: &[&str]) -> Self {
+        let Ok(response) = response else {
             return Self::Nothing;
         };
-        let answer = answer.trim();
-        if answer.is_empty() || answer == "null" || answer == "{}" {
+        let response = response.trim();
+        if response.is_empty() || response == "null" || response == "{}" {
             return Self::Done;
         }
-        let Ok(Answer { batch_item_failures }) = serde_json::from_str(answer) else {
+        let Ok(Response { batch_item_failures }) = serde_json::from_str(response) else {
             return Self::Nothing;
         };
         let failures = batch_item_failures.unwrap_or_default();
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn answers_are_understood_as_lambda_documents_them() {
-        let verdict = |answer: &str| Verdict::of(&Ok(answer.to_owned()), &["7", "8", "10"]);
+        let verdict = |response: &str| Verdict::of(&Ok(response.to_owned()), &["7", "8", "10"]);
         for success in [
             "",
             "null",

@@ -21,7 +21,7 @@ impl Request {
 }
 
 pub(crate) enum Reply {
-    Answer {
+    Response {
         status: u16,
         headers: Vec<(&'static str, String)>,
         body: String,
@@ -32,7 +32,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     pub(crate) fn new(status: u16, body: impl Into<String>) -> Self {
-        Self::Answer {
+        Self::Response {
             status,
             headers: Vec::new(),
             body: body.into(),
@@ -47,20 +47,20 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(answer: impl Fn(Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(respond: impl Fn(Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let ended = Arc::new(AtomicBool::new(false));
-        let (answer, over) = (Arc::new(answer), Arc::clone(&ended));
+        let (respond, over) = (Arc::new(respond), Arc::clone(&ended));
         thread::spawn(move || {
             for connection in listener.incoming() {
                 if over.load(Ordering::SeqCst) {
                     return;
                 }
-                let answer = Arc::clone(&answer);
+                let respond = Arc::clone(&respond);
                 thread::spawn(move || {
-                    // A client that goes away in the middle is part of the tests.
-                    let _ = connection.and_then(|connection| converse(&connection, &*answer));
+                    // A client that disconnects in the middle is part of the tests.
+                    let _ = connection.and_then(|connection| converse(&connection, &*respond));
                 });
             }
         });
@@ -75,15 +75,15 @@ impl Drop for Server {
     }
 }
 
-fn converse(connection: &TcpStream, answer: &dyn Fn(Request) -> Reply) -> std::io::Result<()> {
+fn converse(connection: &TcpStream, respond: &dyn Fn(Request) -> Reply) -> std::io::Result<()> {
     connection.set_nodelay(true)?;
     let mut reader = BufReader::new(connection);
     while let Some(request) = read(&mut reader)? {
-        let Reply::Answer {
+        let Reply::Response {
             status,
             headers,
             body,
-        } = answer(request)
+        } = respond(request)
         else {
             return Ok(());
         };

@@ -97,15 +97,15 @@ impl Invoke for Lambda<'_> {
         self.cloud.begin_invocation();
         let mut place = self.sandbox.borrow_mut();
         let sandbox = place.get_or_insert_with(|| Sandbox::start(self));
-        let answer = sandbox.invoke(event, self.time_limit, &|| self.cloud.crashes());
+        let response = sandbox.invoke(event, self.time_limit, &|| self.cloud.crashes());
         let peak = sandbox.peak_memory();
         let most = *self.peak.borrow();
         self.peak.replace(most.max(peak));
         if let Some(start) = sandbox.start_time.lock().unwrap().take() {
             self.starts.borrow_mut().push(start);
         }
-        match answer {
-            Outcome::Answered(answer) => answer,
+        match response {
+            Outcome::Responded(response) => response,
             Outcome::Gone(why) => {
                 // The next invocation gets a new process.
                 place.take();
@@ -116,7 +116,7 @@ impl Invoke for Lambda<'_> {
 }
 
 enum Outcome {
-    Answered(Result<String, Failed>),
+    Responded(Result<String, Failed>),
     Gone(String),
 }
 
@@ -139,7 +139,7 @@ struct Exchange {
 #[derive(Default)]
 struct State {
     event: Option<(String, Duration)>,
-    answer: Option<Result<String, Failed>>,
+    response: Option<Result<String, Failed>>,
     invocations: usize,
     over: bool,
 }
@@ -154,7 +154,7 @@ impl Sandbox {
             if request.path.ends_with("/next") {
                 polled.call_once(|| *first_poll.lock().unwrap() = Some(started.elapsed()));
             }
-            behind.answer(&request)
+            behind.respond(&request)
         });
         let mut child = Command::new(&lambda.binary)
             .env_clear()
@@ -184,11 +184,11 @@ impl Sandbox {
         let mut state = self.exchange.state.lock().unwrap();
         let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + time_limit;
         state.event = Some((event.to_owned(), until));
-        state.answer = None;
+        state.response = None;
         self.exchange.changed.notify_all();
         loop {
-            if let Some(answer) = state.answer.take() {
-                return Outcome::Answered(answer);
+            if let Some(response) = state.response.take() {
+                return Outcome::Responded(response);
             }
             if crashes() {
                 return Outcome::Gone("the process was killed".to_owned());
@@ -245,7 +245,7 @@ impl Drop for Sandbox {
 }
 
 impl Exchange {
-    fn answer(&self, request: &Request) -> Reply {
+    fn respond(&self, request: &Request) -> Reply {
         let body = String::from_utf8_lossy(&request.body).into_owned();
         let path = request.path.trim_start_matches("/2018-06-01/runtime/");
         match path.rsplit('/').next() {
@@ -276,7 +276,7 @@ impl Exchange {
                     ),
                     ("content-type", "application/json".to_owned()),
                 ];
-                return Reply::Answer {
+                return Reply::Response {
                     status: 200,
                     headers,
                     body: event,
@@ -286,8 +286,8 @@ impl Exchange {
         }
     }
 
-    fn settle(&self, answer: Result<String, Failed>) -> Reply {
-        self.state.lock().unwrap().answer = Some(answer);
+    fn settle(&self, response: Result<String, Failed>) -> Reply {
+        self.state.lock().unwrap().response = Some(response);
         self.changed.notify_all();
         Reply::new(202, r#"{"status":"OK"}"#)
     }

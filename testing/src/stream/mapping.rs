@@ -30,7 +30,7 @@ pub struct Options {
     pub rewinds: u8,
     /// How often a batch is delivered to two invocations at once, in percent.
     pub overlaps: u8,
-    /// How often the mapping is made anew and reads everything from the start, in all.
+    /// How often the mapping is created again and reads everything from the start, in all.
     pub replays: u32,
     /// How long an invocation moves the clock on, in seconds.
     pub pace: i64,

@@ -3,7 +3,7 @@
 //! A [`Stream`] has shards that split, numbers that grow in length, and records as DynamoDB makes them. A [`Mapping`]
 //! delivers them to a [`Invoke`] by Lambda's documented rules: in order per shard and parents first, partial batch
 //! responses, bisection, retries, maximum age, and now and then a batch once more. [`Chaos`] decides what else goes wrong
-//! on the other side of the function: throttling, lost answers, writes that arrive late, crashes and outages. A [`Ledger`]
+//! on the other side of the function: throttling, lost responses, writes that arrive late, crashes and outages. A [`Ledger`]
 //! knows what the totals must be in the end, from what was consumed and not from the records.
 //!
 //! Functions run in the process, or as the real binary over Lambda's runtime API ([`Lambda`]) with DynamoDB, SQS and S3

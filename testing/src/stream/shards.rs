@@ -51,7 +51,7 @@ pub(crate) struct Record {
 }
 
 impl Stream {
-    /// A stream with one shard. Its label is the moment at which it was made; numbers start at `first`.
+    /// A stream with one shard. Its label is the time at which it was made; numbers start at `first`.
     pub fn new(made: Timestamp, first: u128) -> Self {
         let label = made.to_string().replace('Z', ".000");
         let arn = format!("arn:aws:dynamodb:us-east-1:123456789012:table/limiter/stream/{label}");

@@ -60,7 +60,7 @@ fn clicks() -> BTreeMap<String, usize> {
 #[test]
 fn common_tasks_are_three_clicks_from_the_readme() {
     let clicks = clicks();
-    for (task, page, answer) in [
+    for (task, page, text) in [
         (
             "limit the tokens of a streamed call",
             "docs/guide/llm-integration.md",
@@ -90,11 +90,11 @@ fn common_tasks_are_three_clicks_from_the_readme() {
         let distance = clicks.get(page).copied();
         assert!(
             distance.is_some_and(|clicks| clicks <= 3),
-            "{task}: {page} is {distance:?} clicks away"
+            "{task}: {page} takes {distance:?} clicks"
         );
         assert!(
-            pages::read(page).contains(answer),
-            "{task}: {page} does not have {answer}"
+            pages::read(page).contains(text),
+            "{task}: {page} does not have {text}"
         );
     }
 }

@@ -26,7 +26,7 @@ async fn limiter() -> RateLimiter {
     RateLimiter::embedded().default_limits(limits).await.unwrap()
 }
 
-/// What a model answers.
+/// What a model returns.
 struct Response {
     tokens: i64,
     total_tokens: i64,

@@ -1,6 +1,6 @@
 //! Mutations of examples.
 
-/// What parsers tend to get wrong.
+/// What parsers often get wrong.
 const TOKENS: [&str; 40] = [
     "0",
     "-1",

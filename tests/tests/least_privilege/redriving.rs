@@ -21,7 +21,7 @@ use zae_limiter_testing::connection::Recorder;
 use super::policy::just_enough;
 use super::{TABLE, aws, furnished, queue};
 
-/// The recorder, with messages for whoever receives first.
+/// The recorder, with messages for the first that receives.
 #[derive(Debug, Clone)]
 struct Letters {
     recorder: Recorder,
@@ -31,9 +31,9 @@ struct Letters {
 impl HttpConnector for Letters {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let receives = request.headers().get("x-amz-target") == Some("AmazonSQS.ReceiveMessage");
-        let answer = self.recorder.call(request);
+        let response = self.recorder.call(request);
         if !receives {
-            return answer;
+            return response;
         }
         let messages = std::mem::take(&mut *self.messages.lock().unwrap());
         let body = json!({ "Messages": messages }).to_string();

@@ -1,4 +1,4 @@
-//! A provider of models that answers as it is told, over real HTTP.
+//! A provider of models with scripted responses, over real HTTP.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ pub(crate) struct FakeProvider {
 impl FakeProvider {
     /// Starts it and returns its URL.
     pub(crate) async fn start(&self) -> String {
-        serve(Router::new().fallback(answer).with_state(self.clone())).await
+        serve(Router::new().fallback(response).with_state(self.clone())).await
     }
 
     pub(crate) fn reply(&self, reply: Reply) {
@@ -84,7 +84,7 @@ impl FakeProvider {
     }
 }
 
-async fn answer(State(provider): State<FakeProvider>, request: Request) -> Response {
+async fn response(State(provider): State<FakeProvider>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
     provider.received.lock().unwrap().push(Received {

@@ -71,7 +71,7 @@ fn image(entity: &str, resource: &str, refilled_at: i64, events: u64, counters: 
     image
 }
 
-/// A change at this moment; an insertion, if there is no image before it.
+/// A change at this time; an insertion, if there is no image before it.
 fn record(number: u64, at: i64, old: Option<&Json>, new: &Json) -> Json {
     let mut record = json!({
         "eventID": number.to_string(), "eventName": "INSERT", "awsRegion": "us-east-1", "eventSource": "aws:dynamodb",
@@ -117,8 +117,8 @@ async fn counted(
         let batch: Batch = serde_json::from_value(json!({ "Records": records })).unwrap();
         let mut report = Report::new(Level::Info, &[]);
         let invocation = Invocation::within(Duration::from_secs(60));
-        let answer = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
-        assert!(answer.batch_item_failures.is_empty(), "{:?}", report.notes());
+        let response = aggregator.handle(&batch, &invocation, &mut report).await.unwrap();
+        assert!(response.batch_item_failures.is_empty(), "{:?}", report.notes());
     }
 
     let path =
@@ -197,7 +197,7 @@ async fn both_count_the_same_where_the_peer_is_right() {
         let (mut rpm, mut tpm) = (0, 0);
         let mut old = image(&entity, resource, MIDNIGHT + HOUR, 0, &[("rpm", 0), ("tpm", 0)]);
         for event in 1..=8_u64 {
-            // Never in the first hour of the day, and the refill at the moment of the event.
+            // Never in the first hour of the day, and the refill at the time of the event.
             let at = MIDNIGHT + HOUR + i64::try_from(event).unwrap() * 2 * HOUR + random.up_to(HOUR);
             rpm += 1_000;
             // Adjustments give tokens back now and then.

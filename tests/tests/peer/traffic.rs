@@ -264,7 +264,7 @@ async fn both_together_admit_at_most_burst_and_refill_and_count_what_was_admitte
     assert!(printed["ended"]["rolled back"].as_u64() > Some(0), "{printed}");
     assert!(printed["ended"]["configured"].as_u64() > Some(0), "{printed}");
 
-    // Whoever is left takes what is left of the parent's requests: no more and no less.
+    // The clients that are left take what is left of the parent's requests: no more and no less.
     let last = limiter(table).await;
     drain_parent(&last, &children, &mut tally).await;
     last.settled().await;

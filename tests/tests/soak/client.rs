@@ -56,7 +56,7 @@ pub(crate) async fn limiter(endpoint: &str, chunks: bool) -> RateLimiter {
         .region("us-east-1")
         .credentials(Credentials::new("test", "test", None, None, "tests"))
         .principal("soak")
-        // Nothing expires, and nothing is given up while the table is away.
+        // Nothing expires, and nothing is given up while the table is unavailable.
         .bucket_ttl_refill_multiplier(1_000_000)
         .settle_budget(Duration::from_mins(10))
         .time_budget(Duration::from_secs(5))
@@ -77,7 +77,7 @@ pub(crate) fn main(place: &Place) {
 
 async fn client(place: &Place) -> serde_json::Value {
     let before = open_files();
-    // Clients that are never killed have tokens in hand: what a killed one had in hand would be lost with it.
+    // Only clients that are never killed take chunks: the unspent tokens of a killed one would be lost with it.
     let limiter = limiter(&place.endpoint, place.number >= NEVER_KILLED).await;
     let mut tasks = JoinSet::new();
     for task in 0..TASKS {

@@ -67,9 +67,9 @@ pub(crate) fn main(endpoint: &str, halt_after: usize) {
         let batch: Batch = serde_json::from_str(&line.unwrap()).unwrap();
         let mut report = Report::new(Level::Info, &[]);
         let invocation = Invocation::within(Duration::from_mins(2));
-        let answer = runtime.block_on(aggregator.handle(&batch, &invocation, &mut report));
+        let response = runtime.block_on(aggregator.handle(&batch, &invocation, &mut report));
         assert!(
-            answer.unwrap().batch_item_failures.is_empty(),
+            response.unwrap().batch_item_failures.is_empty(),
             "{:?}",
             report.notes()
         );

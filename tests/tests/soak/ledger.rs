@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
-/// What a limit of an entity must have consumed, in tokens: at least `certain`, and at most what is in doubt more.
+/// What a limit of an entity must have consumed, in tokens: at least `certain`, and at most the unconfirmed tokens more.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Booked {
     pub(crate) certain: i64,
     pub(crate) doubt: i64,
 }
 
-/// What a call came to, as its caller saw it.
+/// The outcome of a call, as its caller got it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Admitted, corrected and written.
@@ -122,7 +122,7 @@ pub(crate) fn books(folder: &Path) -> Books {
     books
 }
 
-/// Every line about an entity, for whoever looks for a difference.
+/// Every line about an entity, to find a difference.
 pub(crate) fn lines_about(folder: &Path, entity: &str) -> String {
     let mut found = String::new();
     for text in ledgers(folder) {

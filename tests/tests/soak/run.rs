@@ -13,7 +13,7 @@ use crate::ledger::{self, Booked};
 use crate::processes::{Process, Table};
 use crate::{Size, usage, wire};
 
-/// How long the table is away each time.
+/// How long the table is unavailable each time.
 const AWAY: Duration = Duration::from_secs(3);
 
 pub(crate) fn soak(size: Size) {
@@ -45,7 +45,7 @@ pub(crate) fn soak(size: Size) {
             std::fs::write(folder.join("half"), "").unwrap();
         }
         std::thread::sleep(pause);
-        // Only clients without tokens in hand, see client.rs.
+        // Only clients without chunks, see client.rs.
         for number in [
             usize::try_from(round).unwrap() % NEVER_KILLED,
             usize::try_from(round + 1).unwrap() % NEVER_KILLED,
@@ -188,7 +188,7 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     assert!(killed > 0, "no batch is large enough");
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
-    let (mut admitted, mut doubt, mut in_doubt, mut consumed_in_all) = (0, 0, 0, 0);
+    let (mut admitted, mut open_tokens, mut open_limits, mut consumed_in_all) = (0, 0, 0, 0);
     for ((entity, limit), Booked { certain, doubt: open }) in &books {
         let attribute = |field: &str| {
             let name = format!("b_{limit}_{field}");
@@ -199,7 +199,7 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
         let (tokens, certain, open) = (consumed / 1_000, i128::from(*certain), i128::from(*open));
         assert!(
             (certain..=certain + open).contains(&tokens),
-            "{entity} {limit}: {tokens} consumed, {certain} admitted, at most {open} in doubt\n{}",
+            "{entity} {limit}: {tokens} consumed, {certain} admitted, at most {open} unconfirmed\n{}",
             ledger::lines_about(folder, entity)
         );
         let usage = used
@@ -221,14 +221,14 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
         );
         admitted += certain;
         consumed_in_all += tokens;
-        doubt += open;
-        in_doubt += usize::from(open > 0);
+        open_tokens += open;
+        open_limits += usize::from(open > 0);
     }
     assert!(admitted > 0, "nothing happened");
-    assert!(in_doubt < books.len(), "nothing is exact");
+    assert!(open_limits < books.len(), "nothing is exact");
     println!(
         "{} limits of buckets: {admitted} tokens admitted, {consumed_in_all} consumed and counted; killed clients leave at most \
-         {doubt} tokens of {in_doubt} limits in doubt, {} of them consumed",
+         {open_tokens} tokens of {open_limits} limits unconfirmed, {} of them consumed",
         books.len(),
         consumed_in_all - admitted
     );

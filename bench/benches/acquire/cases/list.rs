@@ -18,7 +18,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) tasks: usize,
     pub(super) group: u32,
-    pub(super) build: fn(SocketAddr) -> zae_limiter::Builder,
+    pub(super) build: fn(SocketAddr) -> zae_limiter::RateLimiterBuilder,
     pub(super) operation: OnLimiter,
     /// The same operation, if it takes less than a microsecond: a box for its future would be much of what is measured.
     pub(super) quick: Option<Quick>,

@@ -18,7 +18,7 @@ pub(super) fn meter(
     runtime: &Runtime,
     results: &mut Results,
     case: &str,
-    builder: zae_limiter::Builder,
+    builder: zae_limiter::RateLimiterBuilder,
     operation: OnLimiter,
     quick: Option<Quick>,
 ) {

@@ -1,4 +1,4 @@
-//! One acquire: a lease or a rejection.
+//! One acquire: a lease or a refusal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,9 +52,9 @@ impl Text for AdmittedReport {
 /// The same JSON as the Python package, as the library serializes it.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct RejectedReport(Refusal);
+struct RefusedReport(Refusal);
 
-impl Text for RejectedReport {
+impl Text for RefusedReport {
     fn text(&self, view: &View) -> String {
         format!(
             "{} {}\n{}",
@@ -68,9 +68,9 @@ impl Text for RejectedReport {
 pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<CommandOutput> {
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
-        Err(Limiter::Refused(exceeded)) => {
+        Err(Limiter::Refused(refusal)) => {
             return Ok(
-                CommandOutput::new(RejectedReport(Arc::unwrap_or_clone(exceeded))).with_exit(Exit::Limited)
+                CommandOutput::new(RefusedReport(Arc::unwrap_or_clone(refusal))).with_exit(Exit::Limited)
             );
         }
         Err(error) => return Err(error.into()),

@@ -50,7 +50,7 @@ impl Process {
         while self.is_alive() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(50));
         }
-        // Kill whatever is left in its group, such as functions that did not exit.
+        // Kill what is left in its group, such as functions that did not exit.
         let _ = kill_process_group(group, Signal::KILL);
         Ok(())
     }

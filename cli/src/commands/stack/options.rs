@@ -129,6 +129,13 @@ fn tag(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+/// The fields of an options file. YAML values reject duplicate keys; JSON values would keep the last one.
+fn fields_of(text: &str) -> std::result::Result<Map<String, Value>, serde_yaml::Error> {
+    let value: serde_yaml::Value = serde_yaml::from_str(text)?;
+    let fields: Option<Map<String, Value>> = serde_yaml::from_value(value)?;
+    Ok(fields.unwrap_or_default())
+}
+
 impl Wanted {
     /// The options, checked; every mistake at once otherwise.
     pub(super) fn options(&self) -> Result<StackOptions> {
@@ -145,18 +152,22 @@ impl Wanted {
 
     fn on_top_of(&self, mut fields: Map<String, Value>) -> Result<StackOptions> {
         let text = self.file_text()?;
+        let mut in_file = Map::new();
         if let (Some(text), Some(file)) = (&text, &self.file) {
-            let parsed: Option<Map<String, Value>> = serde_yaml::from_str(text).map_err(|error| {
+            in_file = fields_of(text).map_err(|error| {
                 Error::usage(format!(
                     "{} is not a file of stack options: {error}",
                     file.display()
                 ))
             })?;
-            fields.extend(parsed.unwrap_or_default());
+            fields.extend(in_file.clone());
         }
         self.overlay(&mut fields);
+        let values = fields.clone();
         parse(fields, |option| {
-            let line = line_of(text.as_deref()?, option)?;
+            // A flag replaces the value in the file, and then the mistake is the flag's.
+            let from_file = values.get(option).is_some() && in_file.get(option) == values.get(option);
+            let line = line_of(text.as_deref().filter(|_| from_file)?, option)?;
             Some(format!("{} line {line}", self.file.as_ref()?.display()))
         })
     }
@@ -383,6 +394,32 @@ mod tests {
         );
         assert!(
             error.contains(&format!("{file} line 4: lambda_timeout is 0")),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_flag_that_replaces_a_value_of_the_file_has_no_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("options.yaml");
+        std::fs::write(&file, "lambda_memory: 512\nlambda_timeout: 0\n").unwrap();
+        let error = options(&[file.to_str().unwrap(), "--lambda-memory", "64"]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("line 2: lambda_timeout is 0") && !error.contains("line 1"),
+            "{error}"
+        );
+        assert!(error.contains("lambda_memory is 64"), "{error}");
+    }
+
+    #[test]
+    fn an_option_that_is_in_the_file_twice_is_a_mistake() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("options.yaml");
+        std::fs::write(&file, "lambda_memory: 512\nlambda_memory: 1024\n").unwrap();
+        let error = options(&[file.to_str().unwrap()]).unwrap_err().to_string();
+        assert!(
+            error.contains("duplicate entry with key \"lambda_memory\""),
             "{error}"
         );
     }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde::{Serialize, Serializer};
 use zae_limiter::usage::{UsageSnapshot, WindowKind};
-use zae_limiter::{EntityId, LimitName, Repository, Resource, Timestamp};
+use zae_limiter::{EntityId, LimitName, Resource, Timestamp};
 use zae_limiter_report::UsageReport;
 
 use super::{Filter, money_limits};
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::pagination::{self, total};
+use crate::context::Context;
 use crate::error::Result;
 use crate::output::View;
 
@@ -35,6 +36,9 @@ struct SnapshotList {
     snapshots: Vec<UsageSnapshot>,
     count: usize,
     truncated: bool,
+    /// Why the list is empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
     #[serde(skip)]
     plot: bool,
     /// The limits that count money, by resource.
@@ -77,10 +81,8 @@ fn as_json_snapshots<S: Serializer>(snapshots: &[UsageSnapshot], serializer: S) 
 impl Text for SnapshotList {
     fn text(&self, view: &View) -> String {
         let total = total(self.count, "snapshot", "snapshots", self.truncated);
-        if self.count == 0 {
-            return format!(
-                "{total}; the aggregator of a stack writes them a few seconds after the acquires, and an embedded table has none"
-            );
+        if let Some(note) = self.note {
+            return format!("{total}; {note}");
         }
         let report = UsageReport::new(&self.snapshots).money(&self.money);
         let drawn = if self.plot {
@@ -92,7 +94,8 @@ impl Text for SnapshotList {
     }
 }
 
-pub(super) async fn run(arguments: List, repository: &Repository) -> Result<CommandOutput> {
+pub(super) async fn run(arguments: List, context: &Context) -> Result<CommandOutput> {
+    let repository = &context.repository().await?;
     let query = arguments.filter.query(arguments.window)?;
     let query = &query;
     let fetch = |page| async move { repository.usage_snapshots(query, &page).await };
@@ -101,6 +104,7 @@ pub(super) async fn run(arguments: List, repository: &Repository) -> Result<Comm
     let money = money_limits(repository, resources.collect()).await?;
     Ok(CommandOutput::new(SnapshotList {
         count: collected.items.len(),
+        note: collected.items.is_empty().then(|| super::why_nothing(context)),
         truncated: collected.truncated,
         snapshots: collected.items,
         plot: arguments.plot,

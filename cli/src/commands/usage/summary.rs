@@ -6,10 +6,11 @@ use clap::Args;
 use serde::Serialize;
 use zae_limiter::money::dollars;
 use zae_limiter::usage::{UsageSummary, WindowKind};
-use zae_limiter::{LimitName, Repository, Timestamp};
+use zae_limiter::{LimitName, Timestamp};
 
 use super::{Filter, money_limits};
 use crate::command_output::{CommandOutput, Text};
+use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Align, TextTable, View, decimal, grouped};
 
@@ -31,6 +32,9 @@ struct UsageTotals {
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
     limits: BTreeMap<LimitName, LimitTotals>,
+    /// Why there is no usage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,7 +48,7 @@ struct LimitTotals {
 }
 
 impl UsageTotals {
-    fn new(summary: UsageSummary, money: &BTreeSet<LimitName>) -> Self {
+    fn new(summary: UsageSummary, money: &BTreeSet<LimitName>, context: &Context) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
@@ -64,6 +68,7 @@ impl UsageTotals {
             refusals: summary.refusals,
             first_window_start: summary.first,
             last_window_start: summary.last,
+            note: (summary.snapshots == 0).then(|| super::why_nothing(context)),
         }
     }
 }
@@ -71,7 +76,8 @@ impl UsageTotals {
 impl Text for UsageTotals {
     fn text(&self, view: &View) -> String {
         let (Some(first), Some(last)) = (self.first_window_start, self.last_window_start) else {
-            return format!("no {} usage", self.window);
+            let note = self.note.map(|note| format!("; {note}"));
+            return format!("no {} usage{}", self.window, note.unwrap_or_default());
         };
         let mut table = TextTable::new([
             ("Limit", Align::Left),
@@ -98,12 +104,13 @@ impl Text for UsageTotals {
     }
 }
 
-pub(super) async fn run(arguments: Summary, repository: &Repository) -> Result<CommandOutput> {
+pub(super) async fn run(arguments: Summary, context: &Context) -> Result<CommandOutput> {
+    let repository = context.repository().await?;
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
     let money = money_limits(repository, summary.resources.clone()).await?;
     let money = money.into_values().collect();
-    Ok(CommandOutput::new(UsageTotals::new(summary, &money)))
+    Ok(CommandOutput::new(UsageTotals::new(summary, &money, context)))
 }
 
 /// The nearest whole number.

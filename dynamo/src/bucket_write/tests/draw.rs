@@ -129,7 +129,7 @@ impl Draw {
         }
     }
 
-    /// The item as somebody saw it before others have changed it.
+    /// The item as a client read it before others have changed it.
     pub(super) fn aged(&mut self, item: &Attributes) -> Attributes {
         let mut seen = item.clone();
         for (attr, value) in item.iter() {

@@ -46,7 +46,7 @@ fn random_writes_do_the_same_on_the_engine_and_in_the_interpreter() {
                 admitted += 1;
             }
             (Err(_), Err(found)) => {
-                assert_eq!(found, item, "seed {seed}: the answer carries the item");
+                assert_eq!(found, item, "seed {seed}: the response carries the item");
                 refused += 1;
             }
             (expected, outcome) => panic!("seed {seed}: {expected:?} but {outcome:?}\n{write:?}"),

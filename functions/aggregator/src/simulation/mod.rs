@@ -99,7 +99,7 @@ impl DeadLetters for Letters {
         let fault = self.chaos.fault(&message);
         if matches!(
             fault,
-            ServiceFault::None | ServiceFault::LostAnswer | ServiceFault::Late
+            ServiceFault::None | ServiceFault::LostResponse | ServiceFault::Late
         ) {
             self.kept.borrow_mut().push(message);
         }

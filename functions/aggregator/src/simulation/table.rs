@@ -72,7 +72,7 @@ impl<B: Backend> Table for Unreliable<B> {
             ServiceFault::None => self.backend.update(update),
             ServiceFault::Refused => Err(CallError::Unavailable("slow down".to_owned())),
             ServiceFault::Rejected => Err(CallError::Refused("FutureException".to_owned())),
-            ServiceFault::LostAnswer => self.backend.update(update).and(lost),
+            ServiceFault::LostResponse => self.backend.update(update).and(lost),
             ServiceFault::Late => {
                 let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
                 self.late.borrow_mut().push((due, update.clone()));

@@ -46,14 +46,12 @@ async fn overtaken(times: usize) -> (Provisioner, Repository) {
     let store = EmbeddedStore::memory().unwrap();
     let limiter = RateLimiter::embedded_in(&store);
     let repository = limiter.name("limits").build_repository().await.unwrap();
-    let client = aws_sdk_dynamodb::Client::from_conf(store.sdk_config().build());
-    let target = Target::new(repository.clone(), client, "limits");
     let connection = Connection::to(store);
     for number in 1..=times {
-        let target = target.clone();
+        let by_hand = repository.clone();
         connection.before("PutItem", async move {
             let file = format!("{{resources: {{gpt-3: {{limits: {{rpm: {number}}}}}}}}}");
-            let comparison = Comparison::of(&target, &file).await.unwrap();
+            let comparison = Comparison::of(&by_hand, &file).await.unwrap();
             comparison.apply(now()).await.unwrap();
         });
     }

@@ -35,7 +35,7 @@ fn what_the_table_cannot_hold_is_refused_with_the_rule() {
         (json!(1e-131), "magnitude"),
         (json!("x".repeat(MAX_BYTES)), "bytes in all"),
         (json!({ "": 1 }), "must not be empty"),
-        (nested(MAX_LEVELS), "deep"),
+        (nested(MAX_LEVELS), "nesting exceeds 30 levels"),
     ] {
         let told = refused(value);
         assert!(

@@ -25,7 +25,7 @@ pub(super) const MIGRATION: Migration = Migration {
     convert: |repository, old, dry_run| Box::pin(convert(repository, old, dry_run)),
 };
 
-/// What a bucket's condition compares to see that nobody has used it meanwhile.
+/// What a bucket's condition compares, so that the write fails if the bucket was used meanwhile.
 const LEVEL: &str = "tokens_milli";
 
 /// One limit's old bucket.
@@ -152,7 +152,7 @@ async fn write(
     Ok(matches!(transaction.commit().await?, Transacted::Done).then_some(!exists))
 }
 
-/// All limits share one moment of refill: the latest of theirs. The others are refilled up to it, exactly.
+/// All limits share one time of the last refill: the latest of theirs. The others are refilled up to it, exactly.
 fn composite(
     entity: &EntityId,
     resource: &Resource,

@@ -30,15 +30,15 @@ struct OldLevel {
 }
 
 impl OldLevel {
-    /// Two items of one limit may only say the same: nobody knows which of two is meant.
+    /// Two items of one limit must have the same values: it is unknown which of two is meant.
     fn add(&mut self, legacy: Legacy<'_>) {
         match limit_of(&legacy) {
             Err(problem) => self.problems.push(problem),
             Ok(limit) => {
                 let name = limit.name().clone();
                 if self.limits.get(&name).is_some_and(|other| *other != limit) {
-                    let told = format!("limit {name} is there twice, with different values");
-                    self.problems.push(legacy.problem(&told));
+                    let problem = format!("limit {name} is stored twice, with different values");
+                    self.problems.push(legacy.problem(&problem));
                 }
                 self.limits.insert(name, limit);
             }
@@ -125,7 +125,7 @@ fn limit_of(legacy: &Legacy<'_>) -> Result<Limit, String> {
 }
 
 /// Writes the new item and deletes the old ones together. A level that has limits in the new form already keeps them:
-/// they are newer. Nothing if somebody else was faster.
+/// they are newer. Nothing if another writer was faster.
 async fn write(
     repository: &Repository,
     level: &ConfigLevel,

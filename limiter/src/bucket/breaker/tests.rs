@@ -23,7 +23,7 @@ fn fail(breaker: &mut Breaker, entity: &str, sent: u64, now: u64) -> bool {
     let request = FailedRequest {
         bucket: Some(&key),
         sent: millis(sent),
-        reason: "no answer in time",
+        reason: "no response in time",
     };
     breaker.failed(request, millis(now), Timestamp::MIN, |most| most)
 }
@@ -33,7 +33,7 @@ fn suspect(breaker: &mut Breaker, sent: u64, now: u64) -> Suspicion {
     let request = FailedRequest {
         bucket: None,
         sent: millis(sent),
-        reason: "no answer in time",
+        reason: "no response in time",
     };
     breaker.suspects(request, millis(now), Timestamp::MIN, |most| most)
 }
@@ -53,7 +53,7 @@ fn failures_in_a_row_on_different_buckets_open_it() {
     }
     assert!(fail(&mut breaker, "a", 0, 150));
     let open = breaker.open().unwrap();
-    assert_eq!(open.reason, "no answer in time");
+    assert_eq!(open.reason, "no response in time");
     assert!(!fail(&mut breaker, "b", 0, 151), "it is open already");
     assert_eq!(breaker.opened(), 1);
 }
@@ -117,7 +117,7 @@ fn the_first_response_closes_it() {
     let mut breaker = open();
     assert!(breaker.responded(Operation::Write, millis(1_020)));
     assert!(breaker.open().is_none());
-    assert!(!fail(&mut breaker, "a", 1_030, 1_530), "and the row starts anew");
+    assert!(!fail(&mut breaker, "a", 1_030, 1_530), "and the row starts again");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn in_every_order_at_most_one_probe_is_under_way_and_a_response_closes_it() {
         }
         let mut breaker = breaker.lock().unwrap();
         let now = millis(clock.load(Ordering::SeqCst) + 60_000);
-        // Whoever was last: the next probe is due, and its response closes the breaker.
+        // Whichever was last: the next probe is due, and its response closes the breaker.
         if breaker.open().is_some() {
             assert!(
                 breaker.claims_probe(now, now + millis(1)),

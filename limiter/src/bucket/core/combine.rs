@@ -149,7 +149,7 @@ impl Core {
 
     /// Takes calls from the queue in order of arrival, after what is given back: nothing is refused that the same write
     /// makes room for. A call that does not fit is refused and does not block those behind it. One that does not fit
-    /// beside earlier calls, which may fail yet, waits for their answer once: under overload there are always earlier
+    /// beside earlier calls, which may fail yet, waits for their outcome once: under overload there are always earlier
     /// calls. One with another config waits for the next write.
     fn combine(
         &mut self,
@@ -222,7 +222,7 @@ impl Core {
             combined.is_short |= request.is_acquire();
             let fits_alone = evaluation.fits(&with(&combined.certain));
             if !request.is_acquire() || (fits_alone && !request.passed_over) {
-                // Booking a change now would take away what an earlier call was just given.
+                // Booking a change now would take what an earlier call has just been granted.
                 request.passed_over = true;
                 left.push_back(request);
             } else if may_refuse(&request) && !request.needs_fresh_image() {

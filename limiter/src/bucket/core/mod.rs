@@ -96,7 +96,7 @@ pub(crate) enum Completion {
     Decided(Request, Outcome<Arc<Image>>),
     /// A change was written.
     Written(Request),
-    /// A change could not be written yet and stays in the queue; its caller is told.
+    /// A change could not be written yet and stays in the queue; its caller gets the error.
     Postponed(oneshot::Sender<Result<(), Error>>, Error),
     /// A change could not be written and never will be.
     Unwritten(Request, Error),

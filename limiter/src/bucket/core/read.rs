@@ -53,7 +53,7 @@ impl Core {
         self.fresh_image_seen();
         self.guess.just_read = true;
         let first = self.knows_nothing() && self.unconfirmed.is_empty();
-        self.pace.answered(now.elapsed);
+        self.pace.responded(now.elapsed);
         let before = self.image().cloned();
         self.known = found.clone();
         self.observe_others(before.as_deref(), now);

@@ -18,7 +18,7 @@ impl Core {
             return Vec::new();
         };
         self.see(decoded, now);
-        self.pace.answered(now.elapsed);
+        self.pace.responded(now.elapsed);
         if current.write.sets_refill_back() {
             self.refill_set_back_at = Some(now.elapsed);
         }
@@ -34,7 +34,7 @@ impl Core {
             return Vec::new();
         };
         self.see(decoded.unwrap_or(Decoded::Stub), now);
-        self.pace.answered(now.elapsed);
+        self.pace.responded(now.elapsed);
         self.pace.refused();
         self.contention.refused_at = Some(now.elapsed);
         if self.guess.under_way {
@@ -82,7 +82,7 @@ impl Core {
         self.wants_resend()
     }
 
-    /// The write was turned away before it was looked at. True if it is to be sent again as it is.
+    /// The write was refused before its condition was checked. True if it is to be sent again as it is.
     pub(crate) fn wants_resend(&self) -> bool {
         self.current
             .as_ref()
@@ -110,7 +110,7 @@ impl Core {
             .collect()
     }
 
-    /// The current write was turned away because of too many requests. What it carries goes into the next one, together with
+    /// The current write was throttled. What it carries goes into the next one, together with
     /// whatever comes until then; acquires that have waited too long get the error. Nothing if a copy of it may still happen,
     /// so that it must be sent again as it is.
     pub(crate) fn throttled(&mut self, elapsed: Duration, error: &Error) -> Option<Vec<Completion>> {
@@ -167,7 +167,7 @@ impl Core {
         completions
     }
 
-    /// Nothing will be written any more: everybody gets the error. A write under way is in doubt from now on.
+    /// Nothing will be written any more: all callers get the error. A write under way is unconfirmed from now on.
     pub(crate) fn failed(&mut self, error: &Error) -> Vec<Completion> {
         let mut current = self.current.take();
         if let Some(current) = &mut current {

@@ -35,7 +35,7 @@ pub(super) enum Trace {
     NoneYet,
     /// This one happened.
     Happened(i128),
-    /// Another client has taken the slot: whether one of them happened cannot be told.
+    /// Another client has taken the slot: whether one of them happened is unknown.
     Untraceable,
 }
 

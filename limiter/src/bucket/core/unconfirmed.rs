@@ -137,8 +137,8 @@ impl Core {
         completions
     }
 
-    /// It cannot be told whether the unconfirmed writes happened. Acquires they carried are asked again, which can
-    /// only take too much; changes are not, since giving back twice would give away.
+    /// It is unknown whether the unconfirmed writes happened. Acquires they carried are asked again, which can
+    /// only take too much; changes are not, since a second refund would be too much.
     pub(super) fn drop_untraceable(&mut self) -> Vec<Completion> {
         let carried = self.carried();
         self.unconfirmed.clear();

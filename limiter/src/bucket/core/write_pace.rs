@@ -6,7 +6,7 @@ use std::time::Duration;
 const FIRST_GAP: Duration = Duration::from_millis(5);
 /// up to this.
 const LONGEST_GAP: Duration = Duration::from_millis(100);
-/// The gap stays for this long after the last throttled write. Then every answer makes it a little shorter.
+/// The gap stays for this long after the last throttled write. Then every response makes it a little shorter.
 const HOLD: Duration = Duration::from_secs(10);
 
 /// The gap between writes: none unless the item was throttled. Times are on the clock's time scale.
@@ -32,14 +32,14 @@ impl WritePace {
         self.sent_at = Some(now);
     }
 
-    /// The write was turned away because of too many requests.
+    /// The write was throttled.
     pub(crate) fn throttled(&mut self, now: Duration) {
         self.gap = (self.gap * 2).clamp(FIRST_GAP, LONGEST_GAP);
         self.throttled_at = now;
     }
 
-    /// The write was answered.
-    pub(crate) fn answered(&mut self, now: Duration) {
+    /// The write got a response.
+    pub(crate) fn responded(&mut self, now: Duration) {
         if now.saturating_sub(self.throttled_at) > HOLD {
             let shorter = self.gap / 32 * 31;
             self.gap = if shorter < FIRST_GAP {
@@ -77,7 +77,7 @@ mod tests {
     fn writes_follow_each_other_at_once_unless_the_item_is_throttled() {
         let mut pace = WritePace::default();
         pace.sent(millis(7));
-        pace.answered(millis(8));
+        pace.responded(millis(8));
         assert_eq!(pace.wait(millis(8)), Duration::ZERO);
     }
 
@@ -111,11 +111,11 @@ mod tests {
     fn the_gap_holds_for_a_while_and_then_shrinks_to_nothing() {
         let mut pace = WritePace::default();
         (0..7).for_each(|_| pace.throttled(millis(0)));
-        (0..1_000).for_each(|_| pace.answered(HOLD));
+        (0..1_000).for_each(|_| pace.responded(HOLD));
         pace.sent(HOLD);
         assert_eq!(pace.wait(HOLD), LONGEST_GAP);
         let later = HOLD + millis(1);
-        (0..200).for_each(|_| pace.answered(later));
+        (0..200).for_each(|_| pace.responded(later));
         pace.sent(later);
         assert_eq!(pace.wait(later), Duration::ZERO);
     }

@@ -12,8 +12,8 @@ use crate::{Error, Result};
 
 impl ConfigCache {
     /// What applies to the entity and, as far as it cascades, to its parents. A chain that is longer than
-    /// [`MAX_PARENTS`] or contains a cycle, which only other writers can store, is refused: whoever charged a part of it
-    /// would admit more than the rest allows. Levels of the tree that were seen before are read together; each entity's
+    /// [`MAX_PARENTS`] or contains a cycle, which only other writers can store, is refused: a client that charged a part of it
+    /// would admit more than the other levels allow. Levels of the tree that were seen before are read together; each entity's
     /// record decides which of them count.
     pub(crate) async fn resolve_chain(
         &self,

@@ -1,4 +1,4 @@
-//! One read in flight per part: whoever needs the part meanwhile waits for it and shares its result.
+//! One read in flight per part: callers that need the part meanwhile wait for it and share its result.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,7 +63,7 @@ impl Landing {
 pub(super) struct Flights(HashMap<(Part, Reading), Flight>);
 
 impl Flights {
-    /// Lets later callers start anew. Those who wait already keep waiting for what they joined.
+    /// Lets later callers start another read. Those that wait already keep waiting for the one they joined.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

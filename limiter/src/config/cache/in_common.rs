@@ -10,7 +10,7 @@ use zae_limiter_schema::Resource;
 use super::state::{CachedResolution, put_bounded};
 use crate::config::resolution::OwnConfig;
 
-/// At most this many are shared; whatever was not seen for longest is in memory once more when it comes again.
+/// At most this many are shared; the one that was not seen for longest is in memory once more when it comes again.
 const MAX_SHARED: usize = 1_000;
 
 /// The configurations of entities that were seen last, and what followed from them.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use zae_limiter_schema::{ConfigLevel, EntityId, OnUnavailable, Resource};
 
 use super::part::{PartsRead, own_levels};
-use crate::config::resolution::Source;
+use crate::config::resolution::ConfigOrigin;
 
 /// At most this many policies are remembered besides the system's; beyond that, an arbitrary one is dropped.
 const MAX_POLICIES: usize = 10_000;
@@ -57,13 +57,17 @@ impl LastKnown {
     }
 
     /// The policy of the most specific level that has one.
-    pub(super) fn policy(&self, entity: &EntityId, resource: &Resource) -> Option<(OnUnavailable, Source)> {
+    pub(super) fn policy(
+        &self,
+        entity: &EntityId,
+        resource: &Resource,
+    ) -> Option<(OnUnavailable, ConfigOrigin)> {
         let stored = |level: &ConfigLevel| match level {
             ConfigLevel::System => self.system,
             level => self.levels.get(level).copied(),
         };
         ConfigLevel::chain(entity, resource)
             .iter()
-            .find_map(|level| Some((stored(level)?, Source::from(level.kind()))))
+            .find_map(|level| Some((stored(level)?, ConfigOrigin::from(level.kind()))))
     }
 }

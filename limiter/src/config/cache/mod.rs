@@ -20,7 +20,7 @@ use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{ConfigLevel, EntityId, Item, OnUnavailable, Resource};
 
 use crate::config::bucket_configs::BucketConfigs;
-use crate::config::resolution::{self, Defaults, OwnConfig, Resolved, SharedConfig, Source};
+use crate::config::resolution::{self, ConfigOrigin, Defaults, OwnConfig, ResolvedConfig, SharedConfig};
 use crate::store::{ConfigSource, ItemsWanted};
 use crate::{Clock, Result};
 
@@ -36,11 +36,11 @@ const READ_OWN_WRITES: Duration = Duration::from_secs(5);
 /// How well the configuration cache works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct CacheStats {
-    /// Lookups that were answered from memory.
+    /// Lookups that were served from memory.
     pub hits: u64,
     /// Lookups that needed a read.
     pub misses: u64,
-    /// Lookups that were answered with expired configuration because it could not be reloaded. Those that tried to
+    /// Lookups that were served expired configuration because it could not be reloaded. Those that tried to
     /// reload it are misses too; the others are not hits.
     pub stale_hits: u64,
     /// Pairs of entity and resource held now.
@@ -71,7 +71,7 @@ pub(crate) enum PolicyAfter {
     Unknown,
 }
 
-/// The answer to "what applies here?".
+/// What applies to an entity on a resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Lookup {
     pub(crate) configs: Arc<BucketConfigs>,
@@ -79,7 +79,7 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    pub(crate) fn resolved(&self) -> &Arc<Resolved> {
+    pub(crate) fn resolved(&self) -> &Arc<ResolvedConfig> {
         &self.configs.resolved
     }
 }
@@ -190,7 +190,7 @@ impl ConfigCache {
         decided.collect()
     }
 
-    /// What applies, with all levels and the bucket read anew, consistently and in one call; replaces what is kept.
+    /// What applies, with all levels and the bucket read again, consistently and in one call; replaces what is kept.
     pub(crate) async fn reload_consistent(&self, entity: &EntityId, resource: &Resource) -> Result<Lookup> {
         let key = bucket_key(entity, resource);
         let plan = Plan {
@@ -231,7 +231,7 @@ impl ConfigCache {
     }
 
     /// The policy for when the table cannot be reached: from what was known last, however old. Never asks the network.
-    pub(crate) fn policy(&self, entity: &EntityId, resource: &Resource) -> (OnUnavailable, Source) {
+    pub(crate) fn policy(&self, entity: &EntityId, resource: &Resource) -> (OnUnavailable, ConfigOrigin) {
         let state = self.state();
         let in_entry = || {
             let resolved = state.last_resolved(&bucket_key(entity, resource))?;
@@ -241,12 +241,12 @@ impl ConfigCache {
             .last_known
             .policy(entity, resource)
             .or_else(in_entry)
-            .unwrap_or((self.defaults.on_unavailable, Source::Builder))
+            .unwrap_or((self.defaults.on_unavailable, ConfigOrigin::Builder))
     }
 
     /// What applied when it was last read, however long ago; the builder's defaults where that was never. Never asks the
     /// network.
-    pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<Resolved> {
+    pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<ResolvedConfig> {
         let state = self.state();
         let kept = state.last_resolved(&bucket_key(entity, resource)).cloned();
         drop(state);

@@ -87,7 +87,7 @@ impl PartsRead {
         decoded
     }
 
-    /// Takes over a part that somebody else has read.
+    /// Takes over a part that another caller has read.
     pub(super) fn copy(&mut self, other: &Self, part: &Part) {
         match part {
             Part::Shared(level) => {
@@ -113,7 +113,7 @@ fn own(read: &Result<ItemsRead>, key: &BucketKey) -> Result<OwnRead> {
     let bucket = match item(read, &key.key(), |item| Ok(Arc::new(item.clone()))) {
         Ok(Some(item)) => BucketImage::Present(item),
         Ok(None) => BucketImage::Absent,
-        // Whoever needs it reads it.
+        // The next caller that needs it reads it.
         Err(_) => BucketImage::NotRead,
     };
     Ok(OwnRead {

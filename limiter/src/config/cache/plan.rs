@@ -63,7 +63,7 @@ impl<T: Clone> CachedPart<T> {
     }
 }
 
-/// A part that nobody asked for.
+/// A part that was not requested.
 pub(super) fn not_read() -> Error {
     Error::Unavailable(Unavailable::NoResponse {
         operation: "BatchGetItem",

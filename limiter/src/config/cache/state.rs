@@ -16,7 +16,7 @@ use super::plan::{CachedPart, Plan};
 use super::timed::{Age, Timed};
 use crate::Error;
 use crate::config::bucket_configs::BucketConfigs;
-use crate::config::resolution::{self, Defaults, LevelConfig, OwnConfig, Resolved, SharedConfig};
+use crate::config::resolution::{self, Defaults, LevelConfig, OwnConfig, ResolvedConfig, SharedConfig};
 
 /// At most this many resources are kept, however many entries there may be.
 const MAX_RESOURCES: usize = 10_000;
@@ -100,7 +100,7 @@ pub(super) struct Load {
     pub(super) started: u64,
     pub(super) consistent: bool,
     /// A bucket says that the configuration is another one.
-    pub(super) in_doubt: bool,
+    pub(super) unconfirmed: bool,
 }
 
 impl State {
@@ -130,7 +130,7 @@ impl State {
         Load {
             started: self.next(),
             consistent: reading.is_consistent(),
-            in_doubt: matches!(reading, Reading::Together(_)),
+            unconfirmed: matches!(reading, Reading::Together(_)),
         }
     }
 
@@ -196,7 +196,7 @@ impl State {
     pub(super) fn configs_of(
         &mut self,
         key: &BucketKey,
-        resolved: Resolved,
+        resolved: ResolvedConfig,
         now: Duration,
         defaults: &Defaults,
     ) -> Arc<BucketConfigs> {
@@ -272,7 +272,7 @@ impl State {
             }
             None => {
                 // What it was before is not known any more, but may be in use.
-                if load.in_doubt {
+                if load.unconfirmed {
                     self.generation += 1;
                 }
                 let entry = Entry { own, result: None };
@@ -298,7 +298,7 @@ impl State {
     }
 
     /// What applied when it was last looked up, however long ago.
-    pub(super) fn last_resolved(&self, key: &BucketKey) -> Option<&Arc<Resolved>> {
+    pub(super) fn last_resolved(&self, key: &BucketKey) -> Option<&Arc<ResolvedConfig>> {
         let result = self.entries.peek(key)?.result.as_ref()?;
         Some(&result.configs.resolved)
     }

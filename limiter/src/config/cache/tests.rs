@@ -211,13 +211,13 @@ async fn the_policy_is_known_without_asking_even_for_strangers_and_after_expiry(
     let stranger = EntityId::parse("stranger").unwrap();
     assert_eq!(
         bench.cache.policy(&stranger, &gpt()),
-        (OnUnavailable::Block, Source::Builder)
+        (OnUnavailable::Block, ConfigOrigin::Builder)
     );
     bench.resolve("user-1").await.unwrap();
     bench.clock.advance(Duration::from_secs(3600));
     assert_eq!(
         bench.cache.policy(&stranger, &gpt()),
-        (OnUnavailable::Allow, Source::Resource)
+        (OnUnavailable::Allow, ConfigOrigin::Resource)
     );
     assert_eq!(
         bench.cache.policy(&EntityId::parse("user-1").unwrap(), &gpt()).0,
@@ -239,7 +239,7 @@ async fn an_entitys_own_policy_is_known_however_little_is_kept() {
         bench.cache.invalidate_all();
         assert_eq!(
             bench.cache.policy(&EntityId::parse("user-1").unwrap(), &gpt()),
-            (OnUnavailable::Block, Source::EntityDefault),
+            (OnUnavailable::Block, ConfigOrigin::EntityDefault),
             "ttl {ttl}, {entries} entries"
         );
     }
@@ -251,22 +251,22 @@ async fn a_policy_of_our_own_writing_is_known_at_once() {
     let user = EntityId::parse("user-1").unwrap();
     bench.resolve("user-1").await.unwrap();
     let policy = || bench.cache.policy(&user, &gpt());
-    assert_eq!(policy(), (OnUnavailable::Allow, Source::Resource));
+    assert_eq!(policy(), (OnUnavailable::Allow, ConfigOrigin::Resource));
     let wrote = |level: ConfigLevel, policy| bench.cache.wrote(&level, PolicyAfter::Is(policy));
     wrote(ConfigLevel::Resource(gpt()), Some(OnUnavailable::Block));
-    assert_eq!(policy(), (OnUnavailable::Block, Source::Resource));
+    assert_eq!(policy(), (OnUnavailable::Block, ConfigOrigin::Resource));
     wrote(ConfigLevel::Resource(gpt()), None);
     wrote(ConfigLevel::System, Some(OnUnavailable::Allow));
-    assert_eq!(policy(), (OnUnavailable::Allow, Source::System));
+    assert_eq!(policy(), (OnUnavailable::Allow, ConfigOrigin::System));
     wrote(
         ConfigLevel::Entity(user.clone(), gpt()),
         Some(OnUnavailable::Block),
     );
-    assert_eq!(policy(), (OnUnavailable::Block, Source::Entity));
+    assert_eq!(policy(), (OnUnavailable::Block, ConfigOrigin::Entity));
     bench.cache.deleted_entity(&user);
-    assert_eq!(policy(), (OnUnavailable::Allow, Source::System));
+    assert_eq!(policy(), (OnUnavailable::Allow, ConfigOrigin::System));
     wrote(ConfigLevel::System, None);
-    assert_eq!(policy(), (OnUnavailable::Block, Source::Builder));
+    assert_eq!(policy(), (OnUnavailable::Block, ConfigOrigin::Builder));
     assert_eq!(bench.loads(), 1);
 }
 

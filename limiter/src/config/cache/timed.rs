@@ -11,13 +11,13 @@ const RELOAD_PAUSE: Duration = Duration::from_secs(5);
 pub(super) enum Age {
     /// Good.
     Fresh,
-    /// Expired, and used because it could not be reloaded a moment ago.
+    /// Expired, and used because the last reload has just failed.
     Stale,
     /// To be reloaded.
     Expired,
 }
 
-/// A value, and until when it is good. There are hundreds of thousands of them, so moments of the clock's time scale are
+/// A value, and until when it is good. There are hundreds of thousands of them, so times are
 /// numbers of nanoseconds: eight bytes for 584 years.
 #[derive(Debug)]
 pub(super) struct Timed<T> {
@@ -29,8 +29,8 @@ pub(super) struct Timed<T> {
     retry_at: Option<NonZeroU64>,
 }
 
-fn nanos(moment: Duration) -> u64 {
-    u64::try_from(moment.as_nanos()).unwrap_or(u64::MAX)
+fn nanos(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl<T> Timed<T> {
@@ -66,7 +66,7 @@ impl<T> Timed<T> {
         }
     }
 
-    /// A reload begins. If the last one failed, nobody else waits for this one.
+    /// A reload begins. If the last one failed, no other caller waits for this one.
     pub(super) fn reload_starts(&mut self, now: Duration) {
         if self.retry_at.is_some() {
             self.reload_failed(now);

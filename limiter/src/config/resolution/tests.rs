@@ -44,7 +44,7 @@ proptest! {
         };
         let resolved = resolve(&own, &shared, &defaults);
 
-        let sources = [Source::Entity, Source::EntityDefault, Source::Resource, Source::System, Source::Builder];
+        let sources = [ConfigOrigin::Entity, ConfigOrigin::EntityDefault, ConfigOrigin::Resource, ConfigOrigin::System, ConfigOrigin::Builder];
         let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block)))]).collect();
         let expected_limits = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.0)?)));
         let expected_policy = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.1)?)));

@@ -236,7 +236,7 @@ async fn run(flood: Flood) -> Outcome {
     sum_up(&world, &shared, flood.limit, bound, stranded)
 }
 
-/// What is booked in the table, next to what the processes saw.
+/// What is booked in the table, next to what the processes counted.
 fn sum_up(world: &Shared, shared: &SharedResults, limit: (u64, u64), bound: u64, stranded: u64) -> Outcome {
     let mut world = lock(world);
     world.oracle.finish();

@@ -3,7 +3,7 @@
 use zae_limiter_schema::LimitSet;
 use zae_limiter_schema::bucket::{Params, TokenBucket};
 
-/// An exact bucket of every limit that gets the same calls at the same moments, and the sum of what it admitted.
+/// An exact bucket of every limit that gets the same calls at the same times, and the sum of what it admitted.
 #[derive(Debug)]
 pub(super) struct Reference {
     buckets: Vec<TokenBucket>,

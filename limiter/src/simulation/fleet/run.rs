@@ -58,7 +58,7 @@ struct Process {
 }
 
 impl Process {
-    /// Calls at random moments, each on its own, until the end.
+    /// Calls at random times, each on its own, until the end.
     async fn run(mut self, end: Instant) {
         let mut calls = JoinSet::new();
         loop {

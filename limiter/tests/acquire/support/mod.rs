@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use tokio::time::Instant;
 use zae_limiter::{
-    Builder, Clock, EmbeddedStore, Error, Lease, Limit, NewEntity, RateLimiter, Refusal, Timestamp,
+    Clock, EmbeddedStore, Error, Lease, Limit, NewEntity, RateLimiter, RateLimiterBuilder, Refusal, Timestamp,
 };
 
 pub(crate) const TABLE: &str = "acquire-test";
@@ -78,11 +78,11 @@ impl Stage {
         Connection::to(self.store.clone())
     }
 
-    pub(crate) fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> RateLimiterBuilder {
         self.builder_on(&self.wire)
     }
 
-    pub(crate) fn builder_on(&self, wire: &Connection) -> Builder {
+    pub(crate) fn builder_on(&self, wire: &Connection) -> RateLimiterBuilder {
         RateLimiter::builder(TABLE)
             .endpoint_url("http://wire.invalid")
             .region("us-east-1")
@@ -109,7 +109,7 @@ impl Stage {
     pub(crate) async fn bucket(&self, entity: &str) -> Option<Bucket> {
         let client = self.client();
         let [pk, sk] = bucket_key(entity);
-        let answer = client
+        let response = client
             .get_item()
             .table_name(TABLE)
             .key("PK", pk)
@@ -117,7 +117,7 @@ impl Stage {
             .consistent_read(true)
             .send()
             .await;
-        answer.unwrap().item.map(Bucket)
+        response.unwrap().item.map(Bucket)
     }
 
     /// Changes attributes of a bucket as somebody else would: numbers are set, or removed where there is none.

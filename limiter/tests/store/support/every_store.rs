@@ -19,7 +19,7 @@ macro_rules! on_every_store {
     };
 }
 
-/// Runs each named behaviour on the stores whose answers carry no time, where nothing stands above the stage's clock.
+/// Runs each named behaviour on the stores whose responses carry no time, where nothing stands above the stage's clock.
 macro_rules! on_stores_without_a_clock {
     ($($behaviour:ident),+ $(,)?) => {
         mod memory {

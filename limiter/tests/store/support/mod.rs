@@ -14,7 +14,8 @@ use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::audit::{AuditEvent, AuditSubject};
 use zae_limiter::{
-    Builder, EmbeddedStore, Limit, ManualClock, NewEntity, PageRequest, RateLimiter, Repository, Timestamp,
+    EmbeddedStore, Limit, ManualClock, NewEntity, PageRequest, RateLimiter, RateLimiterBuilder, Repository,
+    Timestamp,
 };
 use zae_limiter_schema::Item;
 
@@ -95,12 +96,12 @@ impl Stage {
     }
 
     /// A limiter on the stage's table, with a cache of its own. More settings can follow.
-    pub(crate) fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> RateLimiterBuilder {
         self.anonymous().principal("tester")
     }
 
     /// The same, of somebody who does not say who they are.
-    pub(crate) fn anonymous(&self) -> Builder {
+    pub(crate) fn anonymous(&self) -> RateLimiterBuilder {
         let builder = match &self.place {
             Place::Memory(store) => RateLimiter::embedded_in(store).name(&self.name),
             Place::File(folder) => {
@@ -193,7 +194,7 @@ fn credentials() -> Credentials {
     Credentials::new("test", "test", None, None, "tests")
 }
 
-fn remote(name: &str, url: &str) -> Builder {
+fn remote(name: &str, url: &str) -> RateLimiterBuilder {
     RateLimiter::builder(name)
         .endpoint_url(url)
         .region("us-east-1")
@@ -266,7 +267,7 @@ pub(crate) async fn all_pages<T, Fetched>(
     fetch: impl Fn(PageRequest) -> Fetched,
 ) -> (Vec<T>, Vec<usize>)
 where
-    Fetched: Future<Output = zae_limiter::Result<zae_limiter::Page<T>>>,
+    Fetched: Future<Output = zae_limiter::Result<zae_limiter::pagination::Page<T>>>,
 {
     let (mut items, mut sizes) = (vec![], vec![]);
     let mut request = page(size);

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{EntityId, Error, PageRequest, Resource, to_json};
+use zae_limiter::records::to_json;
+use zae_limiter::{EntityId, Error, PageRequest, Resource};
 
 use super::ActingRepository;
 use super::page::{self, PageOf};

@@ -6,7 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::error::NotFound;
-use zae_limiter::{EntityChange, EntityId, EntityRecord, Error, NewEntity, PageRequest, to_json};
+use zae_limiter::records::{EntityRecord, to_json};
+use zae_limiter::{EntityChange, EntityId, Error, NewEntity, PageRequest};
 
 use super::ActingRepository;
 use super::page::{self, PageOf};

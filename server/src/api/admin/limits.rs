@@ -4,7 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use zae_limiter::{ConfigChange, ConfigLevel, ConfigRecord, EntityId, Error, Limit, OnUnavailable, Resource};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Error, Limit, OnUnavailable, Resource};
 
 use super::ActingRepository;
 use crate::api::problems::{BodyProblems, Problems};

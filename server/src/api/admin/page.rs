@@ -3,7 +3,8 @@
 use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
-use zae_limiter::{Page, PageRequest};
+use zae_limiter::PageRequest;
+use zae_limiter::pagination::Page;
 
 use crate::problem::Problem;
 

@@ -1,7 +1,8 @@
 //! The audit log.
 
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{Cursor, PageRequest, Repository};
+use zae_limiter::pagination::Cursor;
+use zae_limiter::{PageRequest, Repository};
 
 use super::{Loaded, all, known_resources};
 use crate::ui::Ui;

@@ -1,6 +1,8 @@
 //! A list of entities.
 
-use zae_limiter::{Cursor, EntityId, EntityRecord, EntitySearch, PageRequest, Resource};
+use zae_limiter::pagination::Cursor;
+use zae_limiter::records::EntityRecord;
+use zae_limiter::{EntityId, EntitySearch, PageRequest, Resource};
 
 use super::{KnownResources, Loaded, known_resources};
 use crate::ui::Ui;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::error::NotFound;
+use zae_limiter::pagination::Page;
+use zae_limiter::records::EntityRecord;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{
-    EntityId, EntityRecord, Error, Limit, LimitStatus, MAX_PARENTS, Page, PageRequest, Resolved, Resource,
-    Source,
+    ConfigOrigin, EntityId, Error, Limit, LimitStatus, MAX_PARENTS, PageRequest, ResolvedConfig, Resource,
 };
 
 use super::usage::{UsageOfEntity, usage_of_entity, windows_back};
@@ -27,7 +28,7 @@ pub(crate) struct LimitRow {
     pub(crate) limit: Limit,
     pub(crate) available: i64,
     /// Where it comes from.
-    pub(crate) from: Option<Source>,
+    pub(crate) from: Option<ConfigOrigin>,
     /// Whether the entity has a bucket for the resource.
     pub(crate) used: bool,
     /// Whether it counts money.
@@ -133,7 +134,7 @@ async fn limits(ui: &Ui, id: &EntityId) -> Loaded<Vec<LimitRow>> {
 
 async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> Loaded<Vec<LimitRow>> {
     let limiter = &ui.app.limiter;
-    let resolved: Arc<Resolved> = limiter.repository().resolve_limits(id, &resource).await?;
+    let resolved: Arc<ResolvedConfig> = limiter.repository().resolve_limits(id, &resource).await?;
     let peek = match limiter.acquire(id, &resource).peek().await {
         Ok(peek) => peek,
         // Buckets outlive the limits that they were made for.

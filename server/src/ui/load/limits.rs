@@ -1,6 +1,8 @@
 //! Stored limits, level by level.
 
-use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Page, PageRequest, Resource};
+use zae_limiter::pagination::Page;
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, EntityId, PageRequest, Resource};
 
 use super::{KnownResources, Loaded, all, known_resources};
 use crate::ui::Ui;

@@ -1,8 +1,10 @@
 //! One resource: its defaults, who uses it, and its audit trail.
 
 use zae_limiter::audit::AuditSubject;
+use zae_limiter::pagination::Page;
+use zae_limiter::records::ConfigRecord;
 use zae_limiter::usage::WindowKind;
-use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, LimitName, Page, PageRequest, Resource};
+use zae_limiter::{ConfigLevel, EntityId, LimitName, PageRequest, Resource};
 
 use super::usage::{ENTITIES_PER_WINDOW, UsageOfResource, UsageOfWindow};
 use super::{Loaded, Trail, trail, usage_of_resource, usage_of_window, windows_back};

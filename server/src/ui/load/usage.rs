@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter::pagination::Cursor;
 use zae_limiter::usage::{UsageQuery, UsageSnapshot, Window, WindowKind};
-use zae_limiter::{Cursor, EntityId, LimitName, PageRequest, Repository, Resource, Timestamp};
+use zae_limiter::{EntityId, LimitName, PageRequest, Repository, Resource, Timestamp};
 
 use super::{Loaded, all};
 

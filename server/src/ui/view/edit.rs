@@ -1,7 +1,8 @@
 //! Changing the limits of a level: a form, then a page that shows the change before it happens.
 
 use maud::{Markup, html};
-use zae_limiter::{ConfigLevel, ConfigRecord, Limit, OnUnavailable};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, Limit, OnUnavailable};
 
 use super::level_name;
 use crate::ui::failure::Failure;

@@ -1,7 +1,9 @@
 //! One entity.
 
 use maud::{Markup, html};
-use zae_limiter::{EntityId, EntityRecord, Page, to_json};
+use zae_limiter::EntityId;
+use zae_limiter::pagination::Page;
+use zae_limiter::records::{EntityRecord, to_json};
 
 use super::window_choice::window_choice;
 use super::{events, level_name, series};

@@ -2,8 +2,9 @@
 
 use maud::html;
 use serde_json::{Map, Value};
+use zae_limiter::ConfigLevel;
 use zae_limiter::audit::{AuditEvent, AuditSubject};
-use zae_limiter::{ConfigLevel, to_json};
+use zae_limiter::records::to_json;
 
 use crate::ui::differences::{Difference, differences};
 use crate::ui::load::Trail;

@@ -1,16 +1,17 @@
 //! The names of levels for people.
 
-use zae_limiter::{ConfigLevel, ConfigRecord, OnUnavailable, Source};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, ConfigOrigin, OnUnavailable};
 
 /// Where a limit comes from.
-pub(super) const fn source(source: Source) -> &'static str {
+pub(super) const fn source(source: ConfigOrigin) -> &'static str {
     match source {
-        Source::Call => "the call",
-        Source::Entity => "entity on resource",
-        Source::EntityDefault => "entity",
-        Source::Resource => "resource",
-        Source::System => "system",
-        Source::Builder => "application",
+        ConfigOrigin::Call => "the call",
+        ConfigOrigin::Entity => "entity on resource",
+        ConfigOrigin::EntityDefault => "entity",
+        ConfigOrigin::Resource => "resource",
+        ConfigOrigin::System => "system",
+        ConfigOrigin::Builder => "application",
     }
 }
 

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 use zae_limiter::money::Prices;
-use zae_limiter::{ConfigLevel, ConfigRecord, EntityId, Resource};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{ConfigLevel, EntityId, Resource};
 
 use super::level_name;
 use crate::ui::load::{LimitsTree, Loaded, ResourceLevels};

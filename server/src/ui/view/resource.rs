@@ -1,7 +1,8 @@
 //! One resource.
 
 use maud::html;
-use zae_limiter::{ConfigRecord, EntityId, LimitName};
+use zae_limiter::records::ConfigRecord;
+use zae_limiter::{EntityId, LimitName};
 
 use super::window_choice::window_choice;
 use super::{events, series};

@@ -1,4 +1,4 @@
-//! The panels, whatever shows them.
+//! The panels of both dashboards.
 
 use zae_limiter_schema::table::TABLE;
 

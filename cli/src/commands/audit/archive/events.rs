@@ -110,14 +110,14 @@ impl Events {
                 Limiter::PermissionDenied {
                     operation: OPERATION,
                     table,
-                    message: error.message().unwrap_or("no reason given").to_owned(),
+                    message: error.message().unwrap_or("no reason reported").to_owned(),
                 }
             }
             Some(code) if has_response && !is_retryable(code) => {
                 return Error::TableCall {
                     operation: OPERATION,
                     table,
-                    problem: format!("{code}: {}", error.message().unwrap_or("no reason given")),
+                    problem: format!("{code}: {}", error.message().unwrap_or("no reason reported")),
                     source: error.into(),
                 };
             }

@@ -18,7 +18,7 @@ fn a_correction_of_a_bucket_that_is_gone_ends_without_another_look() {
 }
 
 #[test]
-fn a_correction_that_may_have_happened_before_the_bucket_went_is_in_doubt() {
+fn a_correction_that_may_have_happened_before_the_bucket_was_deleted_is_unconfirmed() {
     let mut bench = created();
     bench.give_back(1);
     bench.write();

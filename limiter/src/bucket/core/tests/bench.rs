@@ -162,7 +162,7 @@ impl Bench {
         self.give_up()
     }
 
-    /// The write is turned away, and the callers are told.
+    /// The write is throttled, and the callers get the error.
     pub(super) fn give_up(&mut self) -> Vec<Completion> {
         self.core.give_up_current(&unavailable())
     }

@@ -82,7 +82,7 @@ fn a_credit_without_an_answer_on_our_own_slot_is_sent_again_as_it_is() {
 }
 
 #[test]
-fn a_write_that_nobody_waits_for_any_more_is_in_doubt_and_its_call_is_asked_again() {
+fn a_write_that_no_caller_waits_for_is_unconfirmed_and_its_call_is_evaluated_again() {
     let mut bench = created();
     let _call = bench.ask(1);
     bench.write();

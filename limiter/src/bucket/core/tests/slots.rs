@@ -90,7 +90,7 @@ fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
 }
 
 #[test]
-fn a_creation_in_doubt_is_found_though_its_slot_was_taken_over() {
+fn an_unconfirmed_creation_is_found_though_its_slot_was_taken_over() {
     let mut bench = Bench::new();
     bench.read();
     let _call = bench.ask(4);
@@ -276,7 +276,7 @@ fn a_credit_on_a_slot_that_somebody_else_took_first_did_not_happen() {
     bench.core.ownership = Ownership::Claiming(*taken);
     lose_credit(&mut bench);
     bench.item = after;
-    assert!(bench.read().is_empty(), "whoever is in the slot was first");
+    assert!(bench.read().is_empty(), "the client in the slot was first");
     assert!(matches!(bench.pass()[..], [Completion::Written(_)]));
     assert_eq!(bench.level(), 9);
 }

@@ -63,7 +63,7 @@ fn of_more_writes_than_are_remembered_one_that_was_forgotten_is_not_repeated() {
 }
 
 #[test]
-fn a_debit_in_doubt_is_found_and_given_back_however_long_the_outage_was() {
+fn an_unconfirmed_debit_is_found_and_refunded_after_an_outage_of_any_length() {
     let mut bench = created();
     let _call = bench.ask(5);
     let write = bench.write();
@@ -103,7 +103,7 @@ fn a_correction_that_was_given_up_and_happened_after_all_is_not_taken_back() {
 }
 
 #[test]
-fn a_write_in_doubt_is_looked_for_once_until_somebody_asks() {
+fn an_unconfirmed_write_is_searched_for_once_until_a_call_needs_it() {
     let mut bench = created();
     for _ in 0..3 {
         let _call = bench.ask(5);
@@ -131,7 +131,7 @@ fn a_look_that_is_throttled_is_not_repeated_either() {
 }
 
 #[test]
-fn what_is_given_up_while_its_write_is_under_way_is_in_doubt() {
+fn a_call_that_is_dropped_while_its_write_is_under_way_is_unconfirmed() {
     let mut bench = created();
     let _five = bench.ask(5);
     bench.pass();
@@ -147,7 +147,7 @@ fn what_is_given_up_while_its_write_is_under_way_is_in_doubt() {
 }
 
 #[test]
-fn a_creation_in_doubt_is_found_when_somebody_asks_and_not_before() {
+fn an_unconfirmed_creation_is_found_when_a_call_needs_it_and_not_before() {
     let mut bench = Bench::new();
     bench.read();
     let _call = bench.ask(4);
@@ -175,7 +175,7 @@ fn a_look_at_the_configuration_does_not_pass_for_an_answer() {
     bench.core.read_along(known, bench.now());
     assert!(
         bench.core.knows_nothing(),
-        "the write in doubt is looked for by a read of its own"
+        "the unconfirmed write is searched for by a read of its own"
     );
     let _next = bench.ask(1);
     bench.read();
