@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: Summary, context: &Context) -> Result<Command
     let repository = context.repository().await?;
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
-    let money = money_limits(repository, summary.resources.clone()).await?;
+    let money = money_limits(&repository, summary.resources.clone()).await?;
     let money = money.into_values().collect();
     Ok(CommandOutput::new(UsageTotals::new(summary, &money, context)))
 }
