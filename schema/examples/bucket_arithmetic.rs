@@ -47,11 +47,11 @@ fn limits(tpm: &Limit) {
     println!("{tpm} on the command line means:");
     println!(
         "  {} tokens come back every {} s,",
-        tpm.refill_amount(),
-        tpm.refill_period_seconds()
+        tpm.rate().unwrap().refill_amount(),
+        tpm.rate().unwrap().refill_period_seconds()
     );
     println!("  and at most {} are there at once.", tpm.burst());
-    let params = Params::from(tpm);
+    let params = Params::from(tpm.rate().unwrap());
     println!(
         "The table keeps thousandths, in whole numbers: {} millitokens,",
         params.amount()
@@ -66,7 +66,7 @@ fn limits(tpm: &Limit) {
 /// A call is admitted on an estimate and corrected when its cost is known; the level may go below zero.
 fn estimate_and_correct(tpm: &Limit) -> Result<TokenBucket, Box<dyn Error>> {
     heading("Estimate, then correct");
-    let full = TokenBucket::full(Params::from(tpm));
+    let full = TokenBucket::full(Params::from(tpm.rate().unwrap()));
     println!("full:                        {:>10}", tokens(full.tokens));
     let admitted = full.try_take(0, 14_000_000).map_err(|_| "it is there")?;
     println!("14,000 are taken:            {:>10}", tokens(admitted.tokens));
@@ -116,7 +116,7 @@ fn exact_refill() -> Result<(), Box<dyn Error>> {
     heading("Exact refill");
     let empty = TokenBucket {
         tokens: 0,
-        ..TokenBucket::full(Params::from(&Limit::per_minute("rpm", 100)?))
+        ..TokenBucket::full(Params::from(Limit::per_minute("rpm", 100)?.rate().unwrap()))
     };
     println!("100 a minute, looked at after each millisecond; 1 ms brings 100,000 / 60,000 millitokens:");
     let mut often = empty;
@@ -186,6 +186,7 @@ fn batch(limit: &Limit, tokens: i128) -> Batch {
     Batch {
         demands: [(limit.name().clone(), demand)].into(),
         acquires: 1,
+        ..Batch::default()
     }
 }
 

@@ -17,8 +17,8 @@ fn numbers(limit: &Limit) -> (u64, u64, u64, u64) {
     (
         capacity,
         burst,
-        limit.refill_amount().get(),
-        limit.refill_period_seconds(),
+        limit.rate().unwrap().refill_amount().get(),
+        limit.rate().unwrap().refill_period_seconds(),
     )
 }
 
@@ -62,7 +62,7 @@ proptest! {
         limits in proptest::collection::btree_map(crate::common::limit_name(), limit(), 0..5),
     ) {
         let set = LimitSet::new(limits.into_iter().map(|(name, limit)| {
-            Limit::from_parts(name, limit.capacity().get(), limit.burst().get(), limit.refill_amount().get(), limit.refill_period_seconds()).unwrap()
+            Limit::from_parts(name, limit.capacity().get(), limit.burst().get(), limit.rate().unwrap().refill_amount().get(), limit.rate().unwrap().refill_period_seconds()).unwrap()
         })).unwrap();
         let json = serde_json::to_string(&set).unwrap();
         prop_assert_eq!(serde_json::from_str::<LimitSet>(&json).unwrap(), set.clone());
@@ -181,7 +181,7 @@ fn the_largest_numbers_are_accepted_and_one_more_is_not() {
 
 #[test]
 fn missing_and_malformed_parts_are_named() {
-    let form = "; write NAME:CAPACITY[/PERIOD][:BURST], such as rpm:100 or tpd:1000000/day";
+    let form = "; write NAME:CAPACITY[/PERIOD][:BURST], such as rpm:100, spend:500 per month or parallel:8 at once for 10min";
     let broken = |text: &str, rule: &str| format!("limit {text:?} is invalid: {rule}{form}");
     for (text, rule) in [
         ("rpm", "the capacity is missing"),

@@ -24,7 +24,7 @@ impl Race {
         for (limit, (_, tokens)) in limits.iter().zip(levels) {
             let token_bucket = TokenBucket {
                 tokens: *tokens,
-                ..TokenBucket::full(Params::from(limit))
+                ..TokenBucket::full(Params::from(limit.rate().unwrap()))
             };
             put_limit(&mut item, limit.name(), token_bucket, 0);
         }

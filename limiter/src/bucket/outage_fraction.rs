@@ -91,7 +91,7 @@ impl OutageFraction {
     /// A limit divided among the processes, rounded down: all together never have more than there is. Nothing if no
     /// millitoken is left.
     fn part(&self, limit: &Limit) -> Option<Params> {
-        let whole = Params::from(limit);
+        let whole = Params::from(limit.rate().unwrap());
         let processes = i128::from(self.processes.get());
         let capacity = (whole.capacity() / processes).max(1);
         let burst = whole.burst() / processes;

@@ -56,7 +56,7 @@ fn own_limits() -> LimitSet {
 fn params(limits: &LimitSet) -> BTreeMap<LimitName, Params> {
     let params = limits
         .iter()
-        .map(|limit| (limit.name().clone(), Params::from(limit)));
+        .map(|limit| (limit.name().clone(), Params::from(limit.rate().unwrap())));
     params.collect()
 }
 

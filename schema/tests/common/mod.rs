@@ -115,6 +115,7 @@ pub fn batch_for(token_buckets: &BTreeMap<LimitName, TokenBucket>) -> impl Strat
     (demands, 0..3u32).prop_map(|(demands, acquires)| Batch {
         demands: demands.into_iter().collect(),
         acquires,
+        ..Batch::default()
     })
 }
 
