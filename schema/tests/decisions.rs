@@ -61,6 +61,7 @@ fn the_outlook_is_what_a_batch_leaves_and_when_more_is_there() {
     let outlook = |millis, debit, amount| {
         Evaluation::live(&image, &config, after(millis))
             .outlook(&name("rpm"), &taking(debit), amount)
+            .map(|outlook| (outlook.left, outlook.retry_after))
             .unwrap()
     };
     assert_eq!(outlook(0, 4_000, 6_000), (6_000, RetryAfter::Now));
@@ -83,7 +84,8 @@ fn the_outlook_keeps_the_remainder_of_a_refill_unless_the_bucket_is_full() {
     let image = image(&config, &[("rpm:1/min", 0)]);
     let next = |millis, debit| {
         let evaluation = Evaluation::live(&image, &config, after(millis));
-        evaluation.outlook(&name("rpm"), &taking(debit), 1_000).unwrap().1
+        let outlook = evaluation.outlook(&name("rpm"), &taking(debit), 1_000);
+        outlook.unwrap().retry_after
     };
     // A millitoken a 60 ms: 20 ms of the next one are over.
     assert_eq!(next(80, 0), RetryAfter::After(Duration::from_millis(59_920)));

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Image};
 
 use super::breaker::Breaker;
 use super::handle::BucketHandle;
@@ -87,6 +87,12 @@ impl Buckets {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// The last image of a bucket that is in use.
+    pub(crate) fn known_image(&self, key: &BucketKey) -> Option<Arc<Image>> {
+        let bucket = self.cache().peek(key).cloned();
+        bucket.and_then(|bucket| bucket.image())
     }
 
     fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {

@@ -9,11 +9,12 @@ use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, Decoded, Image};
 
 use super::actor;
-use super::amounts::Amounts;
+use super::amounts::{Amounts, amount_of};
 use super::buckets::overloaded;
-use super::core::request::{Outcome, Reply, Request, RequestKind};
+use super::core::request::{Outcome, Reply, Request, RequestKind, Taken};
 use super::core::{Arrival, BucketCall, Completion, Core, CoreSettings, LastSeen, Now, Seen, Step};
 use super::grant::Grant;
+use super::origin::{Holdings, Origin};
 use super::shared::Shared;
 use super::wait_queue::{MAX_WAITING, WaitQueue};
 use crate::{Error, Result};
@@ -186,7 +187,7 @@ impl BucketHandle {
         let pending = match arrived {
             Arrival::Granted(image) => {
                 self.shared.counters().spent_from_chunk();
-                let grant = Grant::new(self.clone(), config, amounts, image);
+                let grant = Grant::new(self.clone(), config, amounts, from_chunk(image));
                 Pending::Decided(Outcome::Granted(grant))
             }
             Arrival::Refused(statuses) => Pending::Decided(Outcome::Refused(statuses)),
@@ -207,26 +208,34 @@ impl BucketHandle {
         self.start_or_wake_actor();
         let image = image?;
         self.shared.counters().spent_from_chunk();
-        Some(Grant::new(self.clone(), config.clone(), amounts.clone(), image))
+        Some(Grant::new(
+            self.clone(),
+            config.clone(),
+            amounts.clone(),
+            from_chunk(image),
+        ))
     }
 
     /// Queues a change that must be written.
     pub(crate) fn adjust(
         self: &Arc<Self>,
         changes: Amounts,
-        incarnation: Arc<str>,
+        origin: Origin,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, written) = oneshot::channel();
         let elapsed = self.shared.clock.elapsed();
         let full = self.with_core(|core| {
-            if core.absorbs(&changes, &incarnation, elapsed) {
+            if origin.holdings.is_empty() && core.absorbs(&changes, &origin.incarnation, elapsed) {
                 drop(done.send(Ok(())));
                 return None;
             }
             if core.waiting() >= MAX_REQUESTS {
+                for (limit, lot) in origin.lots() {
+                    lot.leave(-amount_of(&changes, limit));
+                }
                 return Some((done, changes));
             }
-            core.change_arrived(changes, incarnation, done, elapsed);
+            core.change_arrived(changes, origin, done, elapsed);
             None
         });
         if let Some((done, changes)) = full {
@@ -407,16 +416,19 @@ impl BucketHandle {
             match completion {
                 Completion::Decided(request, outcome) => self.decided(request, outcome),
                 Completion::Written(request) => {
+                    request.ends_holdings();
                     let lost = self.without_a_limit(request.changes());
                     self.unwritten(&lost, "the bucket no longer has this limit", false);
                     report(request, Ok(()));
                 }
                 Completion::Postponed(done, error) => drop(done.send(Err(error))),
                 Completion::Unwritten(request, error) => {
+                    request.ends_holdings();
                     self.unwritten(request.changes(), &error.to_string(), request.maybe_written);
                     report(request, Err(error));
                 }
                 Completion::Gone(request) => {
+                    request.ends_holdings();
                     let reason = "the bucket no longer exists";
                     self.unwritten(request.changes(), reason, request.maybe_written);
                     report(request, Ok(()));
@@ -434,13 +446,11 @@ impl BucketHandle {
         let Some(image) = self.image() else {
             return Amounts::new();
         };
-        let lost = changes
-            .iter()
-            .filter(|(limit, _)| !image.limits.contains_key(limit));
+        let lost = changes.iter().filter(|(limit, _)| !image.has_limit(limit));
         lost.cloned().collect()
     }
 
-    fn decided(self: &Arc<Self>, request: Request, outcome: Outcome<Arc<Image>>) {
+    fn decided(self: &Arc<Self>, request: Request, outcome: Outcome<Taken>) {
         let calls = request.calls;
         let RequestKind::Acquire {
             amounts,
@@ -460,7 +470,7 @@ impl BucketHandle {
             }
         };
         let outcome = match outcome {
-            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), config, amounts, image)),
+            Outcome::Granted(taken) => Outcome::Granted(Grant::new(self.clone(), config, amounts, taken)),
             Outcome::Refused(statuses) => {
                 self.with_core(|core| core.return_chunk_after_refusal(elapsed));
                 Outcome::Refused(statuses)
@@ -481,6 +491,14 @@ fn decode(found: Option<&Attributes>, consistent: bool, now: Now) -> Result<Last
         Some(Decoded::Bucket(image)) => LastSeen::Live(Arc::new(image), seen),
         Some(Decoded::Stub) | None => LastSeen::Absent(seen),
     })
+}
+
+/// Tokens that were taken ahead: all of them are of rates.
+fn from_chunk(image: Arc<Image>) -> Taken {
+    Taken {
+        image,
+        holdings: Holdings::new(),
+    }
 }
 
 fn report(request: Request, result: Result<(), Error>) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smallvec::smallvec;
-use zae_limiter_schema::bucket::{BucketKey, Params, RetryAfter, TokenBucket};
-use zae_limiter_schema::{Limit, LimitName, LimitSet};
+use zae_limiter_schema::bucket::{BucketKey, Outlook, Params, RetryAfter, TokenBucket};
+use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
 
 use super::amounts::{Amounts, amount_of};
 use super::shared::Shared;
@@ -47,6 +47,12 @@ impl LocalBucket {
         }
     }
 
+    fn at_most(mut self, most: Option<i128>) -> Self {
+        let tokens = self.token_bucket.tokens;
+        self.token_bucket.tokens = most.map_or(tokens, |most| tokens.min(most));
+        self
+    }
+
     fn at(self, params: Params, now: Duration) -> Self {
         let mut token_bucket = self.token_bucket.refilled(millis(now.saturating_sub(self.at)));
         if token_bucket.params != params {
@@ -74,6 +80,32 @@ pub(crate) struct LocalCharge {
     pub(crate) key: BucketKey,
     pub(crate) limits: LimitSet,
     pub(crate) amounts: Amounts,
+    /// What was left of quotas when the bucket was last seen.
+    pub(crate) left: Amounts,
+}
+
+impl LocalCharge {
+    fn left(&self, limit: &LimitName) -> Option<i128> {
+        let left = self.left.iter().find(|(name, _)| name == limit);
+        left.map(|(_, left)| (*left).max(0))
+    }
+
+    /// The permits that it takes, given back.
+    fn released(&self) -> impl Iterator<Item = (LimitName, i128)> {
+        let permits = self.amounts.iter().filter(|(limit, _)| {
+            let limit = self.limits.get(limit);
+            limit.is_some_and(|limit| !limit.kind().can_be_adjusted())
+        });
+        permits.map(|(limit, amount)| (limit.clone(), -amount))
+    }
+}
+
+fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
+    Outlook {
+        left,
+        retry_after,
+        reset: None,
+    }
 }
 
 impl OutageFraction {
@@ -88,19 +120,8 @@ impl OutageFraction {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A limit divided among the processes, rounded down: all together never have more than there is. Nothing if no
-    /// millitoken is left.
-    fn part(&self, limit: &Limit) -> Option<Params> {
-        let whole = Params::from(limit.rate().unwrap());
-        let processes = i128::from(self.processes.get());
-        let capacity = (whole.capacity() / processes).max(1);
-        let burst = whole.burst() / processes;
-        Params::new(capacity, burst, whole.amount(), whole.period() * processes)
-            .or_else(|| Params::new(capacity, burst, whole.amount() / processes, whole.period()))
-    }
-
     /// Takes what is asked of every level, or nothing.
-    fn take(&self, asked: &[LocalCharge], now: Duration) -> Taken {
+    fn take(&self, asked: &[LocalCharge], now: Duration, calendar: Timestamp) -> Taken {
         let mut buckets = self.buckets();
         let mut after: Vec<(BucketKey, Shares)> = Vec::new();
         let mut statuses = Vec::new();
@@ -110,20 +131,22 @@ impl OutageFraction {
             for limit in &level.limits {
                 let name = limit.name();
                 let amount = amount_of(&level.amounts, name);
-                let Some(params) = self.part(limit) else {
-                    statuses.push(LimitStatus::new(&level.key, limit, 0, amount, RetryAfter::Never));
+                let Some(params) = limit.kind().part_for(self.processes.get(), calendar) else {
+                    let nothing = outlook(0, RetryAfter::Never);
+                    statuses.push(LimitStatus::new(&level.key, limit, nothing, amount));
                     continue;
                 };
                 let own = present.and_then(|shares| shares.get(name));
-                let mut own = own.map_or_else(|| LocalBucket::full(params, now), |own| own.at(params, now));
+                let most = level
+                    .left(name)
+                    .map(|left| left / i128::from(self.processes.get()));
+                let mut own = own.map_or_else(
+                    || LocalBucket::full(params, now).at_most(most),
+                    |own| own.at(params, now),
+                );
                 let wait = own.token_bucket.wait_for(0, amount);
-                statuses.push(LimitStatus::new(
-                    &level.key,
-                    limit,
-                    own.token_bucket.tokens,
-                    amount,
-                    wait,
-                ));
+                let here = outlook(own.token_bucket.tokens, wait);
+                statuses.push(LimitStatus::new(&level.key, limit, here, amount));
                 own.token_bucket = own.token_bucket.force_take(0, amount);
                 shares.insert(name.clone(), own);
             }
@@ -234,7 +257,10 @@ impl LocalTokens {
     }
 
     fn take_more(&mut self, levels: Vec<LocalCharge>, why: &Error) -> Result<()> {
-        match self.fraction.take(&levels, self.shared.clock.elapsed()) {
+        match self
+            .fraction
+            .take(&levels, self.shared.clock.elapsed(), self.shared.now())
+        {
             Taken::All => {}
             Taken::TooLittle(statuses) => {
                 return Err(Error::Refused(Arc::new(Refusal::new(statuses))));
@@ -256,7 +282,11 @@ impl LocalTokens {
         let levels = std::mem::take(&mut self.levels);
         let changes: Vec<_> = levels
             .into_iter()
-            .map(|level| (level.key, changes.clone()))
+            .map(|level| {
+                let mut own = changes.clone();
+                own.extend(level.released());
+                (level.key, own)
+            })
             .collect();
         self.fraction.book(&changes, self.shared.clock.elapsed());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Params, WriteKind};
+use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Params, Row, WriteKind};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Limit, LimitName, LimitSet, Metadata, Resource,
@@ -131,6 +131,7 @@ impl Configuration {
         };
         let rows = write.rows.iter();
         let written: BTreeMap<_, _> = rows
+            .filter_map(Row::rate)
             .filter_map(|row| row.params.map(|params| (row.limit.clone(), params)))
             .collect();
         let expires = after.number(&Attr::ExpiresAt).is_some();

@@ -2,7 +2,7 @@
 
 use super::kinds::Moment;
 use super::{
-    Batch, BucketConfig, Demand, Held, Image, LimitState, Params, Presence, RateState, RetryAfter, Sharing,
+    Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Params, Presence, RateState, Sharing,
 };
 use crate::{Limit, LimitKind, LimitName, Timestamp};
 
@@ -176,7 +176,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is left of a limit when the batch is booked, and when `amount` more would be there.
-    pub fn outlook(&self, limit: &LimitName, batch: &Batch, amount: i128) -> Option<(i128, RetryAfter)> {
+    pub fn outlook(&self, limit: &LimitName, batch: &Batch, amount: i128) -> Option<Outlook> {
         let limit_state = self.limit_state(limit)?;
         Some(limit_state.outlook(batch.demand(limit), amount))
     }

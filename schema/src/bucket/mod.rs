@@ -45,7 +45,7 @@ pub use kinds::{
     QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
 };
 pub use params::Params;
-pub use retry_after::RetryAfter;
+pub use retry_after::{Outlook, Reset, RetryAfter};
 pub use sharing::Sharing;
 pub use size::{WRITE_UNIT_BYTES, estimated_bytes};
 pub use slot::{ClientTag, LegacyClient, Slot, SlotBefore, SlotIndex};

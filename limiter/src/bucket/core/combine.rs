@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, LimitState, Sharing};
 
+use super::super::permits::PermitLot;
 use super::contention::SHARED_FOR;
 use super::refusal::{OwnShare, may_refuse, refusal};
 use super::request::{Outcome, Request, RequestKind};
@@ -46,10 +47,10 @@ impl Core {
         };
         self.guess.under_way = false;
         let evaluation = Evaluation::create(&config, now.calendar);
-        let combined = self.combine(&evaluation, None, &config, "", |_| true);
+        let combined = self.combine(&evaluation, None, &config, "", |_| true, now);
         completions.extend(combined.completions);
         let step = self
-            .send(&evaluation, &combined.batch, combined.taken, now)
+            .send(&evaluation, &combined.batch, combined.taken, Vec::new(), now)
             .unwrap_or(Step::Again);
         (step, completions)
     }
@@ -86,13 +87,27 @@ impl Core {
             None => evaluation,
         };
         let memory = self.refusal_memory;
-        let refuses = |request: &Request| may_refuse(request, seen, now, memory);
+        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, memory);
         let share = self.own_share(image, &config, seen, now).filter(|_| agrees);
-        let combined = self.combine(&evaluation, share.as_ref(), &config, image.incarnation(), refuses);
+        let mut combined = self.combine(
+            &evaluation,
+            share.as_ref(),
+            &config,
+            image.incarnation(),
+            refuses,
+            now,
+        );
         if combined.is_short {
             self.contention.short_at = Some(now.elapsed);
         }
-        let nothing = combined.taken.is_empty();
+        let renewed = self.add_renewals(
+            &mut combined.batch,
+            &evaluation,
+            image,
+            &combined.taken,
+            now.calendar,
+        );
+        let nothing = combined.taken.is_empty() && renewed.is_empty();
         if nothing && combined.doubtful {
             return (Step::Read, combined.completions);
         }
@@ -115,7 +130,7 @@ impl Core {
         self.guess.under_way = guesses;
         // With nothing to carry it still applies new parameters, sets the last refill back, or fences off writes without a
         // response.
-        match self.send(&evaluation, &combined.batch, combined.taken, now) {
+        match self.send(&evaluation, &combined.batch, combined.taken, renewed, now) {
             Some(step) => (step, combined.completions),
             None => (Step::Read, combined.completions),
         }
@@ -158,6 +173,7 @@ impl Core {
         config: &Arc<BucketConfig>,
         incarnation: &str,
         may_refuse: impl Fn(&Request) -> bool,
+        now: Now,
     ) -> Combined {
         let mut combined = Combined {
             batch: Batch::default(),
@@ -197,7 +213,7 @@ impl Core {
             }
             let with = |batch: &Batch| {
                 let mut with = batch.clone();
-                request.add_to(&mut with, incarnation);
+                request.add_to(&mut with, evaluation, incarnation, now.calendar);
                 with
             };
             let all = with(&combined.batch);
@@ -250,6 +266,7 @@ impl Core {
         evaluation: &Evaluation<'_>,
         batch: &Batch,
         requests: Vec<Request>,
+        renewed: Vec<Arc<PermitLot>>,
         now: Now,
     ) -> Option<Step> {
         if requests.is_empty() && matches!(self.known, LastSeen::Absent(_)) {
@@ -262,6 +279,7 @@ impl Core {
         let write = Arc::new(write);
         self.current = Some(SentWrite {
             write: write.clone(),
+            renewals: Self::renewals(&write, renewed),
             requests,
             lost: false,
         });
@@ -272,9 +290,10 @@ impl Core {
 /// True if the tokens on the item do not cover the batch without what has come back since.
 pub(super) fn needs_refill(evaluation: &Evaluation<'_>, batch: &Batch) -> bool {
     batch.demands.iter().any(|(limit, demand)| {
-        let tokens = evaluation
-            .limit_state(limit)
-            .map_or(0, |state| state.token_bucket.tokens);
+        let Some(rate) = evaluation.limit_state(limit).and_then(LimitState::rate) else {
+            return false;
+        };
+        let tokens = rate.token_bucket.tokens;
         demand.debit > 0 && tokens + demand.credit - demand.adjust < demand.debit
     })
 }

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Slot, SlotBefore, WriteKind};
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Held, Image, Slot, SlotBefore, WriteKind};
 
 use super::super::amounts::Amounts;
+use super::super::origin::{Holding, Origin};
+use super::permits::Renewal;
 use super::request::RequestKind;
-use super::response::{complete, fail_unconfirmed};
+use super::response::fail_unconfirmed;
 use super::slots::Ownership;
 use super::{Completion, Core, LastSeen, SentWrite};
 use crate::Error;
@@ -31,6 +34,9 @@ pub(super) struct Unconfirmed {
     /// There was no response. Otherwise it was refused, and only a network that delivers it twice can still apply it.
     pub(super) lost: bool,
     calls: Vec<CarriedCall>,
+    /// What its calls hold by it.
+    held: Vec<(LimitName, Held)>,
+    renewals: Vec<Renewal>,
 }
 
 /// One call that an unconfirmed write carried.
@@ -42,7 +48,7 @@ struct CarriedCall {
 
 impl Core {
     pub(super) fn remember(&mut self, current: &SentWrite) {
-        if !current.lost && current.requests.is_empty() {
+        if !current.lost && current.requests.is_empty() && current.renewals.is_empty() {
             return;
         }
         let calls = current.requests.iter().map(|request| CarriedCall {
@@ -55,6 +61,8 @@ impl Core {
             incarnation: current.write.incarnation().into(),
             lost: current.lost,
             calls: calls.collect(),
+            held: current.held(),
+            renewals: current.renewals.clone(),
         });
         if !current.lost {
             self.forget_refused();
@@ -101,46 +109,49 @@ impl Core {
         self.unconfirmed_overflowed = false;
         let image = self.image().cloned();
         let unconfirmed = std::mem::take(&mut self.unconfirmed);
-        let carried = unconfirmed
-            .into_iter()
-            .filter(|one| one.slot.number == number)
-            .flat_map(|one| one.calls);
         let mut completions = Vec::new();
-        let mut refunds = Vec::new();
         self.check_expiry = true;
-        for call in carried {
-            match self.queue.iter().position(|request| request.id == call.request) {
-                Some(place) => {
-                    completions.extend(
-                        self.queue
-                            .remove(place)
-                            .map(|request| complete(request, image.as_ref())),
-                    );
+        for write in unconfirmed.into_iter().filter(|one| one.slot.number == number) {
+            self.renewed(&write.renewals);
+            for call in write.calls {
+                let place = self.queue.iter().position(|request| request.id == call.request);
+                match place.and_then(|place| self.queue.remove(place)) {
+                    Some(request) => {
+                        completions.push(self.completed(request, image.as_ref(), &write.held));
+                    }
+                    None if call.refund.is_empty() => {}
+                    None => self.refund(call.refund, &write.held, image.as_deref()),
                 }
-                None if call.refund.is_empty() => {}
-                None => refunds.push(call.refund),
             }
         }
-        for changes in refunds {
-            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
-            let since = match &self.known {
-                LastSeen::Live(_, seen) | LastSeen::Absent(seen) => seen.at,
-                LastSeen::Nothing => Duration::ZERO,
-            };
-            let refund = RequestKind::Adjust {
-                changes,
-                incarnation,
-                done: None,
-            };
-            self.enqueue(refund, 0, false, since);
-        }
         completions
+    }
+
+    /// Gives back what a write took for a call that is gone.
+    fn refund(&mut self, changes: Amounts, held: &[(LimitName, Held)], image: Option<&Image>) {
+        let since = match &self.known {
+            LastSeen::Live(_, seen) | LastSeen::Absent(seen) => seen.at,
+            LastSeen::Nothing => Duration::ZERO,
+        };
+        let held = held.iter().cloned();
+        let origin = Origin {
+            incarnation: image.map_or("", Image::incarnation).into(),
+            holdings: held.map(|(limit, held)| (limit, Holding::Fixed(held))).collect(),
+        };
+        let refund = RequestKind::Adjust {
+            changes,
+            origin,
+            done: None,
+        };
+        self.enqueue(refund, 0, false, since);
     }
 
     /// It cannot be told whether the unconfirmed writes happened. Acquires they carried are asked again, which can
     /// only take too much; changes are not, since giving back twice would give away.
     pub(super) fn drop_untraceable(&mut self) -> Vec<Completion> {
         let carried = self.carried();
+        let renewals = self.searched().flat_map(|write| &write.renewals);
+        renewals.for_each(Renewal::untraceable);
         self.unconfirmed.clear();
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
         let error = Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() });
@@ -158,5 +169,6 @@ impl Core {
         }
         self.unconfirmed.retain(|one| one.creates);
         self.ownership = Ownership::None;
+        self.lose_permits();
     }
 }

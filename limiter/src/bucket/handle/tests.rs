@@ -44,7 +44,7 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
     };
     let bucket = Arc::new(BucketHandle::new(buckets.shared().clone(), key.clone()));
     let change: Amounts = smallvec![("rpm".parse().unwrap(), -1_000)];
-    let adjust = || bucket.adjust(change.clone(), "incarnation".into());
+    let adjust = || bucket.adjust(change.clone(), Origin::of_bucket("incarnation"));
 
     let mut queued: Vec<_> = (0..MAX_REQUESTS).map(|_| adjust()).collect();
     assert!(queued.iter_mut().all(|answer| answer.try_recv().is_err()));

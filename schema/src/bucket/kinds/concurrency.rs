@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Action, Attr, Batch, Condition, Demand, PermitField, RetryAfter, Scalar};
+use super::super::{Action, Attr, Batch, Condition, Demand, Outlook, PermitField, RetryAfter, Scalar};
 use super::{Held, Moment, Presence};
 use crate::{Concurrency, LimitName, Timestamp};
 
@@ -186,16 +186,20 @@ impl ConcurrencyState {
         self.permits - self.held + demand.credit
     }
 
-    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> (i128, RetryAfter) {
+    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
         let left = self.level(demand) - demand.debit;
-        let retry = if amount > self.permits {
+        let retry_after = if amount > self.permits {
             RetryAfter::Never
         } else if left >= amount {
             RetryAfter::Now
         } else {
             RetryAfter::after_millis(RETRY_MILLIS)
         };
-        (left, retry)
+        Outlook {
+            left,
+            retry_after,
+            reset: None,
+        }
     }
 
     pub(super) fn until_unused(&self, demand: Demand) -> i128 {

@@ -14,7 +14,7 @@ pub use quota::{QuotaForm, QuotaImage, QuotaRow, QuotaState};
 pub use rate::RateState;
 pub use rate_row::{RateRow, Remainder, RowForm};
 
-use super::{Action, Batch, Condition, Demand, Image, Params, RetryAfter, Sharing};
+use super::{Action, Batch, Condition, Demand, Image, Outlook, Params, Sharing};
 use crate::{Limit, LimitKind, LimitName, Timestamp};
 
 /// How a limit stands between the item and the config.
@@ -151,7 +151,7 @@ impl LimitState {
     }
 
     /// What is left when the demand is booked, and when `amount` more will be.
-    pub fn outlook(&self, demand: Demand, amount: i128) -> (i128, RetryAfter) {
+    pub fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
         match self {
             Self::Rate(rate) => rate.outlook(demand, amount),
             Self::Quota(quota) => quota.outlook(demand, amount),
@@ -172,11 +172,6 @@ impl LimitState {
     /// True if others may give it back at any time, so that a refusal is soon out of date.
     pub const fn is_returned_by_others(&self) -> bool {
         matches!(self, Self::Concurrency(_))
-    }
-
-    /// True if it may be taken ahead of the calls that spend it.
-    pub const fn can_be_taken_ahead(&self) -> bool {
-        matches!(self, Self::Rate(_))
     }
 
     /// Adds a change to a batch, in the way in which it can be booked: above zero is taken, below zero given back. `held` says
@@ -272,6 +267,39 @@ impl Row {
             Self::Rate(row) => row.actions(actions),
             Self::Quota(row) => row.actions(actions),
             Self::Concurrency(row) => row.actions(actions),
+        }
+    }
+}
+
+impl LimitKind {
+    /// True if what a call took can be corrected when its cost is known. Permits are held or released.
+    pub const fn can_be_adjusted(&self) -> bool {
+        !matches!(self, Self::Concurrency(_))
+    }
+
+    /// The part of the limit that one of several processes may use on its own while the table is unavailable, as tokens that
+    /// refill: a part of a rate; of a quota, the part over the length of a period; of permits, those that are never refilled
+    /// but given back. All parts together are never more than the limit. Nothing if no millitoken is left for each.
+    pub fn part_for(&self, processes: u32, now: Timestamp) -> Option<Params> {
+        let processes = i128::from(processes.max(1));
+        let part = |whole: i128| whole / processes;
+        match self {
+            Self::Rate(rate) => {
+                let whole = Params::from(rate);
+                let (capacity, burst) = (part(whole.capacity()).max(1), part(whole.burst()));
+                Params::new(capacity, burst, whole.amount(), whole.period() * processes)
+                    .or_else(|| Params::new(capacity, burst, part(whole.amount()), whole.period()))
+            }
+            Self::Quota(quota) => {
+                let amount = part(quota.amount().millis());
+                let period = i128::from(quota.period().length_seconds(now)) * 1000;
+                Params::new(amount, amount, amount, period)
+            }
+            Self::Concurrency(limit) => {
+                let permits = limit.permits().get() / u64::try_from(processes).unwrap_or(u64::MAX);
+                let permits = i128::from(permits) * 1000;
+                Params::new(permits, permits, 1, Params::MAX_PERIOD)
+            }
         }
     }
 }

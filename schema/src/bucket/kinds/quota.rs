@@ -5,7 +5,9 @@
 //! quota. The period on the item counts, whatever a client's clock or time zone database says about boundaries: a clock that
 //! is behind cannot open a period again.
 
-use super::super::{Action, Attr, Condition, Demand, QuotaField, RetryAfter, Scalar};
+use std::time::Duration;
+
+use super::super::{Action, Attr, Condition, Demand, Outlook, QuotaField, Reset, RetryAfter, Scalar};
 use super::{Held, Moment, Presence};
 use crate::{LimitName, Quota, QuotaPeriod, Timestamp};
 
@@ -133,9 +135,9 @@ impl QuotaState {
         self.amount - self.used_after(Demand { debit: 0, ..demand })
     }
 
-    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> (i128, RetryAfter) {
+    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
         let left = self.amount - self.used_after(demand);
-        let retry = if amount > self.amount {
+        let retry_after = if amount > self.amount {
             RetryAfter::Never
         } else if left >= amount {
             RetryAfter::Now
@@ -143,7 +145,21 @@ impl QuotaState {
             let wait = self.period_end().since(self.now);
             RetryAfter::after_millis(i128::from(wait.saturating_add(spread(self.now))))
         };
-        (left, retry)
+        Outlook {
+            left,
+            retry_after,
+            reset: Some(self.reset()),
+        }
+    }
+
+    fn reset(&self) -> Reset {
+        let at = self.period_end();
+        let millis = u64::try_from(at.since(self.now)).unwrap_or(0);
+        Reset {
+            at,
+            after: Duration::from_millis(millis),
+            period: Duration::from_secs(self.period.length_seconds(self.now)),
+        }
     }
 
     pub(super) fn until_unused(&self, demand: Demand) -> i128 {

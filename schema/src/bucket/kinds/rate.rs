@@ -1,6 +1,6 @@
 //! Rates: tokens that refill.
 
-use super::super::{Demand, Params, Pending, RetryAfter, Sharing, TokenBucket};
+use super::super::{Demand, Outlook, Params, Pending, Sharing, TokenBucket};
 use super::{Moment, Presence, RateRow, Remainder, RowForm};
 use crate::LimitName;
 
@@ -72,9 +72,13 @@ impl RateState {
         }
     }
 
-    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> (i128, RetryAfter) {
+    pub(super) fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
         let token_bucket = self.after_write(demand);
-        (token_bucket.tokens, token_bucket.wait_for(0, amount))
+        Outlook {
+            left: token_bucket.tokens,
+            retry_after: token_bucket.wait_for(0, amount),
+            reset: None,
+        }
     }
 
     pub(super) fn life(&self, demand: Demand) -> (i128, i128) {

@@ -86,10 +86,11 @@ impl Bench {
     }
 
     pub(super) fn adjust_and_wait(&mut self, changes: Amounts) -> oneshot::Receiver<Result<(), Error>> {
-        let incarnation = self.core.image().map_or("", |image| image.incarnation()).into();
+        let incarnation = self.core.image().map_or("", |image| image.incarnation());
+        let origin = crate::bucket::Origin::of_bucket(incarnation);
         let (done, written) = oneshot::channel();
         let elapsed = self.now().elapsed;
-        self.core.change_arrived(changes, incarnation, done, elapsed);
+        self.core.change_arrived(changes, origin, done, elapsed);
         written
     }
 
