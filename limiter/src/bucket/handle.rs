@@ -39,6 +39,8 @@ pub(crate) struct BucketHandle {
     abandoned: Notify,
     /// Something was completed, or the actor has ended.
     progress: Notify,
+    /// Permits were released.
+    released: Notify,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,7 @@ impl BucketHandle {
             wake: Notify::new(),
             abandoned: Notify::new(),
             progress: Notify::new(),
+            released: Notify::new(),
         }
     }
 
@@ -133,6 +136,11 @@ impl BucketHandle {
 
     pub(crate) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
         self.with_locked(|locked| act(&mut locked.core))
+    }
+
+    /// Waits until a call of this process releases permits.
+    pub(crate) async fn permits_released(&self) {
+        self.released.notified().await;
     }
 
     /// True if forgetting it loses nothing but the image.
@@ -416,7 +424,9 @@ impl BucketHandle {
             match completion {
                 Completion::Decided(request, outcome) => self.decided(request, outcome),
                 Completion::Written(request) => {
-                    request.ends_holdings();
+                    if request.ends_holdings() {
+                        self.released.notify_waiters();
+                    }
                     let lost = self.without_a_limit(request.changes());
                     self.unwritten(&lost, "the bucket no longer has this limit", false);
                     report(request, Ok(()));

@@ -32,6 +32,8 @@ mod metrics;
 mod mistakes;
 mod outage;
 mod peer_items;
+mod permits;
+mod quotas;
 mod refill;
 mod refusal_counts;
 mod refusals;

@@ -166,13 +166,15 @@ impl Request {
         own.map(|(limit, _)| -amount_of(changes, limit)).sum()
     }
 
-    /// It is over: the permits that it gives back are no longer held, whatever became of it.
-    pub(crate) fn ends_holdings(&self) {
-        if let RequestKind::Adjust { changes, origin, .. } = &self.kind {
-            for (limit, lot) in origin.lots() {
-                lot.leave(-amount_of(changes, limit));
-            }
+    /// It is over: the permits that it gives back are no longer held, whatever became of it. True if there are any.
+    pub(crate) fn ends_holdings(&self) -> bool {
+        let RequestKind::Adjust { changes, origin, .. } = &self.kind else {
+            return false;
+        };
+        for (limit, lot) in origin.lots() {
+            lot.leave(-amount_of(changes, limit));
         }
+        origin.lots().next().is_some()
     }
 
     /// Who waits for a change to be written, if anybody still does.

@@ -230,6 +230,7 @@ impl ConcurrencyState {
             row.taken = Some(epoch);
         }
         for (old, moves) in batch.moves(name) {
+            row.taken = row.taken.or_else(|| (moves.renewed > 0).then_some(epoch));
             change(old, -moves.released - moves.renewed);
             change(epoch, moves.renewed);
             row.floors.push((old, moves.released + moves.renewed));
@@ -277,7 +278,7 @@ pub struct ConcurrencyRow {
     pub consumed: i128,
     /// Its new parameters, where they are written: permits, and their expiry in seconds.
     pub params: Option<(i128, i64)>,
-    /// The epoch of the permits that calls take.
+    /// The epoch of the permits that calls take or keep for longer.
     pub taken: Option<Epoch>,
     /// The limit is no longer configured and no permit is held: it leaves the item.
     pub ends: bool,
