@@ -126,11 +126,11 @@ pub use status::{LimitStatus, Refusal};
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 #[cfg(feature = "embedded")]
 pub use zae_limiter_dynamo::{EmbeddedStore, Error as StoreError};
-pub use zae_limiter_schema::bucket::RetryAfter;
+pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, InvalidLimit, InvalidName, LevelKind,
-    Limit, LimitName, LimitSet, Malformed, Metadata, OnUnavailable, Resource, StackName, SystemSettings,
-    Timestamp, Tokens, Ulid,
+    AttributeValue, Boundary, Concurrency, ConfigLevel, ConfigRecord, EntityId, EntityRecord, InvalidLimit,
+    InvalidName, LevelKind, Limit, LimitKind, LimitName, LimitSet, Malformed, Metadata, OnUnavailable, Quota,
+    QuotaPeriod, Rate, Resource, StackName, SystemSettings, Timestamp, Tokens, Ulid, Weekday, Zone,
 };
 
 /// Who changed what: the events that [`Repository::audit_events`] lists.

@@ -145,16 +145,28 @@ fn limit_in_map(path: &str, name: &str, value: &Value) -> Result<Limit, InvalidF
 }
 
 fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Result<Limit, InvalidField> {
-    const FIELDS: [&str; 6] = [
+    const FIELDS: [&str; 10] = [
         "name",
         "capacity",
         "burst",
         "refill_amount",
         "refill_period_seconds",
         "period",
+        "quota",
+        "per",
+        "concurrency",
+        "expires_after_seconds",
     ];
     if let Some(unknown) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
         return Err(unknown_field(path, unknown, &FIELDS));
+    }
+    if ["quota", "per", "concurrency", "expires_after_seconds"]
+        .iter()
+        .any(|field| fields.contains_key(*field))
+    {
+        let mut named = fields.clone();
+        named.insert("name".to_owned(), Value::from(name));
+        return serde_json::from_value(Value::Object(named)).map_err(|error| problem(path, &error));
     }
     let number = |field: &str| match fields.get(field) {
         None => Ok(None),
@@ -192,7 +204,10 @@ fn limit_from_fields(path: &str, name: &str, fields: &Map<String, Value>) -> Res
 fn period_seconds(path: &str, value: &Value) -> Result<u64, InvalidField> {
     let text = value.as_str().unwrap_or_default();
     let parsed: Result<Limit, _> = format!("any:1/{text}").parse();
-    parsed.map(|limit| limit.refill_period_seconds()).map_err(|_| {
+    let seconds = parsed
+        .ok()
+        .and_then(|limit| Some(limit.rate()?.refill_period_seconds()));
+    seconds.ok_or_else(|| {
         InvalidField::new(
             path,
             format!("{value} is not sec, min, hour, day, or a number of seconds such as 90s"),

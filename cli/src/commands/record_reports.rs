@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::{
-    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, LevelKind, Limit, OnUnavailable,
-    Timestamp, to_json,
+    AttributeValue, ConfigLevel, ConfigRecord, EntityId, EntityRecord, LevelKind, Limit, LimitKind,
+    OnUnavailable, Timestamp, to_json,
 };
 
 use crate::command_output::Text;
@@ -92,16 +92,17 @@ pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
         ("Refill", Align::Left),
     ]);
     for limit in limits {
-        table.row([
-            limit.name().to_string(),
-            grouped(limit.capacity().get()),
-            grouped(limit.burst().get()),
-            format!(
-                "{} {}",
-                grouped(limit.refill_amount().get()),
-                per(limit.refill_period_seconds())
-            ),
-        ]);
+        let (burst, comes_back) = match limit.kind() {
+            LimitKind::Rate(rate) => {
+                let refill = grouped(rate.refill_amount().get());
+                let refill = format!("{refill} {}", per(rate.refill_period_seconds()));
+                (grouped(rate.burst().get()), refill)
+            }
+            LimitKind::Quota(quota) => (String::new(), format!("all per {}", quota.period())),
+            kind @ LimitKind::Concurrency(_) => (String::new(), kind.to_string()),
+        };
+        let capacity = grouped(limit.capacity().get());
+        table.row([limit.name().to_string(), capacity, burst, comes_back]);
     }
     table
 }

@@ -1,7 +1,7 @@
 //! Numbers and times as people read them.
 
 use maud::{Markup, html};
-use zae_limiter::{Limit, Timestamp};
+use zae_limiter::{Limit, LimitKind, Timestamp};
 
 /// A number with a comma every three digits.
 pub(crate) fn grouped(number: impl Into<i128>) -> String {
@@ -47,10 +47,15 @@ pub(crate) fn rate(amount: u64, period_ms: u64) -> String {
     format!("{} / {period}", grouped(amount))
 }
 
-/// How fast a limit refills.
+/// How fast a limit refills, or when it comes back.
 pub(crate) fn rate_of(limit: &Limit) -> String {
-    let period = limit.refill_period_seconds().saturating_mul(1_000);
-    rate(limit.refill_amount().get(), period)
+    match limit.kind() {
+        LimitKind::Rate(refill) => {
+            let period = refill.refill_period_seconds().saturating_mul(1_000);
+            rate(refill.refill_amount().get(), period)
+        }
+        kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => kind.to_string(),
+    }
 }
 
 #[cfg(test)]
