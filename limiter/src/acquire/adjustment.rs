@@ -64,7 +64,14 @@ impl RateLimiter {
             .in_time(found)
             .await?
             .into_iter()
-            .map(|(charge, incarnation)| charge.bucket.adjust(charge.amounts, incarnation))
+            .map(|(charge, incarnation)| {
+                let bucket = &charge.bucket;
+                bucket.adjust(
+                    charge.amounts,
+                    incarnation,
+                    bucket.with_core(|core| core.client()),
+                )
+            })
             .collect();
         let written = async {
             for change in pending {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, RetryAfter};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, ClientTag, Evaluation, Image, RetryAfter};
 
 use super::amounts::{Amounts, add, amount_of};
 use super::handle::BucketHandle;
@@ -20,6 +20,8 @@ pub(crate) struct Grant {
     bucket: Arc<BucketHandle>,
     /// The limits that the bucket had then.
     config: Arc<BucketConfig>,
+    /// The tag of the process then.
+    client: ClientTag,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
     taken: SmallVec<[Portion; 1]>,
 }
@@ -41,18 +43,22 @@ impl Grant {
         amounts: Amounts,
         image: Arc<Image>,
     ) -> Self {
+        let client = bucket.with_core(|core| core.client());
         Self {
             bucket,
             config,
+            client,
             taken: smallvec![Portion { image, amounts }],
         }
     }
 
     /// Nothing is taken from this bucket.
     pub(crate) fn empty(bucket: Arc<BucketHandle>, config: Arc<BucketConfig>) -> Self {
+        let client = bucket.with_core(|core| core.client());
         Self {
             bucket,
             config,
+            client,
             taken: SmallVec::new(),
         }
     }
@@ -112,13 +118,13 @@ impl Grant {
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();
-            return Vec::from_iter(books.then(|| self.bucket.adjust(changes, "".into())));
+            return Vec::from_iter(books.then(|| self.adjust(changes, "")));
         }
         let mut answers = Vec::new();
         for portion in portions.iter().rev() {
             let own = portion.share(&mut changes);
             if !own.is_empty() {
-                answers.push(self.bucket.adjust(own, portion.incarnation().into()));
+                answers.push(self.adjust(own, portion.incarnation()));
             }
         }
         answers
@@ -135,10 +141,13 @@ impl Grant {
         back.map(|portion| {
             let amounts = portion.amounts.iter();
             let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount));
-            self.bucket
-                .adjust(changes.collect(), portion.incarnation().into())
+            self.adjust(changes.collect(), portion.incarnation())
         })
         .collect()
+    }
+
+    fn adjust(&self, changes: Amounts, incarnation: &str) -> Booked {
+        self.bucket.adjust(changes, incarnation.into(), self.client)
     }
 }
 

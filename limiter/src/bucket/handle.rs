@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, Decoded, Image};
+use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::actor;
 use super::amounts::Amounts;
@@ -210,14 +210,27 @@ impl BucketHandle {
         Some(Grant::new(self.clone(), config.clone(), amounts.clone(), image))
     }
 
-    /// Queues a change that must be written.
+    /// Queues a change that must be written. What was taken under another tag than the present one is not given back: a copy
+    /// of this process has taken the same, and may give it back too. That is reported.
     pub(crate) fn adjust(
         self: &Arc<Self>,
-        changes: Amounts,
+        mut changes: Amounts,
         incarnation: Arc<str>,
+        taken_by: ClientTag,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, written) = oneshot::channel();
         let elapsed = self.shared.clock.elapsed();
+        let copied = self.with_core(|core| (core.client() != taken_by).then(|| core.outcome_unknown()));
+        if let Some(error) = copied {
+            let (given_back, used): (Amounts, Amounts) =
+                changes.into_iter().partition(|(_, change)| *change < 0);
+            changes = used;
+            self.unwritten(&given_back, "a copy of this process may have written it", true);
+            if changes.is_empty() {
+                drop(done.send(Err(error)));
+                return written;
+            }
+        }
         let full = self.with_core(|core| {
             if core.absorbs(&changes, &incarnation, elapsed) {
                 drop(done.send(Ok(())));
