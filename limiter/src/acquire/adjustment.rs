@@ -66,6 +66,7 @@ impl RateLimiter {
             .into_iter()
             .map(|(charge, incarnation)| {
                 let bucket = &charge.bucket;
+                bucket.book_locally(&charge.config, &charge.amounts);
                 bucket.adjust(
                     charge.amounts,
                     incarnation,

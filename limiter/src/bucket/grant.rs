@@ -44,6 +44,7 @@ impl Grant {
         image: Arc<Image>,
     ) -> Self {
         let client = bucket.with_core(|core| core.client());
+        bucket.book_locally(&config, &amounts);
         Self {
             bucket,
             config,
@@ -147,6 +148,7 @@ impl Grant {
     }
 
     fn adjust(&self, changes: Amounts, incarnation: &str) -> Booked {
+        self.bucket.book_locally(&self.config, &changes);
         self.bucket.adjust(changes, incarnation.into(), self.client)
     }
 }

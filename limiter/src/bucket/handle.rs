@@ -256,6 +256,14 @@ impl BucketHandle {
         written
     }
 
+    /// Books what was taken from the bucket, or given back to it, on this process's fraction of the limits too, if it has one.
+    pub(crate) fn book_locally(&self, config: &BucketConfig, changes: &Amounts) {
+        if let Some(fraction) = &self.shared.fraction {
+            let elapsed = self.shared.clock.elapsed();
+            fraction.book_counted(&self.key, config.limits(), changes, elapsed);
+        }
+    }
+
     /// Starts the actor if there is something to do; wakes the one that is there.
     fn start_or_wake_actor(self: &Arc<Self>) {
         let starts = {
