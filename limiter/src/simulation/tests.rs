@@ -36,6 +36,12 @@ struct Sum {
     unwritten: u64,
 }
 
+/// The quotient with two decimals.
+fn hundredths(part: u64, of: u64) -> String {
+    let hundredths = part * 100 / of.max(1);
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
+}
+
 fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<u64>) -> Sum {
     let mut sum = Sum::default();
     let (mut refused, mut unavailable, mut writes) = (0, 0, 0);
@@ -63,15 +69,14 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         writes += report.writes;
     }
     eprintln!("{name}, seeds {started:?}: 0 violations; {sum:?}");
-    let share = |part: u64, of: u64| part as f64 * 100.0 / of.max(1) as f64;
     eprintln!(
-        "{name}: {:.1} % granted, {:.1} % refused, {:.2} % unavailable, {:.2} writes a grant, {:.2} % of them on slots of \
-         others, {} changes unwritten",
-        share(sum.granted, sum.acquires),
-        share(refused, sum.acquires),
-        share(unavailable, sum.acquires),
-        writes as f64 / sum.granted.max(1) as f64,
-        share(sum.on_slots_of_others, writes),
+        "{name}: {} % granted, {} % refused, {} % unavailable, {} writes per 100 grants, {} % of them on slots of others, {} \
+         changes unwritten",
+        hundredths(sum.granted * 100, sum.acquires),
+        hundredths(refused * 100, sum.acquires),
+        hundredths(unavailable * 100, sum.acquires),
+        hundredths(writes * 100, sum.granted),
+        hundredths(sum.on_slots_of_others * 100, writes),
         sum.unwritten
     );
     assert!(sum.granted > 0, "nothing happened");
