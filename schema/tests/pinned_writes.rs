@@ -39,7 +39,7 @@ fn write(evaluation: &Evaluation<'_>, batch: &Batch, sequence: i128) -> BucketWr
     let slot = Slot {
         index: SlotIndex::FIRST,
         before: SlotBefore::Any,
-        number: ClientTag::from_random(7).number(sequence),
+        number: ClientTag::from_random(7).number(sequence, 0),
     };
     evaluation
         .write(key(), batch, slot, Incarnation::from_random(42))

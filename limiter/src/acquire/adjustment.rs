@@ -66,9 +66,13 @@ impl RateLimiter {
             .await?
             .into_iter()
             .map(|(charge, incarnation)| {
-                charge
-                    .bucket
-                    .adjust(charge.amounts, Origin::of_bucket(incarnation))
+                let bucket = &charge.bucket;
+                bucket.book_locally(&charge.config, &charge.amounts);
+                bucket.adjust(
+                    charge.amounts,
+                    Origin::of_bucket(incarnation),
+                    bucket.with_core(|core| core.client()),
+                )
             })
             .collect();
         let written = async {

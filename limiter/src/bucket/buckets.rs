@@ -34,7 +34,7 @@ const SETTLE_ROUNDS: usize = 3;
 /// The buckets of one limiter.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     cache: Mutex<LruCache<BucketKey, Arc<BucketHandle>>>,
     /// Calls in flight.
     calls: Arc<InFlight>,
@@ -95,7 +95,7 @@ impl Buckets {
         bucket.and_then(|bucket| bucket.image())
     }
 
-    fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {
+    pub(super) fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -207,7 +207,7 @@ impl Buckets {
         self.report()
     }
 
-    fn all(&self) -> Vec<Arc<BucketHandle>> {
+    pub(super) fn all(&self) -> Vec<Arc<BucketHandle>> {
         self.cache()
             .iter()
             .rev()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Outlook, RetryAfter};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, ClientTag, Evaluation, Image, Outlook, RetryAfter};
 use zae_limiter_schema::{Limit, LimitName};
 
 use super::amounts::{Amounts, add, amount_of};
@@ -23,6 +23,8 @@ pub(crate) struct Grant {
     bucket: Arc<BucketHandle>,
     /// The limits that the bucket had then.
     config: Arc<BucketConfig>,
+    /// The tag of the process then.
+    client: ClientTag,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
     taken: SmallVec<[Portion; 1]>,
 }
@@ -45,10 +47,13 @@ impl Grant {
         amounts: Amounts,
         taken: Taken,
     ) -> Self {
+        let client = bucket.with_core(|core| core.client());
+        bucket.book_locally(&config, &amounts);
         let Taken { image, holdings } = taken;
         Self {
             bucket,
             config,
+            client,
             taken: smallvec![Portion {
                 image,
                 amounts,
@@ -59,9 +64,11 @@ impl Grant {
 
     /// Nothing is taken from this bucket.
     pub(crate) fn empty(bucket: Arc<BucketHandle>, config: Arc<BucketConfig>) -> Self {
+        let client = bucket.with_core(|core| core.client());
         Self {
             bucket,
             config,
+            client,
             taken: SmallVec::new(),
         }
     }
@@ -132,14 +139,14 @@ impl Grant {
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();
-            return Vec::from_iter(books.then(|| self.bucket.adjust(changes, Origin::of_bucket(""))));
+            return Vec::from_iter(books.then(|| self.adjust(changes, Origin::of_bucket(""))));
         }
         let mut answers = Vec::new();
         for portion in portions.into_iter().rev() {
             let mut own = portion.share(&mut changes);
             own.extend(portion.released_permits());
             if !own.is_empty() {
-                answers.push(self.bucket.adjust(own, portion.origin()));
+                answers.push(self.adjust(own, portion.origin()));
             }
         }
         answers
@@ -156,9 +163,14 @@ impl Grant {
         back.map(|portion| {
             let amounts = portion.amounts.iter();
             let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount)).collect();
-            self.bucket.adjust(changes, portion.origin())
+            self.adjust(changes, portion.origin())
         })
         .collect()
+    }
+
+    fn adjust(&self, changes: Amounts, origin: Origin) -> Booked {
+        self.bucket.book_locally(&self.config, &changes);
+        self.bucket.adjust(changes, origin, self.client)
     }
 }
 

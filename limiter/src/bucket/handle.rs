@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, Decoded, Image};
+use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::actor;
 use super::amounts::{Amounts, amount_of};
@@ -224,14 +224,31 @@ impl BucketHandle {
         ))
     }
 
-    /// Queues a change that must be written.
+    /// Queues a change that must be written. What was taken under another tag than the present one is not given back: a copy
+    /// of this process has taken the same, and may give it back too. That is reported.
     pub(crate) fn adjust(
         self: &Arc<Self>,
-        changes: Amounts,
+        mut changes: Amounts,
         origin: Origin,
+        taken_by: ClientTag,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, written) = oneshot::channel();
         let elapsed = self.shared.clock.elapsed();
+        let copied = self.with_core(|core| (core.client() != taken_by).then(|| core.outcome_unknown()));
+        if let Some(error) = copied {
+            // Permits that a copy may release, too, are left to expire.
+            for (limit, lot) in origin.lots() {
+                lot.leave(-amount_of(&changes, limit));
+            }
+            let (given_back, used): (Amounts, Amounts) =
+                changes.into_iter().partition(|(_, change)| *change < 0);
+            changes = used;
+            self.unwritten(&given_back, "a copy of this process may have written it", true);
+            if changes.is_empty() {
+                drop(done.send(Err(error)));
+                return written;
+            }
+        }
         let full = self.with_core(|core| {
             if origin.holdings.is_empty() && core.absorbs(&changes, &origin.incarnation, elapsed) {
                 drop(done.send(Ok(())));
@@ -258,6 +275,15 @@ impl BucketHandle {
         }
         self.start_or_wake_actor();
         written
+    }
+
+    /// Books what was taken from the bucket, or given back to it, on this process's fraction of the limits too, if it has one.
+    pub(crate) fn book_locally(&self, config: &BucketConfig, changes: &Amounts) {
+        if let Some(fraction) = &self.shared.fraction {
+            let elapsed = self.shared.clock.elapsed();
+            let now = (elapsed, self.shared.now());
+            fraction.book_counted(&self.key, config.limits(), changes, now);
+        }
     }
 
     /// Starts the actor if there is something to do; wakes the one that is there.

@@ -1,4 +1,7 @@
 //! What one process admits on its own account while the table cannot be reached.
+//!
+//! What the table admits is booked here too. Otherwise a process would have its whole part at the beginning of each outage,
+//! and what the table refills meanwhile at its end: up to twice the limit while the table comes and goes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -66,6 +69,16 @@ impl LocalBucket {
             token_bucket,
             at: now,
         }
+    }
+
+    /// Above zero is taken whether it is there or not, below zero is given back.
+    fn changed(self, change: i128) -> Self {
+        let token_bucket = if change >= 0 {
+            self.token_bucket.force_take(0, change)
+        } else {
+            self.token_bucket.credit(0, -change)
+        };
+        Self { token_bucket, ..self }
     }
 
     fn is_full(&self, now: Duration) -> bool {
@@ -177,6 +190,40 @@ impl OutageFraction {
         Taken::All
     }
 
+    /// What the table admitted to this process, above zero, or got back, below. Other processes may have left it more than its
+    /// part: that makes debt, of at most one burst, so that a busy process admits something in a long outage too.
+    pub(super) fn book_counted(
+        &self,
+        key: &BucketKey,
+        limits: &LimitSet,
+        changes: &[(LimitName, i128)],
+        (now, calendar): (Duration, Timestamp),
+    ) {
+        let mut buckets = self.buckets();
+        if !buckets.contains_key(key) && buckets.len() >= MAX_SHARED {
+            buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));
+            if buckets.len() >= MAX_SHARED {
+                return;
+            }
+        }
+        let shares = buckets.entry(key.clone()).or_default();
+        for (name, change) in changes {
+            let limit = limits.get(name);
+            let part = limit.and_then(|limit| limit.kind().part_for(self.processes.get(), calendar));
+            let Some(params) = part else {
+                continue;
+            };
+            let own = match shares.get(name) {
+                Some(own) => own.at(params, now),
+                None if shares.len() >= MAX_LIMITS => continue,
+                None => LocalBucket::full(params, now),
+            };
+            let mut own = own.changed(*change);
+            own.token_bucket.tokens = own.token_bucket.tokens.max(-params.burst());
+            shares.insert(name.clone(), own);
+        }
+    }
+
     /// Above zero is taken whether it is there or not, below zero is given back.
     fn book(&self, changes: &[(BucketKey, Amounts)], now: Duration) {
         let mut buckets = self.buckets();
@@ -186,16 +233,7 @@ impl OutageFraction {
             };
             for (limit, change) in changes {
                 if let Some(own) = shares.get_mut(limit) {
-                    let refilled = own.at(own.token_bucket.params, now);
-                    let token_bucket = if *change >= 0 {
-                        refilled.token_bucket.force_take(0, *change)
-                    } else {
-                        refilled.token_bucket.credit(0, -*change)
-                    };
-                    *own = LocalBucket {
-                        token_bucket,
-                        at: now,
-                    };
+                    *own = own.at(own.token_bucket.params, now).changed(*change);
                 }
             }
         }

@@ -16,6 +16,7 @@ mod config_changes;
 mod config_reads;
 mod costs;
 mod counts;
+mod credentials;
 mod damaged_buckets;
 mod exactly_once;
 mod expiry;

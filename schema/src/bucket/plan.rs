@@ -16,6 +16,9 @@ const MAX_RELAXED_LIMITS: usize = 32;
 /// How many slots of an earlier release one write removes, to keep the expression short.
 const MAX_LEGACY_REMOVED: usize = 12;
 
+/// How many full limits a write removes that does nothing else.
+const MAX_LIMITS_REMOVED: usize = 16;
+
 impl Evaluation<'_> {
     /// The write that books the batch, if it [fits](Evaluation::fits).
     ///
@@ -29,6 +32,33 @@ impl Evaluation<'_> {
     ) -> Option<BucketWrite> {
         self.fits(batch)
             .then(|| self.fitting_write(key, batch, slot, incarnation))
+    }
+
+    /// A write that only removes limits which the configuration no longer has and which are full, a few at a time. None if
+    /// there is no such limit.
+    pub fn removal(&self, key: BucketKey, slot: Slot) -> Option<BucketWrite> {
+        let (Basis::Live(image) | Basis::Parameters(image)) = self.basis else {
+            return None;
+        };
+        let moment = self.moment();
+        let unused = self
+            .limits()
+            .filter_map(|(name, limit_state)| limit_state.removal(name, &moment));
+        let rows: Vec<_> = unused.take(MAX_LIMITS_REMOVED).collect();
+        let etag = image.etag.clone().filter(|_| !rows.is_empty())?;
+        Some(BucketWrite {
+            key,
+            kind: WriteKind::Touch,
+            decided_at: self.now,
+            slot,
+            etag: EtagClause::Keep(etag),
+            refill: RefillClause::Exactly(image.refilled_at),
+            expiry: Expiry::Leave,
+            parent_link: None,
+            rows,
+            batch: Batch::default(),
+            legacy_slots: Vec::new(),
+        })
     }
 
     fn fitting_write(

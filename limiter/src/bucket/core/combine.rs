@@ -10,7 +10,9 @@ use super::super::permits::PermitLot;
 use super::contention::SHARED_FOR;
 use super::refusal::{OwnShare, may_refuse, refusal};
 use super::request::{Outcome, Request, RequestKind};
-use super::{Completion, Core, LastSeen, Now, Seen, SentWrite, Step};
+use super::{Completion, Core, LastSeen, Now, RefillGuess, Seen, SentWrite, Step};
+use crate::Error;
+use crate::admin::MAX_LIMITS_OF_WRITE;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const RELOAD_AFTER: Duration = Duration::from_secs(1);
@@ -81,6 +83,9 @@ impl Core {
             // A limit that this config does not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, now.calendar),
         };
+        if rewrites && call_limits.is_some() && evaluation.limits().count() > MAX_LIMITS_OF_WRITE {
+            return self.plan_without_room(&evaluation, &config, seen, now);
+        }
         let set_back = self.refill_set_back(image, now);
         let evaluation = match set_back {
             Some(time) => evaluation.with_refill_set_back(time),
@@ -134,6 +139,47 @@ impl Core {
             Some(step) => (step, combined.completions),
             None => (Step::Read, combined.completions),
         }
+    }
+
+    /// The limits that the bucket is to have do not fit beside those that it has: those that left the configuration and are
+    /// full make room. If there is none, acquires fail.
+    fn plan_without_room(
+        &mut self,
+        evaluation: &Evaluation<'_>,
+        config: &Arc<BucketConfig>,
+        seen: Seen,
+        now: Now,
+    ) -> (Step, Vec<Completion>) {
+        let image = self.image().cloned();
+        let slot = self.next_slot(image.as_deref(), now);
+        if let Some(write) = evaluation.removal(self.key.clone(), slot) {
+            let write = Arc::new(write);
+            self.guess = RefillGuess::default();
+            self.current = Some(SentWrite {
+                write: write.clone(),
+                requests: Vec::new(),
+                renewals: Vec::new(),
+                lost: false,
+            });
+            return (Step::Send(write), Vec::new());
+        }
+        let memory = self.refusal_memory;
+        let has_no_room = |request: &Request| matches!(&request.kind, RequestKind::Acquire { config: own, .. } if own == config);
+        let mut without_room = self.queue.iter().filter(|request| has_no_room(request));
+        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, memory)) {
+            return (Step::Read, Vec::new());
+        }
+        let error = Error::invalid(
+            "limits",
+            evaluation.limits().count().to_string(),
+            format!(
+                "a bucket has room for {MAX_LIMITS_OF_WRITE} limits, with those of earlier calls until they are full again; \
+                 use the same names in each call"
+            ),
+        );
+        let failed = self.take_out(has_no_room).into_iter();
+        let failed = failed.map(|request| Completion::Decided(request, Outcome::Failed(error.clone())));
+        (Step::Again, failed.collect())
     }
 
     /// Whether the bucket is read instead of guessing its refill time from an old image. A refill is exact for one refill

@@ -67,6 +67,11 @@ impl Core {
                 completions.extend(self.drop_untraceable());
                 completions
             }
+            Trace::Copied => {
+                let mut completions = self.requeue(current, now);
+                completions.extend(self.drop_shared_with_copy());
+                completions
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use zae_limiter_schema::bucket::{Held, Image, Slot, SlotBefore, WriteKind};
 use super::super::amounts::Amounts;
 use super::super::origin::{Holding, Origin};
 use super::permits::Renewal;
-use super::request::RequestKind;
+use super::request::{Request, RequestKind};
 use super::response::fail_unconfirmed;
 use super::slots::Ownership;
 use super::{Completion, Core, LastSeen, SentWrite};
@@ -24,7 +24,7 @@ const MAX_UNCONFIRMED: usize = 1_000;
 const MAX_REFUSED: usize = 4;
 
 /// A write of which a copy may still be applied, and what it carried.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Unconfirmed {
     pub(super) slot: Slot,
     /// It creates the bucket: it can land where there is none.
@@ -40,7 +40,7 @@ pub(super) struct Unconfirmed {
 }
 
 /// One call that an unconfirmed write carried.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct CarriedCall {
     request: u64,
     refund: Amounts,
@@ -154,11 +154,33 @@ impl Core {
         renewals.for_each(Renewal::untraceable);
         self.unconfirmed.clear();
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
-        let error = Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() });
+        let error = self.outcome_unknown();
         dropped
             .into_iter()
             .map(|request| fail_unconfirmed(request, &carried, &error))
             .collect()
+    }
+
+    /// A copy of this process has everything that this one had: what waits to be given back, it may give back too. That is
+    /// reported and not written. So are tokens taken ahead, which it may spend. Permits are left to expire.
+    pub(super) fn drop_shared_with_copy(&mut self) -> Vec<Completion> {
+        if let Some(chunks) = &mut self.chunks {
+            drop(chunks.give_back());
+        }
+        self.lose_permits();
+        let mut completions = self.drop_untraceable();
+        let error = self.outcome_unknown();
+        let returns = |request: &Request| request.only_returns() && !request.changes().is_empty();
+        for mut request in self.take_out(returns) {
+            request.maybe_written = true;
+            completions.push(Completion::Unwritten(request, error.clone()));
+        }
+        completions
+    }
+
+    /// The error of a change that may have been written.
+    pub(crate) fn outcome_unknown(&self) -> Error {
+        Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() })
     }
 
     /// There is no bucket: of what is under way only a creation can still find its place.

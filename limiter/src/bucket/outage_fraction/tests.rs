@@ -121,3 +121,52 @@ fn a_limit_too_small_for_so_many_processes_admits_nothing() {
     );
     assert!(share.buckets().is_empty());
 }
+
+#[test]
+fn what_is_counted_makes_debt_of_at_most_one_burst() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limit = per_minute("rpm", 60);
+    let asked = asked_of(1, limit.clone(), 1);
+    let limits = LimitSet::new([limit]).unwrap();
+    let counted = |tokens: i128, now| {
+        let changes = [("rpm".parse().unwrap(), tokens * 1_000)];
+        share.book_counted(&asked.key, &limits, &changes, (now, Timestamp::MIN));
+    };
+    let admits = |now| {
+        matches!(
+            share.take(std::slice::from_ref(&asked), now, Timestamp::MIN),
+            Taken::All
+        )
+    };
+    counted(1_000, Duration::ZERO);
+    // One token a second.
+    assert!(!admits(Duration::from_secs(60)));
+    assert!(admits(Duration::from_secs(61)));
+    counted(2, Duration::from_secs(61));
+    counted(-2, Duration::from_secs(61));
+    assert!(!admits(Duration::from_secs(61)) && admits(Duration::from_secs(62)));
+}
+
+#[test]
+fn what_is_counted_on_a_bucket_without_room_is_left_out() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limits = asked(0).limits;
+    for number in 0..=MAX_SHARED {
+        let asked = asked(number);
+        share.book_counted(
+            &asked.key,
+            &limits,
+            &asked.amounts,
+            (Duration::ZERO, Timestamp::MIN),
+        );
+    }
+    assert_eq!(share.buckets().len(), MAX_SHARED);
+    let later = Duration::from_secs(60);
+    share.book_counted(
+        &asked(MAX_SHARED).key,
+        &limits,
+        &asked(0).amounts,
+        (later, Timestamp::MIN),
+    );
+    assert_eq!(share.buckets().len(), 1);
+}

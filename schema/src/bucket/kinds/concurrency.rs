@@ -182,6 +182,10 @@ impl ConcurrencyState {
         }
     }
 
+    pub(super) fn is_leaving(&self) -> bool {
+        self.presence == Presence::Leaving
+    }
+
     pub(super) fn level(&self, demand: Demand) -> i128 {
         self.permits - self.held + demand.credit
     }

@@ -206,6 +206,16 @@ impl LimitState {
         }
     }
 
+    /// The row that takes a limit off the item which is no longer configured, if nothing of it is used.
+    pub(super) fn removal(&self, name: &LimitName, moment: &Moment) -> Option<Row> {
+        match self {
+            Self::Rate(rate) => rate.removal(name).map(Row::Rate),
+            Self::Quota(quota) if quota.is_leaving() => self.row(name, &Batch::default(), moment),
+            Self::Concurrency(permits) if permits.is_leaving() => self.row(name, &Batch::default(), moment),
+            Self::Quota(_) | Self::Concurrency(_) => None,
+        }
+    }
+
     /// The row of a limit that does not refill; none if nothing of it changes.
     pub(super) fn row(&self, name: &LimitName, batch: &Batch, moment: &Moment) -> Option<Row> {
         match self {

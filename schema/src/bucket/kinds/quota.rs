@@ -131,6 +131,10 @@ impl QuotaState {
         self.used - self.credit(demand) + demand.adjust + demand.debit
     }
 
+    pub(super) fn is_leaving(&self) -> bool {
+        self.presence == Presence::Leaving
+    }
+
     pub(super) fn level(&self, demand: Demand) -> i128 {
         self.amount - self.used_after(Demand { debit: 0, ..demand })
     }

@@ -198,6 +198,13 @@ impl RateState {
         }
     }
 
+    /// The row that takes the limit off the item, if it is full.
+    pub(super) fn removal(&self, name: &LimitName) -> Option<RateRow> {
+        let floor = self.burst - self.pending.whole;
+        let leaves = self.presence == Presence::Leaving && self.token_bucket.tokens >= floor;
+        leaves.then(|| row(name, RowForm::Drop { floor }, Demand::default()))
+    }
+
     /// By how much a full limit is left below its burst on a bucket that others write too. It never makes debt.
     fn margin(&self, demand: Demand, moment: &Moment) -> i128 {
         if !moment.sharing.is_shared() || !demand.moves_tokens() {
