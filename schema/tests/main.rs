@@ -15,6 +15,7 @@ mod limits;
 mod names;
 mod pinned_writes;
 mod purity;
+mod quota_periods;
 mod records;
 mod slots;
 mod token_bucket;
