@@ -45,7 +45,7 @@ impl QuotaImage {
 /// A quota under a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaState {
-    presence: Presence,
+    pub(super) presence: Presence,
     /// What may be used after the write.
     amount: i128,
     /// The period after the write.
