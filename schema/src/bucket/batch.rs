@@ -71,6 +71,13 @@ pub struct PermitMoves {
     pub renewed: i128,
 }
 
+/// Asks for nothing.
+pub(super) static NOTHING: Batch = Batch {
+    demands: BTreeMap::new(),
+    permits: BTreeMap::new(),
+    acquires: 0,
+};
+
 /// What is asked of a bucket, by limit, and how many acquires it counts as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {

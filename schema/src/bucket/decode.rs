@@ -11,6 +11,10 @@ use crate::{EntityId, LimitName, Timestamp};
 
 /// What an item under a bucket's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an item under a bucket's key is nearly always a bucket"
+)]
 pub enum Decoded {
     /// A bucket.
     Bucket(Image),
@@ -129,11 +133,16 @@ impl Attributes {
             .parse()
             .map_err(|error| malformed(&attr(QuotaField::Period), format!("is not usable: {error}")))?;
         let most = TokenBucket::MAX_TOKENS;
+        let used = required(QuotaField::Used, -most..=most)?;
         let period_end = self.optional_number(&attr(QuotaField::PeriodEnd), 0..=MAX_REFILLED_AT)?;
+        // Before its first period nothing is used of a quota.
+        if used != 0 && period_end.is_none() {
+            return Err(missing(&attr(QuotaField::PeriodEnd)));
+        }
         Ok(QuotaImage {
             amount: required(QuotaField::Amount, 1..=Params::MAX_AMOUNT)?,
             period,
-            used: required(QuotaField::Used, -most..=most)?,
+            used,
             period_end: period_end.map(|end| Timestamp::from_millis(narrow(end))),
             consumed: required(QuotaField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,
         })

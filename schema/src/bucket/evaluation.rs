@@ -1,5 +1,6 @@
 //! What a decision stands on: the last image, the config, and one reading of the clock.
 
+use super::batch::NOTHING;
 use super::kinds::Moment;
 use super::{
     Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Params, Presence, RateState, Sharing,
@@ -22,8 +23,10 @@ pub struct Evaluation<'a> {
     pub(super) now: Timestamp,
     pub(super) elapsed: i128,
     pub(super) sharing: Sharing,
-    /// In order of their names. A bucket has few limits.
+    /// In order of their names, each once. A bucket has few limits.
     limits: Vec<(LimitName, LimitState)>,
+    /// Limits of the item whose name belongs to a limit of another kind now. They are on their way out.
+    replaced: Vec<(LimitName, LimitState)>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -44,14 +47,14 @@ impl<'a> Evaluation<'a> {
                 LimitState::absent(limit, Presence::Fresh, now),
             )
         });
-        let limits = in_order(limits.collect());
         Self {
             basis: Basis::Create,
             config,
             now,
             elapsed: 0,
             sharing: Sharing::Alone,
-            limits,
+            limits: limits.collect(),
+            replaced: Vec::new(),
         }
     }
 
@@ -80,13 +83,15 @@ impl<'a> Evaluation<'a> {
         let (refill_now, elapsed) = forward(image, now);
         let limits =
             LimitState::on_item(image, &presence, now).map(|(name, limit_state)| (name.clone(), limit_state));
+        let (limits, replaced) = each_name_once(limits.collect(), config);
         Self {
             basis: Basis::Live(image),
             config,
             now: refill_now,
             elapsed,
             sharing: Sharing::Alone,
-            limits: in_order(limits.collect()),
+            limits,
+            replaced,
         }
     }
 
@@ -104,17 +109,21 @@ impl<'a> Evaluation<'a> {
             };
             limits.push((name.clone(), limit_state));
         }
-        // A limit that has changed its kind keeps its name: what it was before leaves with the next change.
-        let known = |name: &LimitName| config.limits().get(name).is_some();
-        let leaving = LimitState::on_item(image, |_| Presence::Leaving, now).filter(|(name, _)| !known(name));
+        let leaves = |(name, limit_state): &(&LimitName, LimitState)| {
+            let limit = config.limits().get(name);
+            limit.is_none_or(|limit| !limit_state.is_kind_of(limit))
+        };
+        let leaving = LimitState::on_item(image, |_| Presence::Leaving, now).filter(leaves);
         limits.extend(leaving.map(|(name, limit_state)| (name.clone(), limit_state)));
+        let (limits, replaced) = each_name_once(limits, config);
         Self {
             basis: Basis::Parameters(image),
             config,
             now: refill_now,
             elapsed,
             sharing: Sharing::Alone,
-            limits: in_order(limits),
+            limits,
+            replaced,
         }
     }
 
@@ -211,6 +220,22 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// All limits that the write concerns, with what is asked of them.
+    pub(super) fn asked<'b>(
+        &'b self,
+        batch: &'b Batch,
+    ) -> impl Iterator<Item = (&'b LimitName, &'b LimitState, &'b Batch)> {
+        let limits = self
+            .limits
+            .iter()
+            .map(move |(name, limit_state)| (name, limit_state, batch));
+        let replaced = self
+            .replaced
+            .iter()
+            .map(|(name, limit_state)| (name, limit_state, &NOTHING));
+        limits.chain(replaced)
+    }
+
     /// What all limits are decided with.
     pub(super) fn moment(&self) -> Moment {
         Moment {
@@ -223,9 +248,8 @@ impl<'a> Evaluation<'a> {
     /// How long the bucket lives after the batch, in seconds.
     pub(super) fn life(&self, batch: &Batch) -> Option<i64> {
         let lives = self
-            .limits
-            .iter()
-            .map(|(name, limit_state)| limit_state.life(batch.demand(name)));
+            .asked(batch)
+            .map(|(name, limit_state, batch)| limit_state.life(name, batch));
         let (fill, to_full) = lives.fold((0, 0), |(fill, to_full), own: (i128, i128)| {
             (fill.max(own.0), to_full.max(own.1))
         });
@@ -233,9 +257,32 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-fn in_order(mut limits: Vec<(LimitName, LimitState)>) -> Vec<(LimitName, LimitState)> {
-    limits.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    limits
+type Limits = Vec<(LimitName, LimitState)>;
+
+/// The limits in order, each name once, and those that are replaced. A limit that has changed its kind keeps its name, and the
+/// item keeps what it was before until nothing of it is used: of several limits of a name, that of the config's kind counts.
+fn each_name_once(mut limits: Limits, config: &BucketConfig) -> (Limits, Limits) {
+    let other_kind = |(name, limit_state): &(LimitName, LimitState)| {
+        let limit = config.limits().get(name);
+        limit.is_some_and(|limit| !limit_state.is_kind_of(limit))
+    };
+    limits.sort_by(|one, other| {
+        let by_name = one.0.cmp(&other.0);
+        by_name.then_with(|| other_kind(one).cmp(&other_kind(other)))
+    });
+    if limits.windows(2).all(|pair| pair[0].0 != pair[1].0) {
+        return (limits, Vec::new());
+    }
+    let mut once: Limits = Vec::with_capacity(limits.len());
+    let mut replaced = Vec::new();
+    for (name, limit_state) in limits {
+        if once.last().is_some_and(|(last, _)| *last == name) {
+            replaced.push((name, limit_state.leaving()));
+        } else {
+            once.push((name, limit_state));
+        }
+    }
+    (once, replaced)
 }
 
 /// A limit that the etag says is on the item, but is not.

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    ConcurrencyImage, Demand, Etag, LegacyClient, LimitState, Presence, QuotaImage, SlotIndex, TokenBucket,
-};
+use super::batch::NOTHING;
+use super::{ConcurrencyImage, Etag, LegacyClient, LimitState, Presence, QuotaImage, SlotIndex, TokenBucket};
 use crate::{EntityId, LimitName, Timestamp};
 
 /// A last refill that is further in the future was written by a wrong clock.
@@ -74,7 +73,7 @@ impl Image {
         });
         let others = LimitState::on_item(self, |_| Presence::Kept, now)
             .filter(|(_, state)| state.rate().is_none())
-            .map(|(_, state)| state.life(Demand::default()).1);
+            .map(|(name, state)| state.life(name, &NOTHING).1);
         let to_full = rates.chain(others).max().unwrap_or(0);
         let full_at = i128::from(now.millis()) + to_full;
         let expires_first = |seconds| (i128::from(seconds) + 1) * 1000 < full_at;

@@ -151,7 +151,8 @@ impl Evaluation<'_> {
     /// Rows for every limit, with the moment of refill moved to now.
     fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
         let moment = self.moment();
-        let rows = self.limits().filter_map(|(name, limit_state)| match limit_state {
+        let limits = self.asked(batch);
+        let rows = limits.filter_map(|(name, limit_state, batch)| match limit_state {
             LimitState::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), &moment))),
             other => other.row(name, batch, &moment),
         });
@@ -171,8 +172,8 @@ impl Evaluation<'_> {
         let relaxed = parts.map(|since| Relaxed {
             refilled_by: Timestamp::from_millis(self.now.millis() - i64::try_from(since).unwrap_or(i64::MAX)),
             floors: self
-                .limits()
-                .filter_map(|(name, limit_state)| {
+                .asked(batch)
+                .filter_map(|(name, limit_state, batch)| {
                     let rate = limit_state.rate()?;
                     let params = rate.token_bucket.params;
                     let back = since * params.amount() / params.period();

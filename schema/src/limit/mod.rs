@@ -194,6 +194,14 @@ impl Limit {
         expires_after: Duration,
     ) -> Result<Self, InvalidLimit> {
         let name = LimitName::parse(name)?;
+        if expires_after.subsec_nanos() != 0 {
+            return Err(InvalidLimit::Number {
+                field: "expiry in milliseconds",
+                value: u64::try_from(expires_after.as_millis()).unwrap_or(u64::MAX),
+                limit: name,
+                rule: "it must be whole seconds".to_owned(),
+            });
+        }
         let concurrency = Concurrency::new(&name, permits, expires_after.as_secs())?;
         Ok(Self::from_kind(name, LimitKind::Concurrency(concurrency)))
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
 
-use super::text::{duration_text, parse_duration};
+use super::text::{duration_text, parse_duration, parse_number};
 use super::{InvalidLimit, Limit, Zone};
 use crate::Timestamp;
 use crate::shortened::shortened;
@@ -239,10 +239,15 @@ impl Calendar<'_> {
             let start = now.plus_millis(-into_hour);
             return (start, start.plus_millis(HOUR));
         }
-        // The period of today's date may not have begun yet: it begins at an hour of its first day.
+        // The period of today's date may not have begun yet: it begins at an hour of its first day. Where a zone has skipped a
+        // day, neither has the one before.
         let mut begins = self.first_day(local.date());
-        if self.moment(begins) > now {
-            begins = self.step(begins, -1);
+        while self.moment(begins) > now {
+            let before = self.step(begins, -1);
+            if before >= begins {
+                break;
+            }
+            begins = before;
         }
         loop {
             let next = self.step(begins, 1);
@@ -307,6 +312,12 @@ impl Calendar<'_> {
     }
 }
 
+/// A day or an hour: one or two digits.
+fn parse_small(text: &str) -> Option<u8> {
+    let number = parse_number(text).ok().filter(|_| text.len() <= 2)?;
+    u8::try_from(number).ok()
+}
+
 /// This day of the month, or its last.
 fn on_day(month: Date, day: u8) -> Date {
     let day = i8::try_from(day).unwrap_or(31).min(month.days_in_month());
@@ -357,7 +368,7 @@ impl FromStr for QuotaPeriod {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         let (period, mut rest) = match words.as_slice() {
             [length, "from", "first", "use", rest @ ..] => {
-                let seconds = parse_duration(length).map_err(|rule| broken(&rule))?;
+                let seconds = parse_duration(length).map_err(|rule| broken(&format!("its length {rule}")))?;
                 (Self::from_first_use(Duration::from_secs(seconds))?, rest)
             }
             ["hour", rest @ ..] => (Self::hour(), rest),
@@ -369,7 +380,7 @@ impl FromStr for QuotaPeriod {
             }
             ["week", rest @ ..] => (Self::week(), rest),
             ["month", "from", "day", day, rest @ ..] => {
-                let day = day.parse().map_err(|_| broken("the day must be 1 to 31"))?;
+                let day = parse_small(day).ok_or_else(|| broken("the day must be 1 to 31"))?;
                 (Self::month_from(day)?, rest)
             }
             ["month", rest @ ..] => (Self::month(), rest),
@@ -384,7 +395,7 @@ impl FromStr for QuotaPeriod {
         if let ["at", hour, after @ ..] = rest {
             let hour = hour
                 .strip_suffix(":00")
-                .and_then(|hour| hour.parse().ok())
+                .and_then(parse_small)
                 .ok_or_else(|| broken("the hour must be 00:00 to 23:00"))?;
             period = period.at_hour(hour)?;
             rest = after;

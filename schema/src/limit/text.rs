@@ -109,14 +109,22 @@ impl LimitKind {
         };
         let number =
             |field: &str, value: &str| parse_number(value).map_err(|rule| broken(format!("{field} {rule}")));
-        if let Some((permits, expiry)) = text.split_once(" at once for ") {
-            let seconds = parse_duration(expiry.trim()).map_err(broken)?;
-            let concurrency = Concurrency::new(limit, number("permits", permits.trim())?, seconds)?;
-            return Ok(Self::Concurrency(concurrency));
-        }
-        if let Some((amount, period)) = text.split_once(" per ") {
-            let amount = positive_tokens(limit, "amount", number("amount", amount.trim())?)?;
-            return Ok(Self::Quota(Quota::new(amount, period.parse()?)));
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        match words.as_slice() {
+            [permits, "at", "once", rest @ ..] => {
+                let ["for", expiry] = rest else {
+                    let rule = "after \"at once\" it needs the expiry of a permit, such as \"for 10min\"";
+                    return Err(broken(rule.to_owned()));
+                };
+                let permits = number("permits", permits)?;
+                let seconds = parse_duration(expiry).map_err(|rule| broken(format!("expiry {rule}")))?;
+                return Concurrency::new(limit, permits, seconds).map(Self::Concurrency);
+            }
+            [amount, "per", period @ ..] => {
+                let amount = positive_tokens(limit, "amount", number("amount", amount)?)?;
+                return Ok(Self::Quota(Quota::new(amount, period.join(" ").parse()?)));
+            }
+            _ => {}
         }
         let (rest, refill) = match text.split_once('@') {
             Some((rest, refill)) => (rest, Some(number("refill amount", refill)?)),
@@ -136,7 +144,7 @@ impl LimitKind {
     }
 }
 
-fn parse_number(value: &str) -> Result<u64, String> {
+pub(super) fn parse_number(value: &str) -> Result<u64, String> {
     if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!("{:?} is not a whole number", shortened(value)));
     }
@@ -166,12 +174,7 @@ pub(super) fn parse_duration(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(digits);
     let unit = DURATIONS.iter().find(|(name, _)| *name == unit);
     let seconds = unit.and_then(|(_, seconds)| parse_number(number).ok()?.checked_mul(*seconds));
-    seconds.ok_or_else(|| {
-        format!(
-            "time {:?} is not one such as 90s, 10min, 5h or 7d",
-            shortened(text)
-        )
-    })
+    seconds.ok_or_else(|| format!("{:?} is not a time such as 90s, 10min, 5h or 7d", shortened(text)))
 }
 
 /// A time in its largest unit, such as `10min` for 600 seconds.

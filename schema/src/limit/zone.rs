@@ -36,6 +36,10 @@ impl Zone {
             return Ok(Self::utc());
         }
         let rules = TimeZoneDatabase::bundled().get(name).map_err(|_| invalid())?;
+        // The database also has a placeholder for zones that nobody knows.
+        if rules.is_unknown() {
+            return Err(invalid());
+        }
         let name = rules.iana_name().ok_or_else(invalid)?.to_owned();
         Ok(Self { name, rules })
     }

@@ -102,7 +102,9 @@ const KNOWN: [&str; 12] = [
 const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
 
 /// What the names of the attributes of quotas and of limits on calls in flight start with. The Python package ignores them.
-const OTHER_KINDS: [&str; 2] = ["q_", "c_"];
+const OTHER_KINDS: [&str; 2] = [QUOTA, CONCURRENCY];
+const QUOTA: &str = "q_";
+const CONCURRENCY: &str = "c_";
 
 /// The format of levels that have other limits than rates.
 const LIMITS_FORMAT: u32 = 2;
@@ -146,8 +148,10 @@ impl ConfigRecord {
                     (format!("l_{name}_ra"), n(rate.refill_amount().get())),
                     (format!("l_{name}_rp"), n(rate.refill_period_seconds())),
                 ]),
-                kind @ LimitKind::Quota(_) => attributes.push((format!("q_{name}"), s(kind))),
-                kind @ LimitKind::Concurrency(_) => attributes.push((format!("c_{name}"), s(kind))),
+                kind @ LimitKind::Quota(_) => attributes.push((format!("{QUOTA}{name}"), s(kind))),
+                kind @ LimitKind::Concurrency(_) => {
+                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)))
+                }
             }
         }
         if limits.iter().any(|limit| limit.rate().is_none()) {
@@ -303,17 +307,31 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     });
     let others = item.keys().filter_map(|attribute| {
         let name = other_kind_attribute(attribute)?;
-        let limit = || {
-            let name = LimitName::from_stored(name)?;
-            let text = reader.text(attribute).unwrap_or_default();
-            Ok(Limit::from_kind(name.clone(), LimitKind::parse_for(&name, text)?))
-        };
-        let limit = limit()
-            .map_err(|error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}")));
-        Some(limit)
+        Some(limit_of_other_kind(reader, attribute, name))
     });
     let limits = rates.chain(others).collect::<Result<Vec<_>, _>>()?;
     LimitSet::new(limits).map_err(|e| reader.malformed(attribute::SK, e.to_string()))
+}
+
+/// The limit in `q_{name}` or `c_{name}`.
+fn limit_of_other_kind(reader: &Reader<'_>, attribute: &str, name: &str) -> Result<Limit, Malformed> {
+    let text = reader.text(attribute)?;
+    let unusable = |error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}"));
+    let name = LimitName::from_stored(name).map_err(|error| unusable(error.into()))?;
+    let kind = LimitKind::parse_for(&name, text).map_err(unusable)?;
+    let belongs = match kind {
+        LimitKind::Rate(_) => false,
+        LimitKind::Quota(_) => attribute.starts_with(QUOTA),
+        LimitKind::Concurrency(_) => attribute.starts_with(CONCURRENCY),
+    };
+    if !belongs {
+        let reason = format!(
+            "is not usable: it holds a {}, which has another attribute",
+            kind.as_str()
+        );
+        return Err(reader.malformed(attribute, reason));
+    }
+    Ok(Limit::from_kind(name, kind))
 }
 
 /// The suffix of the attribute that an error is about.

@@ -25,8 +25,9 @@ pub struct Epoch(i64);
 impl Epoch {
     /// The epoch of a permit that is taken or renewed now.
     pub const fn of(now: Timestamp, expires_after_seconds: i64) -> Self {
+        // Rounded up, so that there are few of them whatever the expiry is.
         let length = if expires_after_seconds > EPOCHS {
-            expires_after_seconds / EPOCHS
+            (expires_after_seconds + EPOCHS - 1) / EPOCHS
         } else {
             1
         };
@@ -91,7 +92,7 @@ fn seconds(limit: &Concurrency) -> i64 {
 /// A limit on calls in flight under a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConcurrencyState {
-    presence: Presence,
+    pub(super) presence: Presence,
     /// How many may be held after the write.
     permits: i128,
     /// How long one lasts after the write, in seconds.
@@ -206,9 +207,12 @@ impl ConcurrencyState {
         }
     }
 
-    pub(super) fn until_unused(&self, demand: Demand) -> i128 {
+    pub(super) fn until_unused(&self, name: &LimitName, batch: &Batch) -> i128 {
         let last = self.running.last_key_value().map(|(epoch, _)| *epoch);
-        let taken = (demand.debit > 0 || self.presence == Presence::Lost).then(|| self.epoch());
+        let extends = batch.demand(name).debit > 0
+            || batch.moves(name).any(|(_, moves)| moves.renewed > 0)
+            || self.presence == Presence::Lost;
+        let taken = extends.then(|| self.epoch());
         let end = last.max(taken).map(Epoch::end);
         end.map_or(0, |end| i128::from(end.plus_millis(GRACE_MILLIS).since(self.now)))
     }
@@ -234,9 +238,11 @@ impl ConcurrencyState {
             row.taken = Some(epoch);
         }
         for (old, moves) in batch.moves(name) {
-            row.taken = row.taken.or_else(|| (moves.renewed > 0).then_some(epoch));
             change(old, -moves.released - moves.renewed);
-            change(epoch, moves.renewed);
+            if moves.renewed > 0 {
+                change(epoch, moves.renewed);
+                row.taken = Some(epoch);
+            }
             row.floors.push((old, moves.released + moves.renewed));
         }
         row.epochs.retain(|_, by| *by != 0);
@@ -282,7 +288,7 @@ pub struct ConcurrencyRow {
     pub consumed: i128,
     /// Its new parameters, where they are written: permits, and their expiry in seconds.
     pub params: Option<(i128, i64)>,
-    /// The epoch of the permits that calls take or keep for longer.
+    /// The epoch of the permits that calls take or renew.
     pub taken: Option<Epoch>,
     /// The limit is no longer configured and no permit is held: it leaves the item.
     pub ends: bool,
@@ -347,7 +353,7 @@ impl ConcurrencyRow {
         let held = self.attr(PermitField::Held);
         match self.set {
             Some(permits) => actions.push(Action::Set(held, Scalar::Number(permits))),
-            None => actions.extend((self.add != 0).then(|| Action::Add(held, self.add))),
+            None => actions.extend((self.add != 0).then_some(Action::Add(held, self.add))),
         }
         let epochs = self.epochs.iter();
         actions.extend(epochs.map(|(epoch, by)| Action::Add(self.epoch(*epoch), *by)));

@@ -159,14 +159,35 @@ impl LimitState {
         }
     }
 
-    /// How long this limit keeps the bucket alive after the demand, in milliseconds: to fill from empty, and until nothing is
+    /// How long this limit keeps the bucket alive after the batch, in milliseconds: to fill from empty, and until nothing is
     /// used.
-    pub(super) fn life(&self, demand: Demand) -> (i128, i128) {
+    pub(super) fn life(&self, name: &LimitName, batch: &Batch) -> (i128, i128) {
         match self {
-            Self::Rate(rate) => rate.life(demand),
-            Self::Quota(quota) => (0, quota.until_unused(demand)),
-            Self::Concurrency(permits) => (0, permits.until_unused(demand)),
+            Self::Rate(rate) => rate.life(batch.demand(name)),
+            Self::Quota(quota) => (0, quota.until_unused(batch.demand(name))),
+            Self::Concurrency(permits) => (0, permits.until_unused(name, batch)),
         }
+    }
+
+    /// True if the limit of the config is of the same kind.
+    pub(super) fn is_kind_of(&self, limit: &Limit) -> bool {
+        matches!(
+            (self, limit.kind()),
+            (Self::Rate(_), LimitKind::Rate(_))
+                | (Self::Quota(_), LimitKind::Quota(_))
+                | (Self::Concurrency(_), LimitKind::Concurrency(_))
+        )
+    }
+
+    /// The same limit on its way out.
+    pub(super) fn leaving(mut self) -> Self {
+        let presence = match &mut self {
+            Self::Rate(rate) => &mut rate.presence,
+            Self::Quota(quota) => &mut quota.presence,
+            Self::Concurrency(permits) => &mut permits.presence,
+        };
+        *presence = Presence::Leaving;
+        self
     }
 
     /// True if others may give it back at any time, so that a refusal is soon out of date.
@@ -196,9 +217,11 @@ impl LimitState {
                     ..Demand::default()
                 },
             ),
+            // Taken from a limit of another kind that had this name.
+            Self::Rate(_) if held.is_some() => batch.add(name, Demand::default()),
             Self::Rate(_) if same_bucket => batch.add(name, Demand::credit(-change)),
             Self::Quota(quota) if same_bucket && quota.is_open(held) => {
-                batch.add(name, Demand::credit(-change))
+                batch.add(name, Demand::credit(-change));
             }
             Self::Concurrency(permits) if same_bucket => permits.book_release(name, -change, held, batch),
             Self::Concurrency(_) => batch.add(name, Demand::default()),

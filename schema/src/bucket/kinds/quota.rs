@@ -47,7 +47,7 @@ impl QuotaImage {
 /// A quota under a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaState {
-    presence: Presence,
+    pub(super) presence: Presence,
     /// What may be used after the write.
     amount: i128,
     /// The period after the write.
@@ -348,7 +348,7 @@ impl QuotaRow {
         match self.form {
             QuotaForm::Keep => {}
             QuotaForm::Within { add, new_end, .. } => {
-                actions.extend((add != 0).then(|| Action::Add(used, add)));
+                actions.extend((add != 0).then_some(Action::Add(used, add)));
                 actions.extend(new_end.map(ends));
             }
             QuotaForm::Begin {
