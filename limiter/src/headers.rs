@@ -117,19 +117,24 @@ fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
 /// The seconds in which all of the limit comes back. Calls in flight come back when they end.
 fn window(status: &LimitStatus) -> Option<u128> {
     let period = status.reset.map(|reset| u128::from(reset.period.as_secs()));
-    period.or_else(|| refill_seconds(status.limit.rate()?, status.limit.capacity().get()))
+    period.or_else(|| {
+        Some(refill_seconds(
+            status.limit.rate()?,
+            status.limit.capacity().get(),
+        ))
+    })
 }
 
 /// The seconds until some of the limit comes back.
 fn next_token(status: &LimitStatus) -> Option<u128> {
     let reset = status.reset.map(|reset| reset.after.as_millis().div_ceil(1000));
-    reset.or_else(|| refill_seconds(status.limit.rate()?, 1))
+    reset.or_else(|| Some(refill_seconds(status.limit.rate()?, 1)))
 }
 
 /// The seconds to refill the given tokens, rounded up.
-fn refill_seconds(rate: &Rate, tokens: u64) -> Option<u128> {
+fn refill_seconds(rate: &Rate, tokens: u64) -> u128 {
     let time = u128::from(tokens) * u128::from(rate.refill_period_seconds());
-    Some(time.div_ceil(u128::from(rate.refill_amount().get())))
+    time.div_ceil(u128::from(rate.refill_amount().get()))
 }
 
 fn integer(value: u128) -> u128 {

@@ -62,7 +62,7 @@ impl Bucket {
         let slot = Slot {
             index: SlotIndex::FIRST,
             before: SlotBefore::Any,
-            number: ClientTag::from_random(7).number(self.writes),
+            number: ClientTag::from_random(7).number(self.writes, 0),
         };
         let key = BucketKey {
             entity: entity("user-1"),
@@ -113,7 +113,7 @@ impl Bucket {
     fn retry_after(&self, limit: &str, tokens: i128, now: Timestamp) -> RetryAfter {
         self.evaluate(now, |evaluation| {
             let outlook = evaluation.outlook(&name(limit), &Batch::default(), tokens * 1000);
-            outlook.unwrap().1
+            outlook.unwrap().retry_after
         })
     }
 

@@ -101,10 +101,11 @@ const KNOWN: [&str; 12] = [
 
 const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
 
-/// What the names of the attributes of quotas and of limits on calls in flight start with. The Python package ignores them.
+/// What the names of the attributes of quotas and of limits on calls in flight start with. The Python package
+/// ignores them, and no policy that lets a client write buckets covers them.
 const OTHER_KINDS: [&str; 2] = [QUOTA, CONCURRENCY];
-const QUOTA: &str = "q_";
-const CONCURRENCY: &str = "c_";
+const QUOTA: &str = "lq_";
+const CONCURRENCY: &str = "lc_";
 
 /// The format of levels that have other limits than rates.
 const LIMITS_FORMAT: u32 = 2;
@@ -115,7 +116,7 @@ fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
     LIMIT_FIELDS.contains(&field).then_some((name, field))
 }
 
-/// The name in `q_{name}` and `c_{name}`.
+/// The name in `lq_{name}` and `lc_{name}`.
 fn other_kind_attribute(attribute: &str) -> Option<&str> {
     OTHER_KINDS
         .iter()
@@ -150,7 +151,7 @@ impl ConfigRecord {
                 ]),
                 kind @ LimitKind::Quota(_) => attributes.push((format!("{QUOTA}{name}"), s(kind))),
                 kind @ LimitKind::Concurrency(_) => {
-                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)))
+                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)));
                 }
             }
         }
@@ -313,7 +314,7 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     LimitSet::new(limits).map_err(|e| reader.malformed(attribute::SK, e.to_string()))
 }
 
-/// The limit in `q_{name}` or `c_{name}`.
+/// The limit in `lq_{name}` or `lc_{name}`.
 fn limit_of_other_kind(reader: &Reader<'_>, attribute: &str, name: &str) -> Result<Limit, Malformed> {
     let text = reader.text(attribute)?;
     let unusable = |error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}"));

@@ -122,7 +122,8 @@ impl Table {
         let slot = Slot {
             index: SlotIndex::new(u8::try_from(client % 16).unwrap()),
             before: SlotBefore::Any,
-            number: ClientTag::from_random(u128::try_from(client).unwrap()).number(i128::from(self.writes)),
+            number: ClientTag::from_random(u128::try_from(client).unwrap())
+                .number(i128::from(self.writes), 0),
         };
         let key = BucketKey {
             entity: entity("user-1"),

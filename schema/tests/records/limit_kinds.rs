@@ -40,8 +40,11 @@ fn error_with(attribute: &str, value: AttributeValue) -> (String, String) {
 #[test]
 fn a_level_with_every_kind_of_limit_as_it_stands_in_the_table() {
     let item = all_kinds().to_item();
-    assert_eq!(item.get("q_spend"), Some(&text("500 per month in Europe/Berlin")));
-    assert_eq!(item.get("c_parallel"), Some(&text("8 at once for 10min")));
+    assert_eq!(
+        item.get("lq_spend"),
+        Some(&text("500 per month in Europe/Berlin"))
+    );
+    assert_eq!(item.get("lc_parallel"), Some(&text("8 at once for 10min")));
     assert_eq!(item.get("l_rpm_bx"), Some(&number(150)));
     assert_eq!(item.get("limits_format"), Some(&number(2)));
     assert_eq!(ConfigRecord::from_item(&item).unwrap(), all_kinds());
@@ -92,30 +95,30 @@ fn the_attributes_of_limits_are_known_as_such() {
 #[test]
 fn a_damaged_limit_is_an_error_that_names_its_attribute() {
     for (attribute, value, reason) in [
-        ("q_spend", text(""), "is not usable: limit \"\" is invalid"),
-        ("q_spend", text("500"), "it holds a rate"),
-        ("q_spend", text("8 at once for 10min"), "it holds a concurrency"),
-        ("c_parallel", text("500 per month"), "it holds a quota"),
-        ("c_parallel", text("100/min"), "it holds a rate"),
+        ("lq_spend", text(""), "is not usable: limit \"\" is invalid"),
+        ("lq_spend", text("500"), "it holds a rate"),
+        ("lq_spend", text("8 at once for 10min"), "it holds a concurrency"),
+        ("lc_parallel", text("500 per month"), "it holds a quota"),
+        ("lc_parallel", text("100/min"), "it holds a rate"),
         (
-            "q_spend",
+            "lq_spend",
             text("0 per month"),
             "amount 0 of limit spend is invalid",
         ),
         (
-            "q_spend",
+            "lq_spend",
             text("500 per month in Europe/Atlantis"),
             "no time zone has this name",
         ),
-        ("q_spend", number(500), "must be a string"),
-        ("q_spend", AttributeValue::Null(true), "is missing"),
+        ("lq_spend", number(500), "must be a string"),
+        ("lq_spend", AttributeValue::Null(true), "is missing"),
         (
-            "c_parallel",
+            "lc_parallel",
             text("8 at once for 7s"),
             "expiry 7 of limit parallel is invalid",
         ),
-        ("c_parallel", AttributeValue::Bool(true), "must be a string"),
-        ("q_9", text("500 per month"), "limit name \"9\" is invalid"),
+        ("lc_parallel", AttributeValue::Bool(true), "must be a string"),
+        ("lq_9", text("500 per month"), "limit name \"9\" is invalid"),
         ("limits_format", text("2"), "must be"),
         ("limits_format", number(-1), "is out of range"),
         ("limits_format", AttributeValue::N("1.5".to_owned()), "must be"),
@@ -128,9 +131,9 @@ fn a_damaged_limit_is_an_error_that_names_its_attribute() {
 
 #[test]
 fn one_name_for_limits_of_two_kinds_is_an_error() {
-    let (_, reason) = error_with("q_rpm", text("500 per month"));
+    let (_, reason) = error_with("lq_rpm", text("500 per month"));
     assert!(reason.contains("limit rpm is given twice"), "{reason}");
-    let (_, reason) = error_with("c_spend", text("8 at once for 10min"));
+    let (_, reason) = error_with("lc_spend", text("8 at once for 10min"));
     assert!(reason.contains("limit spend is given twice"), "{reason}");
 }
 

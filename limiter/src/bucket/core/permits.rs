@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Batch, BucketConfig, BucketWrite, Epoch, Evaluation, Held, Image};
-use zae_limiter_schema::{LimitKind, LimitName, Timestamp};
+use zae_limiter_schema::{Limit, LimitKind, LimitName, Timestamp};
 
 use super::super::amounts::{Amounts, amount_of};
 use super::super::origin::{Holding, Holdings};
@@ -97,7 +97,7 @@ impl Core {
         let mut holdings = Holdings::new();
         for (limit, held) in held {
             let amount = amount_of(amounts, limit);
-            let kind = config.limits().get(limit).map(|limit| limit.kind());
+            let kind = config.limits().get(limit).map(Limit::kind);
             let holding = match (held, kind) {
                 _ if amount == 0 => continue,
                 (Held::Permits(epoch), Some(LimitKind::Concurrency(settings))) => {
