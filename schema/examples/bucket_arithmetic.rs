@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tpm: Limit = "tpm:10000:15000".parse()?;
     let rate = tpm.rate().ok_or("tpm is a rate")?;
     limits(&tpm, rate);
-    let after = estimate_and_correct(&tpm, rate)?;
+    let after = estimate_and_correct(rate)?;
     retry(&after);
     exact_refill()?;
     two_writers(&tpm)?;
@@ -65,7 +65,7 @@ fn limits(tpm: &Limit, rate: &Rate) {
 }
 
 /// A call is admitted on an estimate and corrected when its cost is known; the level may go below zero.
-fn estimate_and_correct(tpm: &Limit, rate: &Rate) -> Result<TokenBucket, Box<dyn Error>> {
+fn estimate_and_correct(rate: &Rate) -> Result<TokenBucket, Box<dyn Error>> {
     heading("Estimate, then correct");
     let full = TokenBucket::full(Params::from(rate));
     println!("full:                        {:>10}", tokens(full.tokens));
