@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BUCKET = "limiter/src/bucket/"
 CORE = BUCKET + "core/"
 WAIT = "limiter/src/acquire/wait.rs"
-# Name, file, text, replacement, tests that must fail. Tests of `acquire::` are integration tests, all others unit tests.
+DYNAMO = "dynamo/src/"
+# Name, file, text, replacement, tests that must fail: of the package of the file. Tests of `acquire::` and `store::` are
+# integration tests, all others unit tests.
 RULES = [
     # A bucket that many share.
     ("NoMargin", CORE + "contention.rs", "let alone = !others && !refused;", "let alone = true;", "shared_bucket_costs"),
@@ -24,11 +26,29 @@ RULES = [
     ("NoShareWhenSaturated", CORE + "contention.rs", "short && self.clients(now.calendar) >= MANY_CLIENTS", "short && self.clients(now.calendar) == u32::MAX", "a_saturated_bucket_refuses"),
     ("RefillsFromOldImages", CORE + "combine.rs", "guessed_wrong && !self.guess.just_read", "guessed_wrong && !self.guess.just_read && false", "shared_bucket_costs"),
     ("EightTries", CORE + "response.rs", "let late = now.elapsed.saturating_sub(request.since) >= self.patience;", "let late = request.conflicts >= 8;", "contention_is_no_outage"),
+    ("CrowdedAmongFew", CORE + "contention.rs", "self.others_within(CROWDED_FOR, calendar) >= usize::from(SlotIndex::COUNT)", "self.others_within(CROWDED_FOR, calendar) >= 1", "buckets_that_are_deleted"),
     # Configuration.
     ("ParametersFromCache", CORE + "combine.rs", "!self.may_rewrite(image, &config, now)", "false", "limits_of_calls"),
     ("RewriteIgnoresEtag", CORE + "combine.rs", "read.etag == image.etag", "(read.etag == image.etag || true)", "limits_of_calls"),
     ("CallLimitsReachParents", "limiter/src/acquire/charge.rs", "let call_limits = call_limits.filter(|_| own);", "let _ = own;", "limits_of_calls"),
     ("CallLimitsNeverExpire", BUCKET + "shared.rs", "configs.for_call(limits, expires)", "configs.for_call(limits, TtlRule::Never)", "limits_of_calls"),
+    ("LimitsWithoutBound", CORE + "combine.rs", "evaluation.limits().count() > MAX_LIMITS_OF_WRITE {", "evaluation.limits().count() > usize::MAX {", "acquire::limits_of_a_call"),
+    # Copies of a process.
+    ("TagsFromTheProcess", DYNAMO + "entropy.rs", "getrandom::fill(bytes)", 'Err::<(), _>("broken")', "ids_come_from_the_operating_system"),
+    ("NumbersWithoutNonce", CORE + "slots.rs", "now.random >> 32", "now.random * 0", "a_copy_in_the_same_millisecond"),
+    ("CopiesGoUnnoticed", CORE + "slots.rs", "is_ours && !self.sent.contains(number)", "is_ours && !self.sent.contains(number) && false", "a_copy_of_this_process"),
+    ("CopiesReturnTwice", CORE + "response.rs", "self.drop_shared_with_copy()", "self.drop_untraceable()", "what_two_copies_find_out"),
+    # Clocks.
+    ("CalendarIsFollowed", DYNAMO + "clock_offset.rs", "Some(before) if (start - before).abs() > CORRECT_BEYOND_MILLIS", "Some(before) if (start - before).abs() == i64::MAX", "a_calendar_that_is_set"),
+    ("OneDateDecides", DYNAMO + "clock_offset.rs", "const AGREEING: usize = 3;", "const AGREEING: usize = 1;", "one_wrong_date"),
+    ("DatesOfProxiesCount", DYNAMO + "server_time.rs", "&& response.status().as_u16() < 500", "", "responses_that_are_not_dynamodbs"),
+    ("FutureRefillStays", CORE + "mod.rs", "(time < image.refilled_at).then_some(time)", "(time < image.refilled_at && false).then_some(time)", "a_bucket_recovers_from_a_clock"),
+    ("SkewIsADenial", DYNAMO + "call_error.rs", '"InvalidSignature" if is_about_time(message) => Self::ClockSkew(text),', '"InvalidSignature" if is_about_time(message) => Self::Denied(text),', "a_clock_that_cannot_sign"),
+    # Credentials and connections.
+    ("EachCallLoads", DYNAMO + "credentials.rs", ".filter(|loading| loading.has_changed().is_ok())", ".filter(|_| false)", "a_call_that_gives_up"),
+    ("LoadsWhenExpired", DYNAMO + "credentials.rs", "expiry - REFRESH_AHEAD.min(lifetime / 2)", "expiry", "a_slow_refresh"),
+    ("ConnectsInsideAttempts", DYNAMO + "attempt.rs", "while known() == Some(false) && Instant::now() < deadline {", "while known() == None && Instant::now() < deadline {", "connecting_that_takes_longer"),
+    ("KeepsBadConnections", "limiter/src/store/connect.rs", ".retry_config(RetryConfig::disabled())", ".retry_config(RetryConfig::disabled().with_reconnect_mode(aws_config::retry::ReconnectMode::ReuseAllConnections))", "store::connections"),
     # Exactly once.
     ("RepeatedDeliveryCountsTwice", CORE + "slots.rs", "current.is_some_and(|write| write.slot.number == number)", "lost.is_some_and(|write| write.slot.number == number)", "delivered_twice"),
     ("UntraceableChangesAgain", CORE + "unconfirmed.rs", "!request.is_acquire() && carried.contains(&request.id)", "!request.is_acquire() && carried.contains(&request.id) && false", "more_processes_than_slots"),
@@ -38,6 +58,7 @@ RULES = [
     ("WaitsBeforeAsking", WAIT, "if !others_wait {", "if others_wait && false {", "patient_calls_on_a_full_bucket"),
     ("PatientCallsAreRefused", WAIT, "RetryAfter::After(wait) if Instant::now() + wait <= self.deadline", "RetryAfter::After(wait) if Instant::now() + wait * 1_000 <= self.deadline", "waiting_calls_are_served_in_order"),
     ("WaitersAskAlone", WAIT, "turn.wake_next(|batch| charge.fits(batch));", "let _ = (turn, charge);", "calls_that_wait_are_combined"),
+    ("CallsWithoutAChanceWait", WAIT, "turn.is_behind() && !self.is_due(refused)", "turn.is_behind() && !self.is_due(refused) && false", "acquire::wait_order"),
     ("SeveralAtTheHead", BUCKET + "wait_queue.rs", "if self.woken > 0 {", "if self.woken > 1_000 {", "waiting_calls_are_served_in_order"),
     ("NoJitter", BUCKET + "backoff.rs", "entropy.up_to((wait / WAIT_JITTER).min(MAX_WAIT_JITTER))", "entropy.up_to((wait / WAIT_JITTER).min(MAX_WAIT_JITTER)) * 0", "processes_whose_tokens_are_due"),
     # Outages.
@@ -49,6 +70,9 @@ RULES = [
     ("ProbesWithoutPause", BUCKET + "backoff.rs", "let most = doubled(FIRST_PROBE, probes).min(LONGEST_PROBE);", "let most = doubled(FIRST_PROBE, probes).min(Duration::from_millis(1));", "an_outage_is_quiet"),
     ("RetriesWithoutPace", BUCKET + "table_health.rs", "self.retry_pace().reserve(self.clock.elapsed())", "self.retry_pace().reserve(self.clock.elapsed()) * 0", "an_outage_is_quiet"),
     ("ThrottlingOpensBreaker", BUCKET + "actor.rs", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {\n                    shared", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) | WriteOutcome::Throttled(reason) => {\n                    shared", "throttling_does_not_open"),
+    ("CountedCallsAreFree", BUCKET + "outage_fraction.rs", "let mut own = own.changed(*change);", "let mut own = own.changed(*change * 0);", "while_the_table_comes_and_goes"),
+    ("SettlingWaitsForTraffic", CORE + "mod.rs", "!has_older && (has_newer || self.has_nothing_to_do())", "!has_older && !has_newer && self.has_nothing_to_do()", "acquire::bucket_task"),
+    ("DisconnectsAreFree", "limiter/src/tower/call.rs", "refund_on_disconnect: false,", "refund_on_disconnect: true,", "acquire::layer_costs"),
     # Token chunks.
     ("ChunkSpentTwice", CORE + "chunks/mod.rs", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount);", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount * 0);", "chunks::"),
     ("ChunkReturnedTwice", CORE + "chunks/mod.rs", "(limit, -amount))", "(limit, -amount * 2))", "chunks::"),
@@ -78,8 +102,10 @@ def notices(name, file, text, replacement, tests):
             shutil.copy2(ROOT / tracked, copy / tracked)
     (copy / file).write_text(source(file).replace(text, replacement))
     environment = dict(os.environ, CARGO_TARGET_DIR=str(ROOT / "target"))
-    target = ["--test", "main"] if tests.startswith("acquire::") else ["--lib"]
-    cargo = ["cargo", "test", "--quiet", "--locked", "-p", "zae-limiter", *target]
+    target = ["--test", "main"] if tests.startswith(("acquire::", "store::")) else ["--lib"]
+    folder = file.split("/")[0]
+    package = "zae-limiter" if folder == "limiter" else f"zae-limiter-{folder}"
+    cargo = [os.environ.get("CARGO", "cargo"), "test", "--quiet", "--locked", "-p", package, *target]
     subprocess.run([*cargo, "--no-run"], cwd=copy, env=environment, check=True)
     failed = subprocess.run([*cargo, "--", tests], cwd=copy, env=environment).returncode != 0
     print(f"{name}: {'noticed' if failed else 'NOT NOTICED'}", flush=True)

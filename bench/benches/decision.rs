@@ -52,7 +52,7 @@ fn slot() -> Slot {
     Slot {
         index: SlotIndex::FIRST,
         before: SlotBefore::Empty,
-        number: ClientTag::from_random(1).number(i128::from(START)),
+        number: ClientTag::from_random(1).number(i128::from(START), 0),
     }
 }
 

@@ -7,6 +7,8 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 
+use crate::TimedOut;
+
 /// One failed call, by what can be done about it. Works for every AWS service, not only for DynamoDB.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -150,6 +152,15 @@ fn is_about_time(message: &str) -> bool {
     ["Signature expired", "Signature not yet current"]
         .iter()
         .any(|start| message.starts_with(start))
+}
+
+impl From<TimedOut> for CallError {
+    fn from(timed_out: TimedOut) -> Self {
+        match timed_out {
+            TimedOut::Sent => Self::timeout(),
+            TimedOut::NotSent => Self::NotSent("no connection in time".to_owned()),
+        }
+    }
 }
 
 impl<E> From<&SdkError<E, HttpResponse>> for CallError

@@ -72,12 +72,21 @@ impl SharedCredentials {
         }
     }
 
+    /// The same with another calendar, which decides when credentials expire.
+    #[must_use]
+    pub fn with_calendar(self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self {
+            now: Arc::new(now),
+            ..self
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there are credentials. If there are none by the deadline, the load goes on for later calls.
-    pub(crate) async fn ready_by(&self, deadline: Instant) -> Result<(), CallError> {
+    pub async fn ready_by(&self, deadline: Instant) -> Result<(), CallError> {
         match tokio::time::timeout_at(deadline, self.load()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(CallError::no_credentials(&with_causes(&*error))),

@@ -44,12 +44,14 @@
 //! | what a failed call means | [`CallError`], [`Error`] |
 //! | retries within a time budget | [`Budget::retry`] |
 //! | items between the SDK and the schema | [`from_sdk_item`], [`to_sdk_item`] |
+//! | the time of one attempt, without connecting | [`attempt`], [`ConnectionWatch`] |
 //! | a wrong clock | [`ServerTime`], [`LocalTime`] |
 //! | credentials that calls share | [`SharedCredentials`] |
 //! | consumed capacity | [`CapacityMeter`] |
 //! | randomness that tests can seed | [`Entropy`] |
 //! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
 
+mod attempt;
 mod batch;
 mod bucket_write;
 mod call_error;
@@ -71,6 +73,7 @@ mod server_time;
 mod table;
 mod transaction;
 
+pub use attempt::{ConnectionWatch, TimedOut, attempt};
 pub use call_error::CallError;
 pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::{CallError, Entropy};
+use crate::{CallError, Entropy, attempt};
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -78,13 +78,12 @@ impl Budget {
         let mut retries = 0;
         let mut previous = None;
         loop {
-            let timeout = self.deadline.min(Instant::now() + self.attempt);
             // The SDK's futures are large and deeply nested. Boxed, they do not make the caller's so.
-            let error = match tokio::time::timeout_at(timeout, Box::pin(call())).await {
+            let error = match attempt(self.attempt, self.deadline, Box::pin(call())).await {
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => error,
                 // An earlier response says more than a timeout.
-                Err(_) => previous.take().unwrap_or_else(CallError::timeout),
+                Err(timed_out) => previous.take().unwrap_or_else(|| timed_out.into()),
             };
             retries += 1;
             if !error.is_transient() || !self.pause(entropy, retries).await {

@@ -118,12 +118,19 @@ impl ServerTime {
 
     /// Reads the `Date` header of the response to a request that was sent then.
     fn observe(&self, date: &str, sent: Duration) {
+        let time = self.lock().parse(date);
+        if let Some(time) = time {
+            self.heard(Timestamp::from_millis(time), sent);
+        }
+    }
+
+    /// A response with this date, in whole seconds, to a request that was sent at `sent` on the scale of
+    /// [`LocalTime::elapsed`], is read now.
+    pub fn heard(&self, date: Timestamp, sent: Duration) {
         let local = (self.local)();
         let mut judged = self.lock();
-        if let Some(time) = judged.parse(date) {
-            let offset = judged.clock.observe(time, sent, local);
-            judged.report(offset);
-        }
+        let offset = judged.clock.observe(date.millis(), sent, local);
+        judged.report(offset);
     }
 }
 

@@ -67,7 +67,7 @@ fn bucket(item: &Item) {
             for limit in config.limits().iter() {
                 let outlook = evaluation.outlook(limit.name(), &Batch::default(), 1_000);
                 // What fits is there: nothing is admitted from an item that has less.
-                if let Some((available, _)) = outlook.filter(|_| fits) {
+                if let Some(available) = outlook.filter(|_| fits).map(|outlook| outlook.left) {
                     assert!(available >= 1_000, "{limit}: {available} of {image:?}");
                 }
             }

@@ -1,6 +1,6 @@
 //! The HTTP header fields that describe rate limits, as text, for any HTTP library.
 
-use zae_limiter_schema::Limit;
+use zae_limiter_schema::Rate;
 
 use crate::status::{LimitStatus, Refusal};
 use crate::{EntityId, RetryAfter};
@@ -11,7 +11,7 @@ const MAX_INTEGER: u128 = 999_999_999_999_999;
 /// The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After`.
 ///
 /// Each limit is a policy with its capacity as quota `q` and, as window `w`, the seconds in which that quota is
-/// refilled. The policies of the entity itself have the names of its limits; those of a parent are named
+/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself have the names of its limits; those of a parent are named
 /// `LIMIT@PARENT`.
 ///
 /// ```
@@ -38,7 +38,7 @@ impl RateLimitHeaders {
         Self::new(statuses, |status| {
             // A full bucket gets no more.
             let full = u64::try_from(status.available).is_ok_and(|there| there >= status.limit.burst().get());
-            (!full).then(|| seconds_for(&status.limit, 1))
+            if full { None } else { next_token(status) }
         })
     }
 
@@ -63,8 +63,9 @@ impl RateLimitHeaders {
         let policies = statuses.iter().map(|status| {
             let limit = &status.limit;
             let quota = integer(limit.capacity().get().into());
-            let window = integer(seconds_for(limit, limit.capacity().get()));
-            format!("\"{}\";q={quota};w={window}", policy_name(status, own))
+            let window = window(status).map(|seconds| format!(";w={}", integer(seconds)));
+            let name = policy_name(status, own);
+            format!("\"{name}\";q={quota}{}", window.unwrap_or_default())
         });
         let states = statuses.iter().map(|status| {
             let left = integer(u128::try_from(status.available).unwrap_or(0));
@@ -113,10 +114,27 @@ fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
     }
 }
 
+/// The seconds in which all of the limit comes back. Calls in flight come back when they end.
+fn window(status: &LimitStatus) -> Option<u128> {
+    let period = status.reset.map(|reset| u128::from(reset.period.as_secs()));
+    period.or_else(|| {
+        Some(refill_seconds(
+            status.limit.rate()?,
+            status.limit.capacity().get(),
+        ))
+    })
+}
+
+/// The seconds until some of the limit comes back.
+fn next_token(status: &LimitStatus) -> Option<u128> {
+    let reset = status.reset.map(|reset| reset.after.as_millis().div_ceil(1000));
+    reset.or_else(|| Some(refill_seconds(status.limit.rate()?, 1)))
+}
+
 /// The seconds to refill the given tokens, rounded up.
-fn seconds_for(limit: &Limit, tokens: u64) -> u128 {
-    let time = u128::from(tokens) * u128::from(limit.refill_period_seconds());
-    time.div_ceil(u128::from(limit.refill_amount().get()))
+fn refill_seconds(rate: &Rate, tokens: u64) -> u128 {
+    let time = u128::from(tokens) * u128::from(rate.refill_period_seconds());
+    time.div_ceil(u128::from(rate.refill_amount().get()))
 }
 
 fn integer(value: u128) -> u128 {
@@ -129,7 +147,7 @@ mod tests {
 
     use std::time::Duration;
 
-    use zae_limiter_schema::Resource;
+    use zae_limiter_schema::{Limit, Resource};
 
     use super::*;
 
@@ -142,6 +160,7 @@ mod tests {
             requested: 5,
             refused: retry_after != RetryAfter::Now,
             retry_after,
+            reset: None,
         }
     }
 

@@ -127,11 +127,16 @@ pub use status::{LimitStatus, Refusal};
 #[cfg(feature = "embedded")]
 pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
-pub use zae_limiter_schema::bucket::RetryAfter;
+pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, EntityId, LevelKind, Limit, LimitName, LimitSet, OnUnavailable, Resource, StackName,
-    SystemSettings, Timestamp, Tokens,
+    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable, QuotaPeriod,
+    Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
+
+/// The numbers of each kind of limit: see [`LimitKind`].
+pub mod kinds {
+    pub use zae_limiter_schema::{Boundary, Concurrency, Quota, Rate, Zone};
+}
 
 /// Lists that come in pages: what the methods of [`Repository`] that take a [`PageRequest`] return.
 pub mod pagination {

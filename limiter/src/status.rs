@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
-use zae_limiter_schema::bucket::{BucketKey, RetryAfter};
+use zae_limiter_schema::bucket::{BucketKey, Outlook, Reset, RetryAfter};
 use zae_limiter_schema::{EntityId, Limit, Resource, whole_tokens};
 
 /// The status of one limit, compared with the request.
@@ -25,24 +25,22 @@ pub struct LimitStatus {
     pub refused: bool,
     /// When the requested amount will be available.
     pub retry_after: RetryAfter,
+    /// When all of it comes back at once: the end of a quota's period. Other kinds have none.
+    pub reset: Option<Reset>,
 }
 
 impl LimitStatus {
-    pub(crate) fn new(
-        key: &BucketKey,
-        limit: &Limit,
-        available: i128,
-        requested: i128,
-        wait: RetryAfter,
-    ) -> Self {
+    pub(crate) fn new(key: &BucketKey, limit: &Limit, outlook: Outlook, requested: i128) -> Self {
+        let wait = outlook.retry_after;
         Self {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
             limit: limit.clone(),
-            available: i64::try_from(whole_tokens(available)).unwrap_or(i64::MIN),
+            available: i64::try_from(whole_tokens(outlook.left)).unwrap_or(i64::MIN),
             requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
             refused: requested > 0 && wait != RetryAfter::Now,
             retry_after: wait,
+            reset: outlook.reset,
         }
     }
 
@@ -56,7 +54,7 @@ impl LimitStatus {
 /// The Python peer's field names.
 impl Serialize for LimitStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut status = serializer.serialize_struct("LimitStatus", 9)?;
+        let mut status = serializer.serialize_struct("LimitStatus", 9 + usize::from(self.reset.is_some()))?;
         status.serialize_field("entity_id", &self.entity)?;
         status.serialize_field("resource", &self.resource)?;
         status.serialize_field("limit_name", self.limit.name())?;
@@ -66,6 +64,9 @@ impl Serialize for LimitStatus {
         status.serialize_field("requested", &self.requested)?;
         status.serialize_field("exceeded", &self.refused)?;
         status.serialize_field("retry_after_seconds", &self.retry_after.seconds())?;
+        if let Some(reset) = self.reset {
+            status.serialize_field("resets_at", &reset.at.to_string())?;
+        }
         status.end()
     }
 }

@@ -140,14 +140,25 @@ fn limit_from_fields(
     name: Option<&str>,
     fields: &Map<String, Value>,
 ) -> Result<Limit, Vec<InvalidField>> {
-    const FIELDS: [&str; 6] = [
+    const FIELDS: [&str; 10] = [
         "name",
         "capacity",
         "burst",
         "refill_amount",
         "refill_period_seconds",
         "period",
+        "quota",
+        "per",
+        "concurrency",
+        "expires_after_seconds",
     ];
+    let others = ["quota", "per", "concurrency", "expires_after_seconds"];
+    if let (Some(name), true) = (name, others.iter().any(|field| fields.contains_key(*field))) {
+        let mut named = fields.clone();
+        named.insert("name".to_owned(), Value::from(name));
+        let limit = serde_json::from_value(Value::Object(named));
+        return limit.map_err(|error| vec![problem(path, &error)]);
+    }
     let unknown = fields.keys().filter(|field| !FIELDS.contains(&field.as_str()));
     let mut invalid: Vec<_> = unknown.map(|field| unknown_field(path, field, &FIELDS)).collect();
     let mut number = |field: &str| {
@@ -202,7 +213,10 @@ fn limit_from_fields(
 fn period_seconds(path: &str, value: &Value) -> Result<u64, InvalidField> {
     let text = value.as_str().unwrap_or_default();
     let parsed: Result<Limit, _> = format!("any:1/{text}").parse();
-    parsed.map(|limit| limit.refill_period_seconds()).map_err(|_| {
+    let seconds = parsed
+        .ok()
+        .and_then(|limit| Some(limit.rate()?.refill_period_seconds()));
+    seconds.ok_or_else(|| {
         InvalidField::new(
             path,
             format!("{value} is not sec, min, hour, day, or a number of seconds such as 90s"),

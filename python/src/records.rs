@@ -42,8 +42,9 @@ pub(crate) fn limit(limit: &Limit) -> Value {
         "name": limit.name().as_str(),
         "capacity": limit.capacity(),
         "burst": limit.burst(),
-        "refill_amount": limit.refill_amount(),
-        "refill_period_seconds": limit.refill_period_seconds(),
+        "refill_amount": limit.rate().map(zae_limiter::kinds::Rate::refill_amount),
+        "refill_period_seconds": limit.rate().map(zae_limiter::kinds::Rate::refill_period_seconds),
+        "text": limit.to_string(),
     })
 }
 

@@ -11,12 +11,13 @@ use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Demand, Evaluation, Image, Incarnation,
     Params, RetryAfter, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule,
 };
-use zae_limiter_schema::{EntityId, Limit, LimitSet, Resource, Timestamp};
+use zae_limiter_schema::{EntityId, Limit, LimitSet, Rate, Resource, Timestamp};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let tpm: Limit = "tpm:10000:15000".parse()?;
-    limits(&tpm);
-    let after = estimate_and_correct(&tpm)?;
+    let rate = tpm.rate().ok_or("tpm is a rate")?;
+    limits(&tpm, rate);
+    let after = estimate_and_correct(rate)?;
     retry(&after);
     exact_refill()?;
     two_writers(&tpm)?;
@@ -42,16 +43,16 @@ fn tokens(millis: i128) -> String {
     )
 }
 
-fn limits(tpm: &Limit) {
+fn limits(tpm: &Limit, rate: &Rate) {
     heading("A limit");
     println!("{tpm} on the command line means:");
     println!(
         "  {} tokens come back every {} s,",
-        tpm.refill_amount(),
-        tpm.refill_period_seconds()
+        rate.refill_amount(),
+        rate.refill_period_seconds()
     );
     println!("  and at most {} are there at once.", tpm.burst());
-    let params = Params::from(tpm);
+    let params = Params::from(rate);
     println!(
         "The table keeps thousandths, in whole numbers: {} millitokens,",
         params.amount()
@@ -64,9 +65,9 @@ fn limits(tpm: &Limit) {
 }
 
 /// A call is admitted on an estimate and corrected when its cost is known; the level may go below zero.
-fn estimate_and_correct(tpm: &Limit) -> Result<TokenBucket, Box<dyn Error>> {
+fn estimate_and_correct(rate: &Rate) -> Result<TokenBucket, Box<dyn Error>> {
     heading("Estimate, then correct");
-    let full = TokenBucket::full(Params::from(tpm));
+    let full = TokenBucket::full(Params::from(rate));
     println!("full:                        {:>10}", tokens(full.tokens));
     let admitted = full.try_take(0, 14_000_000).map_err(|_| "it is there")?;
     println!("14,000 are taken:            {:>10}", tokens(admitted.tokens));
@@ -114,10 +115,9 @@ fn retry(in_debt: &TokenBucket) {
 /// The remainder of each division is kept, so that looking often loses nothing.
 fn exact_refill() -> Result<(), Box<dyn Error>> {
     heading("Exact refill");
-    let empty = TokenBucket {
-        tokens: 0,
-        ..TokenBucket::full(Params::from(&Limit::per_minute("rpm", 100)?))
-    };
+    let rpm = Limit::per_minute("rpm", 100)?;
+    let full = TokenBucket::full(Params::from(rpm.rate().ok_or("rpm is a rate")?));
+    let empty = TokenBucket { tokens: 0, ..full };
     println!("100 a minute, looked at after each millisecond; 1 ms brings 100,000 / 60,000 millitokens:");
     let mut often = empty;
     for millis in 1..=6 {
@@ -186,6 +186,7 @@ fn batch(limit: &Limit, tokens: i128) -> Batch {
     Batch {
         demands: [(limit.name().clone(), demand)].into(),
         acquires: 1,
+        ..Batch::default()
     }
 }
 

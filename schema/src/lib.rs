@@ -33,8 +33,6 @@ mod item;
 pub mod keys;
 mod level;
 mod limit;
-mod limit_set;
-mod limit_text;
 pub mod money;
 mod names;
 mod records;
@@ -47,8 +45,10 @@ mod window;
 
 pub use item::{AttributeValue, Item, Malformed};
 pub use level::{ConfigLevel, LevelKind};
-pub use limit::{InvalidLimit, Limit};
-pub use limit_set::{DuplicateLimit, LimitSet};
+pub use limit::{
+    Boundary, Concurrency, DuplicateLimit, InvalidLimit, Limit, LimitKind, LimitSet, Quota, QuotaPeriod,
+    Rate, Weekday, Zone,
+};
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{
     AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord, InvalidPolicy,

@@ -83,7 +83,7 @@ proptest! {
         prop_assert_eq!(kind, WriteKind::Reconfigure);
         let level = old.available(elapsed).min(new.burst().millis());
         prop_assert_eq!(image.limits[new.name()].token_bucket.tokens, level);
-        prop_assert_eq!(image.limits[new.name()].token_bucket.params, Params::from(&new));
+        prop_assert_eq!(image.limits[new.name()].token_bucket.params, Params::from(new.rate().unwrap()));
         prop_assert_eq!(image.refilled_at, after(elapsed));
         prop_assert!(config.matches(&image));
         prop_assert_eq!(image.incarnation(), "gen001");
@@ -97,10 +97,10 @@ proptest! {
         let other = Limit::from_parts(name("other-limit"), 10, 10, 10, 60).unwrap();
         let with_both = bucket_config([
             other.clone(),
-            Limit::from_parts(gone.clone(), limit.capacity().get(), limit.burst().get(), limit.refill_amount().get(), limit.refill_period_seconds()).unwrap(),
+            Limit::from_parts(gone.clone(), limit.capacity().get(), limit.burst().get(), limit.rate().unwrap().refill_amount().get(), limit.rate().unwrap().refill_period_seconds()).unwrap(),
         ]);
-        let token_bucket = TokenBucket { params: Params::from(&limit), tokens: level.tokens.min(limit.burst().millis()), remainder: 0 };
-        let item = bucket(&[(gone.clone(), token_bucket), (other.name().clone(), TokenBucket::full(Params::from(&other)))], Some("a.gen001"));
+        let token_bucket = TokenBucket { params: Params::from(limit.rate().unwrap()), tokens: level.tokens.min(limit.burst().millis()), remainder: 0 };
+        let item = bucket(&[(gone.clone(), token_bucket), (other.name().clone(), TokenBucket::full(Params::from(other.rate().unwrap())))], Some("a.gen001"));
         let (_, dropped) = write_onto(&item, &bucket_config([other.clone()]), &Batch::default(), after(first));
         let (_, again) = write_onto(&dropped, &with_both, &Batch::default(), after(first + second));
         let expected = token_bucket.available(first + second);
@@ -114,6 +114,7 @@ proptest! {
         let batch = Batch {
             demands: BTreeMap::from([(limit.name().clone(), Demand { debit, ..Demand::default() })]),
             acquires: 1,
+            ..Batch::default()
         };
         let (_, item) = write_onto(&item, &bucket_config([limit.clone()]), &batch, after(0));
         let on_item = image(&item).limits[limit.name()];
@@ -132,7 +133,10 @@ fn what_an_adjustment_of_the_peer_leaves_of_a_limit_is_made_anew() {
     assert!(image(&item).broken.contains(rpm.name()));
     let (_, item) = write_onto(&item, &bucket_config([rpm.clone()]), &Batch::default(), after(5));
     let on_item = image(&item).limits[rpm.name()];
-    assert_eq!(on_item.token_bucket, TokenBucket::full(Params::from(&rpm)));
+    assert_eq!(
+        on_item.token_bucket,
+        TokenBucket::full(Params::from(rpm.rate().unwrap()))
+    );
     assert_eq!(on_item.consumed, 3_000, "the count goes on");
 }
 
@@ -141,7 +145,7 @@ fn a_bucket_of_the_peer_is_taken_over_with_its_level() {
     let rpm = Limit::per_minute("rpm", 10).unwrap();
     let token_bucket = TokenBucket {
         tokens: 4_000,
-        ..TokenBucket::full(Params::from(&rpm))
+        ..TokenBucket::full(Params::from(rpm.rate().unwrap()))
     };
     let item = bucket(&[(name("rpm"), token_bucket)], None);
     let (_, item) = write_onto(&item, &bucket_config([rpm]), &Batch::default(), after(6_000));
@@ -154,12 +158,12 @@ fn a_bucket_of_the_peer_is_taken_over_with_its_level() {
 fn a_remainder_that_belongs_to_another_period_counts_as_none() {
     let day = Limit::per_day("day", 1).unwrap();
     let token_bucket = TokenBucket {
-        params: Params::from(&day),
+        params: Params::from(day.rate().unwrap()),
         tokens: 0,
         remainder: 86_399_999,
     };
     // The peer rewrites the period without knowing about the remainder.
-    let second = Params::from(&Limit::per_second("day", 1).unwrap());
+    let second = Params::from(Limit::per_second("day", 1).unwrap().rate().unwrap());
     assert_eq!(
         TokenBucket {
             params: second,
@@ -182,7 +186,7 @@ fn a_remainder_that_belongs_to_another_period_counts_as_none() {
 fn full_leftovers_leave_with_the_next_settle_and_others_stay() {
     let rpm = Limit::per_minute("rpm", 10).unwrap();
     let (low, full) = (name("low"), name("zfull"));
-    let old = Params::from(&Limit::per_hour("x", 10).unwrap());
+    let old = Params::from(Limit::per_hour("x", 10).unwrap().rate().unwrap());
     let token_buckets = [
         (
             low.clone(),
@@ -192,7 +196,7 @@ fn full_leftovers_leave_with_the_next_settle_and_others_stay() {
                 remainder: 0,
             },
         ),
-        (name("rpm"), TokenBucket::full(Params::from(&rpm))),
+        (name("rpm"), TokenBucket::full(Params::from(rpm.rate().unwrap()))),
         (full.clone(), TokenBucket::full(old)),
     ];
     let (_, item) = write_onto(

@@ -6,7 +6,7 @@ use crate::common::{batch_for, config, elapsed, entity, name, put_limit, resourc
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Decoded, Evaluation, Field, Image,
-    Incarnation, Refused, RowForm, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule, WriteKind,
+    Incarnation, Refused, Row, RowForm, Scalar, Slot, SlotBefore, SlotIndex, TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitName, LimitSet, Timestamp};
 
@@ -162,7 +162,11 @@ fn check(
             demand.debit == 0 || level_before_debit >= demand.debit,
             "admitted what was not there"
         );
-        let row = write.rows.iter().find(|row| row.limit == *limit);
+        let row = write
+            .rows
+            .iter()
+            .find(|row| row.limit() == limit)
+            .and_then(Row::rate);
         let touched = write.kind == WriteKind::Touch;
         let set = row.is_some_and(|row| matches!(row.form, RowForm::Full { .. }));
         // A level that is set without moving the time of the last refill rounds against the caller, by less than a millitoken,

@@ -24,6 +24,7 @@ fn taking(tokens: i128) -> Batch {
     Batch {
         demands: BTreeMap::from([(name("rpm"), debit)]),
         acquires: 1,
+        ..Batch::default()
     }
 }
 

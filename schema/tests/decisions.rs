@@ -30,7 +30,7 @@ fn image(config: &BucketConfig, levels: &[(&str, i128)]) -> Image {
         let limit = limit(text);
         let token_bucket = TokenBucket {
             tokens: *tokens,
-            ..TokenBucket::full(Params::from(&limit))
+            ..TokenBucket::full(Params::from(limit.rate().unwrap()))
         };
         put_limit(&mut item, limit.name(), token_bucket, 0);
     }
@@ -61,6 +61,7 @@ fn the_outlook_is_what_a_batch_leaves_and_when_more_is_there() {
     let outlook = |millis, debit, amount| {
         Evaluation::live(&image, &config, after(millis))
             .outlook(&name("rpm"), &taking(debit), amount)
+            .map(|outlook| (outlook.left, outlook.retry_after))
             .unwrap()
     };
     assert_eq!(outlook(0, 4_000, 6_000), (6_000, RetryAfter::Now));
@@ -83,7 +84,8 @@ fn the_outlook_keeps_the_remainder_of_a_refill_unless_the_bucket_is_full() {
     let image = image(&config, &[("rpm:1/min", 0)]);
     let next = |millis, debit| {
         let evaluation = Evaluation::live(&image, &config, after(millis));
-        evaluation.outlook(&name("rpm"), &taking(debit), 1_000).unwrap().1
+        let outlook = evaluation.outlook(&name("rpm"), &taking(debit), 1_000);
+        outlook.unwrap().retry_after
     };
     // A millitoken a 60 ms: 20 ms of the next one are over.
     assert_eq!(next(80, 0), RetryAfter::After(Duration::from_millis(59_920)));
@@ -122,7 +124,7 @@ fn credits_and_adjustments_of_a_batch_count_before_its_debits() {
 
 #[test]
 fn the_margin_is_what_200_ms_bring_back_and_at_most_a_fiftieth_of_the_burst() {
-    let margin = |text| Params::from(&limit(text)).margin();
+    let margin = |text| Params::from(limit(text).rate().unwrap()).margin();
     assert_eq!(margin("rpm:60"), 200, "less than 1,200");
     assert_eq!(margin("rps:100/sec"), 2_000, "less than 20,000");
     assert_eq!(margin("rps:100/sec:1000"), 20_000, "both alike");
@@ -190,7 +192,7 @@ fn the_remainder_of_a_refill_is_kept_unless_the_bucket_was_full_lost_or_has_anot
             ..Demand::default()
         };
         let state = evaluation.limit_state(&name(limit)).unwrap();
-        state.after_write(demand).remainder
+        state.rate().unwrap().after_write(demand).remainder
     };
     let live = Evaluation::live(&one, &two, after(1));
     assert_ne!(remainder(&live, "rpm", 0), 0);
@@ -228,7 +230,14 @@ fn a_limit_that_is_new_to_a_bucket_is_not_taken_for_a_damaged_one() {
     let image = image(&config(&["rpm:60"]), &[("rpm:60", 10_000)]);
     let config = config(&["rpm:60", "tpm:600"]);
     let evaluation = Evaluation::parameters(&image, &config, T0);
-    let presence = |limit| evaluation.limit_state(&name(limit)).unwrap().presence;
+    let presence = |limit| {
+        evaluation
+            .limit_state(&name(limit))
+            .unwrap()
+            .rate()
+            .unwrap()
+            .presence
+    };
     assert_eq!(presence("rpm"), Presence::Kept);
     assert_eq!(presence("tpm"), Presence::Fresh);
 }
@@ -265,7 +274,7 @@ fn a_refill_in_the_future_is_set_back_without_any_refill() {
     let limit = limit("rpm:60");
     let token_bucket = TokenBucket {
         tokens: 10_000,
-        ..TokenBucket::full(Params::from(&limit))
+        ..TokenBucket::full(Params::from(limit.rate().unwrap()))
     };
     put_limit(&mut item, limit.name(), token_bucket, 0);
     let item = item.apply(&write(&set_back, &taking(4_000)).statement()).unwrap();

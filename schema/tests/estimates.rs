@@ -17,8 +17,8 @@ fn the_size_of_a_bucket_grows_with_every_name_limit_and_slot() {
     assert_eq!(bytes(Some(&parent), &[], 0), fixed + 9 + 6);
     assert_eq!(bytes(None, &["rpm"], 0), fixed + 78 + 7 * 3);
     assert_eq!(bytes(None, &["rpm", "tokens"], 0), fixed + 2 * 78 + 7 * 9);
-    assert_eq!(bytes(None, &[], 2), fixed + 2 * 16);
-    assert_eq!(bytes(Some(&parent), &["rpm", "tokens"], 2), 418);
+    assert_eq!(bytes(None, &[], 2), fixed + 2 * 18);
+    assert_eq!(bytes(Some(&parent), &["rpm", "tokens"], 2), 422);
 }
 
 #[test]

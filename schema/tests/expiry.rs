@@ -42,7 +42,7 @@ fn write(
         limit.name(),
         TokenBucket {
             tokens,
-            ..TokenBucket::full(Params::from(limit))
+            ..TokenBucket::full(Params::from(limit.rate().unwrap()))
         },
         0,
     );
@@ -53,6 +53,7 @@ fn write(
     let batch = Batch {
         demands: [(limit.name().clone(), demand)].into(),
         acquires: 1,
+        ..Batch::default()
     };
     let slot = Slot {
         index: SlotIndex::new(1),
@@ -78,9 +79,9 @@ const ONE: Demand = Demand {
 #[test]
 fn seven_fill_times_as_in_the_seeds() {
     let rule = TtlRule::from_multiplier(TtlRule::DEFAULT_MULTIPLIER);
-    let rpm = Params::from(&Limit::per_minute("rpm", 100).unwrap());
+    let rpm = Params::from(Limit::per_minute("rpm", 100).unwrap().rate().unwrap());
     assert_eq!(rule.life_seconds(rpm.fill_time(), 0), Some(420));
-    let slow = Params::from(&Limit::custom("slow", 1000, 1000, 10, 60).unwrap());
+    let slow = Params::from(Limit::custom("slow", 1000, 1000, 10, 60).unwrap().rate().unwrap());
     assert_eq!(rule.life_seconds(slow.fill_time(), 0), Some(42_000));
     assert_eq!(TtlRule::from_multiplier(0).life_seconds(rpm.fill_time(), 0), None);
 }
@@ -88,7 +89,14 @@ fn seven_fill_times_as_in_the_seeds() {
 #[test]
 fn the_fill_time_is_that_of_the_burst() {
     let rule = TtlRule::from_multiplier(7);
-    let bursty = Params::from(&Limit::per_minute("rpm", 100).unwrap().with_burst(1000).unwrap());
+    let bursty = Params::from(
+        Limit::per_minute("rpm", 100)
+            .unwrap()
+            .with_burst(1000)
+            .unwrap()
+            .rate()
+            .unwrap(),
+    );
     assert_eq!(rule.life_seconds(bursty.fill_time(), 0), Some(4200));
 }
 
@@ -166,6 +174,8 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
     let rpm = Limit::per_minute("rpm", 100).unwrap();
     let expires_before_full = |tokens: i128, seconds: Option<i64>, elapsed: i64| {
         let image = Image {
+            quotas: BTreeMap::new(),
+            permits: BTreeMap::new(),
             refilled_at: Timestamp::from_millis(T0),
             etag: None,
             limits: [(
@@ -173,7 +183,7 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
                 LimitImage {
                     token_bucket: TokenBucket {
                         tokens,
-                        ..TokenBucket::full(Params::from(&rpm))
+                        ..TokenBucket::full(Params::from(rpm.rate().unwrap()))
                     },
                     consumed: 0,
                 },

@@ -1,8 +1,12 @@
 //! What may be a limit, and its form on the command line and in JSON.
 
-use crate::common::{config, limit};
+use std::time::Duration;
+
+use crate::common::{any_limit, config};
 use proptest::prelude::*;
-use zae_limiter_schema::{InvalidLimit, Limit, LimitSet, Tokens, whole_tokens};
+use zae_limiter_schema::{
+    Concurrency, InvalidLimit, Limit, LimitKind, LimitSet, QuotaPeriod, Tokens, whole_tokens,
+};
 
 fn parse(text: &str) -> Limit {
     text.parse().unwrap()
@@ -17,8 +21,8 @@ fn numbers(limit: &Limit) -> (u64, u64, u64, u64) {
     (
         capacity,
         burst,
-        limit.refill_amount().get(),
-        limit.refill_period_seconds(),
+        limit.rate().unwrap().refill_amount().get(),
+        limit.rate().unwrap().refill_period_seconds(),
     )
 }
 
@@ -40,40 +44,93 @@ fn text() -> impl Strategy<Value = String> {
             .map(|(part, separator)| part + separator)
             .collect()
     });
-    prop_oneof![3 => nearly, 1 => ".{0,60}"]
+    let words = proptest::sample::select(vec![
+        "500",
+        "8",
+        "0",
+        "per",
+        "at",
+        "once",
+        "for",
+        "from",
+        "first",
+        "use",
+        "in",
+        "day",
+        "week",
+        "month",
+        "hour",
+        "year",
+        "sunday",
+        "Monday",
+        "10min",
+        "5h",
+        "7d",
+        "8s",
+        "06:00",
+        "23:00",
+        "24:00",
+        "31",
+        "32",
+        "UTC",
+        "europe/berlin",
+        "Europe/Atlantis",
+        " ",
+        "Per",
+        "x:",
+    ]);
+    let sentence = proptest::collection::vec(words, 1..10).prop_map(|words| format!("x:{}", words.join(" ")));
+    prop_oneof![3 => nearly, 1 => ".{0,60}", 3 => sentence]
+}
+
+/// The text of a limit with one character replaced, removed or doubled.
+fn damaged() -> impl Strategy<Value = String> {
+    (any_limit(), any::<prop::sample::Index>(), 0..3u8, any::<char>()).prop_map(
+        |(limit, place, how, other)| {
+            let mut text: Vec<char> = limit.to_string().chars().collect();
+            let place = place.index(text.len());
+            match how {
+                0 => text[place] = other,
+                1 => drop(text.remove(place)),
+                _ => text.insert(place, text[place]),
+            }
+            text.into_iter().collect()
+        },
+    )
 }
 
 proptest! {
     #![proptest_config(config(2000))]
 
     #[test]
-    fn a_limit_is_what_it_prints(limit in limit()) {
+    fn a_limit_is_what_it_prints(limit in any_limit()) {
         prop_assert_eq!(limit.to_string().parse::<Limit>().unwrap(), limit);
     }
 
     #[test]
-    fn a_limit_round_trips_through_json(limit in limit()) {
+    fn a_limit_round_trips_through_json(limit in any_limit()) {
         let json = serde_json::to_string(&limit).unwrap();
         prop_assert_eq!(serde_json::from_str::<Limit>(&json).unwrap(), limit);
     }
 
     #[test]
     fn a_set_of_limits_round_trips_through_json_in_order_of_name(
-        limits in proptest::collection::btree_map(crate::common::limit_name(), limit(), 0..5),
+        limits in proptest::collection::btree_map(crate::common::limit_name(), any_limit(), 0..5),
     ) {
-        let set = LimitSet::new(limits.into_iter().map(|(name, limit)| {
-            Limit::from_parts(name, limit.capacity().get(), limit.burst().get(), limit.refill_amount().get(), limit.refill_period_seconds()).unwrap()
-        })).unwrap();
+        let limits = limits.into_iter().map(|(name, limit)| Limit::from_kind(name, limit.kind().clone()));
+        let set = LimitSet::new(limits).unwrap();
         let json = serde_json::to_string(&set).unwrap();
         prop_assert_eq!(serde_json::from_str::<LimitSet>(&json).unwrap(), set.clone());
         prop_assert!(set.names().is_sorted());
     }
 
     #[test]
-    fn any_text_is_a_limit_that_prints_as_an_equal_one_or_an_error_of_readable_length(text in text()) {
+    fn any_text_is_a_limit_that_prints_as_an_equal_one_or_an_error_of_readable_length(
+        text in prop_oneof![text(), damaged()],
+    ) {
         match text.parse::<Limit>() {
             Ok(limit) => prop_assert_eq!(parse(&limit.to_string()), limit),
-            Err(error) => prop_assert!(error.to_string().chars().count() < 300, "{}", error),
+            Err(error) => prop_assert!(error.to_string().chars().count() < 350, "{}", error),
         }
     }
 
@@ -181,7 +238,7 @@ fn the_largest_numbers_are_accepted_and_one_more_is_not() {
 
 #[test]
 fn missing_and_malformed_parts_are_named() {
-    let form = "; write NAME:CAPACITY[/PERIOD][:BURST], such as rpm:100 or tpd:1000000/day";
+    let form = "; write NAME:CAPACITY[/PERIOD][:BURST], such as rpm:100, spend:500 per month or parallel:8 at once for 10min";
     let broken = |text: &str, rule: &str| format!("limit {text:?} is invalid: {rule}{form}");
     for (text, rule) in [
         ("rpm", "the capacity is missing"),
@@ -272,4 +329,360 @@ fn an_amount_above_the_most_tokens_is_refused_in_json_and_as_a_number() {
     assert_eq!(Tokens::try_from(most).unwrap(), tokens);
     assert!(serde_json::from_str::<Tokens>(&(most + 1).to_string()).is_err());
     assert!(Tokens::try_from(most + 1).is_err());
+}
+
+#[test]
+fn quotas_as_people_type_them() {
+    let month = || QuotaPeriod::month();
+    let five_hours = QuotaPeriod::from_first_use(Duration::from_secs(18_000)).unwrap();
+    for (text, period, printed) in [
+        ("500 per month", month(), "500 per month"),
+        (
+            "500 per month in Europe/Berlin",
+            month().in_zone("Europe/Berlin").unwrap(),
+            "500 per month in Europe/Berlin",
+        ),
+        (
+            "500 per month in EUROPE/berlin",
+            month().in_zone("Europe/Berlin").unwrap(),
+            "500 per month in Europe/Berlin",
+        ),
+        (
+            "500 per month from day 1 at 00:00 in utc",
+            month(),
+            "500 per month",
+        ),
+        (
+            "500 per month from day 31 at 6:00",
+            QuotaPeriod::month_from(31).unwrap().at_hour(6).unwrap(),
+            "500 per month from day 31 at 06:00",
+        ),
+        ("500 per week from Monday", QuotaPeriod::week(), "500 per week"),
+        (
+            "500 per week from SUNDAY at 23:00",
+            QuotaPeriod::week_from(zae_limiter_schema::Weekday::Sunday)
+                .at_hour(23)
+                .unwrap(),
+            "500 per week from sunday at 23:00",
+        ),
+        (
+            "500 per hour in Asia/Kolkata",
+            QuotaPeriod::hour().in_zone("Asia/Kolkata").unwrap(),
+            "500 per hour in Asia/Kolkata",
+        ),
+        ("500 per year", QuotaPeriod::year(), "500 per year"),
+        (
+            "500 per 5h from first use",
+            five_hours.clone(),
+            "500 per 5h from first use",
+        ),
+        (
+            "500 per 300min from first use",
+            five_hours.clone(),
+            "500 per 5h from first use",
+        ),
+        (
+            "  500\tper   18000s  from first use ",
+            five_hours,
+            "500 per 5h from first use",
+        ),
+    ] {
+        let limit = parse(&format!("spend:{text}"));
+        assert_eq!(limit, Limit::quota("spend", 500, period).unwrap(), "{text}");
+        assert_eq!(limit.to_string(), format!("spend:{printed}"));
+        assert_eq!(limit.kind().as_str(), "quota");
+        assert_eq!((limit.capacity().get(), limit.burst().get()), (500, 500));
+        assert!(limit.rate().is_none());
+    }
+}
+
+#[test]
+fn limits_on_calls_in_flight_as_people_type_them() {
+    let limit = |seconds| Limit::concurrency("parallel", 8, Duration::from_secs(seconds)).unwrap();
+    for (text, seconds, printed) in [
+        ("8 at once for 600s", 600, "8 at once for 10min"),
+        ("8 at once for 90s", 90, "8 at once for 90s"),
+        (" 8  at once\tfor 2h ", 7_200, "8 at once for 2h"),
+        ("8 at once for 1d", 86_400, "8 at once for 1d"),
+        ("8 at once for 8s", 8, "8 at once for 8s"),
+    ] {
+        let read = parse(&format!("parallel:{text}"));
+        assert_eq!(read, limit(seconds), "{text}");
+        assert_eq!(read.to_string(), format!("parallel:{printed}"));
+        assert_eq!(read.kind().as_str(), "concurrency");
+        let LimitKind::Concurrency(concurrency) = read.kind() else {
+            panic!("{read}")
+        };
+        assert_eq!(concurrency.expires_after_seconds(), seconds);
+        assert_eq!(concurrency.permits().get(), 8);
+    }
+}
+
+#[test]
+fn near_misses_are_refused_with_the_part_at_fault_and_the_rule() {
+    for (text, part, rule) in [
+        ("0 per month", "amount 0 of limit x", "it must be above 0"),
+        ("-5 per month", "amount \"-5\"", "is not a whole number"),
+        ("1.5 per month", "amount \"1.5\"", "is not a whole number"),
+        ("many per month", "amount \"many\"", "is not a whole number"),
+        (
+            "99999999999999999999 per day",
+            "amount 99999999999999999999",
+            "is too large",
+        ),
+        ("500 per", "quota period \"\"", "it must be hour, day, week"),
+        (
+            "500 per months",
+            "quota period \"months\"",
+            "it must be hour, day, week",
+        ),
+        (
+            "500 per Month",
+            "quota period \"Month\"",
+            "it must be hour, day, week",
+        ),
+        ("500 per 5h", "quota period \"5h\"", "such as 5h from first use"),
+        (
+            "500 per month from day 0",
+            "month from day 0",
+            "the day must be 1 to 31",
+        ),
+        (
+            "500 per month from day 32",
+            "month from day 32",
+            "the day must be 1 to 31",
+        ),
+        (
+            "500 per month from day +5",
+            "month from day +5",
+            "the day must be 1 to 31",
+        ),
+        (
+            "500 per month from day 005",
+            "month from day 005",
+            "the day must be 1 to 31",
+        ),
+        (
+            "500 per month from 15",
+            "month from 15",
+            "\"from\" does not belong here",
+        ),
+        (
+            "500 per week from someday",
+            "week from someday",
+            "monday to sunday",
+        ),
+        ("500 per day at 24:00", "day at 24:00", "the hour must be 0 to 23"),
+        (
+            "500 per day at 06:30",
+            "day at 06:30",
+            "the hour must be 00:00 to 23:00",
+        ),
+        (
+            "500 per day at +6:00",
+            "day at +6:00",
+            "the hour must be 00:00 to 23:00",
+        ),
+        ("500 per day at 6", "day at 6", "the hour must be 00:00 to 23:00"),
+        (
+            "500 per hour at 06:00",
+            "hour at 06:00",
+            "an hour has no hour of the day",
+        ),
+        (
+            "500 per day in Europe/Atlantis",
+            "Europe/Atlantis",
+            "no time zone has this name",
+        ),
+        (
+            "500 per day in Etc/Unknown",
+            "Etc/Unknown",
+            "no time zone has this name",
+        ),
+        ("500 per day in CEST", "CEST", "no time zone has this name"),
+        ("500 per day in +02:00", "+02:00", "no time zone has this name"),
+        ("500 per day in", "day in", "\"in\" does not belong here"),
+        (
+            "500 per day in UTC at 06:00",
+            "day in UTC at 06:00",
+            "\"at\" does not belong here",
+        ),
+        (
+            "500 per day please",
+            "day please",
+            "\"please\" does not belong here",
+        ),
+        (
+            "500 per 5h from first use at 06:00",
+            "5h from first use at 06:00",
+            "has no hour of the day",
+        ),
+        (
+            "500 per 5h from first use in UTC",
+            "5h from first use in UTC",
+            "has no time zone",
+        ),
+        ("500 per 0s from first use", "0s from first use", "1 to 316224000"),
+        (
+            "500 per 3661d from first use",
+            "316310400s from first use",
+            "1 to 316224000",
+        ),
+        (
+            "500 per 5m from first use",
+            "5m from first use",
+            "is not a time such as 90s, 10min, 5h or 7d",
+        ),
+        (
+            "0 at once for 10min",
+            "permits 0 of limit x",
+            "it must be above 0",
+        ),
+        (
+            "eight at once for 10min",
+            "permits \"eight\"",
+            "is not a whole number",
+        ),
+        ("8 at once", "\"x:8 at once\"", "it needs the expiry of a permit"),
+        (
+            "8 at once for",
+            "\"x:8 at once for\"",
+            "it needs the expiry of a permit",
+        ),
+        (
+            "8 at once for 10",
+            "expiry \"10\"",
+            "is not a time such as 90s, 10min, 5h or 7d",
+        ),
+        (
+            "8 at once for 10 min",
+            "\"x:8 at once for 10 min\"",
+            "it needs the expiry of a permit",
+        ),
+        (
+            "8 at once for 7s",
+            "expiry 7 of limit x",
+            "it must be 8 to 86400 seconds",
+        ),
+        (
+            "8 at once for 25h",
+            "expiry 90000 of limit x",
+            "it must be 8 to 86400 seconds",
+        ),
+        (
+            "8 at once for 99999999999999999d",
+            "expiry \"99999999999999999d\"",
+            "is not a time such as",
+        ),
+        (
+            "8 At Once for 10min",
+            "capacity \"8 At Once for 10min\"",
+            "such as rpm:100, spend:500 per month or parallel:8 at once for 10min",
+        ),
+        ("100 /min", "capacity \"100 \"", "is not a whole number"),
+    ] {
+        let error = refusal(&format!("x:{text}"));
+        assert!(error.contains(part) && error.contains(rule), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_constructors_of_quotas_and_concurrency_limits_have_the_same_rules() {
+    let message = |limit: Result<Limit, InvalidLimit>| limit.unwrap_err().to_string();
+    let more = Tokens::MAX + 1;
+    assert_eq!(
+        message(Limit::quota("x", more, QuotaPeriod::day())),
+        format!(
+            "amount {more} of limit x is invalid: it must be at most {}",
+            Tokens::MAX
+        )
+    );
+    assert_eq!(
+        message(Limit::quota("ttl", 1, QuotaPeriod::day())),
+        Limit::per_day("ttl", 1).unwrap_err().to_string()
+    );
+    let permits = |permits, expiry| Limit::concurrency("x", permits, expiry);
+    assert_eq!(
+        message(permits(0, Duration::from_secs(600))),
+        "permits 0 of limit x is invalid: it must be above 0"
+    );
+    assert_eq!(
+        message(permits(8, Duration::from_millis(600_500))),
+        "expiry in milliseconds 600500 of limit x is invalid: it must be whole seconds"
+    );
+    for seconds in [
+        Concurrency::MIN_EXPIRY_SECONDS - 1,
+        Concurrency::MAX_EXPIRY_SECONDS + 1,
+    ] {
+        assert_eq!(
+            message(permits(8, Duration::from_secs(seconds))),
+            format!("expiry {seconds} of limit x is invalid: it must be 8 to 86400 seconds")
+        );
+    }
+    let half = QuotaPeriod::from_first_use(Duration::from_millis(1_500)).unwrap_err();
+    assert_eq!(
+        half.to_string(),
+        "quota period \"1.5s from first use\" is invalid: it must be whole seconds, 1 to 316224000 of them"
+    );
+    for limit in ["x:5 per day", "x:5 at once for 10min"] {
+        let error = parse(limit).with_burst(9).unwrap_err().to_string();
+        assert_eq!(error, "burst 9 of limit x is invalid: only a rate has a burst");
+    }
+}
+
+#[test]
+fn the_fields_of_json_tell_the_kind() {
+    let read = |json: &str| serde_json::from_str::<Limit>(json);
+    let quota = r#"{"name":"spend","quota":500,"per":"month in Europe/Berlin"}"#;
+    assert_eq!(
+        read(quota).unwrap(),
+        parse("spend:500 per month in Europe/Berlin")
+    );
+    assert_eq!(serde_json::to_string(&read(quota).unwrap()).unwrap(), quota);
+    let permits = r#"{"name":"parallel","concurrency":8,"expires_after_seconds":600}"#;
+    assert_eq!(read(permits).unwrap(), parse("parallel:8 at once for 10min"));
+    assert_eq!(serde_json::to_string(&read(permits).unwrap()).unwrap(), permits);
+    for (json, error) in [
+        (r#"{"name":"x"}"#, "missing field `capacity`"),
+        (r#"{"name":"x","quota":5}"#, "missing field `per`"),
+        (
+            r#"{"name":"x","concurrency":5}"#,
+            "missing field `expires_after_seconds`",
+        ),
+        (
+            r#"{"name":"x","quota":0,"per":"day"}"#,
+            "amount 0 of limit x is invalid: it must be above 0",
+        ),
+        (
+            r#"{"name":"x","quota":5,"per":"fortnight"}"#,
+            "quota period \"fortnight\" is invalid",
+        ),
+        (
+            r#"{"name":"x","concurrency":5,"expires_after_seconds":7}"#,
+            "expiry 7 of limit x is invalid: it must be 8 to 86400 seconds",
+        ),
+        (
+            r#"{"name":"x","quota":5,"per":"day","concurrency":5}"#,
+            "limit x mixes the fields of several kinds",
+        ),
+        (
+            r#"{"name":"x","quota":5,"per":"day","burst":5}"#,
+            "limit x mixes the fields of several kinds",
+        ),
+        (
+            r#"{"name":"x","per":"day"}"#,
+            "limit x mixes the fields of several kinds",
+        ),
+        (
+            r#"{"name":"x","capacity":5,"burst":5,"refill_amount":5,"refill_period_seconds":60,"expires_after_seconds":60}"#,
+            "limit x mixes the fields of several kinds",
+        ),
+        (
+            r#"{"name":"x","quota":5,"per":"day","zone":"UTC"}"#,
+            "unknown field `zone`",
+        ),
+    ] {
+        let found = read(json).unwrap_err().to_string();
+        assert!(found.contains(error), "{json}: {found}");
+    }
 }

@@ -1,4 +1,5 @@
-//! The exact conditions and actions of writes on buckets that hold only rates. Other kinds of limits must not change them.
+//! The exact conditions and actions of writes: on buckets that hold only rates, which other kinds of limits must not change, and
+//! on a bucket with a limit of each kind, which are one write too.
 
 use std::fmt::Write as _;
 
@@ -39,7 +40,7 @@ fn write(evaluation: &Evaluation<'_>, batch: &Batch, sequence: i128) -> BucketWr
     let slot = Slot {
         index: SlotIndex::FIRST,
         before: SlotBefore::Any,
-        number: ClientTag::from_random(7).number(sequence),
+        number: ClientTag::from_random(7).number(sequence, 0),
     };
     evaluation
         .write(key(), batch, slot, Incarnation::from_random(42))
@@ -173,5 +174,74 @@ fn writes_of_rates_are_as_they_always_were() {
         ),
         &changed,
     );
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn a_limit_of_each_kind_is_taken_in_one_write() {
+    let first = config(&["rpm:100", "spend:500 per day", "parallel:8 at once for 10min"]);
+    let at = |millis: i64| Timestamp::from_millis(START + millis);
+    let (rpm, spend, parallel) = (name("rpm"), name("spend"), name("parallel"));
+    let debit = batch(&[
+        ("rpm", Demand::debit(1_000)),
+        ("spend", Demand::debit(30_000)),
+        ("parallel", Demand::debit(1_000)),
+    ]);
+    let mut all = String::new();
+    let mut book = |title: &str, write: &BucketWrite, on: &Attributes| {
+        let statement = write.statement();
+        all += &text(title, &statement);
+        on.apply(&statement).unwrap()
+    };
+
+    let create = write(&Evaluation::create(&first, at(0)), &debit, 1);
+    let created = book("create", &create, &Attributes::default());
+    let seen = image(&created);
+    let touched = book(
+        "touch",
+        &write(&Evaluation::live(&seen, &first, at(10)), &debit, 2),
+        &created,
+    );
+    let seen = image(&touched);
+    let take = write(&Evaluation::live(&seen, &first, at(200_000)), &debit, 3);
+    let taken = book("full rate", &take, &touched);
+
+    let seen = image(&taken);
+    let evaluation = Evaluation::live(&seen, &first, at(200_010));
+    let mut ends = Batch::default();
+    evaluation.book(&mut ends, &rpm, -500, None, true);
+    evaluation.book(&mut ends, &spend, -10_000, create.held(&spend), true);
+    evaluation.book(&mut ends, &parallel, -1_000, create.held(&parallel), true);
+    let ended = book("commit with a refund", &write(&evaluation, &ends, 4), &taken);
+
+    let seen = image(&ended);
+    let evaluation = Evaluation::live(&seen, &first, at(500_000));
+    let mut renewal = Batch::default();
+    assert!(evaluation.renew(&mut renewal, &parallel, take.held(&parallel).unwrap(), 1_000));
+    let renewed = book("renewal", &write(&evaluation, &renewal, 5), &ended);
+
+    let large = batch(&[
+        ("rpm", Demand::debit(99_900)),
+        ("spend", Demand::debit(30_000)),
+        ("parallel", Demand::debit(1_000)),
+    ]);
+    let seen = image(&renewed);
+    let refill = write(&Evaluation::live(&seen, &first, at(600_000)), &large, 6);
+    let refilled = book("refill", &refill, &renewed);
+
+    // The next day: the next period begins, and permits that have expired are taken back.
+    let seen = image(&refilled);
+    let next_day = write(&Evaluation::live(&seen, &first, at(86_400_000)), &debit, 7);
+    let next_day = book("next day", &next_day, &refilled);
+
+    let second = config(&["rpm:100", "spend:600 per month", "parallel:9 at once for 20min"]);
+    let seen = image(&next_day);
+    let evaluation = Evaluation::parameters(&seen, &second, at(86_400_500));
+    let changed = book("reconfigure", &write(&evaluation, &debit, 8), &next_day);
+
+    let third = config(&["rpm:100"]);
+    let seen = image(&changed);
+    let evaluation = Evaluation::parameters(&seen, &third, at(40 * 86_400_000));
+    book("drop", &write(&evaluation, &Batch::default(), 9), &changed);
     insta::assert_snapshot!(all);
 }

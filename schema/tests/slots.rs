@@ -3,11 +3,11 @@
 use zae_limiter_schema::bucket::{ClientTag, LegacyClient, Slot, SlotIndex};
 
 #[test]
-fn a_number_is_the_sequence_number_and_then_the_ten_digits_of_the_client() {
+fn a_number_is_the_sequence_number_five_random_digits_and_the_ten_digits_of_the_client() {
     let client = ClientTag::from_random(1_234_567_890);
     assert_eq!(client.to_string(), "1234567890");
-    let number = client.number(1_700_000_000_000);
-    assert_eq!(number, 17_000_000_000_001_234_567_890);
+    let number = client.number(1_700_000_000_000, 7_700_042);
+    assert_eq!(number, 1_700_000_000_000_000_421_234_567_890);
     assert_eq!(ClientTag::of(number), client);
     assert_eq!(Slot::written_at(number), 1_700_000_000_000);
 }
@@ -16,10 +16,11 @@ fn a_number_is_the_sequence_number_and_then_the_ten_digits_of_the_client() {
 fn a_client_knows_its_own_numbers_and_nobody_elses() {
     let (one, other) = (ClientTag::from_random(7), ClientTag::from_random(8));
     for sequence in [0, 1, 1_700_000_000_000] {
-        assert!(one.wrote(one.number(sequence)));
-        assert!(!one.wrote(other.number(sequence)));
+        assert!(one.wrote(one.number(sequence, 99_999)));
+        assert!(!one.wrote(other.number(sequence, 99_999)));
     }
-    assert!(other.number(1) < one.number(2), "the sequence number comes first");
+    let (earlier, later) = (other.number(1, 99_999), one.number(2, 0));
+    assert!(earlier < later, "the sequence number comes first");
 }
 
 #[test]

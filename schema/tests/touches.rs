@@ -23,7 +23,7 @@ fn image(config: &BucketConfig, tokens: i128) -> Image {
     item.insert(Attr::Etag, Scalar::Text(config.etag("AAAAAA").as_str().into()));
     let token_bucket = TokenBucket {
         tokens,
-        ..TokenBucket::full(Params::from(limit))
+        ..TokenBucket::full(Params::from(limit.rate().unwrap()))
     };
     put_limit(&mut item, limit.name(), token_bucket, 0);
     match item.decode().unwrap() {
@@ -75,7 +75,7 @@ fn a_full_bucket_is_touched_as_long_as_that_leaves_no_debt() {
         set: 0,
         remainder: Remainder::Keep,
     };
-    assert_eq!(touch.rows[0].form, form);
+    assert_eq!(touch.rows[0].rate().unwrap().form, form);
     assert_eq!(taking(60_000, 2_000, 58_001).kind, WriteKind::Refill);
     // At the time of the refill nothing has come back.
     assert_eq!(taking(60_000, 0, 60_000).kind, WriteKind::Touch);
@@ -96,7 +96,7 @@ fn a_bucket_with_room_is_touched_as_long_as_its_level_suffices_without_refill() 
         add: -10_000,
         remainder: Remainder::Keep,
     };
-    assert_eq!(touch.rows[0].form, form);
+    assert_eq!(touch.rows[0].rate().unwrap().form, form);
     assert_eq!(taking(10_000, 2_000, 10_001).kind, WriteKind::Refill);
 }
 

@@ -24,7 +24,7 @@ impl Race {
         for (limit, (_, tokens)) in limits.iter().zip(levels) {
             let token_bucket = TokenBucket {
                 tokens: *tokens,
-                ..TokenBucket::full(Params::from(limit))
+                ..TokenBucket::full(Params::from(limit.rate().unwrap()))
             };
             put_limit(&mut item, limit.name(), token_bucket, 0);
         }
@@ -184,6 +184,7 @@ fn when_the_winner_left_too_little_the_loser_is_told_so_instead_of_going_below_z
     assert!(!evaluation.fits(&batch(&[("rpm", 2)])));
     // 666 ⅔ are there, 1,333 ⅓ are missing: exactly 800 ms at 100 a minute.
     let outlook = evaluation.outlook(&name("rpm"), &Batch::default(), 2_000);
+    let outlook = outlook.map(|outlook| (outlook.left, outlook.retry_after));
     assert_eq!(outlook, Some((666, RetryAfter::after_millis(800))));
 }
 

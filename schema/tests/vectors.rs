@@ -6,7 +6,7 @@ use zae_limiter_schema::bucket::{Params, RetryAfter, TokenBucket, TtlRule};
 use zae_limiter_schema::{Limit, whole_tokens};
 
 fn params(limit: &str) -> Params {
-    Params::from(&limit.parse::<Limit>().unwrap())
+    Params::from(limit.parse::<Limit>().unwrap().rate().unwrap())
 }
 
 fn token_bucket(limit: &str, tokens: i128) -> TokenBucket {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::money::Prices;
 use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, to_json};
-use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable, Timestamp};
+use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, OnUnavailable, Timestamp};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};
@@ -103,16 +103,17 @@ pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
         ("Refill", Align::Left),
     ]);
     for limit in limits {
-        table.row([
-            limit.name().to_string(),
-            grouped(limit.capacity().get()),
-            grouped(limit.burst().get()),
-            format!(
-                "{} {}",
-                grouped(limit.refill_amount().get()),
-                per(limit.refill_period_seconds())
-            ),
-        ]);
+        let (burst, comes_back) = match limit.kind() {
+            LimitKind::Rate(rate) => {
+                let refill = grouped(rate.refill_amount().get());
+                let refill = format!("{refill} {}", per(rate.refill_period_seconds()));
+                (grouped(rate.burst().get()), refill)
+            }
+            LimitKind::Quota(quota) => (String::new(), format!("all per {}", quota.period())),
+            kind @ LimitKind::Concurrency(_) => (String::new(), kind.to_string()),
+        };
+        let capacity = grouped(limit.capacity().get());
+        table.row([limit.name().to_string(), capacity, burst, comes_back]);
     }
     table
 }

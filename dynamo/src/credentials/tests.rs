@@ -36,10 +36,8 @@ impl Slow {
 
     fn shared(&self) -> SharedCredentials {
         let calendar = self.calendar.clone();
-        SharedCredentials {
-            now: Arc::new(move || Self::now(&calendar)),
-            ..SharedCredentials::new(SharedCredentialsProvider::new(self.clone()), None)
-        }
+        let shared = SharedCredentials::new(SharedCredentialsProvider::new(self.clone()), None);
+        shared.with_calendar(move || Self::now(&calendar))
     }
 
     fn loads(&self) -> u32 {

@@ -6,7 +6,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketKey, Decoded};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
 
 use super::charge::{self, Charge};
-use crate::bucket::Amounts;
+use crate::bucket::{Amounts, Origin};
 use crate::{Error, RateLimiter, Result};
 
 impl RateLimiter {
@@ -53,6 +53,7 @@ impl RateLimiter {
         let _inside = buckets.enter()?;
         let found = async {
             let charges = charge::charges(buckets, &key, &changes, None, None).await?;
+            charges.iter().try_for_each(check_adjustable)?;
             let mut found = Vec::new();
             for charge in charges.into_iter().filter(|charge| !charge.amounts.is_empty()) {
                 let incarnation = incarnation(&charge).await?;
@@ -64,7 +65,15 @@ impl RateLimiter {
             .in_time(found)
             .await?
             .into_iter()
-            .map(|(charge, incarnation)| charge.bucket.adjust(charge.amounts, incarnation))
+            .map(|(charge, incarnation)| {
+                let bucket = &charge.bucket;
+                bucket.book_locally(&charge.config, &charge.amounts);
+                bucket.adjust(
+                    charge.amounts,
+                    Origin::of_bucket(incarnation),
+                    bucket.with_core(|core| core.client()),
+                )
+            })
             .collect();
         let written = async {
             for change in pending {
@@ -77,6 +86,19 @@ impl RateLimiter {
         let written = tokio::time::timeout(buckets.shared().settings.time_budget, written).await;
         Ok(written.unwrap_or(false))
     }
+}
+
+/// An error if one of the limits cannot be corrected.
+fn check_adjustable(charge: &Charge) -> Result<()> {
+    for (limit, change) in &charge.amounts {
+        let limit = charge.config.limits().get(limit);
+        if let Some(limit) = limit.filter(|limit| !limit.kind().can_be_adjusted()) {
+            let amount = (change / 1000).to_string();
+            let rule = format!("{limit} counts calls in flight, which are released by their lease");
+            return Err(Error::invalid("adjust", amount, rule));
+        }
+    }
+    Ok(())
 }
 
 /// The incarnation of the bucket now; empty if there is none.

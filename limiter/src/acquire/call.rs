@@ -325,7 +325,7 @@ impl Buckets {
             OnUnavailable::Allow => match &shared.fraction {
                 None => Ok(Lease::uncounted(self.clone(), call)),
                 Some(fraction) => {
-                    let local = outage::take_locally(shared, fraction, call, &error)?;
+                    let local = outage::take_locally(self, fraction, call, &error)?;
                     Ok(Lease::local(self.clone(), call, local))
                 }
             },

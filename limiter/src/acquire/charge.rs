@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use zae_limiter_schema::bucket::{Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image};
+use zae_limiter_schema::bucket::{
+    Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, Outlook,
+};
 use zae_limiter_schema::money::{Estimate, Prices};
 use zae_limiter_schema::{EntityId, LimitSet, Resource};
 
@@ -77,10 +79,13 @@ impl Charge {
         let image = self.bucket.image();
         let evaluation = self.evaluation(image.as_deref());
         limit_statuses(self.bucket.key(), &self.config, &self.amounts, |limit, amount| {
-            let (now, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
-            let (left, wait) = evaluation.outlook(limit.name(), ahead, amount)?;
+            let now = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
+            let behind = evaluation.outlook(limit.name(), ahead, amount)?;
             // Tokens that others wait for first are not available; but only what was used is debt.
-            Some((left.max(now.min(0)), wait))
+            Some(Outlook {
+                left: behind.left.max(now.left.min(0)),
+                ..behind
+            })
         })
     }
 

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::future::Future as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
@@ -203,7 +205,7 @@ impl Lease {
     pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
         let limit = limit.as_ref();
         match LimitName::from_stored(limit) {
-            Ok(name) if !self.is_counted() || self.knows(&name) => {
+            Ok(name) if !self.is_counted() || self.can_adjust(&name) => {
                 let sum = self.adjusted.entry(name).or_default();
                 *sum = sum.saturating_add(tokens);
             }
@@ -227,7 +229,7 @@ impl Lease {
         let prices = self.prices.clone().ok_or_else(|| no_prices(self.resource()))?;
         let taken = self.taken();
         for (limit, used) in usage_amounts(&prices, usage, "usage")? {
-            if !self.is_counted() || self.knows(limit) {
+            if !self.is_counted() || self.can_adjust(limit) {
                 let delta = whole(used.millis() - amount_of(&taken, limit));
                 self.adjusted.insert(limit.clone(), delta);
             }
@@ -307,7 +309,12 @@ impl Lease {
                 estimate: None,
                 ..self.call.clone()
             };
-            self.local = Some(Box::new(outage::take_locally(shared, fraction, &more, why)?));
+            self.local = Some(Box::new(outage::take_locally(
+                &self.buckets,
+                fraction,
+                &more,
+                why,
+            )?));
         }
         Ok(())
     }
@@ -346,7 +353,7 @@ impl Lease {
             Some(limit) => Err(Error::invalid(
                 "limit",
                 limit,
-                "it was adjusted, but the entity has no such limit",
+                "it was adjusted, but the entity has no such limit, or it counts calls in flight",
             )),
             None => written,
         }
@@ -475,8 +482,47 @@ impl Lease {
         )
     }
 
-    fn knows(&self, limit: &LimitName) -> bool {
-        self.held.iter().any(|grant| grant.has_limit(limit))
+    fn can_adjust(&self, limit: &LimitName) -> bool {
+        let mut limits = self.held.iter().filter_map(|grant| grant.limit(limit));
+        limits.any(|limit| limit.kind().can_be_adjusted())
+    }
+
+    /// True if permits of a limit on calls in flight have expired: their renewal failed, or this process was paused for too
+    /// long. Other calls may run in their place by now.
+    pub fn is_lost(&self) -> bool {
+        let now = self.buckets.shared().now();
+        self.held.iter().flat_map(Grant::lots).any(|lot| lot.is_lost(now))
+    }
+
+    /// Waits until permits of this lease [are lost](Lease::is_lost). Never ends for a lease without permits.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # async fn call_model() -> u64 { 1 }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let parallel = Limit::concurrency("parallel", 8, Duration::from_secs(600))?;
+    /// let limiter = RateLimiter::embedded().default_limits([parallel]).await?;
+    /// let lease = limiter.acquire("user-1", "gpt-4").consume("parallel", 1).await?;
+    /// tokio::select! {
+    ///     response = call_model() => println!("{response}"),
+    ///     () = lease.lost() => println!("stop: another call may run in its place"),
+    /// }
+    /// lease.commit().await?; // releases the permit
+    /// # Ok(()) }
+    /// ```
+    pub async fn lost(&self) {
+        let lots = self.held.iter().flat_map(Grant::lots);
+        let mut waits: Vec<_> = lots.map(|lot| Box::pin(lot.wait_until_lost())).collect();
+        std::future::poll_fn(|context| {
+            let is_lost = waits
+                .iter_mut()
+                .any(|wait| wait.as_mut().poll(context).is_ready());
+            if is_lost { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 

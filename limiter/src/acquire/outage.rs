@@ -8,24 +8,26 @@ use zae_limiter_schema::bucket::BucketKey;
 
 use super::call::Call;
 use super::estimate::with_estimate;
-use crate::bucket::{LocalCharge, LocalTokens, OutageFraction, Shared};
+use crate::bucket::{Amounts, Buckets, LocalCharge, LocalTokens, OutageFraction};
 use crate::config::MAX_PARENTS;
 use crate::{Error, Result};
 
 /// Takes what the call wants, by the limits that were known last. Without known limits it fails with `why`.
 pub(super) fn take_locally(
-    shared: &Arc<Shared>,
+    buckets: &Buckets,
     fraction: &Arc<OutageFraction>,
     call: &Call,
     why: &Error,
 ) -> Result<LocalTokens> {
-    let charges = known_charges(shared, call).ok_or_else(|| why.clone())?;
+    let shared = buckets.shared();
+    let charges = known_charges(buckets, call).ok_or_else(|| why.clone())?;
     LocalTokens::take(shared, fraction, charges, why)
 }
 
 /// The levels of a call by what was known last, however old; nothing where a level has no known limits, or the call asks
 /// for one that the entity does not have.
-fn known_charges(shared: &Shared, call: &Call) -> Option<Vec<LocalCharge>> {
+fn known_charges(buckets: &Buckets, call: &Call) -> Option<Vec<LocalCharge>> {
+    let shared = buckets.shared();
     let mut levels: Vec<LocalCharge> = Vec::new();
     let mut next = Some(call.key.entity.clone());
     let mut all = Cow::Borrowed(&call.amounts);
@@ -44,11 +46,19 @@ fn known_charges(shared: &Shared, call: &Call) -> Option<Vec<LocalCharge>> {
             all = with_estimate(&call.amounts, estimate, prices, &call.key.resource).unwrap_or(all);
         }
         let amounts = all.iter().filter(|(limit, _)| has(limit));
+        let key = BucketKey {
+            entity,
+            resource: call.key.resource.clone(),
+        };
         levels.push(LocalCharge {
-            key: BucketKey {
-                entity,
-                resource: call.key.resource.clone(),
-            },
+            left: buckets.known_image(&key).map_or_else(Amounts::new, |image| {
+                let now = shared.now();
+                let quotas = image.quotas.iter();
+                quotas
+                    .map(|(limit, quota)| (limit.clone(), quota.amount - quota.at(now).0))
+                    .collect()
+            }),
+            key,
             amounts: amounts.cloned().collect(),
             limits,
         });

@@ -175,9 +175,18 @@ impl Waiting<'_> {
     async fn sleep_until(&mut self, due: Instant) -> Result<()> {
         let wait = due.saturating_duration_since(Instant::now());
         let due = due + wait_jitter(wait, &self.buckets.shared().entropy);
+        let short = self.short.and_then(|index| self.charges.get(index));
+        let released = async {
+            match short {
+                Some(charge) => charge.bucket.permits_released().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(due.min(self.deadline)) => {}
+            // Earlier than by the last refusal.
+            () = released => {}
             error = self.buckets.closing() => return Err(error),
         }
         self.turns.values_mut().for_each(Turn::step_back_unless_first);

@@ -1,6 +1,6 @@
 //! Audit events: written with the change they tell of, read newest first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::money::{MicroDollars, Prices};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, Limit,
-    Timestamp, Ulid,
+    LimitKind, Timestamp, Ulid,
 };
 
 use super::paging::Rows;
@@ -197,16 +197,25 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
 
 fn limit_details(limit: &Limit) -> AttributeValue {
     let number = |value: u64| AttributeValue::N(value.to_string());
-    AttributeValue::M(HashMap::from([
-        ("name".to_owned(), text(limit.name().as_str())),
-        ("capacity".to_owned(), number(limit.capacity().get())),
-        ("burst".to_owned(), number(limit.burst().get())),
-        ("refill_amount".to_owned(), number(limit.refill_amount().get())),
-        (
-            "refill_period_seconds".to_owned(),
-            number(limit.refill_period_seconds()),
-        ),
-    ]))
+    let numbers = match limit.kind() {
+        LimitKind::Rate(rate) => vec![
+            ("capacity", number(rate.capacity().get())),
+            ("burst", number(rate.burst().get())),
+            ("refill_amount", number(rate.refill_amount().get())),
+            ("refill_period_seconds", number(rate.refill_period_seconds())),
+        ],
+        LimitKind::Quota(quota) => vec![
+            ("quota", number(quota.amount().get())),
+            ("per", text(&quota.period().to_string())),
+        ],
+        LimitKind::Concurrency(limit) => vec![
+            ("concurrency", number(limit.permits().get())),
+            ("expires_after_seconds", number(limit.expires_after_seconds())),
+        ],
+    };
+    let name = ("name", text(limit.name().as_str()));
+    let details = numbers.into_iter().chain([name]);
+    AttributeValue::M(details.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// Prices as they are written in a limits file.

@@ -8,6 +8,10 @@ use crate::{Error, Result};
 /// have room for all of them under new names beside the old ones.
 pub const MAX_LIMITS: usize = 28;
 
+/// The most limits that a write of a bucket concerns: those that it is to have, and those that it had before and that are not
+/// full yet.
+pub(crate) const MAX_LIMITS_OF_WRITE: usize = 2 * MAX_LIMITS;
+
 pub(crate) fn check_limit_count(field: &'static str, count: usize) -> Result<()> {
     if count <= MAX_LIMITS {
         return Ok(());

@@ -35,6 +35,7 @@ pub(crate) use config::write as config_write;
 pub use entity_change::EntityChange;
 pub use entity_search::EntitySearch;
 pub use limit_count::MAX_LIMITS;
+pub(crate) use limit_count::MAX_LIMITS_OF_WRITE;
 pub(crate) use limit_count::{check_limit_count, limit_set};
 pub use new_entity::NewEntity;
 pub(crate) use registry::{count_entity_configs, enter_resource};

@@ -96,6 +96,8 @@ impl Actor {
         self.outages = self.outages.max(1);
         self.complete(|core| core.postpone(error));
         self.expire(error);
+        let calendar = shared.now();
+        self.bucket.with_core(|core| core.expire_permits(calendar));
         if now.saturating_sub(since) >= shared.settings.settle_budget {
             self.bucket.with_core(Core::stop_searching);
         }
@@ -306,7 +308,10 @@ impl Actor {
         let shared = self.bucket.shared().clone();
         self.outages += 1;
         self.expire(error);
-        if self.bucket.with_core(|core| core.has_nothing_to_do()) {
+        if self
+            .bucket
+            .with_core(|core| core.has_nothing_to_do() && !core.is_renewing())
+        {
             return;
         }
         if self.bucket.with_core(|core| core.only_searches()) {

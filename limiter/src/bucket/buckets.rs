@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 use zae_limiter_dynamo::Entropy;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, ClientTag, Image};
 
 use super::breaker::Breaker;
 use super::handle::BucketHandle;
@@ -34,7 +34,7 @@ const SETTLE_ROUNDS: usize = 3;
 /// The buckets of one limiter.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     cache: Mutex<LruCache<BucketKey, Arc<BucketHandle>>>,
     /// Calls in flight.
     calls: Arc<InFlight>,
@@ -89,7 +89,13 @@ impl Buckets {
         &self.shared
     }
 
-    fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {
+    /// The last image of a bucket that is in use.
+    pub(crate) fn known_image(&self, key: &BucketKey) -> Option<Arc<Image>> {
+        let bucket = self.cache().peek(key).cloned();
+        bucket.and_then(|bucket| bucket.image())
+    }
+
+    pub(super) fn cache(&self) -> MutexGuard<'_, LruCache<BucketKey, Arc<BucketHandle>>> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -201,7 +207,7 @@ impl Buckets {
         self.report()
     }
 
-    fn all(&self) -> Vec<Arc<BucketHandle>> {
+    pub(super) fn all(&self) -> Vec<Arc<BucketHandle>> {
         self.cache()
             .iter()
             .rev()

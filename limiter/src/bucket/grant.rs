@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
-use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, RetryAfter};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, ClientTag, Evaluation, Image, Outlook, RetryAfter};
+use zae_limiter_schema::{Limit, LimitName};
 
 use super::amounts::{Amounts, add, amount_of};
+use super::core::request::Taken;
 use super::handle::BucketHandle;
 use super::limit_statuses::limit_statuses;
+use super::origin::{Holdings, Origin, agree, holding_of, lots};
+use super::permits::PermitLot;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
@@ -20,16 +23,19 @@ pub(crate) struct Grant {
     bucket: Arc<BucketHandle>,
     /// The limits that the bucket had then.
     config: Arc<BucketConfig>,
+    /// The tag of the process then.
+    client: ClientTag,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
     taken: SmallVec<[Portion; 1]>,
 }
 
-/// What was taken from one incarnation of the bucket: no other one may get it back.
+/// What was taken from one incarnation of the bucket, and within the same periods and permits: no other one may get it back.
 #[derive(Debug)]
 struct Portion {
     /// The bucket after the last write that took some of it.
     image: Arc<Image>,
     amounts: Amounts,
+    holdings: Holdings,
 }
 
 type Booked = oneshot::Receiver<Result<(), Error>>;
@@ -39,20 +45,30 @@ impl Grant {
         bucket: Arc<BucketHandle>,
         config: Arc<BucketConfig>,
         amounts: Amounts,
-        image: Arc<Image>,
+        taken: Taken,
     ) -> Self {
+        let client = bucket.with_core(|core| core.client());
+        bucket.book_locally(&config, &amounts);
+        let Taken { image, holdings } = taken;
         Self {
             bucket,
             config,
-            taken: smallvec![Portion { image, amounts }],
+            client,
+            taken: smallvec![Portion {
+                image,
+                amounts,
+                holdings
+            }],
         }
     }
 
     /// Nothing is taken from this bucket.
     pub(crate) fn empty(bucket: Arc<BucketHandle>, config: Arc<BucketConfig>) -> Self {
+        let client = bucket.with_core(|core| core.client());
         Self {
             bucket,
             config,
+            client,
             taken: SmallVec::new(),
         }
     }
@@ -62,8 +78,15 @@ impl Grant {
         &self.bucket
     }
 
-    pub(crate) fn has_limit(&self, limit: &LimitName) -> bool {
-        self.config.limits().get(limit).is_some()
+    /// The limit of that name that the bucket had.
+    pub(crate) fn limit(&self, limit: &LimitName) -> Option<&Limit> {
+        self.config.limits().get(limit)
+    }
+
+    /// The permits that are held.
+    pub(crate) fn lots(&self) -> impl Iterator<Item = &Arc<PermitLot>> {
+        let lots = self.taken.iter().flat_map(|portion| lots(&portion.holdings));
+        lots.map(|(_, lot)| lot)
     }
 
     /// The status of every limit after the last write that took some of it, or by the last image where nothing was taken; next
@@ -74,8 +97,11 @@ impl Grant {
         let now = self.bucket.shared().now();
         let evaluation = Evaluation::by_image(image.as_deref(), &self.config, now);
         limit_statuses(self.bucket.key(), &self.config, &self.taken(), |limit, _| {
-            let (available, _) = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
-            Some((available, RetryAfter::Now))
+            let outlook = evaluation.outlook(limit.name(), &Batch::default(), 0)?;
+            Some(Outlook {
+                retry_after: RetryAfter::Now,
+                ..outlook
+            })
         })
     }
 
@@ -93,7 +119,7 @@ impl Grant {
         self.config = other.config.clone();
         for portion in std::mem::take(&mut other.taken) {
             match self.taken.last_mut() {
-                Some(latest) if latest.incarnation() == portion.incarnation() => latest.absorb(portion),
+                Some(latest) if latest.comes_back_like(&portion) => latest.absorb(portion),
                 _ => self.taken.push(portion),
             }
         }
@@ -101,24 +127,26 @@ impl Grant {
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
     /// more. The receivers report when it is booked; what is not yet goes on in the background.
+    ///
+    /// Permits are released.
     pub(crate) fn keep(&mut self, changes: &Amounts) -> Vec<Booked> {
-        if changes.is_empty() {
-            self.taken.clear();
-            return Vec::new();
-        }
         let portions = std::mem::take(&mut self.taken);
-        let here = changes.iter().filter(|(limit, _)| self.has_limit(limit));
+        let here = changes.iter().filter(|(limit, _)| {
+            let limit = self.limit(limit);
+            limit.is_some_and(|limit| limit.kind().can_be_adjusted())
+        });
         let mut changes: Amounts = here.cloned().collect();
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();
-            return Vec::from_iter(books.then(|| self.bucket.adjust(changes, "".into())));
+            return Vec::from_iter(books.then(|| self.adjust(changes, Origin::of_bucket(""))));
         }
         let mut outcomes = Vec::new();
-        for portion in portions.iter().rev() {
-            let own = portion.share(&mut changes);
+        for portion in portions.into_iter().rev() {
+            let mut own = portion.share(&mut changes);
+            own.extend(portion.released_permits());
             if !own.is_empty() {
-                outcomes.push(self.bucket.adjust(own, portion.incarnation().into()));
+                outcomes.push(self.adjust(own, portion.origin()));
             }
         }
         outcomes
@@ -134,23 +162,45 @@ impl Grant {
         let back = portions.into_iter().filter(|portion| !portion.amounts.is_empty());
         back.map(|portion| {
             let amounts = portion.amounts.iter();
-            let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount));
-            self.bucket
-                .adjust(changes.collect(), portion.incarnation().into())
+            let changes = amounts.map(|(limit, amount)| (limit.clone(), -amount)).collect();
+            self.adjust(changes, portion.origin())
         })
         .collect()
+    }
+
+    fn adjust(&self, changes: Amounts, origin: Origin) -> Booked {
+        self.bucket.book_locally(&self.config, &changes);
+        self.bucket.adjust(changes, origin, self.client)
     }
 }
 
 impl Portion {
-    fn incarnation(&self) -> &str {
-        self.image.incarnation()
+    fn origin(&self) -> Origin {
+        Origin {
+            incarnation: self.image.incarnation().into(),
+            holdings: self.holdings.clone(),
+        }
+    }
+
+    fn comes_back_like(&self, other: &Self) -> bool {
+        self.image.incarnation() == other.image.incarnation() && agree(&self.holdings, &other.holdings)
+    }
+
+    /// The permits, given back.
+    fn released_permits(&self) -> impl Iterator<Item = (LimitName, i128)> {
+        lots(&self.holdings).map(|(limit, _)| (limit.clone(), -amount_of(&self.amounts, limit)))
     }
 
     fn absorb(&mut self, later: Self) {
         for (limit, amount) in &later.amounts {
             add(&mut self.amounts, limit, *amount);
         }
+        let new = later
+            .holdings
+            .into_iter()
+            .filter(|(limit, _)| holding_of(&self.holdings, limit).is_none());
+        let new: Holdings = new.collect();
+        self.holdings.extend(new);
         self.image = later.image;
     }
 

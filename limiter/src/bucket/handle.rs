@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, Decoded, Image};
+use zae_limiter_schema::bucket::{Attributes, BucketConfig, BucketKey, ClientTag, Decoded, Image};
 
 use super::actor;
-use super::amounts::Amounts;
+use super::amounts::{Amounts, amount_of};
 use super::buckets::overloaded;
-use super::core::request::{Outcome, Reply, Request, RequestKind};
+use super::core::request::{Outcome, Reply, Request, RequestKind, Taken};
 use super::core::{Arrival, BucketCall, Completion, Core, CoreSettings, LastSeen, Now, Seen, Step};
 use super::grant::Grant;
+use super::origin::{Holdings, Origin};
 use super::shared::Shared;
 use super::wait_queue::{MAX_WAITING, WaitQueue};
 use crate::{Error, Result};
@@ -38,6 +39,8 @@ pub(crate) struct BucketHandle {
     abandoned: Notify,
     /// Something was completed, or the actor has ended.
     progress: Notify,
+    /// Permits were released.
+    released: Notify,
 }
 
 #[derive(Debug)]
@@ -101,6 +104,7 @@ impl BucketHandle {
             wake: Notify::new(),
             abandoned: Notify::new(),
             progress: Notify::new(),
+            released: Notify::new(),
         }
     }
 
@@ -132,6 +136,11 @@ impl BucketHandle {
 
     pub(crate) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
         self.with_locked(|locked| act(&mut locked.core))
+    }
+
+    /// Waits until a call of this process releases permits.
+    pub(crate) async fn permits_released(&self) {
+        self.released.notified().await;
     }
 
     /// True if forgetting it loses nothing but the image.
@@ -186,7 +195,7 @@ impl BucketHandle {
         let pending = match arrived {
             Arrival::Granted(image) => {
                 self.shared.counters().spent_from_chunk();
-                let grant = Grant::new(self.clone(), config, amounts, image);
+                let grant = Grant::new(self.clone(), config, amounts, from_chunk(image));
                 Pending::Decided(Outcome::Granted(grant))
             }
             Arrival::Refused(statuses) => Pending::Decided(Outcome::Refused(statuses)),
@@ -207,26 +216,51 @@ impl BucketHandle {
         self.start_or_wake_actor();
         let image = image?;
         self.shared.counters().spent_from_chunk();
-        Some(Grant::new(self.clone(), config.clone(), amounts.clone(), image))
+        Some(Grant::new(
+            self.clone(),
+            config.clone(),
+            amounts.clone(),
+            from_chunk(image),
+        ))
     }
 
-    /// Queues a change that must be written.
+    /// Queues a change that must be written. What was taken under another tag than the present one is not given back: a copy
+    /// of this process has taken the same, and may give it back too. That is reported.
     pub(crate) fn adjust(
         self: &Arc<Self>,
-        changes: Amounts,
-        incarnation: Arc<str>,
+        mut changes: Amounts,
+        origin: Origin,
+        taken_by: ClientTag,
     ) -> oneshot::Receiver<Result<()>> {
         let (done, written) = oneshot::channel();
         let elapsed = self.shared.clock.elapsed();
+        let copied = self.with_core(|core| (core.client() != taken_by).then(|| core.outcome_unknown()));
+        if let Some(error) = copied {
+            // Permits that a copy may release, too, are left to expire.
+            for (limit, lot) in origin.lots() {
+                lot.leave(-amount_of(&changes, limit));
+            }
+            let (given_back, used): (Amounts, Amounts) =
+                changes.into_iter().partition(|(_, change)| *change < 0);
+            changes = used;
+            self.unwritten(&given_back, "a copy of this process may have written it", true);
+            if changes.is_empty() {
+                drop(done.send(Err(error)));
+                return written;
+            }
+        }
         let full = self.with_core(|core| {
-            if core.absorbs(&changes, &incarnation, elapsed) {
+            if origin.holdings.is_empty() && core.absorbs(&changes, &origin.incarnation, elapsed) {
                 drop(done.send(Ok(())));
                 return None;
             }
             if core.waiting() >= MAX_REQUESTS {
+                for (limit, lot) in origin.lots() {
+                    lot.leave(-amount_of(&changes, limit));
+                }
                 return Some((done, changes));
             }
-            core.change_arrived(changes, incarnation, done, elapsed);
+            core.change_arrived(changes, origin, done, elapsed);
             None
         });
         if let Some((done, changes)) = full {
@@ -241,6 +275,15 @@ impl BucketHandle {
         }
         self.start_or_wake_actor();
         written
+    }
+
+    /// Books what was taken from the bucket, or given back to it, on this process's fraction of the limits too, if it has one.
+    pub(crate) fn book_locally(&self, config: &BucketConfig, changes: &Amounts) {
+        if let Some(fraction) = &self.shared.fraction {
+            let elapsed = self.shared.clock.elapsed();
+            let now = (elapsed, self.shared.now());
+            fraction.book_counted(&self.key, config.limits(), changes, now);
+        }
     }
 
     /// Starts the actor if there is something to do; wakes the one that is there.
@@ -407,16 +450,21 @@ impl BucketHandle {
             match completion {
                 Completion::Decided(request, outcome) => self.decided(request, outcome),
                 Completion::Written(request) => {
+                    if request.ends_holdings() {
+                        self.released.notify_waiters();
+                    }
                     let lost = self.without_a_limit(request.changes());
                     self.unwritten(&lost, "the bucket no longer has this limit", false);
                     report(request, Ok(()));
                 }
                 Completion::Postponed(done, error) => drop(done.send(Err(error))),
                 Completion::Unwritten(request, error) => {
+                    request.ends_holdings();
                     self.unwritten(request.changes(), &error.to_string(), request.maybe_written);
                     report(request, Err(error));
                 }
                 Completion::Gone(request) => {
+                    request.ends_holdings();
                     let reason = "the bucket no longer exists";
                     self.unwritten(request.changes(), reason, request.maybe_written);
                     report(request, Ok(()));
@@ -434,13 +482,11 @@ impl BucketHandle {
         let Some(image) = self.image() else {
             return Amounts::new();
         };
-        let lost = changes
-            .iter()
-            .filter(|(limit, _)| !image.limits.contains_key(limit));
+        let lost = changes.iter().filter(|(limit, _)| !image.has_limit(limit));
         lost.cloned().collect()
     }
 
-    fn decided(self: &Arc<Self>, request: Request, outcome: Outcome<Arc<Image>>) {
+    fn decided(self: &Arc<Self>, request: Request, outcome: Outcome<Taken>) {
         let calls = request.calls;
         let RequestKind::Acquire {
             amounts,
@@ -460,7 +506,7 @@ impl BucketHandle {
             }
         };
         let outcome = match outcome {
-            Outcome::Granted(image) => Outcome::Granted(Grant::new(self.clone(), config, amounts, image)),
+            Outcome::Granted(taken) => Outcome::Granted(Grant::new(self.clone(), config, amounts, taken)),
             Outcome::Refused(statuses) => {
                 self.with_core(|core| core.return_chunk_after_refusal(elapsed));
                 Outcome::Refused(statuses)
@@ -481,6 +527,14 @@ fn decode(found: Option<&Attributes>, consistent: bool, now: Now) -> Result<Last
         Some(Decoded::Bucket(image)) => LastSeen::Live(Arc::new(image), seen),
         Some(Decoded::Stub) | None => LastSeen::Absent(seen),
     })
+}
+
+/// Tokens that were taken ahead: all of them are of rates.
+fn from_chunk(image: Arc<Image>) -> Taken {
+    Taken {
+        image,
+        holdings: Holdings::new(),
+    }
 }
 
 fn report(request: Request, result: Result<(), Error>) {

@@ -1,6 +1,6 @@
 //! The status of every limit of one bucket.
 
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, RetryAfter};
+use zae_limiter_schema::bucket::{BucketConfig, BucketKey, Outlook};
 use zae_limiter_schema::{Limit, LimitName};
 
 use super::amounts::amount_of;
@@ -12,13 +12,13 @@ pub(crate) fn limit_statuses(
     key: &BucketKey,
     config: &BucketConfig,
     requested: &[(LimitName, i128)],
-    mut outlook: impl FnMut(&Limit, i128) -> Option<(i128, RetryAfter)>,
+    mut outlook: impl FnMut(&Limit, i128) -> Option<Outlook>,
 ) -> Vec<LimitStatus> {
     let mut statuses = Vec::with_capacity(config.limits().len());
     for limit in config.limits() {
         let amount = amount_of(requested, limit.name());
-        if let Some((available, wait)) = outlook(limit, amount) {
-            statuses.push(LimitStatus::new(key, limit, available, amount, wait));
+        if let Some(outlook) = outlook(limit, amount) {
+            statuses.push(LimitStatus::new(key, limit, outlook, amount));
         }
     }
     statuses

@@ -22,7 +22,7 @@
 //!    `chunks` (tokens taken ahead), `write_pace` (throttled items).
 //! 4. [`actor`]: the task that sends, reads and pauses. [`backoff`] and [`retry_pace`]: how long it pauses.
 //! 5. [`breaker`] and [`table_health`]: when the table is unavailable. [`outage_fraction`]: what is admitted then.
-//! 6. [`wait_queue`]: calls that wait for tokens. [`refusals`]: counting refusals for the usage. [`stats`]: counters.
+//! 6. [`origin`] and [`permits`]: how what was taken comes back. [`wait_queue`]: calls that wait for tokens. [`refusals`]: counting refusals for the usage. [`stats`]: counters.
 
 mod actor;
 mod amounts;
@@ -34,7 +34,9 @@ mod grant;
 mod handle;
 mod in_flight;
 mod limit_statuses;
+mod origin;
 mod outage_fraction;
+mod permits;
 mod refusals;
 mod retry_pace;
 mod shared;
@@ -58,6 +60,6 @@ pub(crate) use buckets::Buckets;
 pub(crate) use grant::Grant;
 pub(crate) use handle::{BucketHandle, Pending};
 pub(crate) use limit_statuses::limit_statuses;
+pub(crate) use origin::Origin;
 pub(crate) use outage_fraction::{LocalCharge, LocalTokens, OutageFraction};
-pub(crate) use shared::Shared;
 pub(crate) use wait_queue::{Turn, Wakeup};

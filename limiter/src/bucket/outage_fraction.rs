@@ -1,4 +1,7 @@
 //! What one process admits on its own account while the table cannot be reached.
+//!
+//! What the table admits is booked here too. Otherwise a process would have its whole part at the beginning of each outage,
+//! and what the table refills meanwhile at its end: up to twice the limit while the table comes and goes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -6,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smallvec::smallvec;
-use zae_limiter_schema::bucket::{BucketKey, Params, RetryAfter, TokenBucket};
-use zae_limiter_schema::{Limit, LimitName, LimitSet};
+use zae_limiter_schema::bucket::{BucketKey, Outlook, Params, RetryAfter, TokenBucket};
+use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
 
 use super::amounts::{Amounts, amount_of};
 use super::shared::Shared;
@@ -47,6 +50,12 @@ impl LocalBucket {
         }
     }
 
+    fn at_most(mut self, most: Option<i128>) -> Self {
+        let tokens = self.token_bucket.tokens;
+        self.token_bucket.tokens = most.map_or(tokens, |most| tokens.min(most));
+        self
+    }
+
     fn at(self, params: Params, now: Duration) -> Self {
         let mut token_bucket = self.token_bucket.refilled(millis(now.saturating_sub(self.at)));
         if token_bucket.params != params {
@@ -62,6 +71,16 @@ impl LocalBucket {
         }
     }
 
+    /// Above zero is taken whether it is there or not, below zero is given back.
+    fn changed(self, change: i128) -> Self {
+        let token_bucket = if change >= 0 {
+            self.token_bucket.force_take(0, change)
+        } else {
+            self.token_bucket.credit(0, -change)
+        };
+        Self { token_bucket, ..self }
+    }
+
     fn is_full(&self, now: Duration) -> bool {
         let elapsed = millis(now.saturating_sub(self.at));
         self.token_bucket.available(elapsed) >= self.token_bucket.params.burst()
@@ -74,6 +93,32 @@ pub(crate) struct LocalCharge {
     pub(crate) key: BucketKey,
     pub(crate) limits: LimitSet,
     pub(crate) amounts: Amounts,
+    /// What was left of quotas when the bucket was last seen.
+    pub(crate) left: Amounts,
+}
+
+impl LocalCharge {
+    fn left(&self, limit: &LimitName) -> Option<i128> {
+        let left = self.left.iter().find(|(name, _)| name == limit);
+        left.map(|(_, left)| (*left).max(0))
+    }
+
+    /// The permits that it takes, given back.
+    fn released(&self) -> impl Iterator<Item = (LimitName, i128)> {
+        let permits = self.amounts.iter().filter(|(limit, _)| {
+            let limit = self.limits.get(limit);
+            limit.is_some_and(|limit| !limit.kind().can_be_adjusted())
+        });
+        permits.map(|(limit, amount)| (limit.clone(), -amount))
+    }
+}
+
+fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
+    Outlook {
+        left,
+        retry_after,
+        reset: None,
+    }
 }
 
 impl OutageFraction {
@@ -88,19 +133,8 @@ impl OutageFraction {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A limit divided among the processes, rounded down: all together never have more than there is. Nothing if no
-    /// millitoken is left.
-    fn part(&self, limit: &Limit) -> Option<Params> {
-        let whole = Params::from(limit);
-        let processes = i128::from(self.processes.get());
-        let capacity = (whole.capacity() / processes).max(1);
-        let burst = whole.burst() / processes;
-        Params::new(capacity, burst, whole.amount(), whole.period() * processes)
-            .or_else(|| Params::new(capacity, burst, whole.amount() / processes, whole.period()))
-    }
-
     /// Takes what is asked of every level, or nothing.
-    fn take(&self, asked: &[LocalCharge], now: Duration) -> Taken {
+    fn take(&self, asked: &[LocalCharge], now: Duration, calendar: Timestamp) -> Taken {
         let mut buckets = self.buckets();
         let mut after: Vec<(BucketKey, Shares)> = Vec::new();
         let mut statuses = Vec::new();
@@ -110,20 +144,22 @@ impl OutageFraction {
             for limit in &level.limits {
                 let name = limit.name();
                 let amount = amount_of(&level.amounts, name);
-                let Some(params) = self.part(limit) else {
-                    statuses.push(LimitStatus::new(&level.key, limit, 0, amount, RetryAfter::Never));
+                let Some(params) = limit.kind().part_for(self.processes.get(), calendar) else {
+                    let nothing = outlook(0, RetryAfter::Never);
+                    statuses.push(LimitStatus::new(&level.key, limit, nothing, amount));
                     continue;
                 };
                 let own = present.and_then(|shares| shares.get(name));
-                let mut own = own.map_or_else(|| LocalBucket::full(params, now), |own| own.at(params, now));
+                let most = level
+                    .left(name)
+                    .map(|left| left / i128::from(self.processes.get()));
+                let mut own = own.map_or_else(
+                    || LocalBucket::full(params, now).at_most(most),
+                    |own| own.at(params, now),
+                );
                 let wait = own.token_bucket.wait_for(0, amount);
-                statuses.push(LimitStatus::new(
-                    &level.key,
-                    limit,
-                    own.token_bucket.tokens,
-                    amount,
-                    wait,
-                ));
+                let here = outlook(own.token_bucket.tokens, wait);
+                statuses.push(LimitStatus::new(&level.key, limit, here, amount));
                 own.token_bucket = own.token_bucket.force_take(0, amount);
                 shares.insert(name.clone(), own);
             }
@@ -154,6 +190,40 @@ impl OutageFraction {
         Taken::All
     }
 
+    /// What the table admitted to this process, above zero, or got back, below. Other processes may have left it more than its
+    /// part: that makes debt, of at most one burst, so that a busy process admits something in a long outage too.
+    pub(super) fn book_counted(
+        &self,
+        key: &BucketKey,
+        limits: &LimitSet,
+        changes: &[(LimitName, i128)],
+        (now, calendar): (Duration, Timestamp),
+    ) {
+        let mut buckets = self.buckets();
+        if !buckets.contains_key(key) && buckets.len() >= MAX_SHARED {
+            buckets.retain(|_, shares| !shares.values().all(|own| own.is_full(now)));
+            if buckets.len() >= MAX_SHARED {
+                return;
+            }
+        }
+        let shares = buckets.entry(key.clone()).or_default();
+        for (name, change) in changes {
+            let limit = limits.get(name);
+            let part = limit.and_then(|limit| limit.kind().part_for(self.processes.get(), calendar));
+            let Some(params) = part else {
+                continue;
+            };
+            let own = match shares.get(name) {
+                Some(own) => own.at(params, now),
+                None if shares.len() >= MAX_LIMITS => continue,
+                None => LocalBucket::full(params, now),
+            };
+            let mut own = own.changed(*change);
+            own.token_bucket.tokens = own.token_bucket.tokens.max(-params.burst());
+            shares.insert(name.clone(), own);
+        }
+    }
+
     /// Above zero is taken whether it is there or not, below zero is given back.
     fn book(&self, changes: &[(BucketKey, Amounts)], now: Duration) {
         let mut buckets = self.buckets();
@@ -163,16 +233,7 @@ impl OutageFraction {
             };
             for (limit, change) in changes {
                 if let Some(own) = shares.get_mut(limit) {
-                    let refilled = own.at(own.token_bucket.params, now);
-                    let token_bucket = if *change >= 0 {
-                        refilled.token_bucket.force_take(0, *change)
-                    } else {
-                        refilled.token_bucket.credit(0, -*change)
-                    };
-                    *own = LocalBucket {
-                        token_bucket,
-                        at: now,
-                    };
+                    *own = own.at(own.token_bucket.params, now).changed(*change);
                 }
             }
         }
@@ -234,7 +295,10 @@ impl LocalTokens {
     }
 
     fn take_more(&mut self, levels: Vec<LocalCharge>, why: &Error) -> Result<()> {
-        match self.fraction.take(&levels, self.shared.clock.elapsed()) {
+        match self
+            .fraction
+            .take(&levels, self.shared.clock.elapsed(), self.shared.now())
+        {
             Taken::All => {}
             Taken::TooLittle(statuses) => {
                 return Err(Error::Refused(Arc::new(Refusal::new(statuses))));
@@ -256,7 +320,11 @@ impl LocalTokens {
         let levels = std::mem::take(&mut self.levels);
         let changes: Vec<_> = levels
             .into_iter()
-            .map(|level| (level.key, changes.clone()))
+            .map(|level| {
+                let mut own = changes.clone();
+                own.extend(level.released());
+                (level.key, own)
+            })
             .collect();
         self.fraction.book(&changes, self.shared.clock.elapsed());
     }

@@ -1,4 +1,4 @@
-//! Buckets of a limiter over a store of the test's own.
+//! Buckets of a limiter over a store of the test's own, and copies of the buckets of a running process.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable, Timestamp};
 
 use super::Buckets;
+use super::handle::BucketHandle;
 use crate::Clock;
 use crate::builder::Settings;
 use crate::config::cache::{CacheLimits, ConfigCache};
@@ -52,4 +53,17 @@ pub(super) fn buckets<S: Store>(store: &Arc<S>) -> Arc<Buckets> {
         settings,
         "test".to_owned(),
     ))
+}
+
+impl Buckets {
+    /// Makes these buckets, which are new, those of a copy of a running process.
+    pub(crate) fn becomes_copy_of(self: &mut Arc<Self>, original: &Self) {
+        let copy = Arc::get_mut(self).unwrap();
+        Arc::get_mut(&mut copy.shared).unwrap().client = original.shared.client;
+        for bucket in original.all() {
+            let handle = BucketHandle::new(copy.shared.clone(), bucket.key().clone());
+            handle.with_core(|core| *core = bucket.with_core(|original| original.copy()));
+            copy.cache().put(bucket.key().clone(), Arc::new(handle));
+        }
+    }
 }

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{BucketWrite, Image, Params, RowForm, TokenBucket, WriteKind};
+use zae_limiter_schema::bucket::{BucketWrite, Image, Params, Row, RowForm, TokenBucket, WriteKind};
 
 /// How long what happened is kept, to judge refusals by, in milliseconds.
 const HISTORY: i64 = 10_000;
@@ -235,5 +235,6 @@ fn has_full_row(write: &BucketWrite, name: &LimitName) -> bool {
     write
         .rows
         .iter()
+        .filter_map(Row::rate)
         .any(|row| row.limit == *name && matches!(row.form, RowForm::Full { .. }))
 }

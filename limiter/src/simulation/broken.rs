@@ -1,8 +1,8 @@
 //! Writes as they would be without one of the protocol's rules.
 
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, Row, RowForm, Scalar, Statement,
-    WriteKind,
+    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RateRow, Row, RowForm, Scalar,
+    Statement, WriteKind,
 };
 
 use super::Mutation;
@@ -77,8 +77,8 @@ fn raise_full_limits(statement: &mut Statement, write: &BucketWrite, before: &At
     let Ok(Decoded::Bucket(image)) = before.decode() else {
         return;
     };
-    let full = |row: &&Row| matches!(row.form, RowForm::Full { .. });
-    for row in write.rows.iter().filter(full) {
+    let full = |row: &&RateRow| matches!(row.form, RowForm::Full { .. });
+    for row in write.rows.iter().filter_map(Row::rate).filter(full) {
         let Some(limit) = image.limits.get(&row.limit) else {
             continue;
         };
@@ -101,6 +101,7 @@ fn unclamp(statement: &mut Statement, write: &BucketWrite, before: &Attributes) 
     for row in write
         .rows
         .iter()
+        .filter_map(Row::rate)
         .filter(|row| matches!(row.form, RowForm::Full { .. }))
     {
         let demand = write.batch.demand(&row.limit);

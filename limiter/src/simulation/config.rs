@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Params, WriteKind};
+use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Params, Row, WriteKind};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{
     ConfigLevel, ConfigRecord, EntityId, EntityRecord, Item, Limit, LimitName, LimitSet, Metadata, Resource,
@@ -56,7 +56,7 @@ fn own_limits() -> LimitSet {
 fn params(limits: &LimitSet) -> BTreeMap<LimitName, Params> {
     let params = limits
         .iter()
-        .map(|limit| (limit.name().clone(), Params::from(limit)));
+        .map(|limit| (limit.name().clone(), Params::from(limit.rate().unwrap())));
     params.collect()
 }
 
@@ -131,6 +131,7 @@ impl Configuration {
         };
         let rows = write.rows.iter();
         let written: BTreeMap<_, _> = rows
+            .filter_map(Row::rate)
             .filter_map(|row| row.params.map(|params| (row.limit.clone(), params)))
             .collect();
         let expires = after.number(&Attr::ExpiresAt).is_some();

@@ -53,6 +53,10 @@ pub(super) struct Scenario {
     pub(super) config_changes: bool,
     /// Buckets that expire and are deleted.
     pub(super) expiry: bool,
+    /// Buckets that somebody deletes, full or not.
+    pub(super) deletions: bool,
+    /// In the middle of the run the first limiter gets this many copies, as of a snapshot of its process.
+    pub(super) copies: usize,
     pub(super) cascade: bool,
     /// Reads that fail.
     pub(super) failed_reads: u32,
@@ -86,6 +90,8 @@ pub(super) struct Scenario {
     pub(super) settle_budget: Duration,
     /// Buckets live this number of fill times.
     pub(super) ttl_multiplier: u32,
+    /// Responses with a wrong date.
+    pub(super) wrong_dates: u32,
     /// Clocks are off by up to this, either way.
     pub(super) skew: i64,
     /// New buckets carry this many slots of an earlier release.
@@ -115,6 +121,8 @@ impl Scenario {
             keeping: false,
             config_changes: false,
             expiry: false,
+            deletions: false,
+            copies: 0,
             cascade: false,
             failed_reads: 0,
             stale_reads: 0,
@@ -132,6 +140,7 @@ impl Scenario {
             long_periods: false,
             settle_budget: Duration::from_secs(600),
             ttl_multiplier: 7,
+            wrong_dates: 0,
             skew: 0,
             legacy_slots: 0,
             sdk: false,

@@ -83,6 +83,20 @@ impl Intervals {
         }
     }
 
+    /// Somebody deletes a bucket. The next one starts with a burst, as if that much had been given back.
+    pub(super) fn deleted(&mut self, key: &BucketKey, at: i64) {
+        for ((bucket, _), record) in &mut self.records {
+            if bucket == key {
+                let burst = record.versions.iter().map(|version| version.params.burst());
+                record.credits.push(Span {
+                    from: at,
+                    to: at,
+                    amount: burst.max().unwrap_or(0),
+                });
+            }
+        }
+    }
+
     /// The worst interval of every limit that had more than it should, for clocks that differ by at most `spread`.
     pub(super) fn violations(&mut self, spread: i64) -> Vec<String> {
         let mut found = Vec::new();

@@ -6,13 +6,27 @@
 //! Apart from it the promise itself is checked ([`intervals`]): over no interval is more admitted than burst and refill.
 //! The same seed gives the same run; a failing one prints how to repeat it. That the checks can fail is shown by breaking
 //! the rules one by one ([`Mutation`], `scripts/broken-rules.py`).
+//!
+//! Production code is reached through the doors that it has: calls are made with `Acquire`, the table is a `Store`, the
+//! time is a `Clock`, chance is an `Entropy`. Behind them are the real core and actor of every bucket. The one exception is
+//! the copy of a process, which no production code makes.
+//!
+//! The words of the simulation:
+//!
+//! - a [`world`] has the table, its stored [`config`], the time and the weather; a [`port`] is the connection of one process;
+//! - a scenario ([`faults`]) says what goes wrong, and how often; [`run`] plays it with callers ([`traffic`]);
+//! - the [`oracle`] judges each write by an exact bucket ([`account`]), [`intervals`] the promise, [`refusals`] each refusal;
+//! - every other module is a world of its own: a question, the processes and faults that it needs, and the figures that answer
+//!   it.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod account;
 mod broken;
 mod chunks;
 mod clock;
+mod clock_steps;
 mod config;
+mod credentials;
 mod cve_2026_27695;
 mod doubt;
 mod expiry;
@@ -27,6 +41,7 @@ mod port;
 mod refusals;
 mod run;
 mod sdk;
+mod share;
 mod tests;
 mod throttling;
 mod traffic;

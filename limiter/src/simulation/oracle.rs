@@ -43,6 +43,10 @@ pub(super) struct Oracle {
     spread: i64,
     /// The peer writes too: only the cumulative bound can be kept, and only for our admissions.
     with_peers: bool,
+    /// When each bucket was last deleted.
+    deleted: BTreeMap<BucketKey, i64>,
+    /// Writes on slots of other clients, which are not found if their response is lost.
+    pub(super) on_slots_of_others: u64,
     /// Limits with an interval that admitted too much.
     pub(super) excesses: usize,
     pub(super) writes: u64,
@@ -63,6 +67,8 @@ impl Oracle {
             booked: BTreeMap::new(),
             spread,
             with_peers,
+            deleted: BTreeMap::new(),
+            on_slots_of_others: 0,
             excesses: 0,
             writes: 0,
             expired: 0,
@@ -80,6 +86,7 @@ impl Oracle {
     /// A write of ours was applied at `at`.
     pub(super) fn applied(&mut self, write: &BucketWrite, after: &Attributes, at: i64) {
         self.writes += 1;
+        self.on_slots_of_others += u64::from(write.slot.before == SlotBefore::Any);
         self.doubt.applied(write);
         self.legacy_removed += write.legacy_slots.len() as u64;
         let again = !self.applied.insert((write.slot.number, write.key.clone()));
@@ -186,9 +193,22 @@ impl Oracle {
         }
     }
 
+    /// Somebody deletes a bucket: the next one starts full.
+    pub(super) fn deleted(&mut self, key: &BucketKey, at: i64) {
+        self.accounts.remove(key);
+        self.deleted.insert(key.clone(), at);
+        self.doubt.expired(key);
+        self.intervals.deleted(key, at);
+    }
+
     /// Was there really too little of the limit, by a level of these times? What comes back until a later now counts too.
     /// A clock that is behind does not see yet what came back in the last milliseconds.
     pub(super) fn was_short(&self, asked: &Shortage, times: RangeInclusive<i64>, until: i64) -> bool {
+        let deleted = self.deleted.get(&asked.key);
+        if deleted.is_some_and(|at| times.contains(at)) {
+            // What the deleted bucket had is not known any more.
+            return true;
+        }
         let Some(account) = self.accounts.get(&asked.key) else {
             return false;
         };

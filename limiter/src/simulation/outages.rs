@@ -308,3 +308,49 @@ fn opened_by_throttling() -> u64 {
 fn throttling_does_not_open_the_breaker() {
     assert_eq!(opened_by_throttling(), 0);
 }
+
+/// Calls of a minute in which only writes fail: how many took longer than 50 ms, of how many; and how often the breaker opened.
+fn only_writes_fail(weather: Weather) -> (u64, u64, u64) {
+    block_on(async move {
+        let process = Arc::new(Process::new((1_000, 1_000, 60)));
+        assert!(process.ask_everywhere(20).await.iter().all(Result::is_ok));
+        process.set_weather(weather);
+        let end = Instant::now() + Duration::from_mins(1);
+        let mut callers = JoinSet::new();
+        for number in 0..20 {
+            let process = process.clone();
+            callers.spawn(async move {
+                let (mut slow, mut calls) = (0, 0);
+                while Instant::now() < end {
+                    let asked = Instant::now();
+                    let refused = process.take(&format!("user-{number}"), 1).await;
+                    assert!(refused.is_err_and(|error| error.is_unavailable()));
+                    calls += 1;
+                    slow += u64::from(asked.elapsed() > Duration::from_millis(50));
+                    sleep(Duration::from_millis(100)).await;
+                }
+                (slow, calls)
+            });
+        }
+        let all = callers.join_all().await;
+        let opened = process.buckets.stats().breaker_opened;
+        process.set_weather(Weather::Clear);
+        sleep(Duration::from_secs(6)).await;
+        process.take("user-1", 1).await.unwrap();
+        let (slow, calls) = all.into_iter().fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        (slow, calls, opened)
+    })
+}
+
+#[test]
+fn while_only_writes_fail_calls_are_decided_at_once() {
+    for weather in [Weather::WritesSilent, Weather::WritesRefused] {
+        let (slow, calls, opened) = only_writes_fail(weather);
+        eprintln!(
+            "a minute of {weather:?}: {slow} of {calls} calls took over 50 ms, breaker opened {opened} times"
+        );
+        assert_eq!(opened, 1, "{weather:?}");
+        // One for each caller before it opened, and one for each probe.
+        assert!(slow <= 60, "{weather:?}: {slow} of {calls}");
+    }
+}

@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
+use zae_limiter_dynamo::{ServerTime, SharedCredentials};
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 
 use super::faults::Weather;
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
+use crate::Clock as _;
+use crate::builder::Settings;
 use crate::error::Unavailable;
 use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
 use crate::{Error, Result};
@@ -25,27 +28,72 @@ pub(super) struct Port {
     pub(super) world: Shared,
     /// A crashed limiter neither sends nor hears anything.
     pub(super) alive: AtomicBool,
-    /// Whether enough responses have shown the time.
+    /// Whether enough responses have shown the time. Not asked where dates are read.
     pub(super) knows_time: AtomicBool,
     pub(super) unwritten: SharedUnwritten,
+    /// Reads the dates of responses.
+    pub(super) dates: Option<ServerTime>,
+    /// What requests are signed with.
+    pub(super) credentials: Option<SharedCredentials>,
 }
 
 impl Port {
     pub(super) fn new(world: &Shared) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::to(world))
+    }
+
+    /// A port that is not shared yet.
+    pub(super) fn to(world: &Shared) -> Self {
+        Self {
             world: world.clone(),
             alive: AtomicBool::new(true),
             knows_time: AtomicBool::new(true),
             unwritten: SharedUnwritten::default(),
-        })
+            dates: None,
+            credentials: None,
+        }
     }
 
-    async fn wait_for_latency(&self) {
-        let millis = lock(&self.world).between(1..=4);
-        sleep(Duration::from_millis(millis)).await;
+    fn elapsed(&self) -> Duration {
+        lock(&self.world).clock.elapsed()
+    }
+
+    /// A response is read. Its date has whole seconds; now and then it is that of somebody whose clock is wrong.
+    fn hears_date(&self, sent: Duration, back: Duration) {
+        let Some(dates) = &self.dates else { return };
+        let mut world = lock(&self.world);
+        let (wrong_dates, back) = (world.scenario.wrong_dates, millis(back));
+        let off_by = if wrong_dates > 0 && world.random(wrong_dates) {
+            world.between(10_000..=600_000).cast_signed() - 300_000
+        } else {
+            0
+        };
+        let date = (world.clock.millis() - back + off_by).div_euclid(1_000) * 1_000;
+        drop(world);
+        dates.heard(Timestamp::from_millis(date), sent);
+    }
+
+    /// Waits for credentials, as long as a call has time.
+    async fn signs(&self) -> Result<(), WriteOutcome> {
+        let Some(credentials) = &self.credentials else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + Settings::default().time_budget;
+        let ready = credentials.ready_by(deadline).await;
+        ready.map_err(|error| WriteOutcome::NotSent(error.to_string()))
+    }
+
+    /// How long it took.
+    async fn wait_for_latency(&self) -> Duration {
+        let latency = Duration::from_millis(lock(&self.world).between(1..=4));
+        sleep(latency).await;
+        latency
     }
 
     async fn wait_for_read(&self) -> Result<(), Error> {
+        if self.signs().await.is_err() {
+            return Err(no_response());
+        }
         let weather = match lock(&self.world).request() {
             Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
             weather => weather,
@@ -58,12 +106,7 @@ impl Port {
         let mut world = lock(&self.world);
         let failed = world.scenario.failed_reads;
         if weather != Weather::Clear || world.random(failed) {
-            return Err(Error::Unavailable(Unavailable::NoResponse {
-                operation: "GetItem",
-                table: "simulated".to_owned(),
-                reason: "simulated".to_owned(),
-                within: Duration::ZERO,
-            }));
+            return Err(no_response());
         }
         Ok(())
     }
@@ -118,6 +161,7 @@ impl Port {
         let (answer, answered) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
         let unwritten = self.unwritten.clone();
+        let sent = self.elapsed();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         if repeated {
             // Another copy, whose response nobody hears. It may come before the other one, or after its response.
@@ -158,18 +202,36 @@ impl Port {
             }
         });
         match answered.await {
-            Ok(outcome) => outcome,
+            Ok(outcome) => {
+                self.hears_date(sent, Duration::from_millis(back));
+                outcome
+            }
             Err(_) => std::future::pending().await,
         }
     }
 }
 
+fn no_response() -> Error {
+    Error::Unavailable(Unavailable::NoResponse {
+        operation: "GetItem",
+        table: "simulated".to_owned(),
+        reason: "simulated".to_owned(),
+        within: Duration::ZERO,
+    })
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl ConfigSource for Port {
     fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(async move {
+            let sent = self.elapsed();
             self.wait_for_read().await?;
             let read = lock(&self.world).read(wanted);
-            self.wait_for_latency().await;
+            let back = self.wait_for_latency().await;
+            self.hears_date(sent, back);
             Ok(read)
         })
     }
@@ -201,6 +263,7 @@ impl Store for Port {
     ) -> BoxFuture<'a, Result<Option<Attributes>>> {
         Box::pin(async move {
             lock(&self.world).reads += 1;
+            let sent = self.elapsed();
             self.wait_for_read().await?;
             let interpret = || lock(&self.world).item(key, consistent).cloned();
             let sdk = lock(&self.world).sdk.clone();
@@ -209,7 +272,8 @@ impl Store for Port {
                 None => (interpret(), None),
             };
             lock(&self.world).differs(difference);
-            self.wait_for_latency().await;
+            let back = self.wait_for_latency().await;
+            self.hears_date(sent, back);
             Ok(found)
         })
     }
@@ -222,8 +286,19 @@ impl Store for Port {
         Box::pin(self.wait_for_read())
     }
 
+    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
+        Box::pin(self.signs())
+    }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.as_ref().map_or(0, ServerTime::offset)
+    }
+
     /// Dates have whole seconds.
     fn latest_time(&self) -> Option<Timestamp> {
+        if let Some(dates) = &self.dates {
+            return dates.latest();
+        }
         let latest = lock(&self.world).clock.millis() + 1_000;
         let knows_time = self.knows_time.load(Ordering::Relaxed);
         knows_time.then_some(Timestamp::from_millis(latest))

@@ -13,7 +13,7 @@ use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable, Resource};
 
 use super::clock::{SimClock, block_on};
-use super::expiry::forget_expired;
+use super::expiry::{delete_buckets, forget_expired};
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
 use super::peer::Peer;
@@ -42,6 +42,9 @@ pub(super) struct Report {
     pub(super) unavailable: u64,
     pub(super) local: u64,
     pub(super) writes: u64,
+    pub(super) on_slots_of_others: u64,
+    /// Changes that were given up.
+    pub(super) unwritten: u64,
     pub(super) parameters: u64,
     pub(super) violations: Vec<Violation>,
     pub(super) excesses: usize,
@@ -120,7 +123,12 @@ struct Limiter {
 }
 
 /// The buckets of a limiter that reaches the table through this port.
-pub(super) fn connect(port: &Arc<Port>, clock: SimClock, settings: Settings, seed: u64) -> Arc<Buckets> {
+pub(super) fn connect(
+    port: &Arc<Port>,
+    clock: impl crate::Clock + 'static,
+    settings: Settings,
+    seed: u64,
+) -> Arc<Buckets> {
     let clock: Arc<dyn crate::Clock> = Arc::new(clock);
     let defaults = Defaults {
         limits: LimitSet::default(),
@@ -150,6 +158,12 @@ impl Run {
     fn limiter(&mut self) -> Limiter {
         self.made += 1;
         let seed = self.scenario.seed.wrapping_mul(1_000_003).wrapping_add(self.made);
+        let mut limiter = self.process(seed);
+        self.start_callers(&mut limiter, seed);
+        limiter
+    }
+
+    fn process(&mut self, seed: u64) -> Limiter {
         let port = Port::new(&self.world);
         let skew = match self.scenario.skew {
             0 => 0,
@@ -164,28 +178,48 @@ impl Run {
             ..Settings::default()
         };
         let buckets = connect(&port, SimClock { skew, ..self.clock }, settings, seed);
-        let mut callers = JoinSet::new();
+        Limiter {
+            port,
+            buckets,
+            callers: JoinSet::new(),
+        }
+    }
+
+    /// The same seed makes the same calls at the same times.
+    fn start_callers(&self, limiter: &mut Limiter, seed: u64) {
         let local: Arc<Mutex<LocalUse>> = Arc::default();
         let waiters = SharedWaiters::default();
         for index in 0..self.scenario.callers_per_limiter {
             let caller = Caller {
                 world: self.world.clone(),
-                buckets: buckets.clone(),
+                buckets: limiter.buckets.clone(),
                 call_totals: self.call_totals.clone(),
                 entities: vec![entity("a"), entity("b")],
                 random: fastrand::Rng::with_seed(seed.wrapping_mul(31).wrapping_add(index as u64)),
                 scenario: self.scenario.clone(),
                 local: local.clone(),
                 waiters: waiters.clone(),
-                unwritten: port.unwritten.clone(),
+                unwritten: limiter.port.unwritten.clone(),
             };
-            callers.spawn(caller.run());
+            limiter.callers.spawn(caller.run());
         }
-        Limiter {
-            port,
-            buckets,
-            callers,
+    }
+
+    /// The process of the first limiter is copied while none of its calls is under way, as a function is between two
+    /// invocations. Then original and copies do the same at the same time.
+    async fn copy_first(&mut self, limiters: &mut Vec<Limiter>) {
+        let Some(first) = limiters.first_mut() else { return };
+        first.callers.shutdown().await;
+        first.buckets.settled().await;
+        sleep(Duration::from_millis(700)).await;
+        let seed = self.scenario.seed;
+        for number in 0..self.scenario.copies {
+            let mut copy = self.process(seed.wrapping_mul(77).wrapping_add(number as u64));
+            copy.buckets.becomes_copy_of(&limiters[0].buckets);
+            self.start_callers(&mut copy, seed);
+            limiters.push(copy);
         }
+        self.start_callers(&mut limiters[0], seed);
     }
 }
 
@@ -223,6 +257,9 @@ async fn simulate(scenario: Scenario) -> Report {
     if run.scenario.expiry {
         others.spawn(forget_expired(world.clone()));
     }
+    if run.scenario.deletions {
+        others.spawn(delete_buckets(world.clone()));
+    }
     if run.scenario.outages {
         others.spawn(change_weather(world.clone()));
     }
@@ -246,9 +283,13 @@ async fn simulate(scenario: Scenario) -> Report {
     }
     let end = Instant::now() + run.scenario.duration;
     let (mut next_change, mut family) = (1, 0);
+    let mut copies_at = (run.scenario.copies > 0).then(|| Instant::now() + run.scenario.duration / 2);
     while Instant::now() < end {
         let pause = run.random.u64(200..=3_000);
         sleep(Duration::from_millis(pause)).await;
+        if copies_at.take_if(|at| *at <= Instant::now()).is_some() {
+            run.copy_first(&mut limiters).await;
+        }
         if run.scenario.config_changes {
             lock(&world).change_limits(variant(next_change));
             next_change += 1;
@@ -358,6 +399,11 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         unavailable: call_totals.unavailable,
         local: call_totals.local,
         writes: world.oracle.writes,
+        on_slots_of_others: world.oracle.on_slots_of_others,
+        unwritten: limiters
+            .iter()
+            .map(|limiter| limiter.buckets.report().unwritten_total)
+            .sum(),
         parameters: world.oracle.parameters,
         violations: world.oracle.violations.clone(),
         excesses: world.oracle.excesses,

@@ -32,11 +32,20 @@ struct Sum {
     legacy_removed: u64,
     parameters: u64,
     local: u64,
+    on_slots_of_others: u64,
+    unwritten: u64,
+}
+
+/// The quotient with two decimals.
+fn hundredths(part: u64, of: u64) -> String {
+    let hundredths = part * 100 / of.max(1);
+    format!("{}.{:02}", hundredths / 100, hundredths % 100)
 }
 
 fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<u64>) -> Sum {
     let mut sum = Sum::default();
     let (mut refused, mut unavailable, mut writes) = (0, 0, 0);
+    let started = seeds.clone();
     for seed in seeds {
         let report = run(scenario(seed));
         if !report.violations.is_empty() {
@@ -53,11 +62,23 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.legacy_removed += report.legacy_removed;
         sum.parameters += report.parameters;
         sum.local += report.local;
+        sum.on_slots_of_others += report.on_slots_of_others;
+        sum.unwritten += report.unwritten;
         refused += report.refused;
         unavailable += report.unavailable;
         writes += report.writes;
     }
-    eprintln!("{name}: {sum:?}, {refused} refused, {unavailable} unavailable, {writes} writes");
+    eprintln!("{name}, seeds {started:?}: 0 violations; {sum:?}");
+    eprintln!(
+        "{name}: {} % granted, {} % refused, {} % unavailable, {} writes per 100 grants, {} % of them on slots of others, {} \
+         changes unwritten",
+        hundredths(sum.granted * 100, sum.acquires),
+        hundredths(refused * 100, sum.acquires),
+        hundredths(unavailable * 100, sum.acquires),
+        hundredths(writes * 100, sum.granted),
+        hundredths(sum.on_slots_of_others * 100, writes),
+        sum.unwritten
+    );
     assert!(sum.granted > 0, "nothing happened");
     sum
 }
@@ -342,4 +363,59 @@ fn writes_that_fail_while_reads_succeed_stay_exact() {
         ..Scenario::stormy(seed)
     };
     check("writes_that_fail_while", scenario, seeds(4, 100));
+}
+
+/// Buckets that disappear under the processes that use them, which create them again.
+fn recreated(seed: u64) -> Scenario {
+    Scenario {
+        deletions: true,
+        expiry: false,
+        crashes: 0,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn buckets_that_are_deleted_and_created_again_stay_exact_and_are_not_taken_for_crowded() {
+    let calm = |seed| Scenario {
+        deletions: true,
+        ..Scenario::calm(seed)
+    };
+    let faults = check("buckets_that_are_deleted", recreated, seeds(10, 300));
+    let no_faults = check("buckets_that_are_deleted", calm, seeds(4, 100));
+    for sum in [faults, no_faults] {
+        // Four processes have a slot each, however often the bucket is created.
+        assert_eq!(sum.on_slots_of_others, 0, "{sum:?}");
+    }
+}
+
+/// Copies of a running process, which do the same at the same time with the same tag.
+fn copied(seed: u64) -> Scenario {
+    Scenario {
+        copies: 2,
+        limiters: 1 + usize::from(seed.is_multiple_of(2)),
+        crashes: 0,
+        expiry: false,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn copies_of_a_running_process_admit_nothing_too_much() {
+    check("copies_of_a_running_process", copied, seeds(10, 500));
+    let lost = |seed| Scenario {
+        lost_responses: 200,
+        lost_requests: 100,
+        repeated: 50,
+        copies: 1,
+        limiters: 1,
+        ..Scenario::calm(seed)
+    };
+    check("copies_of_a_running_process", lost, seeds(10, 500));
+    let calm = |seed| Scenario {
+        copies: 2,
+        limiters: 1,
+        ..Scenario::calm(seed)
+    };
+    check("copies_of_a_running_process", calm, seeds(4, 100));
 }

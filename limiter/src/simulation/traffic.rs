@@ -53,7 +53,7 @@ pub(super) struct Caller {
     pub(super) unwritten: SharedUnwritten,
 }
 
-/// What one process has admitted by itself in outages.
+/// What one process has admitted by itself in outages, and what the table has admitted to it.
 #[derive(Debug, Default)]
 pub(super) struct LocalUse {
     /// By entity, its part of `rpm` and `tpm` as it should be, and at which now.
@@ -74,6 +74,18 @@ impl LocalUse {
         *parts = parts.map(|part| part.refilled(elapsed));
         *at = now;
         parts
+    }
+
+    /// The table has admitted this, or got it back: debt of at most one burst.
+    fn counted(&mut self, entity: &EntityId, now: i64, limit: &str, tokens: i64) {
+        let parts = self.at(entity, now);
+        let part = &mut parts[usize::from(limit != "rpm")];
+        *part = if tokens >= 0 {
+            part.force_take(0, i128::from(tokens) * 1000)
+        } else {
+            part.credit(0, i128::from(-tokens) * 1000)
+        };
+        part.tokens = part.tokens.max(-part.params.burst());
     }
 }
 
@@ -153,6 +165,9 @@ impl Caller {
             Ok(lease) => {
                 drop(waits);
                 self.call_totals().granted += 1;
+                for (limit, tokens) in amounts {
+                    self.counted(&entity, limit, tokens.cast_signed());
+                }
                 self.use_up(lease, amounts).await;
             }
             Err(Error::Refused(refused)) => {
@@ -182,6 +197,14 @@ impl Caller {
     fn check_liveness(&self, error: &Error) {
         if self.scenario.only_weather() && !self.may_be_outage() {
             self.fail(format!("unavailable though the table responds: {error}"));
+        }
+    }
+
+    /// What the table admits counts for the part of the process too.
+    fn counted(&self, entity: &EntityId, limit: &str, tokens: i64) {
+        if self.scenario.share {
+            let now = lock(&self.world).clock.millis();
+            self.local.lock().unwrap().counted(entity, now, limit, tokens);
         }
     }
 
@@ -241,18 +264,30 @@ impl Caller {
             }
         }
         let tpm = amounts[1].1;
-        let charged = charged(&lease.statuses());
+        let (charged, entity) = (charged(&lease.statuses()), lease.entity().clone());
+        let returned = |caller: &Self| {
+            for (limit, tokens) in amounts {
+                caller.counted(&entity, limit, -tokens.cast_signed());
+            }
+        };
         // Errors say that a change is not written yet; it goes on in the background and is counted in the end.
         match self.random.u32(0..100) {
             _ if self.scenario.keeping => {
                 self.expect(&charged, &amounts);
                 drop(lease.commit().await);
             }
-            0..30 => drop(lease.rollback().await),
-            30..40 => drop(lease),
+            0..30 => {
+                returned(self);
+                drop(lease.rollback().await);
+            }
+            30..40 => {
+                returned(self);
+                drop(lease);
+            }
             40..60 => {
                 let more = self.random.u64(1..=6);
-                lease.adjust("tpm", i64::try_from(more).unwrap_or(0));
+                lease.adjust("tpm", more.cast_signed());
+                self.counted(&entity, "tpm", more.cast_signed());
                 self.owe(&charged, "tpm", more);
                 self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm + more)]);
                 drop(lease.commit().await);
@@ -260,6 +295,7 @@ impl Caller {
             60..80 => {
                 let less = self.random.u64(1..=3).min(tpm);
                 lease.release("tpm", less);
+                self.counted(&entity, "tpm", -less.cast_signed());
                 self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm - less)]);
                 drop(lease.commit().await);
             }

@@ -158,6 +158,12 @@ impl World {
         self.config.forget(key);
     }
 
+    /// Somebody deletes the bucket, full or not.
+    pub(super) fn delete(&mut self, key: &BucketKey) {
+        self.oracle.deleted(key, self.clock.millis());
+        self.forget(key);
+    }
+
     /// The SDK has another result than the interpreter.
     pub(super) fn differs(&mut self, difference: Option<String>) {
         let at = self.clock.millis() - super::clock::START;

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 #[cfg(feature = "embedded")]
 use zae_limiter_dynamo::EmbeddedStore;
-use zae_limiter_dynamo::{CapacityMeter, SharedCredentials};
+use zae_limiter_dynamo::{CapacityMeter, ConnectionWatch, SharedCredentials};
 
 use crate::{Error, Result};
 
@@ -124,6 +124,9 @@ impl AwsSettings {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&aws)
             .retry_config(RetryConfig::disabled())
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if aws.http_client().is_none() {
+            config = config.interceptor(ConnectionWatch::default());
+        }
         if let Some(credentials) = credentials.clone() {
             config = config
                 .credentials_provider(credentials)

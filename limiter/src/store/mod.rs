@@ -11,6 +11,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
+use zae_limiter_dynamo::{TimedOut, attempt};
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{Item, Timestamp};
@@ -123,13 +125,17 @@ pub(crate) trait Store: ConfigSource {
 }
 
 impl dyn Store {
-    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials is not part of that time, so
-    /// that a slow provider is not taken for a lost write.
+    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials and connecting are not part of
+    /// that time, so that they are not begun again by each attempt, nor taken for a lost write.
     pub(crate) async fn send_write(&self, write: &BucketWrite, timeout: Duration) -> WriteOutcome {
         if let Err(outcome) = self.ready().await {
             return outcome;
         }
-        let sent = tokio::time::timeout(timeout, self.write_bucket(write)).await;
-        sent.unwrap_or_else(|_| WriteOutcome::Lost("no response in time".to_owned()))
+        let connected_by = Instant::now() + timeout * 2;
+        match attempt(timeout, connected_by, self.write_bucket(write)).await {
+            Ok(outcome) => outcome,
+            Err(TimedOut::Sent) => WriteOutcome::Lost("no response in time".to_owned()),
+            Err(TimedOut::NotSent) => WriteOutcome::NotSent("no connection in time".to_owned()),
+        }
     }
 }

@@ -83,3 +83,26 @@ fn a_caller_restarts_the_task_of_a_runtime_that_ended() {
         assert!([4_000, 6_000].contains(&consumed), "{consumed}");
     });
 }
+
+#[tokio::test(start_paused = true)]
+async fn settling_ends_beside_traffic_on_this_and_other_buckets() {
+    let (stage, limiter) = with(&["tpm:1000000"]).await;
+    stage.wire.latency(millis(10));
+    let traffic: Vec<_> = (0..5)
+        .map(|number| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                loop {
+                    take(&limiter, &format!("user-{number}"), "tpm", 1).await.unwrap();
+                    tokio::time::sleep(millis(number)).await;
+                }
+            })
+        })
+        .collect();
+    tokio::time::sleep(secs(1)).await;
+    drop(lease(&limiter, "user-6", "tpm", 10).await.unwrap());
+    let settled = tokio::time::timeout(secs(60), limiter.settled()).await;
+    assert!(settled.is_ok(), "there is always a write under way somewhere");
+    assert_eq!(stage.bucket("user-6").await.unwrap().consumed("tpm"), 0);
+    traffic.iter().for_each(tokio::task::JoinHandle::abort);
+}

@@ -87,6 +87,34 @@ async fn a_call_that_those_ahead_leave_no_tokens_for_is_refused_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_more_calls_than_can_be_served_in_time_the_others_are_refused_at_once() {
+    let stage = Stage::new();
+    stage.wire.latency(millis(5));
+    let limiter = empty(&stage).await;
+    let start = Instant::now();
+    // Ten come back each second.
+    let calls: Vec<_> = many_patient(&limiter, 2_000, 1, secs(5))
+        .into_iter()
+        .map(|call| tokio::spawn(async move { (call.await.unwrap(), start.elapsed()) }))
+        .collect();
+    let (mut admitted, mut at_once) = (0, 0);
+    for call in calls {
+        match call.await.unwrap() {
+            (Ok(()), _) => admitted += 1,
+            (Err(error), after) => {
+                drop(exceeded(error));
+                at_once += usize::from(after <= millis(100));
+            }
+        }
+    }
+    assert!((48..=50).contains(&admitted), "{admitted}");
+    assert!(
+        admitted + at_once >= 1_995,
+        "{admitted} admitted, {at_once} refused at once"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_line_whose_time_is_over_is_refused() {
     let stage = Stage::new();
     let limiter = empty(&stage).await;

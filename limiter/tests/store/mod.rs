@@ -11,6 +11,7 @@ mod call_counts;
 mod capacity;
 mod config;
 mod connecting;
+mod connections;
 mod deletion_races;
 mod entities;
 mod entity_deletion;

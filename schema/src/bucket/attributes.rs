@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Action, Condition, LegacyClient, SlotIndex, Statement};
+use super::{Action, Condition, Epoch, LegacyClient, SlotIndex, Statement};
 use crate::LimitName;
 use crate::item::{AttributeValue, Item, integer};
 use crate::keys::attribute;
@@ -53,6 +53,92 @@ impl Field {
     }
 }
 
+/// The attributes that a quota has on a bucket: `q_{limit}_{field}`. The Python package ignores them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuotaField {
+    /// `us`: used in the period.
+    Used,
+    /// `pe`: end of the period, in epoch milliseconds.
+    PeriodEnd,
+    /// `cp`: what may be used in a period.
+    Amount,
+    /// `sc`: the period, as text.
+    Period,
+    /// `tc`: net total consumed.
+    Consumed,
+}
+
+impl QuotaField {
+    /// Every field.
+    pub const ALL: [Self; 5] = [
+        Self::Used,
+        Self::PeriodEnd,
+        Self::Amount,
+        Self::Period,
+        Self::Consumed,
+    ];
+
+    /// The suffix of the attribute.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Used => "us",
+            Self::PeriodEnd => "pe",
+            Self::Amount => "cp",
+            Self::Period => "sc",
+            Self::Consumed => "tc",
+        }
+    }
+}
+
+/// The attributes that a limit on calls in flight has on a bucket: `c_{limit}_{field}`. The Python package ignores them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PermitField {
+    /// `n`: permits held.
+    Held,
+    /// `cp`: how many may be held.
+    Permits,
+    /// `xp`: how long a permit lasts, in seconds.
+    Expiry,
+    /// `tc`: permits taken so far.
+    Consumed,
+    /// `e{seconds}`: permits held that expire then.
+    Epoch(Epoch),
+}
+
+impl PermitField {
+    /// Every field but the epochs.
+    pub const FIXED: [Self; 4] = [Self::Held, Self::Permits, Self::Expiry, Self::Consumed];
+    /// What the names of epochs start with.
+    const EPOCH_PREFIX: char = 'e';
+
+    fn parse(suffix: &str) -> Option<Self> {
+        let seconds = |text: &str| {
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            digits.then(|| text.parse().ok()).flatten()
+        };
+        match suffix {
+            "n" => Some(Self::Held),
+            "cp" => Some(Self::Permits),
+            "xp" => Some(Self::Expiry),
+            "tc" => Some(Self::Consumed),
+            _ => {
+                let epoch = suffix.strip_prefix(Self::EPOCH_PREFIX).and_then(seconds)?;
+                Some(Self::Epoch(Epoch::from_seconds(epoch)))
+            }
+        }
+    }
+
+    fn write_suffix(self, write: &mut impl FnMut(&str) -> fmt::Result) -> fmt::Result {
+        match self {
+            Self::Held => write("n"),
+            Self::Permits => write("cp"),
+            Self::Expiry => write("xp"),
+            Self::Consumed => write("tc"),
+            Self::Epoch(epoch) => write(&format!("{}{}", Self::EPOCH_PREFIX, epoch.seconds())),
+        }
+    }
+}
+
 /// The name of an attribute of a bucket's item.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attr {
@@ -84,6 +170,10 @@ pub enum Attr {
     LegacySlot(LegacyClient),
     /// `b_{limit}_{field}`.
     Limit(LimitName, Field),
+    /// `q_{limit}_{field}`.
+    Quota(LimitName, QuotaField),
+    /// `c_{limit}_{field}`.
+    Permits(LimitName, PermitField),
     /// Anything else.
     Other(Arc<str>),
 }
@@ -108,6 +198,10 @@ impl Attr {
     pub const SLOT_PREFIX: &'static str = "o_";
     /// What the names of a limit's attributes start with.
     pub const LIMIT_PREFIX: &'static str = "b_";
+    /// What the names of a quota's attributes start with.
+    pub const QUOTA_PREFIX: &'static str = "q_";
+    /// What the names of the attributes of a limit on calls in flight start with.
+    pub const PERMITS_PREFIX: &'static str = "c_";
 
     /// The names of all attributes of a bucket's item, its key included. `*` stands for the rest of a name.
     ///
@@ -120,7 +214,13 @@ impl Attr {
     pub fn patterns() -> Vec<String> {
         let key = [attribute::PK, attribute::SK].map(str::to_owned);
         let fixed = Self::FIXED.iter().map(|(name, _)| (*name).to_owned());
-        let prefixes = [Self::SLOT_PREFIX, Self::LIMIT_PREFIX].map(|prefix| format!("{prefix}*"));
+        let prefixes = [
+            Self::SLOT_PREFIX,
+            Self::LIMIT_PREFIX,
+            Self::QUOTA_PREFIX,
+            Self::PERMITS_PREFIX,
+        ]
+        .map(|prefix| format!("{prefix}*"));
         key.into_iter().chain(fixed).chain(prefixes).collect()
     }
 
@@ -135,10 +235,13 @@ impl Attr {
     /// use zae_limiter_schema::bucket::Attr;
     ///
     /// assert_eq!(Attr::counted_limit("b_rpm_tc"), Some("rpm"));
+    /// assert_eq!(Attr::counted_limit("q_spend_tc"), Some("spend"));
     /// assert_eq!(Attr::counted_limit("b_rpm_tk"), None);
     /// ```
     pub fn counted_limit(name: &str) -> Option<&str> {
-        let (limit, suffix) = name.strip_prefix(Self::LIMIT_PREFIX)?.rsplit_once('_')?;
+        let prefixes = [Self::LIMIT_PREFIX, Self::QUOTA_PREFIX, Self::PERMITS_PREFIX];
+        let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+        let (limit, suffix) = rest.rsplit_once('_')?;
         (suffix == Field::Consumed.suffix()).then_some(limit)
     }
 
@@ -164,14 +267,35 @@ impl Attr {
     }
 
     fn parse_limit(name: &str, limits: &mut Vec<LimitName>) -> Option<Self> {
-        let (limit, suffix) = name.strip_prefix(Self::LIMIT_PREFIX)?.rsplit_once('_')?;
-        let field = Field::ALL.into_iter().find(|field| field.suffix() == suffix)?;
-        if let Some(known) = limits.iter().find(|known| known.as_str() == limit) {
-            return Some(Self::Limit(known.clone(), field));
+        let prefixes = [Self::LIMIT_PREFIX, Self::QUOTA_PREFIX, Self::PERMITS_PREFIX];
+        let (prefix, rest) = prefixes
+            .into_iter()
+            .find_map(|prefix| Some((prefix, name.strip_prefix(prefix)?)))?;
+        let (limit, suffix) = rest.rsplit_once('_')?;
+        let mut named = || {
+            if let Some(known) = limits.iter().find(|known| known.as_str() == limit) {
+                return Some(known.clone());
+            }
+            let limit = LimitName::from_stored(limit).ok()?;
+            limits.push(limit.clone());
+            Some(limit)
+        };
+        match prefix {
+            Self::QUOTA_PREFIX => {
+                let field = QuotaField::ALL
+                    .into_iter()
+                    .find(|field| field.suffix() == suffix)?;
+                Some(Self::Quota(named()?, field))
+            }
+            Self::PERMITS_PREFIX => {
+                let field = PermitField::parse(suffix)?;
+                Some(Self::Permits(named()?, field))
+            }
+            _ => {
+                let field = Field::ALL.into_iter().find(|field| field.suffix() == suffix)?;
+                Some(Self::Limit(named()?, field))
+            }
         }
-        let limit = LimitName::from_stored(limit).ok()?;
-        limits.push(limit.clone());
-        Some(Self::Limit(limit, field))
     }
 }
 
@@ -207,6 +331,18 @@ impl Attr {
                 write(limit.as_str())?;
                 write("_")?;
                 write(field.suffix())
+            }
+            Self::Quota(limit, field) => {
+                write(Self::QUOTA_PREFIX)?;
+                write(limit.as_str())?;
+                write("_")?;
+                write(field.suffix())
+            }
+            Self::Permits(limit, field) => {
+                write(Self::PERMITS_PREFIX)?;
+                write(limit.as_str())?;
+                write("_")?;
+                field.write_suffix(write)
             }
             Self::Other(name) => write(name),
             fixed => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Epoch;
 use crate::LimitName;
 
 /// What is asked of one limit, in millitokens. All but `recount` are not below zero.
@@ -61,11 +62,29 @@ impl Demand {
     }
 }
 
+/// Permits that leave an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PermitMoves {
+    /// Given back.
+    pub released: i128,
+    /// Kept for longer: they go to a later epoch.
+    pub renewed: i128,
+}
+
+/// Asks for nothing.
+pub(super) static NOTHING: Batch = Batch {
+    demands: BTreeMap::new(),
+    permits: BTreeMap::new(),
+    acquires: 0,
+};
+
 /// What is asked of a bucket, by limit, and how many acquires it counts as.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     /// By limit.
     pub demands: BTreeMap<LimitName, Demand>,
+    /// Permits given back or renewed, by limit and the epoch that they would expire in.
+    pub permits: BTreeMap<(LimitName, Epoch), PermitMoves>,
     /// How many acquires.
     pub acquires: u32,
 }
@@ -82,10 +101,44 @@ impl Batch {
         *entry = entry.plus(demand);
     }
 
+    /// Gives permits back.
+    pub fn release(&mut self, limit: &LimitName, epoch: Epoch, permits: i128) {
+        self.add(limit, Demand::credit(permits));
+        let moves = self.permits.entry((limit.clone(), epoch)).or_default();
+        moves.released += permits;
+    }
+
+    /// Keeps permits for longer.
+    pub fn renew(&mut self, limit: &LimitName, epoch: Epoch, permits: i128) {
+        self.add(limit, Demand::default());
+        let moves = self.permits.entry((limit.clone(), epoch)).or_default();
+        moves.renewed += permits;
+    }
+
+    /// How many permits leave an epoch.
+    pub fn leaving(&self, limit: &LimitName, epoch: Epoch) -> i128 {
+        let moves = self.permits.get(&(limit.clone(), epoch));
+        moves.map_or(0, |moves| moves.released + moves.renewed)
+    }
+
+    /// Permits of a limit that leave their epochs.
+    pub(super) fn moves<'a>(
+        &'a self,
+        limit: &'a LimitName,
+    ) -> impl Iterator<Item = (Epoch, PermitMoves)> + 'a {
+        let own = self.permits.iter().filter(move |((name, _), _)| name == limit);
+        own.map(|((_, epoch), moves)| (*epoch, *moves))
+    }
+
     /// Both together.
     pub fn merge(&mut self, other: &Self) {
         for (limit, demand) in &other.demands {
             self.add(limit, *demand);
+        }
+        for (place, more) in &other.permits {
+            let moves = self.permits.entry(place.clone()).or_default();
+            moves.released += more.released;
+            moves.renewed += more.renewed;
         }
         self.acquires += other.acquires;
     }
@@ -93,11 +146,11 @@ impl Batch {
     /// True if it refunds anything: applied twice, it would refund too much.
     pub fn gives_back(&self) -> bool {
         let credit = |demand: &Demand| demand.credit > 0 || demand.recount < 0;
-        self.demands.values().any(credit)
+        self.demands.values().any(credit) || !self.permits.is_empty()
     }
 
     /// True if nothing is asked at all.
     pub fn is_nothing(&self) -> bool {
-        self.acquires == 0 && self.demands.values().all(Demand::is_nothing)
+        self.acquires == 0 && self.permits.is_empty() && self.demands.values().all(Demand::is_nothing)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Etag, Fingerprint, Image, Params, TtlRule};
+use super::{Etag, Fingerprint, Image, LimitState, TtlRule};
 use crate::{EntityId, LimitSet};
 
 /// The configuration of one bucket: its limits, its place in the hierarchy and when it may be forgotten.
@@ -61,20 +61,7 @@ impl BucketConfig {
 
     /// True if every limit is on the item with the same parameters.
     fn has_parameters_of(&self, image: &Image) -> bool {
-        if image.limits.len() == self.limits.len() {
-            // Both are in order of name.
-            return self
-                .limits
-                .iter()
-                .zip(&image.limits)
-                .all(|(limit, (name, on_item))| {
-                    limit.name() == name && on_item.token_bucket.params == Params::from(limit)
-                });
-        }
-        self.limits.iter().all(|limit| {
-            let on_item = image.limits.get(limit.name());
-            on_item.is_some_and(|on_item| on_item.token_bucket.params == Params::from(limit))
-        })
+        self.limits.iter().all(|limit| LimitState::is_on(image, limit))
     }
 
     /// True if the bucket has these parameters, parent and cascade flag already, whatever its etag says:
@@ -86,7 +73,7 @@ impl BucketConfig {
             && self.has_parameters_of(image)
             // A limit that these config do not know may only be a leftover of a configuration that knew it; which of
             // the two it is, the fingerprint tells.
-            && (image.limits.len() == self.limits.len()
+            && (image.limit_count() == self.limits.len()
                 || self.is_on(image))
     }
 

@@ -2,12 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attr, Attributes, Etag, Field, Image, LimitImage, Params, Scalar, TokenBucket};
+use super::{
+    Attr, Attributes, ConcurrencyImage, Etag, Field, Image, LimitImage, Params, PermitField, QuotaField,
+    QuotaImage, Scalar, TokenBucket,
+};
 use crate::item::Malformed;
 use crate::{EntityId, LimitName, Timestamp};
 
 /// What an item under a bucket's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an item under a bucket's key is nearly always a bucket"
+)]
 pub enum Decoded {
     /// A bucket.
     Bucket(Image),
@@ -40,6 +47,8 @@ impl Attributes {
                 .optional_text(&Attr::Etag)?
                 .map(|text| Etag::from_stored(text.clone())),
             limits: BTreeMap::new(),
+            quotas: BTreeMap::new(),
+            permits: BTreeMap::new(),
             broken: std::collections::BTreeSet::new(),
             slots: BTreeMap::new(),
             legacy_slots: BTreeMap::new(),
@@ -72,6 +81,12 @@ impl Attributes {
                     }
                 }
                 (Attr::Limit(name, _), _) if with_level != Some(name) => self.check_without_level(name)?,
+                (Attr::Quota(name, _), _) if !image.quotas.contains_key(name) => {
+                    image.quotas.insert(name.clone(), self.quota(name)?);
+                }
+                (Attr::Permits(name, _), _) if !image.permits.contains_key(name) => {
+                    image.permits.insert(name.clone(), self.permits(name)?);
+                }
                 _ => {}
             }
         }
@@ -103,6 +118,59 @@ impl Attributes {
             },
             consumed,
         }))
+    }
+
+    /// A quota. Nobody but us writes quotas: one that has lost an attribute would start with nothing used.
+    fn quota(&self, name: &LimitName) -> Result<QuotaImage, Malformed> {
+        let attr = |field| Attr::Quota(name.clone(), field);
+        let required = |field, range| {
+            let number = self.optional_number(&attr(field), range)?;
+            number.ok_or_else(|| missing(&attr(field)))
+        };
+        let text = self.optional_text(&attr(QuotaField::Period))?;
+        let text = text.ok_or_else(|| missing(&attr(QuotaField::Period)))?;
+        let period = text
+            .parse()
+            .map_err(|error| malformed(&attr(QuotaField::Period), format!("is not usable: {error}")))?;
+        let most = TokenBucket::MAX_TOKENS;
+        let used = required(QuotaField::Used, -most..=most)?;
+        let period_end = self.optional_number(&attr(QuotaField::PeriodEnd), 0..=MAX_REFILLED_AT)?;
+        // Before its first period nothing is used of a quota.
+        if used != 0 && period_end.is_none() {
+            return Err(missing(&attr(QuotaField::PeriodEnd)));
+        }
+        Ok(QuotaImage {
+            amount: required(QuotaField::Amount, 1..=Params::MAX_AMOUNT)?,
+            period,
+            used,
+            period_end: period_end.map(|end| Timestamp::from_millis(narrow(end))),
+            consumed: required(QuotaField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,
+        })
+    }
+
+    /// A limit on calls in flight. Nobody but us writes them.
+    fn permits(&self, name: &LimitName) -> Result<ConcurrencyImage, Malformed> {
+        let attr = |field| Attr::Permits(name.clone(), field);
+        let required = |field, range| {
+            let number = self.optional_number(&attr(field), range)?;
+            number.ok_or_else(|| missing(&attr(field)))
+        };
+        let most = TokenBucket::MAX_TOKENS;
+        let mut epochs = BTreeMap::new();
+        for (found, _) in self.iter() {
+            if let Attr::Permits(owner, field @ PermitField::Epoch(epoch)) = found
+                && owner == name
+            {
+                epochs.insert(*epoch, required(*field, -most..=most)?);
+            }
+        }
+        Ok(ConcurrencyImage {
+            permits: required(PermitField::Permits, 1..=Params::MAX_AMOUNT)?,
+            expires_after_seconds: narrow(required(PermitField::Expiry, 1..=Params::MAX_PERIOD)?),
+            held: required(PermitField::Held, -most..=most)?,
+            epochs,
+            consumed: required(PermitField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,
+        })
     }
 
     /// The peer gives a bucket the parameters of a new limit without its level and count. A limit with a count had a level;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::{EntityId, LimitSet};
+use crate::{EntityId, LimitKind, LimitSet};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -18,14 +18,17 @@ impl Fingerprint {
     pub fn of(limits: &LimitSet, parent: Option<&EntityId>, cascade: bool) -> Self {
         let mut hash = Sha256::new();
         for limit in limits {
-            hash.update(format!(
-                "l {} {} {} {} {}\n",
-                limit.name(),
-                limit.capacity(),
-                limit.burst(),
-                limit.refill_amount(),
-                limit.refill_period_seconds()
-            ));
+            let name = limit.name();
+            hash.update(match limit.kind() {
+                LimitKind::Rate(rate) => format!(
+                    "l {name} {} {} {} {}\n",
+                    rate.capacity(),
+                    rate.burst(),
+                    rate.refill_amount(),
+                    rate.refill_period_seconds()
+                ),
+                kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => format!("k {name} {kind}\n"),
+            });
         }
         if let Some(parent) = parent {
             hash.update(format!("p {parent}\n"));

@@ -1,78 +1,11 @@
 //! What a decision stands on: the last image, the config, and one reading of the clock.
 
-use super::{Batch, BucketConfig, Demand, Image, Params, Pending, RetryAfter, Sharing, TokenBucket};
-use crate::{LimitName, Timestamp};
-
-/// How a limit stands between the item and the config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// On the item and in the config.
-    Kept,
-    /// In the config only: it starts full.
-    Fresh,
-    /// In the config; on the item there is a remnant that cannot be computed with.
-    Broken,
-    /// In the config; the etag says that the item has it, but its level or its parameters are gone. It counts as empty
-    /// at the last refill.
-    Lost,
-    /// On the item only: it leaves once it is full.
-    Leaving,
-}
-
-/// One limit under a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitState {
-    /// Between item and config.
-    pub presence: Presence,
-    /// The limit as on the item; full where it is not there, empty where it is lost.
-    pub token_bucket: TokenBucket,
-    /// The parameters after the write.
-    pub after: Params,
-    /// The ceiling for this decision: the smaller of the old and the new burst.
-    pub burst: i128,
-    /// What has come back since the last refill, at the old rate.
-    pub pending: Pending,
-}
-
-impl LimitState {
-    fn new(presence: Presence, token_bucket: TokenBucket, after: Params, elapsed: i128) -> Self {
-        let burst = token_bucket.params.burst().min(after.burst());
-        Self {
-            presence,
-            token_bucket,
-            after,
-            burst,
-            pending: token_bucket.pending(elapsed),
-        }
-    }
-
-    /// The level now, with credits and adjusts booked and debits not.
-    pub fn level(&self, demand: Demand) -> i128 {
-        let filled = match self.presence {
-            Presence::Kept | Presence::Leaving | Presence::Lost => {
-                self.token_bucket.tokens + self.pending.whole + demand.credit
-            }
-            Presence::Fresh | Presence::Broken => self.burst,
-        };
-        self.burst.min(filled) - demand.adjust
-    }
-
-    /// The limit after the write, with its last refill now.
-    pub fn after_write(&self, demand: Demand) -> TokenBucket {
-        let full = self.level(Demand { adjust: 0, ..demand }) >= self.burst;
-        let lost = self.presence == Presence::Lost;
-        let remainder = if full || lost || !self.token_bucket.params.same_rate(&self.after) {
-            0
-        } else {
-            self.pending.remainder
-        };
-        TokenBucket {
-            params: self.after,
-            tokens: self.level(demand) - demand.debit,
-            remainder,
-        }
-    }
-}
+use super::batch::NOTHING;
+use super::kinds::Moment;
+use super::{
+    Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Params, Presence, RateState, Sharing,
+};
+use crate::{Limit, LimitKind, LimitName, Timestamp};
 
 /// Whether the bucket is there, and whether it has the right parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +23,10 @@ pub struct Evaluation<'a> {
     pub(super) now: Timestamp,
     pub(super) elapsed: i128,
     pub(super) sharing: Sharing,
-    /// In order of their names. A bucket has few limits.
+    /// In order of their names, each once. A bucket has few limits.
     limits: Vec<(LimitName, LimitState)>,
+    /// Limits of the item whose name belongs to a limit of another kind now. They are on their way out.
+    replaced: Vec<(LimitName, LimitState)>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -106,18 +41,20 @@ impl<'a> Evaluation<'a> {
 
     /// There is no bucket: it is about to be created.
     pub fn create(config: &'a BucketConfig, now: Timestamp) -> Self {
-        let limits = config
-            .limits()
-            .iter()
-            .map(|limit| (limit.name().clone(), fresh(Params::from(limit), Presence::Fresh)));
-        let limits = in_order(limits.collect());
+        let limits = config.limits().iter().map(|limit| {
+            (
+                limit.name().clone(),
+                LimitState::absent(limit, Presence::Fresh, now),
+            )
+        });
         Self {
             basis: Basis::Create,
             config,
             now,
             elapsed: 0,
             sharing: Sharing::Alone,
-            limits,
+            limits: limits.collect(),
+            replaced: Vec::new(),
         }
     }
 
@@ -143,62 +80,50 @@ impl<'a> Evaluation<'a> {
         now: Timestamp,
         presence: impl Fn(&LimitName) -> Presence,
     ) -> Self {
-        let (now, elapsed) = forward(image, now);
-        let limits = image.limits.iter().map(|(name, limit)| {
-            let limit_state = LimitState::new(
-                presence(name),
-                limit.token_bucket,
-                limit.token_bucket.params,
-                elapsed,
-            );
-            (name.clone(), limit_state)
-        });
+        let (refill_now, elapsed) = forward(image, now);
+        let limits =
+            LimitState::on_item(image, &presence, now).map(|(name, limit_state)| (name.clone(), limit_state));
+        let (limits, replaced) = each_name_once(limits.collect(), config);
         Self {
             basis: Basis::Live(image),
             config,
-            now,
+            now: refill_now,
             elapsed,
             sharing: Sharing::Alone,
-            limits: limits.collect(),
+            limits,
+            replaced,
         }
     }
 
     /// The bucket has other parameters: it is about to get those of the config.
     pub fn parameters(image: &'a Image, config: &'a BucketConfig, now: Timestamp) -> Self {
-        let (now, elapsed) = forward(image, now);
-        let mut limits = Vec::with_capacity(image.limits.len().max(config.limits().len()));
+        let (refill_now, elapsed) = forward(image, now);
+        let mut limits = Vec::with_capacity(image.limit_count().max(config.limits().len()));
         for limit in config.limits() {
-            let after = Params::from(limit);
-            let limit_state = match image.limits.get(limit.name()) {
-                Some(on_item) => LimitState::new(Presence::Kept, on_item.token_bucket, after, elapsed),
-                None if config.is_on(image) => {
-                    let empty = TokenBucket {
-                        tokens: 0,
-                        ..TokenBucket::full(after)
-                    };
-                    LimitState::new(Presence::Lost, empty, after, elapsed)
-                }
-                None if image.broken.contains(limit.name()) => fresh(after, Presence::Broken),
-                None => fresh(after, Presence::Fresh),
+            let name = limit.name();
+            let limit_state = match LimitState::kept(image, limit, now) {
+                Some(kept) => kept,
+                None if config.is_on(image) => lost(limit, elapsed, now),
+                None if image.broken.contains(name) => LimitState::absent(limit, Presence::Broken, now),
+                None => LimitState::absent(limit, Presence::Fresh, now),
             };
-            limits.push((limit.name().clone(), limit_state));
+            limits.push((name.clone(), limit_state));
         }
-        for (name, limit) in &image.limits {
-            if limits.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let token_bucket = limit.token_bucket;
-            let leaving = LimitState::new(Presence::Leaving, token_bucket, token_bucket.params, elapsed);
-            limits.push((name.clone(), leaving));
-        }
-        let limits = in_order(limits);
+        let leaves = |(name, limit_state): &(&LimitName, LimitState)| {
+            let limit = config.limits().get(name);
+            limit.is_none_or(|limit| !limit_state.is_kind_of(limit))
+        };
+        let leaving = LimitState::on_item(image, |_| Presence::Leaving, now).filter(leaves);
+        limits.extend(leaving.map(|(name, limit_state)| (name.clone(), limit_state)));
+        let (limits, replaced) = each_name_once(limits, config);
         Self {
             basis: Basis::Parameters(image),
             config,
-            now,
+            now: refill_now,
             elapsed,
             sharing: Sharing::Alone,
             limits,
+            replaced,
         }
     }
 
@@ -260,41 +185,112 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is left of a limit when the batch is booked, and when `amount` more would be there.
-    pub fn outlook(&self, limit: &LimitName, batch: &Batch, amount: i128) -> Option<(i128, RetryAfter)> {
-        let token_bucket = self.limit_state(limit)?.after_write(batch.demand(limit));
-        Some((token_bucket.tokens, token_bucket.wait_for(0, amount)))
+    pub fn outlook(&self, limit: &LimitName, batch: &Batch, amount: i128) -> Option<Outlook> {
+        let limit_state = self.limit_state(limit)?;
+        Some(limit_state.outlook(batch.demand(limit), amount))
+    }
+
+    /// Adds a change to a batch, in the way in which it can be booked on this bucket: above zero is taken, below zero given
+    /// back. `held` says what is given back, and `same_bucket` that it was taken from this incarnation.
+    pub fn book(
+        &self,
+        batch: &mut Batch,
+        limit: &LimitName,
+        change: i128,
+        held: Option<Held>,
+        same_bucket: bool,
+    ) {
+        match self.limit_state(limit) {
+            Some(limit_state) => limit_state.book(limit, change, held, same_bucket, batch),
+            // Nothing of it is written.
+            None => batch.add(limit, Demand::default()),
+        }
+    }
+
+    /// Adds the renewal of permits to a batch. False if their epoch no longer has them: they have expired.
+    pub fn renew(&self, batch: &mut Batch, limit: &LimitName, held: Held, permits: i128) -> bool {
+        match (self.limit_state(limit), held) {
+            (Some(LimitState::Concurrency(state)), Held::Permits(epoch))
+                if state.has(epoch, batch.leaving(limit, epoch) + permits) =>
+            {
+                batch.renew(limit, epoch, permits);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// All limits that the write concerns, with what is asked of them.
+    pub(super) fn asked<'b>(
+        &'b self,
+        batch: &'b Batch,
+    ) -> impl Iterator<Item = (&'b LimitName, &'b LimitState, &'b Batch)> {
+        let limits = self
+            .limits
+            .iter()
+            .map(move |(name, limit_state)| (name, limit_state, batch));
+        let replaced = self
+            .replaced
+            .iter()
+            .map(|(name, limit_state)| (name, limit_state, &NOTHING));
+        limits.chain(replaced)
+    }
+
+    /// What all limits are decided with.
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            elapsed: self.elapsed,
+            sharing: self.sharing,
+            writes_params: !matches!(self.basis, Basis::Live(_)),
+        }
     }
 
     /// How long the bucket lives after the batch, in seconds.
     pub(super) fn life(&self, batch: &Batch) -> Option<i64> {
-        let token_buckets = || {
-            self.limits
-                .iter()
-                .map(|(name, limit_state)| limit_state.after_write(batch.demand(name)))
-        };
-        let fill = token_buckets()
-            .map(|token_bucket| token_bucket.params.fill_time())
-            .max()
-            .unwrap_or(0);
-        let to_full = token_buckets()
-            .map(|token_bucket| {
-                token_bucket
-                    .params
-                    .time_for(token_bucket.params.burst() - token_bucket.tokens)
-            })
-            .max()
-            .unwrap_or(0);
+        let lives = self
+            .asked(batch)
+            .map(|(name, limit_state, batch)| limit_state.life(name, batch));
+        let (fill, to_full) = lives.fold((0, 0), |(fill, to_full), own: (i128, i128)| {
+            (fill.max(own.0), to_full.max(own.1))
+        });
         self.config.ttl().life_seconds(fill, to_full)
     }
 }
 
-fn in_order(mut limits: Vec<(LimitName, LimitState)>) -> Vec<(LimitName, LimitState)> {
-    limits.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-    limits
+type Limits = Vec<(LimitName, LimitState)>;
+
+/// The limits in order, each name once, and those that are replaced. A limit that has changed its kind keeps its name, and the
+/// item keeps what it was before until nothing of it is used: of several limits of a name, that of the config's kind counts.
+fn each_name_once(mut limits: Limits, config: &BucketConfig) -> (Limits, Limits) {
+    let other_kind = |(name, limit_state): &(LimitName, LimitState)| {
+        let limit = config.limits().get(name);
+        limit.is_some_and(|limit| !limit_state.is_kind_of(limit))
+    };
+    limits.sort_by(|one, other| {
+        let by_name = one.0.cmp(&other.0);
+        by_name.then_with(|| other_kind(one).cmp(&other_kind(other)))
+    });
+    if limits.windows(2).all(|pair| pair[0].0 != pair[1].0) {
+        return (limits, Vec::new());
+    }
+    let mut once: Limits = Vec::with_capacity(limits.len());
+    let mut replaced = Vec::new();
+    for (name, limit_state) in limits {
+        if once.last().is_some_and(|(last, _)| *last == name) {
+            replaced.push((name, limit_state.leaving()));
+        } else {
+            once.push((name, limit_state));
+        }
+    }
+    (once, replaced)
 }
 
-fn fresh(params: Params, presence: Presence) -> LimitState {
-    LimitState::new(presence, TokenBucket::full(params), params, 0)
+/// A limit that the etag says is on the item, but is not.
+fn lost(limit: &Limit, elapsed: i128, now: Timestamp) -> LimitState {
+    match limit.kind() {
+        LimitKind::Rate(rate) => LimitState::Rate(RateState::lost(Params::from(rate), elapsed)),
+        LimitKind::Quota(_) | LimitKind::Concurrency(_) => LimitState::absent(limit, Presence::Lost, now),
+    }
 }
 
 /// A clock behind the last refill is clamped to it.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Etag, LegacyClient, SlotIndex, TokenBucket};
+use super::batch::NOTHING;
+use super::{ConcurrencyImage, Etag, LegacyClient, LimitState, Presence, QuotaImage, SlotIndex, TokenBucket};
 use crate::{EntityId, LimitName, Timestamp};
 
 /// A last refill that is further in the future was written by a wrong clock.
 const MAX_AHEAD_MILLIS: i64 = 5_000;
 
-/// One limit of a bucket as last seen.
+/// One rate of a bucket as last seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitImage {
     /// Parameters, level and remainder.
@@ -24,9 +25,13 @@ pub struct Image {
     pub refilled_at: Timestamp,
     /// The etag (`cf`); buckets that only the Python peer has written have none.
     pub etag: Option<Etag>,
-    /// The limits that can be computed with.
+    /// The rates that can be computed with.
     pub limits: BTreeMap<LimitName, LimitImage>,
-    /// Limits that have a level but no parameters.
+    /// The quotas.
+    pub quotas: BTreeMap<LimitName, QuotaImage>,
+    /// The limits on calls in flight.
+    pub permits: BTreeMap<LimitName, ConcurrencyImage>,
+    /// Rates that have a level but no parameters.
     pub broken: BTreeSet<LimitName>,
     /// The numbers in the slots that are in use.
     pub slots: BTreeMap<SlotIndex, i128>,
@@ -48,15 +53,28 @@ impl Image {
         self.etag.as_ref().map_or("", Etag::incarnation)
     }
 
+    /// How many limits are on it, of whatever kind.
+    pub fn limit_count(&self) -> usize {
+        self.limits.len() + self.quotas.len() + self.permits.len()
+    }
+
+    /// True if a limit of this name is on it, of whatever kind.
+    pub fn has_limit(&self, name: &LimitName) -> bool {
+        self.limits.contains_key(name) || self.quotas.contains_key(name) || self.permits.contains_key(name)
+    }
+
     /// True if it may be deleted before it has filled up, so that its next incarnation, which starts full, would give
     /// something away. The second in which it expires counts as a whole one.
     pub fn expires_before_full(&self, now: Timestamp) -> bool {
         let elapsed = self.elapsed(now);
-        let to_full = self.limits.values().map(|limit| {
+        let rates = self.limits.values().map(|limit| {
             let TokenBucket { params, .. } = limit.token_bucket;
             params.time_for(params.burst() - limit.token_bucket.available(elapsed))
         });
-        let to_full = to_full.max().unwrap_or(0);
+        let others = LimitState::on_item(self, |_| Presence::Kept, now)
+            .filter(|(_, state)| state.rate().is_none())
+            .map(|(name, state)| state.life(name, &NOTHING).1);
+        let to_full = rates.chain(others).max().unwrap_or(0);
         let full_at = i128::from(now.millis()) + to_full;
         let expires_first = |seconds| (i128::from(seconds) + 1) * 1000 < full_at;
         to_full > 0 && self.expires_at.is_some_and(expires_first)

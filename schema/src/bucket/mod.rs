@@ -4,9 +4,10 @@
 //! of them share the time of their last refill (`rf`). What has come back since then is computed when it is needed
 //! ([`TokenBucket`]), exactly: the remainder of the division is kept (`rr`).
 //!
+//! Besides rates there are quotas and limits on calls in flight; [`LimitState`] is what all kinds have in common.
+//!
 //! Every change is one conditional update ([`BucketWrite`]) that is exact for a stated range of the item's state: a stale
-//! image can make it fail, never make it wrong. A write has a [`WriteKind`] (touch, settle, new, parameters) and a row per
-//! limit: *open* where refill and credits fit under the burst (the level is added to) or *full* where they do not (the
+//! image can make it fail, never make it wrong. A write has a [`WriteKind`] and a row per limit, of whatever kind. A rate is *open* where refill and credits fit under the burst (the level is added to) or *full* where they do not (the
 //! level is set). [`Evaluation`] chooses kind and rows from the last image seen; [`Statement`] is the write as conditions and
 //! actions on attributes, which the client compiles to an `UpdateItem` and [`Attributes::apply`] interprets.
 //!
@@ -20,10 +21,10 @@ mod decode;
 mod etag;
 mod evaluation;
 mod image;
+mod kinds;
 mod params;
 mod plan;
 mod retry_after;
-mod row;
 mod sharing;
 mod size;
 mod slot;
@@ -32,16 +33,19 @@ mod token_bucket;
 mod ttl;
 mod write;
 
-pub use attributes::{Attr, Attributes, Field, Refused, Scalar};
-pub use batch::{Batch, Demand};
+pub use attributes::{Attr, Attributes, Field, PermitField, QuotaField, Refused, Scalar};
+pub use batch::{Batch, Demand, PermitMoves};
 pub use config::BucketConfig;
 pub use decode::Decoded;
 pub use etag::{Etag, Fingerprint, Incarnation};
-pub use evaluation::{Evaluation, LimitState, Presence};
+pub use evaluation::Evaluation;
 pub use image::{Image, LimitImage};
+pub use kinds::{
+    ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitState, Presence, QuotaForm,
+    QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+};
 pub use params::Params;
-pub use retry_after::RetryAfter;
-pub use row::{Remainder, Row, RowForm};
+pub use retry_after::{Outlook, Reset, RetryAfter};
 pub use sharing::Sharing;
 pub use size::{WRITE_UNIT_BYTES, estimated_bytes};
 pub use slot::{ClientTag, LegacyClient, Slot, SlotBefore, SlotIndex};

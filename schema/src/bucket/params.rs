@@ -1,6 +1,6 @@
 //! The numbers of a limit as a bucket keeps them.
 
-use crate::Limit;
+use crate::Rate;
 
 /// The margin of a shared bucket is what comes back in this time,
 const MARGIN_MILLIS: i128 = 200;
@@ -85,13 +85,13 @@ impl Params {
     }
 }
 
-impl From<&Limit> for Params {
-    fn from(limit: &Limit) -> Self {
+impl From<&Rate> for Params {
+    fn from(rate: &Rate) -> Self {
         Self {
-            capacity: limit.capacity().millis(),
-            burst: limit.burst().millis(),
-            amount: limit.refill_amount().millis(),
-            period: i128::from(limit.refill_period_seconds()) * 1000,
+            capacity: rate.capacity().millis(),
+            burst: rate.burst().millis(),
+            amount: rate.refill_amount().millis(),
+            period: i128::from(rate.refill_period_seconds()) * 1000,
         }
     }
 }

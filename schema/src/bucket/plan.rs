@@ -1,12 +1,11 @@
-//! From a evaluation and a batch to the write that carries it.
+//! From an evaluation and a batch to the write that carries it.
 
 use super::evaluation::Basis;
 use super::{
-    Batch, BucketKey, BucketWrite, Demand, EtagClause, Evaluation, Expiry, Image, Incarnation, LegacyClient,
-    LimitState, ParentLink, Presence, RefillClause, Relaxed, Remainder, Row, RowForm, Sharing, Slot, TtlRule,
-    WriteKind,
+    Batch, BucketKey, BucketWrite, EtagClause, Evaluation, Expiry, Image, Incarnation, LegacyClient,
+    LimitState, ParentLink, RateRow, RefillClause, Relaxed, Row, RowForm, Slot, TtlRule, WriteKind,
 };
-use crate::{LimitName, Timestamp};
+use crate::Timestamp;
 
 /// A settle on a full bucket also holds if the last refill was up to this part of the elapsed time ago.
 const RELAXED_PARTS: [i128; 3] = [4, 16, 64];
@@ -16,6 +15,9 @@ const MAX_RELAXED_LIMITS: usize = 32;
 
 /// How many slots of an earlier release one write removes, to keep the expression short.
 const MAX_LEGACY_REMOVED: usize = 12;
+
+/// How many full limits a write removes that does nothing else.
+const MAX_LIMITS_REMOVED: usize = 16;
 
 impl Evaluation<'_> {
     /// The write that books the batch, if it [fits](Evaluation::fits).
@@ -30,6 +32,33 @@ impl Evaluation<'_> {
     ) -> Option<BucketWrite> {
         self.fits(batch)
             .then(|| self.fitting_write(key, batch, slot, incarnation))
+    }
+
+    /// A write that only removes limits which the configuration no longer has and which are full, a few at a time. None if
+    /// there is no such limit.
+    pub fn removal(&self, key: BucketKey, slot: Slot) -> Option<BucketWrite> {
+        let (Basis::Live(image) | Basis::Parameters(image)) = self.basis else {
+            return None;
+        };
+        let moment = self.moment();
+        let unused = self
+            .limits()
+            .filter_map(|(name, limit_state)| limit_state.removal(name, &moment));
+        let rows: Vec<_> = unused.take(MAX_LIMITS_REMOVED).collect();
+        let etag = image.etag.clone().filter(|_| !rows.is_empty())?;
+        Some(BucketWrite {
+            key,
+            kind: WriteKind::Touch,
+            decided_at: self.now,
+            slot,
+            etag: EtagClause::Keep(etag),
+            refill: RefillClause::Exactly(image.refilled_at),
+            expiry: Expiry::Leave,
+            parent_link: None,
+            rows,
+            batch: Batch::default(),
+            legacy_slots: Vec::new(),
+        })
     }
 
     fn fitting_write(
@@ -105,145 +134,35 @@ impl Evaluation<'_> {
 
     /// Rows that leave the time of the last refill as it is, if the batch can do with what is on the item.
     fn touch_rows(&self, batch: &Batch) -> Option<Vec<Row>> {
+        let moment = self.moment();
         let mut rows = Vec::new();
         for (name, demand) in &batch.demands {
-            let Some(limit_state) = self.limit_state(name) else {
-                continue;
-            };
-            if !demand.moves_tokens() {
-                rows.extend((demand.recount != 0).then(|| row(name, RowForm::Recount, *demand)));
-                continue;
+            match self.limit_state(name) {
+                None => {}
+                Some(LimitState::Rate(rate)) if demand.moves_tokens() || demand.recount != 0 => {
+                    rows.push(Row::Rate(rate.touch_row(name, *demand, &moment)?));
+                }
+                Some(other) => rows.extend(other.row(name, batch, &moment)),
             }
-            let form = self.touch_form(limit_state, *demand)?;
-            rows.push(row(name, form, *demand));
         }
         Some(rows)
     }
 
-    fn touch_form(&self, limit_state: &LimitState, demand: Demand) -> Option<RowForm> {
-        let (
-            Demand {
-                credit,
-                adjust,
-                debit,
-                ..
-            },
-            LimitState {
-                token_bucket,
-                pending,
-                burst,
-                ..
-            },
-        ) = (demand, limit_state);
-        // Settling needs time to have passed; without it nothing has come back either.
-        let may_settle = self.elapsed > 0;
-        if may_settle && debit > 0 && token_bucket.tokens + credit - adjust < debit {
-            return None;
-        }
-        let ceiling = burst - pending.bound - credit;
-        let floor = (debit > 0).then_some(debit + adjust - credit);
-        // An old image of a shared bucket says little about now: the condition proves on the server that the limit is
-        // not full, and a wrong guess brings a fresh image.
-        let guess = self.sharing == Sharing::SharedAndStale && floor.is_none_or(|floor| floor <= ceiling);
-        if token_bucket.tokens <= ceiling || guess {
-            return Some(RowForm::Open {
-                floor,
-                ceiling,
-                add: credit - debit - adjust,
-                remainder: Remainder::Keep,
-            });
-        }
-        // Setting a level without moving the time of the last refill rounds down where the refill is not whole; a refill does not.
-        // On a shared bucket that millitoken is worth it: while that time stays, every other client's image is usable.
-        let rounds = pending.ceiling != pending.whole && !self.sharing.is_shared();
-        let margin = self.margin(limit_state, demand);
-        if may_settle && (rounds || burst - pending.bound - debit - adjust - margin < 0) {
-            return None;
-        }
-        let set = burst - pending.ceiling - debit - adjust - margin;
-        Some(RowForm::Full {
-            floor: burst - pending.whole - credit,
-            set,
-            remainder: Remainder::Keep,
-        })
-    }
-
     /// Rows for every limit, with the time of the last refill moved to now.
     fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
-        self.limits()
-            .map(|(name, limit_state)| self.settled_row(name, limit_state, batch.demand(name)))
-            .collect()
-    }
-
-    fn settled_row(&self, name: &LimitName, limit_state: &LimitState, demand: Demand) -> Row {
-        let (
-            Demand {
-                credit,
-                adjust,
-                debit,
-                ..
-            },
-            LimitState {
-                token_bucket,
-                pending,
-                burst,
-                ..
-            },
-        ) = (demand, limit_state);
-        let params = match self.basis {
-            Basis::Live(_) => None,
-            Basis::Create | Basis::Parameters(_) => {
-                (limit_state.presence != Presence::Leaving).then_some(limit_state.after)
-            }
-        };
-        let form = match limit_state.presence {
-            Presence::Fresh | Presence::Broken => RowForm::Fresh {
-                set: burst - debit - adjust,
-                replaces_broken: limit_state.presence == Presence::Broken,
-            },
-            Presence::Lost => RowForm::Fresh {
-                set: limit_state.level(demand) - debit,
-                replaces_broken: true,
-            },
-            Presence::Kept | Presence::Leaving
-                if token_bucket.tokens + pending.ceiling + credit <= *burst =>
-            {
-                let same_rate = token_bucket.params.same_rate(&limit_state.after);
-                RowForm::Open {
-                    floor: (debit > 0).then_some(debit + adjust - pending.whole - credit),
-                    ceiling: burst - pending.ceiling - credit,
-                    add: pending.whole + credit - debit - adjust,
-                    remainder: Remainder::Becomes(if same_rate { pending.remainder } else { 0 }),
-                }
-            }
-            Presence::Leaving if demand.is_nothing() => RowForm::Drop {
-                floor: burst - pending.whole,
-            },
-            Presence::Kept | Presence::Leaving => RowForm::Full {
-                floor: burst - pending.whole - credit,
-                set: burst - debit - adjust - self.margin(limit_state, demand),
-                remainder: Remainder::Becomes(0),
-            },
-        };
-        Row {
-            params,
-            ..row(name, form, demand)
-        }
-    }
-
-    /// By how much a full limit is left below its burst on a bucket that others write too. It never makes debt.
-    fn margin(&self, limit_state: &LimitState, demand: Demand) -> i128 {
-        if !self.sharing.is_shared() || !demand.moves_tokens() {
-            return 0;
-        }
-        let left = limit_state.burst - demand.debit - demand.adjust;
-        limit_state.token_bucket.params.margin().min(left.max(0))
+        let moment = self.moment();
+        let limits = self.asked(batch);
+        let rows = limits.filter_map(|(name, limit_state, batch)| match limit_state {
+            LimitState::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), &moment))),
+            other => other.row(name, batch, &moment),
+        });
+        rows.collect()
     }
 
     /// If every row is full, how long ago the last refill may be for that to hold whatever happened before it.
     fn relaxed(&self, image: &Image, batch: &Batch, rows: &[Row]) -> Vec<Relaxed> {
-        let full = |row: &Row| matches!(row.form, RowForm::Full { .. } | RowForm::Drop { .. });
-        if rows.len() > MAX_RELAXED_LIMITS || !rows.iter().all(full) {
+        let full = |row: &RateRow| matches!(row.form, RowForm::Full { .. } | RowForm::Drop { .. });
+        if rows.len() > MAX_RELAXED_LIMITS || !rows.iter().filter_map(Row::rate).all(full) {
             return Vec::new();
         }
         let parts = RELAXED_PARTS
@@ -253,11 +172,12 @@ impl Evaluation<'_> {
         let relaxed = parts.map(|since| Relaxed {
             refilled_by: Timestamp::from_millis(self.now.millis() - i64::try_from(since).unwrap_or(i64::MAX)),
             floors: self
-                .limits()
-                .map(|(name, limit_state)| {
-                    let params = limit_state.token_bucket.params;
+                .asked(batch)
+                .filter_map(|(name, limit_state, batch)| {
+                    let rate = limit_state.rate()?;
+                    let params = rate.token_bucket.params;
                     let back = since * params.amount() / params.period();
-                    (name.clone(), limit_state.burst - back - batch.demand(name).credit)
+                    Some((name.clone(), rate.burst - back - batch.demand(name).credit))
                 })
                 .collect(),
         });
@@ -302,19 +222,13 @@ impl Evaluation<'_> {
 fn touch_refill(image: &Image, rows: &[Row]) -> RefillClause {
     // A later refill only means that less is pending than was reckoned with; but a level that is set was computed
     // for exactly this time.
-    let sets = rows.iter().any(|row| matches!(row.form, RowForm::Full { .. }));
+    let sets = rows
+        .iter()
+        .filter_map(Row::rate)
+        .any(|row| matches!(row.form, RowForm::Full { .. }));
     if sets {
         RefillClause::Exactly(image.refilled_at)
     } else {
         RefillClause::AtLeast(image.refilled_at)
-    }
-}
-
-fn row(limit: &LimitName, form: RowForm, demand: Demand) -> Row {
-    Row {
-        limit: limit.clone(),
-        form,
-        consumed: demand.consumption(),
-        params: None,
     }
 }

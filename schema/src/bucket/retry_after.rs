@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Timestamp;
+
 /// When the requested amount will be available, if nobody else takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RetryAfter {
@@ -11,6 +13,28 @@ pub enum RetryAfter {
     After(Duration),
     /// Never: it is more than the limit's burst.
     Never,
+}
+
+/// What is left of a limit, and what comes back when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlook {
+    /// What is left, in thousandths. Below zero is debt.
+    pub left: i128,
+    /// When the requested amount will be available.
+    pub retry_after: RetryAfter,
+    /// When everything comes back at once, if it does.
+    pub reset: Option<Reset>,
+}
+
+/// When everything of a limit comes back at once: the end of a quota's period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reset {
+    /// The end of the period.
+    pub at: Timestamp,
+    /// The time until then.
+    pub after: Duration,
+    /// The length of the period.
+    pub period: Duration,
 }
 
 impl RetryAfter {

@@ -27,5 +27,5 @@ pub fn estimated_bytes<'a>(
         + 3 * resource.as_str().len()
         + parent.map_or(0, |parent| 9 + parent.as_str().len())
         + limits.map(|name| 78 + 7 * name.as_str().len()).sum::<usize>()
-        + 16 * slots
+        + 18 * slots
 }

@@ -8,6 +8,9 @@ use std::fmt;
 
 /// How many digits of a slot's number are the client's tag.
 const TAG: i128 = 10_000_000_000;
+/// In front of the tag, a nonce of five digits: two copies of a process that write in the same millisecond have the same
+/// tag and the same sequence number.
+const NONCE: i128 = 100_000;
 
 /// Identifies one limiter instance: a ten-digit number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,10 +27,11 @@ impl ClientTag {
         Self(number.rem_euclid(TAG))
     }
 
-    /// The number of this client's write with this sequence number. Sequence numbers rise and are not below the time in
-    /// milliseconds, so that numbers of all clients are ordered by time.
-    pub const fn number(self, sequence: i128) -> i128 {
-        sequence * TAG + self.0
+    /// The number of this client's write with this sequence number and a nonce from this random number. Sequence numbers
+    /// rise and are not below the time in milliseconds, so that numbers of all clients are ordered by time.
+    pub const fn number(self, sequence: i128, random: u128) -> i128 {
+        let nonce = (random % NONCE.unsigned_abs()).cast_signed();
+        (sequence * NONCE + nonce) * TAG + self.0
     }
 
     /// True if this client made the write with this number.
@@ -112,7 +116,7 @@ pub struct Slot {
 impl Slot {
     /// When the write with this number was made, in epoch milliseconds.
     pub const fn written_at(number: i128) -> i128 {
-        number.div_euclid(TAG)
+        number.div_euclid(TAG * NONCE)
     }
 }
 

@@ -1,6 +1,8 @@
 //! The typed bucket write.
 
-use super::{Action, Attr, Batch, Condition, Etag, LegacyClient, Row, Scalar, Slot, SlotBefore, Statement};
+use super::{
+    Action, Attr, Batch, Condition, Etag, Held, LegacyClient, Row, Scalar, Slot, SlotBefore, Statement,
+};
 use crate::{EntityId, LimitName, Resource, Timestamp, keys};
 
 /// Which bucket.
@@ -142,6 +144,11 @@ impl BucketWrite {
         }
     }
 
+    /// What a call that it carries holds of a limit, where that decides how it comes back.
+    pub fn held(&self, limit: &LimitName) -> Option<Held> {
+        self.rows.iter().find(|row| row.limit() == limit)?.held()
+    }
+
     /// The write as conditions and actions.
     pub fn statement(&self) -> Statement {
         Statement {
@@ -191,8 +198,10 @@ impl BucketWrite {
 
     /// The conditions on the time of the last refill and on the levels.
     fn state_conditions(&self, conditions: &mut Vec<Condition>) {
+        // Only rates depend on the last refill.
         let rows = |conditions: &mut Vec<Condition>| {
-            self.rows.iter().for_each(|row| row.conditions(conditions));
+            let rates = self.rows.iter().filter(|row| row.rate().is_some());
+            rates.for_each(|row| row.conditions(conditions));
         };
         let refilled_at = |time: Timestamp| Condition::Is(Attr::RefilledAt, millis(time));
         match &self.refill {
@@ -215,6 +224,10 @@ impl BucketWrite {
                 let others = relaxed.iter().map(Relaxed::conditions);
                 conditions.push(Condition::AnyOf(std::iter::once(exact).chain(others).collect()));
             }
+        }
+        if self.kind != WriteKind::Create {
+            let others = self.rows.iter().filter(|row| row.rate().is_none());
+            others.for_each(|row| row.conditions(conditions));
         }
     }
 

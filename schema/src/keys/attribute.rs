@@ -49,6 +49,8 @@ pub const VERSION: &str = "version";
 
 /// Configurations: version for optimistic locking.
 pub const CONFIG_VERSION: &str = "config_version";
+/// Configurations: the format of the limits, where they are not all rates. A client that does not know it refuses the level.
+pub const LIMITS_FORMAT: &str = "limits_format";
 /// Configurations: what happens while the table is unavailable.
 pub const ON_UNAVAILABLE: &str = "on_unavailable";
 /// Configurations with prices: the limit that counts money. Without it there are no prices.

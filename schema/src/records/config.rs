@@ -8,7 +8,7 @@ use super::{Unknown, prices, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
 use crate::keys::attribute;
 use crate::money::Prices;
-use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitName, LimitSet, Resource, keys};
+use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Resource, keys};
 
 /// What happens to a call while the table cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -87,7 +87,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -96,6 +96,7 @@ const KNOWN: [&str; 11] = [
     attribute::RESOURCE,
     attribute::ON_UNAVAILABLE,
     attribute::CONFIG_VERSION,
+    attribute::LIMITS_FORMAT,
     attribute::AUDIT_RETENTION_DAYS,
     attribute::AUTO_UPDATE,
     attribute::STRICT_VERSION,
@@ -103,10 +104,26 @@ const KNOWN: [&str; 11] = [
 
 const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
 
-/// The name in `l_{name}_{field}`, for one of the four fields of a limit.
-fn limit_attribute(attribute: &str) -> Option<(&str, &str)> {
+/// What the names of the attributes of quotas and of limits on calls in flight start with. The Python package
+/// ignores them, and no policy that lets a client write buckets covers them.
+const OTHER_KINDS: [&str; 2] = [QUOTA, CONCURRENCY];
+const QUOTA: &str = "lq_";
+const CONCURRENCY: &str = "lc_";
+
+/// The format of levels that have other limits than rates.
+const LIMITS_FORMAT: u32 = 2;
+
+/// The name in `l_{name}_{field}`, for one of the four fields of a rate.
+fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
     let (name, field) = attribute.strip_prefix("l_")?.rsplit_once('_')?;
     LIMIT_FIELDS.contains(&field).then_some((name, field))
+}
+
+/// The name in `lq_{name}` and `lc_{name}`.
+fn other_kind_attribute(attribute: &str) -> Option<&str> {
+    OTHER_KINDS
+        .iter()
+        .find_map(|prefix| attribute.strip_prefix(prefix))
 }
 
 impl ConfigRecord {
@@ -123,20 +140,36 @@ impl ConfigRecord {
         }
     }
 
-    /// The attributes that hold a limit: whole tokens and seconds.
-    pub fn limit_attributes(limit: &Limit) -> [(String, AttributeValue); 4] {
-        let name = limit.name();
-        [
-            (format!("l_{name}_cp"), n(limit.capacity().get())),
-            (format!("l_{name}_bx"), n(limit.burst().get())),
-            (format!("l_{name}_ra"), n(limit.refill_amount().get())),
-            (format!("l_{name}_rp"), n(limit.refill_period_seconds())),
-        ]
+    /// The attributes that hold limits: whole tokens and seconds for a rate, text for other kinds, and the format of the
+    /// latter where there are any.
+    pub fn limit_attributes(limits: &LimitSet) -> Vec<(String, AttributeValue)> {
+        let mut attributes = Vec::with_capacity(4 * limits.len());
+        for limit in limits {
+            let name = limit.name();
+            match limit.kind() {
+                LimitKind::Rate(rate) => attributes.extend([
+                    (format!("l_{name}_cp"), n(rate.capacity().get())),
+                    (format!("l_{name}_bx"), n(rate.burst().get())),
+                    (format!("l_{name}_ra"), n(rate.refill_amount().get())),
+                    (format!("l_{name}_rp"), n(rate.refill_period_seconds())),
+                ]),
+                kind @ LimitKind::Quota(_) => attributes.push((format!("{QUOTA}{name}"), s(kind))),
+                kind @ LimitKind::Concurrency(_) => {
+                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)));
+                }
+            }
+        }
+        if limits.iter().any(|limit| limit.rate().is_none()) {
+            attributes.push((attribute::LIMITS_FORMAT.to_owned(), n(LIMITS_FORMAT)));
+        }
+        attributes
     }
 
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        limit_attribute(attribute).is_some()
+        attribute == attribute::LIMITS_FORMAT
+            || rate_attribute(attribute).is_some()
+            || other_kind_attribute(attribute).is_some()
     }
 
     /// The item as it stands in the table.
@@ -164,10 +197,8 @@ impl ConfigRecord {
                 .with(attribute::GSI3SK, s(entity));
         }
         item = prices::write(item, self.prices.as_ref());
-        for limit in &self.limits {
-            for (name, value) in Self::limit_attributes(limit) {
-                item = item.with(name, value);
-            }
+        for (name, value) in Self::limit_attributes(&self.limits) {
+            item = item.with(name, value);
         }
         for (name, value) in &self.unknown {
             item = item.with(name, value.clone());
@@ -253,13 +284,22 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 }
 
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
-    let names: BTreeSet<&str> = item
+    let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
+    if let Some(format) = format.filter(|format| *format > LIMITS_FORMAT) {
+        let reason = format!(
+            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use the version that \
+             wrote them, or a later one",
+            env!("CARGO_PKG_VERSION")
+        );
+        return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));
+    }
+    let rates: BTreeSet<&str> = item
         .keys()
-        .filter_map(|a| limit_attribute(a))
+        .filter_map(|a| rate_attribute(a))
         .filter(|(_, field)| *field == "cp")
         .map(|(name, _)| name)
         .collect();
-    let limits = names.into_iter().map(|name| {
+    let rates = rates.into_iter().map(|name| {
         let attribute = |field: &str| format!("l_{name}_{field}");
         let unusable = |error: InvalidLimit| {
             reader.malformed(&attribute(at_fault(&error)), format!("is not usable: {error}"))
@@ -273,8 +313,33 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
         )
         .map_err(unusable)
     });
-    let limits = limits.collect::<Result<Vec<_>, _>>()?;
+    let others = item.keys().filter_map(|attribute| {
+        let name = other_kind_attribute(attribute)?;
+        Some(limit_of_other_kind(reader, attribute, name))
+    });
+    let limits = rates.chain(others).collect::<Result<Vec<_>, _>>()?;
     LimitSet::new(limits).map_err(|e| reader.malformed(attribute::SK, e.to_string()))
+}
+
+/// The limit in `lq_{name}` or `lc_{name}`.
+fn limit_of_other_kind(reader: &Reader<'_>, attribute: &str, name: &str) -> Result<Limit, Malformed> {
+    let text = reader.text(attribute)?;
+    let unusable = |error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}"));
+    let name = LimitName::from_stored(name).map_err(|error| unusable(error.into()))?;
+    let kind = LimitKind::parse_for(&name, text).map_err(unusable)?;
+    let belongs = match kind {
+        LimitKind::Rate(_) => false,
+        LimitKind::Quota(_) => attribute.starts_with(QUOTA),
+        LimitKind::Concurrency(_) => attribute.starts_with(CONCURRENCY),
+    };
+    if !belongs {
+        let reason = format!(
+            "is not usable: it holds a {}, which has another attribute",
+            kind.as_str()
+        );
+        return Err(reader.malformed(attribute, reason));
+    }
+    Ok(Limit::from_kind(name, kind))
 }
 
 /// The suffix of the attribute that an error is about.

@@ -2,11 +2,15 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use zae_limiter_schema::bucket::{Attr, Attributes, Batch, Demand, Field, Params, Scalar, TokenBucket};
-use zae_limiter_schema::{AttributeValue, EntityId, Item, Limit, LimitName, Resource, Timestamp};
+use zae_limiter_schema::{
+    AttributeValue, Concurrency, EntityId, Item, Limit, LimitName, QuotaPeriod, Resource, Timestamp, Tokens,
+    Weekday,
+};
 
 /// `cases` each. A failure is kept in a `.proptest-regressions` file next to the test, to be committed.
 ///
@@ -115,6 +119,7 @@ pub fn batch_for(token_buckets: &BTreeMap<LimitName, TokenBucket>) -> impl Strat
     (demands, 0..3u32).prop_map(|(demands, acquires)| Batch {
         demands: demands.into_iter().collect(),
         acquires,
+        ..Batch::default()
     })
 }
 
@@ -143,6 +148,73 @@ pub fn limit() -> impl Strategy<Value = Limit> {
     (limit_name(), tokens(), tokens(), tokens(), period).prop_map(|(name, a, b, refill, period)| {
         Limit::from_parts(name, a.min(b), a.max(b), refill, period).unwrap()
     })
+}
+
+/// Every kind of period, in zones of all sorts.
+pub fn quota_period() -> impl Strategy<Value = QuotaPeriod> {
+    let zone = proptest::sample::select(vec![
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "Australia/Lord_Howe",
+        "Asia/Kolkata",
+        "Asia/Kathmandu",
+        "America/St_Johns",
+        "America/Havana",
+        "America/Sao_Paulo",
+        "Pacific/Apia",
+        "Pacific/Chatham",
+        "Antarctica/Troll",
+        "Africa/Casablanca",
+        "Etc/GMT+12",
+    ]);
+    let day = proptest::sample::select(vec![
+        Weekday::Monday,
+        Weekday::Tuesday,
+        Weekday::Wednesday,
+        Weekday::Thursday,
+        Weekday::Friday,
+        Weekday::Saturday,
+        Weekday::Sunday,
+    ]);
+    let days = prop_oneof![
+        Just(QuotaPeriod::day()),
+        Just(QuotaPeriod::week()),
+        day.prop_map(QuotaPeriod::week_from),
+        Just(QuotaPeriod::month()),
+        (1..=31u8).prop_map(|day| QuotaPeriod::month_from(day).unwrap()),
+        Just(QuotaPeriod::year()),
+    ];
+    let at = (days, 0..24u8).prop_map(|(period, hour)| period.at_hour(hour).unwrap());
+    let calendar = prop_oneof![1 => Just(QuotaPeriod::hour()), 6 => at];
+    let seconds = prop_oneof![
+        1..=1_000u64,
+        1..=Limit::MAX_PERIOD_SECONDS,
+        (1..=3660u64).prop_map(|days| days * 86_400)
+    ];
+    prop_oneof![
+        6 => (calendar, zone).prop_map(|(period, zone)| period.in_zone(zone).unwrap()),
+        1 => seconds.prop_map(|seconds| QuotaPeriod::from_first_use(Duration::from_secs(seconds)).unwrap()),
+    ]
+}
+
+fn quota() -> impl Strategy<Value = Limit> {
+    let amount = prop_oneof![1..=1_000u64, 1..=Tokens::MAX];
+    (limit_name(), amount, quota_period())
+        .prop_map(|(name, amount, period)| Limit::quota(name, amount, period).unwrap())
+}
+
+fn concurrency() -> impl Strategy<Value = Limit> {
+    let permits = prop_oneof![1..=1_000u64, 1..=Tokens::MAX];
+    let expiry = Concurrency::MIN_EXPIRY_SECONDS..=Concurrency::MAX_EXPIRY_SECONDS;
+    (limit_name(), permits, expiry).prop_map(|(name, permits, expiry)| {
+        Limit::concurrency(name, permits, Duration::from_secs(expiry)).unwrap()
+    })
+}
+
+/// A limit of any kind.
+pub fn any_limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![limit(), quota(), concurrency()]
 }
 
 pub fn limit_name() -> impl Strategy<Value = LimitName> {
@@ -218,6 +290,19 @@ pub fn any_item() -> impl Strategy<Value = Item> {
         "l_rpm_bx",
         "l_rpm_ra",
         "l_rpm_rp",
+        "q_spend",
+        "c_parallel",
+        "limits_format",
+        "q_spend_us",
+        "q_spend_pe",
+        "q_spend_cp",
+        "q_spend_sc",
+        "q_spend_tc",
+        "c_parallel_n",
+        "c_parallel_cp",
+        "c_parallel_xp",
+        "c_parallel_tc",
+        "c_parallel_e1800000000",
         "on_unavailable",
         "config_version",
         "audit_retention_days",
@@ -246,7 +331,7 @@ pub fn any_item() -> impl Strategy<Value = Item> {
         1 => (0..2_000_000_000_000i64).prop_map(|n| AttributeValue::N(n.to_string())),
         1 => proptest::sample::select(vec![
             "ENTITY#a", "SYSTEM#", "RESOURCE#gpt-4", "AUDIT#a", "#CONFIG", "#CONFIG#gpt-4", "#META", "#BUCKET#gpt-4",
-            "2026-01-31T12:00:00Z", "hourly", "monthly", "allow", "user-1", "01ARYZ6S410000000000000000", "$SYSTEM",
+            "2026-01-31T12:00:00Z", "hourly", "monthly", "allow", "500 per month", "8 at once for 10min", "month", "user-1", "01ARYZ6S410000000000000000", "$SYSTEM",
         ]).prop_map(|text| AttributeValue::S(text.to_owned())),
     ];
     proptest::collection::hash_map(attribute, likely, 0..30).prop_map(Item::from)

@@ -76,6 +76,7 @@ fn take(rpm: i128, tpm: i128) -> Batch {
     Batch {
         demands: BTreeMap::from([(name("rpm"), debit(rpm)), (name("tpm"), debit(tpm))]),
         acquires: 1,
+        ..Batch::default()
     }
 }
 
@@ -212,8 +213,11 @@ fn limit_details(limit: &Limit) -> AttributeValue {
     let numbers = [
         ("capacity", limit.capacity().get()),
         ("burst", limit.burst().get()),
-        ("refill_amount", limit.refill_amount().get()),
-        ("refill_period_seconds", limit.refill_period_seconds()),
+        ("refill_amount", limit.rate().unwrap().refill_amount().get()),
+        (
+            "refill_period_seconds",
+            limit.rate().unwrap().refill_period_seconds(),
+        ),
     ];
     let numbers = numbers.map(|(name, value)| (name.to_owned(), AttributeValue::N(value.to_string())));
     let name = ("name".to_owned(), text(limit.name().as_str()));

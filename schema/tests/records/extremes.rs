@@ -119,11 +119,11 @@ proptest! {
     ) {
         let renamed = |limit: LimitName, like: &zae_limiter_schema::Limit| {
             let (capacity, burst) = (like.capacity().get(), like.burst().get());
-            zae_limiter_schema::Limit::from_parts(limit, capacity, burst, like.refill_amount().get(), like.refill_period_seconds()).unwrap()
+            zae_limiter_schema::Limit::from_parts(limit, capacity, burst, like.rate().unwrap().refill_amount().get(), like.rate().unwrap().refill_period_seconds()).unwrap()
         };
         let limits = LimitSet::new([renamed(name("rpm"), &rpm), renamed(name("other"), &other)]).unwrap();
         let config = BucketConfig::new(limits, None, false, TtlRule::from_multiplier(multiplier));
-        let batch = Batch { demands: [(name("rpm"), demands.0), (name("tpm"), demands.1)].into(), acquires: 1 };
+        let batch = Batch { demands: [(name("rpm"), demands.0), (name("tpm"), demands.1)].into(), acquires: 1, ..Batch::default() };
         let now = Timestamp::from_millis(i64::try_from(now).unwrap());
         let image = decoded(&bucket);
 

@@ -2,6 +2,7 @@
 
 mod examples;
 mod extremes;
+mod limit_kinds;
 mod malformed;
 mod peer;
 mod round_trips;

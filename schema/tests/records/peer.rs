@@ -86,7 +86,13 @@ fn a_bucket_and_limit_names_with_underscores() {
     );
     assert_eq!(
         rpm.token_bucket.params,
-        Params::from(&"rpm:100".parse::<zae_limiter_schema::Limit>().unwrap())
+        Params::from(
+            "rpm:100"
+                .parse::<zae_limiter_schema::Limit>()
+                .unwrap()
+                .rate()
+                .unwrap()
+        )
     );
     assert_eq!(image.limits[&name("tok_per_min")].token_bucket.tokens, -500_000);
 }

@@ -11,7 +11,7 @@ use zae_limiter_schema::{
 };
 
 use crate::common::{
-    any_item, attribute_value, config, entity_id, limit, limit_name, put_limit, resource_name, second,
+    any_item, any_limit, attribute_value, config, entity_id, limit_name, put_limit, resource_name, second,
     token_bucket,
 };
 
@@ -25,7 +25,7 @@ fn map() -> impl Strategy<Value = BTreeMap<String, AttributeValue>> {
 }
 
 fn limits() -> impl Strategy<Value = LimitSet> {
-    proptest::collection::btree_map(limit_name(), limit(), 0..4)
+    proptest::collection::btree_map(limit_name(), any_limit(), 0..4)
         .prop_map(|limits| LimitSet::new(limits.into_values()).unwrap_or_default())
 }
 

@@ -62,7 +62,7 @@ pub(super) fn least_left(statuses: &[LimitStatus]) -> Option<f64> {
 
 fn rate_limit(limit: &Limit) -> RateLimit {
     let seconds = seconds_to_refill(limit, limit.capacity().get());
-    let unit = UNITS.iter().find(|(length, _)| *length == seconds);
+    let unit = UNITS.iter().find(|(length, _)| Some(*length) == seconds);
     RateLimit {
         name: limit.name().to_string(),
         requests_per_unit: u32::try_from(limit.capacity().get()).unwrap_or(u32::MAX),
@@ -79,9 +79,12 @@ fn reset(status: &LimitStatus) -> Option<Duration> {
             RetryAfter::Never => None,
         };
     }
+    if let Some(reset) = status.reset {
+        return Some(reset.after);
+    }
     let missing = i128::from(status.limit.burst().get()) - i128::from(status.available);
     let missing = u64::try_from(missing.max(0)).unwrap_or(u64::MAX);
-    let seconds = u64::try_from(seconds_to_refill(&status.limit, missing)).unwrap_or(u64::MAX);
+    let seconds = u64::try_from(seconds_to_refill(&status.limit, missing)?).unwrap_or(u64::MAX);
     Some(Duration::from_secs(seconds))
 }
 
@@ -93,9 +96,11 @@ fn wait(status: &LimitStatus) -> Duration {
     }
 }
 
-fn seconds_to_refill(limit: &Limit, tokens: u64) -> u128 {
-    let period = u128::from(limit.refill_period_seconds());
-    (u128::from(tokens) * period).div_ceil(u128::from(limit.refill_amount().get()))
+/// In which time a rate refills this many tokens. Other kinds do not refill.
+fn seconds_to_refill(limit: &Limit, tokens: u64) -> Option<u128> {
+    let rate = limit.rate()?;
+    let period = u128::from(rate.refill_period_seconds());
+    Some((u128::from(tokens) * period).div_ceil(u128::from(rate.refill_amount().get())))
 }
 
 fn proto(time: Duration) -> ProtoDuration {

@@ -1,5 +1,6 @@
 //! The form that changes the limits of a level, parsed.
 
+use zae_limiter::error::InvalidLimit;
 use zae_limiter::records::ConfigRecord;
 use zae_limiter::{Error, Limit, OnUnavailable};
 
@@ -104,6 +105,14 @@ fn fingerprint(record: Option<&ConfigRecord>) -> String {
 
 impl Row {
     fn of(limit: &Limit) -> Self {
+        let Some(rate) = limit.rate() else {
+            // Other kinds are written as text.
+            return Self {
+                name: limit.name().to_string(),
+                capacity: limit.kind().to_string(),
+                ..Self::default()
+            };
+        };
         let capacity = limit.capacity().get();
         let unless_capacity = |amount: u64| {
             if amount == capacity {
@@ -115,9 +124,9 @@ impl Row {
         Self {
             name: limit.name().to_string(),
             capacity: capacity.to_string(),
-            period: limit.refill_period_seconds().to_string(),
+            period: rate.refill_period_seconds().to_string(),
             burst: unless_capacity(limit.burst().get()),
-            refill: unless_capacity(limit.refill_amount().get()),
+            refill: unless_capacity(rate.refill_amount().get()),
         }
     }
 
@@ -130,6 +139,12 @@ impl Row {
     }
 
     fn limit(&self) -> Result<Limit, Failure> {
+        if self.capacity.contains(' ') {
+            let text = format!("{}:{}", self.name, self.capacity);
+            return text
+                .parse()
+                .map_err(|error: InvalidLimit| Error::from(error).into());
+        }
         let number = |field: &str, text: &str, otherwise: Option<u64>| match (text, otherwise) {
             ("", Some(number)) => Ok(number),
             _ => text.parse().map_err(|_| {
@@ -174,6 +189,8 @@ mod tests {
         for limit in [
             Limit::per_minute("rpm", 100).unwrap(),
             Limit::custom("tpm", 100, 300, 20, 90).unwrap(),
+            "spend:500 per month in Europe/Berlin".parse().unwrap(),
+            "parallel:8 at once for 10min".parse().unwrap(),
         ] {
             assert_eq!(Row::of(&limit).limit().unwrap(), limit);
         }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use zae_limiter::money::dollars;
-use zae_limiter::{Limit, Timestamp};
+use zae_limiter::{Limit, LimitKind, Timestamp};
 
 /// A number with a comma every three digits.
 pub(crate) fn grouped(number: impl Into<i128>) -> String {
@@ -57,10 +57,18 @@ pub(crate) fn rate(refill: u64, period_ms: u64, money: bool) -> String {
     format!("{} / {period}", amount(refill, money))
 }
 
-/// How fast a limit refills.
+/// How fast a limit refills, or when it comes back.
 pub(crate) fn rate_of(limit: &Limit, money: bool) -> String {
-    let period = limit.refill_period_seconds().saturating_mul(1_000);
-    rate(limit.refill_amount().get(), period, money)
+    match limit.kind() {
+        LimitKind::Rate(refill) => {
+            let period = refill.refill_period_seconds().saturating_mul(1_000);
+            rate(refill.refill_amount().get(), period, money)
+        }
+        LimitKind::Quota(quota) if money => {
+            format!("{} per {}", amount(quota.amount().get(), true), quota.period())
+        }
+        kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => kind.to_string(),
+    }
 }
 
 #[cfg(test)]

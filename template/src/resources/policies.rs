@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use zae_limiter_schema::bucket::{Field, SlotIndex};
     use zae_limiter_schema::keys::attribute;
-    use zae_limiter_schema::{ConfigRecord, Limit, LimitName};
+    use zae_limiter_schema::{ConfigRecord, LimitName, LimitSet};
 
     fn is_allowed(name: &str) -> bool {
         Attr::patterns()
@@ -284,8 +284,9 @@ mod tests {
 
     #[test]
     fn limits_of_a_configuration_may_not_be_written_by_those_who_acquire() {
-        let limit = Limit::per_minute("tpm", 10).unwrap();
-        for (name, _) in ConfigRecord::limit_attributes(&limit) {
+        let limits = ["tpm:10", "spend:5 per month", "parallel:8 at once for 10min"];
+        let limits = LimitSet::new(limits.map(|limit| limit.parse().unwrap())).unwrap();
+        for (name, _) in ConfigRecord::limit_attributes(&limits) {
             assert!(!is_allowed(&name), "{name}");
         }
         assert!(!is_allowed("config_version") && !is_allowed("on_unavailable") && !is_allowed("metadata"));

@@ -164,7 +164,7 @@ fn settings(size: Size, children: &[String]) -> Json {
         let limit = |limit: &Limit| {
             json!({
                 "name": limit.name().as_str(), "capacity": limit.capacity().get(), "burst": limit.burst().get(),
-                "refill_amount": limit.refill_amount().get(), "refill_period_seconds": limit.refill_period_seconds(),
+                "refill_amount": limit.rate().unwrap().refill_amount().get(), "refill_period_seconds": limit.rate().unwrap().refill_period_seconds(),
             })
         };
         limits.iter().map(limit).collect::<Vec<_>>()

@@ -213,7 +213,9 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
             default_limits()
         };
         let most = limits.iter().find(|one| one.name().as_str() == *limit).unwrap();
-        let refill = most.refill_amount().millis() * i128::try_from(elapsed.as_millis()).unwrap() / 1_000;
+        let refill = most.rate().unwrap().refill_amount().millis()
+            * i128::try_from(elapsed.as_millis()).unwrap()
+            / 1_000;
         let bound = most.burst().millis() + refill;
         assert!(
             consumed + attribute("tk") <= bound,

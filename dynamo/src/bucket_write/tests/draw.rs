@@ -101,7 +101,7 @@ impl Draw {
     }
 
     fn put_limit(&mut self, item: &mut Attributes, limit: &Limit) {
-        let params = Params::from(limit);
+        let params = Params::from(limit.rate().unwrap());
         let burst = i64::try_from(params.burst()).unwrap();
         let tokens = match self.0.u32(0..6) {
             0 => params.burst(),

@@ -37,7 +37,7 @@ fn item(terms: &BucketConfig, tokens: [i128; 2]) -> Attributes {
     item.insert(Attr::Slot(SlotIndex::FIRST), Scalar::Number(7));
     item.insert(Attr::ExpiresAt, Scalar::Number(i128::from(NOW / 1000) + 600));
     for (limit, tokens) in terms.limits().iter().zip(tokens) {
-        let params = Params::from(limit);
+        let params = Params::from(limit.rate().unwrap());
         let fields = [
             (Field::Tokens, tokens),
             (Field::Capacity, params.capacity()),

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image};
 
 use super::super::grant::Grant;
+use super::super::origin::Origin;
 use super::chunks::GiveBack;
-use super::request::{Outcome, Reply, RequestKind};
+use super::request::{Outcome, Reply, RequestKind, Taken};
 use super::{Amounts, Core, Now};
 use crate::status::LimitStatus;
 
@@ -74,13 +76,13 @@ impl Core {
     pub(crate) fn change_arrived(
         &mut self,
         changes: Amounts,
-        incarnation: Arc<str>,
+        origin: Origin,
         done: oneshot::Sender<crate::Result<()>>,
         elapsed: Duration,
     ) {
         let kind = RequestKind::Adjust {
             changes,
-            incarnation,
+            origin,
             done: Some(done),
         };
         self.enqueue(kind, 0, true, elapsed);
@@ -93,6 +95,15 @@ impl Core {
         config: &Arc<BucketConfig>,
         now: Now,
     ) -> Option<Arc<Image>> {
+        let stored = |(limit, _): &(LimitName, i128)| config.limits().get(limit);
+        if !amounts
+            .iter()
+            .filter_map(stored)
+            .all(|limit| limit.rate().is_some())
+        {
+            // Only tokens that refill are taken ahead.
+            return None;
+        }
         let bucket = self.image().cloned();
         let chunks = self.chunks.as_mut()?;
         let spent = chunks.spend(amounts, config, bucket.as_deref(), now.elapsed);
@@ -112,7 +123,7 @@ impl Core {
         let evaluation = Evaluation::live(&image, config, now.calendar);
         let level = |limit: &_| {
             let outlook = evaluation.outlook(limit, &Batch::default(), 0);
-            outlook.map_or(0, |(available, _)| available)
+            outlook.map_or(0, |outlook| outlook.left)
         };
         let Some(debit) = chunks.debit(level, now.elapsed) else {
             return;
@@ -133,13 +144,13 @@ impl Core {
         calls: u32,
         amounts: Amounts,
         config: Arc<BucketConfig>,
-        outcome: Outcome<Arc<Image>>,
+        outcome: Outcome<Taken>,
         elapsed: Duration,
     ) {
         let Some(chunks) = &mut self.chunks else { return };
         let back = match outcome {
-            Outcome::Granted(image) => {
-                let outdated = chunks.arrived(amounts, config, image, elapsed);
+            Outcome::Granted(taken) => {
+                let outdated = chunks.arrived(amounts, config, taken.image, elapsed);
                 let all = if self.closing { chunks.give_back() } else { None };
                 [outdated, all]
             }
@@ -187,7 +198,7 @@ impl Core {
         if let Some(back) = back {
             let kind = RequestKind::Adjust {
                 changes: back.changes,
-                incarnation: back.incarnation,
+                origin: Origin::of_bucket(back.incarnation),
                 done: None,
             };
             self.enqueue(kind, back.calls, false, elapsed);

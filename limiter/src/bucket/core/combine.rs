@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, Sharing};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Evaluation, Image, LimitState, Sharing};
 
+use super::super::permits::PermitLot;
 use super::contention::SHARED_FOR;
 use super::refusal::{OwnShare, may_refuse, refusal};
 use super::request::{Outcome, Request, RequestKind};
-use super::{Completion, Core, LastSeen, Now, Seen, SentWrite, Step};
+use super::{Completion, Core, LastSeen, Now, RefillGuess, Seen, SentWrite, Step};
+use crate::Error;
+use crate::admin::MAX_LIMITS_OF_WRITE;
 
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const RELOAD_AFTER: Duration = Duration::from_secs(1);
@@ -46,10 +49,10 @@ impl Core {
         };
         self.guess.under_way = false;
         let evaluation = Evaluation::create(&config, now.calendar);
-        let combined = self.combine(&evaluation, None, &config, "", |_| true);
+        let combined = self.combine(&evaluation, None, &config, "", |_| true, now);
         completions.extend(combined.completions);
         let step = self
-            .send(&evaluation, &combined.batch, combined.taken, now)
+            .send(&evaluation, &combined.batch, combined.taken, Vec::new(), now)
             .unwrap_or(Step::Again);
         (step, completions)
     }
@@ -80,19 +83,36 @@ impl Core {
             // A limit that this config does not know may be one that was just added.
             (false, false) => Evaluation::as_it_is(image, &config, now.calendar),
         };
+        if rewrites && call_limits.is_some() && evaluation.limits().count() > MAX_LIMITS_OF_WRITE {
+            return self.plan_without_room(&evaluation, &config, seen, now);
+        }
         let set_back = self.refill_set_back(image, now);
         let evaluation = match set_back {
             Some(time) => evaluation.with_refill_set_back(time),
             None => evaluation,
         };
         let memory = self.refusal_memory;
-        let refuses = |request: &Request| may_refuse(request, seen, now, memory);
+        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, memory);
         let share = self.own_share(image, &config, seen, now).filter(|_| agrees);
-        let combined = self.combine(&evaluation, share.as_ref(), &config, image.incarnation(), refuses);
+        let mut combined = self.combine(
+            &evaluation,
+            share.as_ref(),
+            &config,
+            image.incarnation(),
+            refuses,
+            now,
+        );
         if combined.is_short {
             self.contention.short_at = Some(now.elapsed);
         }
-        let nothing = combined.taken.is_empty();
+        let renewed = self.add_renewals(
+            &mut combined.batch,
+            &evaluation,
+            image,
+            &combined.taken,
+            now.calendar,
+        );
+        let nothing = combined.taken.is_empty() && renewed.is_empty();
         if nothing && combined.doubtful {
             return (Step::Read, combined.completions);
         }
@@ -115,10 +135,51 @@ impl Core {
         self.guess.under_way = guesses;
         // With nothing to carry it still applies new parameters, sets the last refill back, or fences off writes without a
         // response.
-        match self.send(&evaluation, &combined.batch, combined.taken, now) {
+        match self.send(&evaluation, &combined.batch, combined.taken, renewed, now) {
             Some(step) => (step, combined.completions),
             None => (Step::Read, combined.completions),
         }
+    }
+
+    /// The limits that the bucket is to have do not fit beside those that it has: those that left the configuration and are
+    /// full make room. If there is none, acquires fail.
+    fn plan_without_room(
+        &mut self,
+        evaluation: &Evaluation<'_>,
+        config: &Arc<BucketConfig>,
+        seen: Seen,
+        now: Now,
+    ) -> (Step, Vec<Completion>) {
+        let image = self.image().cloned();
+        let slot = self.next_slot(image.as_deref(), now);
+        if let Some(write) = evaluation.removal(self.key.clone(), slot) {
+            let write = Arc::new(write);
+            self.guess = RefillGuess::default();
+            self.current = Some(SentWrite {
+                write: write.clone(),
+                requests: Vec::new(),
+                renewals: Vec::new(),
+                lost: false,
+            });
+            return (Step::Send(write), Vec::new());
+        }
+        let memory = self.refusal_memory;
+        let has_no_room = |request: &Request| matches!(&request.kind, RequestKind::Acquire { config: own, .. } if own == config);
+        let mut without_room = self.queue.iter().filter(|request| has_no_room(request));
+        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, memory)) {
+            return (Step::Read, Vec::new());
+        }
+        let error = Error::invalid(
+            "limits",
+            evaluation.limits().count().to_string(),
+            format!(
+                "a bucket has room for {MAX_LIMITS_OF_WRITE} limits, with those of earlier calls until they are full again; \
+                 use the same names in each call"
+            ),
+        );
+        let failed = self.take_out(has_no_room).into_iter();
+        let failed = failed.map(|request| Completion::Decided(request, Outcome::Failed(error.clone())));
+        (Step::Again, failed.collect())
     }
 
     /// Whether the bucket is read instead of guessing its refill time from an old image. A refill is exact for one refill
@@ -158,6 +219,7 @@ impl Core {
         config: &Arc<BucketConfig>,
         incarnation: &str,
         may_refuse: impl Fn(&Request) -> bool,
+        now: Now,
     ) -> Combined {
         let mut combined = Combined {
             batch: Batch::default(),
@@ -197,7 +259,7 @@ impl Core {
             }
             let with = |batch: &Batch| {
                 let mut with = batch.clone();
-                request.add_to(&mut with, incarnation);
+                request.add_to(&mut with, evaluation, incarnation, now.calendar);
                 with
             };
             let all = with(&combined.batch);
@@ -250,6 +312,7 @@ impl Core {
         evaluation: &Evaluation<'_>,
         batch: &Batch,
         requests: Vec<Request>,
+        renewed: Vec<Arc<PermitLot>>,
         now: Now,
     ) -> Option<Step> {
         if requests.is_empty() && matches!(self.known, LastSeen::Absent(_)) {
@@ -262,6 +325,7 @@ impl Core {
         let write = Arc::new(write);
         self.current = Some(SentWrite {
             write: write.clone(),
+            renewals: Self::renewals(&write, renewed),
             requests,
             lost: false,
         });
@@ -272,9 +336,10 @@ impl Core {
 /// True if the tokens on the item do not cover the batch without what has come back since.
 pub(super) fn needs_refill(evaluation: &Evaluation<'_>, batch: &Batch) -> bool {
     batch.demands.iter().any(|(limit, demand)| {
-        let tokens = evaluation
-            .limit_state(limit)
-            .map_or(0, |state| state.token_bucket.tokens);
+        let Some(rate) = evaluation.limit_state(limit).and_then(LimitState::rate) else {
+            return false;
+        };
+        let tokens = rate.token_bucket.tokens;
         demand.debit > 0 && tokens + demand.credit - demand.adjust < demand.debit
     })
 }

@@ -21,7 +21,7 @@ const MANY_CLIENTS: u32 = 8;
 const MAX_OTHERS: usize = 64;
 
 /// What is known about the other clients of a bucket.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Contention {
     /// Other clients, and when each wrote last, in epoch milliseconds.
     others: Vec<(ClientTag, i128)>,
@@ -115,7 +115,7 @@ mod tests {
         let slots = clients.zip(SlotIndex::all()).map(|(client, index)| {
             (
                 index,
-                ClientTag::from_random(client).number(i128::from(NOW.millis())),
+                ClientTag::from_random(client).number(i128::from(NOW.millis()), client),
             )
         });
         let mut bench = Bench::new();

@@ -8,6 +8,7 @@ mod arrival;
 pub(super) mod chunks;
 mod combine;
 mod contention;
+mod permits;
 mod read;
 mod refusal;
 pub(super) mod request;
@@ -23,17 +24,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use zae_limiter_schema::Timestamp;
-use zae_limiter_schema::bucket::{BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Image, Incarnation};
+use zae_limiter_schema::bucket::{
+    BucketConfig, BucketKey, BucketWrite, ClientTag, Etag, Held, Image, Incarnation,
+};
+use zae_limiter_schema::{LimitName, Timestamp};
 
 pub(crate) use self::arrival::{Arrival, BucketCall};
 use self::chunks::Chunks;
 use self::contention::Contention;
-use self::request::{Outcome, Request, RequestKind};
+use self::permits::{Permits, Renewal};
+use self::request::{Outcome, Request, RequestKind, Taken};
 use self::slots::Ownership;
 use self::unconfirmed::Unconfirmed;
 use self::write_pace::WritePace;
 use super::amounts::Amounts;
+use super::origin::Origin;
 use crate::Error;
 
 /// At most this often a client sets the last refill of a bucket back.
@@ -93,7 +98,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) enum Completion {
     /// The outcome of an acquire.
-    Decided(Request, Outcome<Arc<Image>>),
+    Decided(Request, Outcome<Taken>),
     /// A change was written.
     Written(Request),
     /// A change could not be written yet and stays in the queue; its caller gets the error.
@@ -109,8 +114,18 @@ pub(crate) enum Completion {
 struct SentWrite {
     write: Arc<BucketWrite>,
     requests: Vec<Request>,
+    renewals: Vec<Renewal>,
     /// A copy of it may be on its way, or applied without a response.
     lost: bool,
+}
+
+impl SentWrite {
+    /// What its calls hold by it.
+    fn held(&self) -> Vec<(LimitName, Held)> {
+        let rows = self.write.rows.iter();
+        rows.filter_map(|row| Some((row.limit().clone(), row.held()?)))
+            .collect()
+    }
 }
 
 /// The last consistent read of the configuration.
@@ -180,6 +195,8 @@ pub(crate) struct Core {
     pace: WritePace,
     /// Tokens taken ahead of the calls, where they are allowed.
     chunks: Option<Box<Chunks>>,
+    /// Permits that calls of this process hold.
+    permits: Permits,
     /// Something was written since the bucket's expiry was last checked.
     check_expiry: bool,
     /// When the bucket's last refill was last set back, on the clock's time scale.
@@ -211,6 +228,7 @@ impl Core {
             guess: RefillGuess::default(),
             pace: WritePace::default(),
             chunks: settings.takes_chunks.then(|| Box::new(Chunks::new())),
+            permits: Permits::default(),
             check_expiry: false,
             refill_set_back_at: None,
             closing,
@@ -235,10 +253,11 @@ impl Core {
 
     /// True if there is nothing to do until something arrives.
     pub(crate) fn is_idle(&self) -> bool {
-        self.has_nothing_to_do() && !self.chunks.as_ref().is_some_and(|chunks| chunks.is_held())
+        let has_chunk = self.chunks.as_ref().is_some_and(|chunks| chunks.is_held());
+        self.has_nothing_to_do() && !has_chunk && (self.closing || !self.permits.is_held())
     }
 
-    /// The same, except for tokens taken ahead. A creation without a response is not searched for.
+    /// The same, except for tokens taken ahead and permits to renew. A creation without a response is not searched for.
     pub(crate) fn has_nothing_to_do(&self) -> bool {
         let nothing_to_search = self.searched().all(|write| write.creates);
         self.queue.is_empty() && self.current.is_none() && (nothing_to_search || self.search_stopped)
@@ -250,6 +269,7 @@ impl Core {
         self.is_idle()
             && self.unconfirmed.is_empty()
             && !has_chunks
+            && !self.permits.is_held()
             && !self.check_expiry
             && self.pace.is_free()
     }
@@ -332,7 +352,7 @@ impl Core {
             // A write that carries nothing lets the bucket live until it is full.
             let nothing = RequestKind::Adjust {
                 changes: Amounts::new(),
-                incarnation: "".into(),
+                origin: Origin::of_bucket(""),
                 done: None,
             };
             self.enqueue(nothing, 0, false, now.elapsed);
@@ -344,6 +364,12 @@ impl Core {
         if let (Step::Idle, Some(at)) = (&step, returns_chunk) {
             step = Step::Later(at.saturating_sub(now.elapsed));
         }
+        if let (Step::Idle | Step::Later(_), Some(wait)) = (&step, self.until_renewal(now.calendar)) {
+            step = match step {
+                Step::Later(sooner) => Step::Later(sooner.min(wait)),
+                _ => Step::Later(wait),
+            };
+        }
         (step, completions)
     }
 
@@ -351,7 +377,8 @@ impl Core {
         debug_assert!(self.current.is_none(), "one write at a time");
         self.guess.optional_read = false;
         self.queue.retain(Request::is_wanted);
-        if self.has_nothing_to_do() {
+        let renews = self.renewal_is_due(now.calendar);
+        if self.has_nothing_to_do() && !renews {
             self.guess.just_read = false;
             return (Step::Idle, Vec::new());
         }

@@ -66,6 +66,7 @@ impl Core {
                 Trace::NoneYet => Vec::new(),
                 Trace::Happened(number) => self.happened(number),
                 Trace::Untraceable => self.drop_untraceable(),
+                Trace::Copied => self.drop_shared_with_copy(),
             },
             LastSeen::Absent(_) | LastSeen::Nothing => {
                 self.nothing_there();

@@ -7,13 +7,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, RetryAfter};
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{
+    Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, LimitState, Outlook, RetryAfter,
+};
 
 use super::super::limit_statuses::limit_statuses;
 use super::request::{Outcome, Request, RequestKind};
 use super::{Amounts, BucketCall, Completion, Core, LastSeen, Now, Seen};
 use crate::status::LimitStatus;
 
+/// Others release permits at any time: so long an image may refuse them.
+const PERMIT_MEMORY: Duration = Duration::from_millis(100);
 /// On a saturated bucket a call that has lost this many writes to others is refused.
 const CONFLICTS_WHEN_SATURATED: u32 = 2;
 /// On any other bucket a call that has lost this many is refused when its time is over.
@@ -48,7 +53,8 @@ impl Core {
         let LastSeen::Live(image, seen) = &self.known else {
             return None;
         };
-        let is_recent = now.elapsed.saturating_sub(seen.at) <= self.refusal_memory;
+        let age = now.elapsed.saturating_sub(seen.at);
+        let is_recent = age <= self.refusal_memory;
         let nothing_waits = self.queue.is_empty() && self.current.is_none();
         if !seen.consistent || !is_recent || !nothing_waits || !call.config.matches(image) {
             return None;
@@ -66,6 +72,7 @@ impl Core {
         }
         let nothing = Batch::default();
         let statuses = match share {
+            _ if is_soon_outdated(&evaluation, &call.amounts) && age > PERMIT_MEMORY => return None,
             _ if !evaluation.covers(&call.amounts) => {
                 self.contention.short_at = Some(now.elapsed);
                 limit_statuses(&self.key, &call.config, &call.amounts, |limit, amount| {
@@ -104,11 +111,11 @@ impl Core {
                 return false;
             };
             let mut alone = Batch::default();
-            request.add_to(&mut alone, image.incarnation());
+            request.add_to(&mut alone, &evaluation, image.incarnation(), now.calendar);
             own == &config
                 && !evaluation.fits(&alone)
                 && !request.needs_fresh_image()
-                && may_refuse(request, seen, now, memory)
+                && may_refuse(&evaluation, request, seen, now, memory)
         };
         let (refused, left): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.queue)
             .into_iter()
@@ -167,8 +174,34 @@ impl Core {
     }
 }
 
+/// True if all that is missing may be given back by others at any time.
+fn is_soon_outdated(evaluation: &Evaluation<'_>, amounts: &Amounts) -> bool {
+    let is_short = |(limit, amount): &&(LimitName, i128)| {
+        let state = evaluation.limit_state(limit);
+        state.is_some_and(|state| state.level(Demand::default()) < *amount)
+    };
+    let mut short = amounts.iter().filter(is_short).peekable();
+    let by_others = |(limit, _): &(LimitName, i128)| {
+        let state = evaluation.limit_state(limit);
+        state.is_some_and(LimitState::is_returned_by_others)
+    };
+    short.peek().is_some() && short.all(by_others)
+}
+
 /// What was seen after a call came may always refuse it, what was seen before for a while.
-pub(super) fn may_refuse(request: &Request, seen: Seen, now: Now, memory: Duration) -> bool {
+pub(super) fn may_refuse(
+    evaluation: &Evaluation<'_>,
+    request: &Request,
+    seen: Seen,
+    now: Now,
+    memory: Duration,
+) -> bool {
+    let memory = match &request.kind {
+        RequestKind::Acquire { amounts, .. } if is_soon_outdated(evaluation, amounts) => {
+            memory.min(PERMIT_MEMORY)
+        }
+        _ => memory,
+    };
     let remembered = now.elapsed.saturating_sub(seen.at) <= memory;
     seen.consistent && (remembered || request.since <= seen.at)
 }
@@ -207,22 +240,26 @@ fn refusal_in_line(
     }
     let outlook = |limit: &_, amount| evaluation.outlook(limit, &ahead, amount);
     let is_short = |(limit, amount): &(_, i128)| {
-        outlook(limit, *amount).is_some_and(|(_, wait)| wait != RetryAfter::Now)
+        outlook(limit, *amount).is_some_and(|outlook| outlook.retry_after != RetryAfter::Now)
     };
     // Enough for all of them: the writes collide, and it is refused all the same.
     let shortest = (!amounts.iter().any(is_short)).then(|| Duration::from_millis(u64::from(clients)));
     limit_statuses(key, config, amounts, |limit, amount| {
-        let (_, wait) = outlook(limit.name(), amount)?;
-        let (available, _) = evaluation.outlook(limit.name(), batch, amount)?;
-        let wait = match (wait, shortest) {
+        let in_line = outlook(limit.name(), amount)?;
+        let now = evaluation.outlook(limit.name(), batch, amount)?;
+        let retry_after = match (in_line.retry_after, shortest) {
             (RetryAfter::Now, Some(shortest)) if amount > 0 => RetryAfter::After(shortest),
             (wait, _) => wait,
         };
-        let available = if wait == RetryAfter::Now {
-            available
+        let left = if retry_after == RetryAfter::Now {
+            now.left
         } else {
-            available.min((amount - 1).max(0))
+            now.left.min((amount - 1).max(0))
         };
-        Some((available, wait))
+        Some(Outlook {
+            left,
+            retry_after,
+            ..now
+        })
     })
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{Batch, BucketConfig, Demand};
+use zae_limiter_schema::bucket::{Batch, BucketConfig, Demand, Evaluation, Image};
+use zae_limiter_schema::{LimitName, Timestamp};
 
-use super::super::amounts::Amounts;
+use super::super::amounts::{Amounts, amount_of};
 use super::super::grant::Grant;
+use super::super::origin::{Holdings, Origin};
+use super::super::permits::PermitLot;
 use crate::Error;
 use crate::status::LimitStatus;
 
@@ -23,6 +25,14 @@ pub(crate) enum Outcome<T> {
     Refused(Vec<LimitStatus>),
     /// Nothing is known to be taken, for another reason.
     Failed(Error),
+}
+
+/// What a write took for a call.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// The bucket afterwards.
+    pub(crate) image: Arc<Image>,
+    pub(crate) holdings: Holdings,
 }
 
 /// What a request does to the bucket.
@@ -41,8 +51,8 @@ pub(crate) enum RequestKind {
     /// Writes what an earlier grant used more or less, or returns it.
     Adjust {
         changes: Amounts,
-        /// The incarnation of the bucket that the grant was taken from.
-        incarnation: Arc<str>,
+        /// What the grant was taken from.
+        origin: Origin,
         done: Option<oneshot::Sender<Result<(), Error>>>,
     },
 }
@@ -124,7 +134,13 @@ impl Request {
     }
 
     /// Adds what it takes or returns to a batch. Credits for an earlier incarnation of the bucket only correct the count.
-    pub(crate) fn add_to(&self, batch: &mut Batch, bucket: &str) {
+    pub(crate) fn add_to(
+        &self,
+        batch: &mut Batch,
+        evaluation: &Evaluation<'_>,
+        bucket: &str,
+        now: Timestamp,
+    ) {
         batch.acquires = batch.acquires.saturating_add(self.calls);
         match &self.kind {
             RequestKind::Acquire { amounts, .. } => {
@@ -132,25 +148,33 @@ impl Request {
                     batch.add(limit, Demand::debit(*amount));
                 }
             }
-            RequestKind::Adjust {
-                changes, incarnation, ..
-            } => {
+            RequestKind::Adjust { changes, origin, .. } => {
+                let same_bucket = *origin.incarnation == *bucket;
                 for (limit, change) in changes {
-                    let demand = match *change {
-                        taken @ 0.. => Demand {
-                            adjust: taken,
-                            ..Demand::default()
-                        },
-                        back if **incarnation == *bucket => Demand::credit(-back),
-                        back => Demand {
-                            recount: back,
-                            ..Demand::default()
-                        },
-                    };
-                    batch.add(limit, demand);
+                    evaluation.book(batch, limit, *change, origin.held(limit, now), same_bucket);
                 }
             }
         }
+    }
+
+    /// How many permits of a lot it gives back.
+    pub(crate) fn releases_of(&self, lot: &Arc<PermitLot>) -> i128 {
+        let RequestKind::Adjust { changes, origin, .. } = &self.kind else {
+            return 0;
+        };
+        let own = origin.lots().filter(|(_, own)| Arc::ptr_eq(own, lot));
+        own.map(|(limit, _)| -amount_of(changes, limit)).sum()
+    }
+
+    /// It is over: the permits that it gives back are no longer held, whatever became of it. True if there are any.
+    pub(crate) fn ends_holdings(&self) -> bool {
+        let RequestKind::Adjust { changes, origin, .. } = &self.kind else {
+            return false;
+        };
+        for (limit, lot) in origin.lots() {
+            lot.leave(-amount_of(changes, limit));
+        }
+        origin.lots().next().is_some()
     }
 
     /// Who waits for a change to be written, if anybody still does.

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Decoded, Image, SlotBefore};
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Decoded, Held, Image, SlotBefore};
 
-use super::request::{Outcome, Request, RequestKind};
+use super::request::{Outcome, Request, RequestKind, Taken};
 use super::slots::{Ownership, Trace};
 use super::{Completion, Core, LastSeen, Now, Seen, SentWrite};
 use crate::Error;
@@ -64,6 +65,11 @@ impl Core {
                 self.remember(&current);
                 let mut completions = self.requeue(current, now);
                 completions.extend(self.drop_untraceable());
+                completions
+            }
+            Trace::Copied => {
+                let mut completions = self.requeue(current, now);
+                completions.extend(self.drop_shared_with_copy());
                 completions
             }
         }
@@ -226,16 +232,43 @@ impl Core {
         self.ownership = Ownership::Owned(slot.index, slot.number);
         self.unconfirmed.clear();
         self.unconfirmed_overflowed = false;
+        self.renewed(&current.renewals);
         let image = self.image().cloned();
         self.check_expiry |= current
             .requests
             .iter()
             .any(|request| !request.changes().is_empty());
+        let held = current.held();
         current
             .requests
             .into_iter()
-            .map(|request| complete(request, image.as_ref()))
+            .map(|request| self.completed(request, image.as_ref(), &held))
             .collect()
+    }
+
+    /// A request whose write is on the item. `held` is what the calls hold by that write.
+    pub(super) fn completed(
+        &mut self,
+        request: Request,
+        image: Option<&Arc<Image>>,
+        held: &[(LimitName, Held)],
+    ) -> Completion {
+        match (&request.kind, image) {
+            (RequestKind::Acquire { amounts, config, .. }, Some(image)) => {
+                let incarnation = image.incarnation().into();
+                let holdings = self.holdings(config, amounts, held, &incarnation);
+                let taken = Taken {
+                    image: image.clone(),
+                    holdings,
+                };
+                Completion::Decided(request, Outcome::Granted(taken))
+            }
+            (RequestKind::Acquire { .. }, None) => {
+                let error = Error::invalid("bucket", "", "the response contained no item");
+                Completion::Decided(request, Outcome::Failed(error))
+            }
+            (RequestKind::Adjust { .. }, _) => Completion::Written(request),
+        }
     }
 
     /// Puts the calls back at the head of the queue, in order. One that has lost to other clients for too long is
@@ -252,19 +285,6 @@ impl Core {
             }
         }
         completions
-    }
-}
-
-pub(super) fn complete(request: Request, image: Option<&Arc<Image>>) -> Completion {
-    match (&request.kind, image) {
-        (RequestKind::Acquire { .. }, Some(image)) => {
-            Completion::Decided(request, Outcome::Granted(image.clone()))
-        }
-        (RequestKind::Acquire { .. }, None) => {
-            let error = Error::invalid("bucket", "", "the response contained no item");
-            Completion::Decided(request, Outcome::Failed(error))
-        }
-        (RequestKind::Adjust { .. }, _) => Completion::Written(request),
     }
 }
 

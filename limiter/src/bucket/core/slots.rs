@@ -37,17 +37,20 @@ pub(super) enum Trace {
     Happened(i128),
     /// Another client has taken the slot: whether one of them happened is unknown.
     Untraceable,
+    /// A copy of this process writes the bucket too, and knows of everything that this one knew.
+    Copied,
 }
 
 impl Core {
     /// The slot of the next write.
     pub(super) fn next_slot(&mut self, image: Option<&Image>, now: Now) -> Slot {
         self.last_sequence = i128::from(now.calendar.millis()).max(self.last_sequence + 1);
-        self.sent.push_back(self.last_sequence);
+        // Random bits from the operating system: a copy of this process may write in the same millisecond.
+        let number = self.client.number(self.last_sequence, now.random >> 32);
+        self.sent.push_back(number);
         if self.sent.len() > MAX_SENT {
             self.sent.pop_front();
         }
-        let number = self.client.number(self.last_sequence);
         let slot = |index, before| Slot {
             index,
             before,
@@ -81,6 +84,11 @@ impl Core {
         }
     }
 
+    /// The tag of this client's writes. It changes when a copy of this process is noticed.
+    pub(crate) fn client(&self) -> ClientTag {
+        self.client
+    }
+
     /// The first image of the bucket: a number of ours is from before this core was made.
     pub(super) fn adopt(&mut self, found: &LastSeen) {
         let LastSeen::Live(image, _) = found else { return };
@@ -91,7 +99,7 @@ impl Core {
         if let Some((index, number)) = ours.max_by_key(|(_, number)| **number) {
             self.ownership = Ownership::Owned(*index, *number);
             self.last_sequence = self.last_sequence.max(Slot::written_at(*number));
-            self.sent.push_back(Slot::written_at(*number));
+            self.sent.push_back(*number);
         }
     }
 
@@ -132,16 +140,17 @@ impl Core {
             Ownership::Owned(_, number) => Some(number),
             Ownership::None | Ownership::Claiming(_) => None,
         };
-        let oldest = self.sent.iter().min().copied().unwrap_or(i128::MAX);
+        let oldest = self.sent.iter().min().copied();
+        let oldest = oldest.map_or(i128::MAX, Slot::written_at);
         let not_sent_by_us = |number: &i128| {
-            let sequence = Slot::written_at(*number);
-            self.client.wrote(*number) && sequence >= oldest && !self.sent.contains(&sequence)
+            let is_ours = self.client.wrote(*number) && Slot::written_at(*number) >= oldest;
+            is_ours && !self.sent.contains(number)
         };
         if image.slots.values().any(not_sent_by_us) {
             // A copy of this process has the same tag.
             self.client = ClientTag::from_random(now.random);
             self.ownership = Ownership::None;
-            return Trace::Untraceable;
+            return Trace::Copied;
         }
         if let Ownership::Owned(index, number) = self.ownership
             && image.slots.get(&index) != Some(&number)

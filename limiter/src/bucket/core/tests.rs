@@ -4,6 +4,7 @@
 
 mod absent;
 pub(super) mod bench;
+mod copy;
 mod failures;
 mod refill_guess;
 mod refusals;

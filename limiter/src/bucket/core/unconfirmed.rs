@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use zae_limiter_schema::bucket::{Slot, SlotBefore, WriteKind};
+use zae_limiter_schema::LimitName;
+use zae_limiter_schema::bucket::{Held, Image, Slot, SlotBefore, WriteKind};
 
 use super::super::amounts::Amounts;
-use super::request::RequestKind;
-use super::response::{complete, fail_unconfirmed};
+use super::super::origin::{Holding, Origin};
+use super::permits::Renewal;
+use super::request::{Request, RequestKind};
+use super::response::fail_unconfirmed;
 use super::slots::Ownership;
 use super::{Completion, Core, LastSeen, SentWrite};
 use crate::Error;
@@ -21,7 +24,7 @@ const MAX_UNCONFIRMED: usize = 1_000;
 const MAX_REFUSED: usize = 4;
 
 /// A write of which a copy may still be applied, and what it carried.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Unconfirmed {
     pub(super) slot: Slot,
     /// It creates the bucket: it can land where there is none.
@@ -31,10 +34,13 @@ pub(super) struct Unconfirmed {
     /// There was no response. Otherwise it was refused, and only a network that delivers it twice can still apply it.
     pub(super) lost: bool,
     calls: Vec<CarriedCall>,
+    /// What its calls hold by it.
+    held: Vec<(LimitName, Held)>,
+    renewals: Vec<Renewal>,
 }
 
 /// One call that an unconfirmed write carried.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct CarriedCall {
     request: u64,
     refund: Amounts,
@@ -42,7 +48,7 @@ struct CarriedCall {
 
 impl Core {
     pub(super) fn remember(&mut self, current: &SentWrite) {
-        if !current.lost && current.requests.is_empty() {
+        if !current.lost && current.requests.is_empty() && current.renewals.is_empty() {
             return;
         }
         let calls = current.requests.iter().map(|request| CarriedCall {
@@ -55,6 +61,8 @@ impl Core {
             incarnation: current.write.incarnation().into(),
             lost: current.lost,
             calls: calls.collect(),
+            held: current.held(),
+            renewals: current.renewals.clone(),
         });
         if !current.lost {
             self.forget_refused();
@@ -101,53 +109,78 @@ impl Core {
         self.unconfirmed_overflowed = false;
         let image = self.image().cloned();
         let unconfirmed = std::mem::take(&mut self.unconfirmed);
-        let carried = unconfirmed
-            .into_iter()
-            .filter(|one| one.slot.number == number)
-            .flat_map(|one| one.calls);
         let mut completions = Vec::new();
-        let mut refunds = Vec::new();
         self.check_expiry = true;
-        for call in carried {
-            match self.queue.iter().position(|request| request.id == call.request) {
-                Some(place) => {
-                    completions.extend(
-                        self.queue
-                            .remove(place)
-                            .map(|request| complete(request, image.as_ref())),
-                    );
+        for write in unconfirmed.into_iter().filter(|one| one.slot.number == number) {
+            self.renewed(&write.renewals);
+            for call in write.calls {
+                let place = self.queue.iter().position(|request| request.id == call.request);
+                match place.and_then(|place| self.queue.remove(place)) {
+                    Some(request) => {
+                        completions.push(self.completed(request, image.as_ref(), &write.held));
+                    }
+                    None if call.refund.is_empty() => {}
+                    None => self.refund(call.refund, &write.held, image.as_deref()),
                 }
-                None if call.refund.is_empty() => {}
-                None => refunds.push(call.refund),
             }
         }
-        for changes in refunds {
-            let incarnation = image.as_ref().map_or("", |image| image.incarnation()).into();
-            let since = match &self.known {
-                LastSeen::Live(_, seen) | LastSeen::Absent(seen) => seen.at,
-                LastSeen::Nothing => Duration::ZERO,
-            };
-            let refund = RequestKind::Adjust {
-                changes,
-                incarnation,
-                done: None,
-            };
-            self.enqueue(refund, 0, false, since);
-        }
         completions
+    }
+
+    /// Gives back what a write took for a call that is gone.
+    fn refund(&mut self, changes: Amounts, held: &[(LimitName, Held)], image: Option<&Image>) {
+        let since = match &self.known {
+            LastSeen::Live(_, seen) | LastSeen::Absent(seen) => seen.at,
+            LastSeen::Nothing => Duration::ZERO,
+        };
+        let held = held.iter().cloned();
+        let origin = Origin {
+            incarnation: image.map_or("", Image::incarnation).into(),
+            holdings: held.map(|(limit, held)| (limit, Holding::Fixed(held))).collect(),
+        };
+        let refund = RequestKind::Adjust {
+            changes,
+            origin,
+            done: None,
+        };
+        self.enqueue(refund, 0, false, since);
     }
 
     /// It is unknown whether the unconfirmed writes happened. Acquires they carried are asked again, which can
     /// only take too much; changes are not, since a second refund would be too much.
     pub(super) fn drop_untraceable(&mut self) -> Vec<Completion> {
         let carried = self.carried();
+        let renewals = self.searched().flat_map(|write| &write.renewals);
+        renewals.for_each(Renewal::untraceable);
         self.unconfirmed.clear();
         let dropped = self.take_out(|request| !request.is_acquire() && carried.contains(&request.id));
-        let error = Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() });
+        let error = self.outcome_unknown();
         dropped
             .into_iter()
             .map(|request| fail_unconfirmed(request, &carried, &error))
             .collect()
+    }
+
+    /// A copy of this process has everything that this one had: what waits to be given back, it may give back too. That is
+    /// reported and not written. So are tokens taken ahead, which it may spend. Permits are left to expire.
+    pub(super) fn drop_shared_with_copy(&mut self) -> Vec<Completion> {
+        if let Some(chunks) = &mut self.chunks {
+            drop(chunks.give_back());
+        }
+        self.lose_permits();
+        let mut completions = self.drop_untraceable();
+        let error = self.outcome_unknown();
+        let returns = |request: &Request| request.only_returns() && !request.changes().is_empty();
+        for mut request in self.take_out(returns) {
+            request.maybe_written = true;
+            completions.push(Completion::Unwritten(request, error.clone()));
+        }
+        completions
+    }
+
+    /// The error of a change that may have been written.
+    pub(crate) fn outcome_unknown(&self) -> Error {
+        Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() })
     }
 
     /// There is no bucket: of what is under way only a creation can still find its place.
@@ -158,5 +191,6 @@ impl Core {
         }
         self.unconfirmed.retain(|one| one.creates);
         self.ownership = Ownership::None;
+        self.lose_permits();
     }
 }

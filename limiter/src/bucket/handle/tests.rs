@@ -44,7 +44,10 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
     };
     let bucket = Arc::new(BucketHandle::new(buckets.shared().clone(), key.clone()));
     let change: Amounts = smallvec![("rpm".parse().unwrap(), -1_000)];
-    let adjust = || bucket.adjust(change.clone(), "incarnation".into());
+    let adjust = || {
+        let origin = Origin::of_bucket("incarnation");
+        bucket.adjust(change.clone(), origin, buckets.shared().client)
+    };
 
     let mut queued: Vec<_> = (0..MAX_REQUESTS).map(|_| adjust()).collect();
     assert!(queued.iter_mut().all(|answer| answer.try_recv().is_err()));
@@ -65,5 +68,34 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
     assert_eq!(
         (&unwritten.reason, unwritten.maybe_written),
         (&refused.to_string(), false)
+    );
+}
+
+#[tokio::test]
+async fn what_was_taken_before_a_copy_was_noticed_is_reported_and_not_given_back() {
+    let buckets = buckets(&Arc::new(Silent));
+    let key = BucketKey {
+        entity: "user-1".parse().unwrap(),
+        resource: "gpt-4".parse().unwrap(),
+    };
+    let bucket = Arc::new(BucketHandle::new(buckets.shared().clone(), key));
+    let before = ClientTag::from_random(1);
+    let rpm = || "rpm".parse().unwrap();
+    let mut back = bucket.adjust(
+        smallvec![(rpm(), -1_000)],
+        Origin::of_bucket("incarnation"),
+        before,
+    );
+    let error = back.try_recv().unwrap().unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    let report = buckets.report();
+    assert!(report.unwritten[0].maybe_written, "{report:?}");
+    assert_eq!(bucket.lock().core.waiting(), 0);
+    // What was used more is written all the same.
+    let changes = smallvec![(rpm(), 1_000), ("tpm".parse().unwrap(), -1_000)];
+    let _used = bucket.adjust(changes, Origin::of_bucket("incarnation"), before);
+    assert_eq!(
+        (bucket.lock().core.waiting(), buckets.report().unwritten_total),
+        (1, 2)
     );
 }

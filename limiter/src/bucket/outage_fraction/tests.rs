@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use zae_limiter_schema::Limit;
+
 use super::*;
 
 fn asked(number: usize) -> LocalCharge {
@@ -9,6 +11,7 @@ fn asked(number: usize) -> LocalCharge {
 /// One limit of a bucket, and this many tokens of it.
 fn asked_of(number: usize, limit: Limit, tokens: i128) -> LocalCharge {
     LocalCharge {
+        left: Amounts::new(),
         key: BucketKey {
             entity: format!("user-{number}").parse().unwrap(),
             resource: "gpt-4".parse().unwrap(),
@@ -27,16 +30,28 @@ fn without_room_for_new_buckets_those_that_have_a_share_are_still_admitted() {
     let share = OutageFraction::among(NonZeroU32::MIN);
     let now = Duration::ZERO;
     for number in 0..MAX_SHARED {
-        assert!(matches!(share.take(&[asked(number)], now), Taken::All));
+        assert!(matches!(
+            share.take(&[asked(number)], now, Timestamp::MIN),
+            Taken::All
+        ));
     }
-    assert!(matches!(share.take(&[asked(MAX_SHARED)], now), Taken::NoRoom));
-    assert!(matches!(share.take(&[asked(7)], now), Taken::All));
-    assert!(matches!(share.take(&[asked(7), asked(8)], now), Taken::All));
+    assert!(matches!(
+        share.take(&[asked(MAX_SHARED)], now, Timestamp::MIN),
+        Taken::NoRoom
+    ));
+    assert!(matches!(share.take(&[asked(7)], now, Timestamp::MIN), Taken::All));
+    assert!(matches!(
+        share.take(&[asked(7), asked(8)], now, Timestamp::MIN),
+        Taken::All
+    ));
     let half_new = [asked(7), asked(MAX_SHARED)];
-    assert!(matches!(share.take(&half_new, now), Taken::NoRoom));
+    assert!(matches!(
+        share.take(&half_new, now, Timestamp::MIN),
+        Taken::NoRoom
+    ));
     // A minute later all are full again and make room.
     let later = Duration::from_secs(60);
-    assert!(matches!(share.take(&half_new, later), Taken::All));
+    assert!(matches!(share.take(&half_new, later, Timestamp::MIN), Taken::All));
     assert_eq!(share.buckets().len(), 2);
 }
 
@@ -44,7 +59,7 @@ fn without_room_for_new_buckets_those_that_have_a_share_are_still_admitted() {
 fn a_call_with_limits_of_its_own_does_not_fill_the_others_up() {
     let share = OutageFraction::among(NonZeroU32::MIN);
     let now = Duration::ZERO;
-    let take = |limit, tokens, now| share.take(&[asked_of(1, limit, tokens)], now);
+    let take = |limit, tokens, now| share.take(&[asked_of(1, limit, tokens)], now, Timestamp::MIN);
     assert!(matches!(take(per_minute("rpm", 10), 10, now), Taken::All));
     assert!(matches!(take(per_minute("tpm", 5), 5, now), Taken::All));
     for _ in 0..2 {
@@ -63,7 +78,7 @@ fn the_limits_of_calls_are_bounded() {
     let share = OutageFraction::among(NonZeroU32::MIN);
     let take = |number: usize, now| {
         let limit = per_minute(&format!("limit-{number}"), 10);
-        share.take(&[asked_of(1, limit, 1)], now)
+        share.take(&[asked_of(1, limit, 1)], now, Timestamp::MIN)
     };
     for number in 0..MAX_LIMITS {
         assert!(matches!(take(number, Duration::ZERO), Taken::All), "{number}");
@@ -79,8 +94,14 @@ fn a_limit_that_changes_keeps_what_was_taken() {
         let share = OutageFraction::among(NonZeroU32::MIN);
         let now = Duration::ZERO;
         let before = asked_of(1, per_minute("rpm", 100), 60);
-        assert!(matches!(share.take(&[before], now), Taken::All));
-        let take = |tokens| share.take(&[asked_of(1, per_minute("rpm", capacity), tokens)], now);
+        assert!(matches!(share.take(&[before], now, Timestamp::MIN), Taken::All));
+        let take = |tokens| {
+            share.take(
+                &[asked_of(1, per_minute("rpm", capacity), tokens)],
+                now,
+                Timestamp::MIN,
+            )
+        };
         assert!(matches!(take(left + 1), Taken::TooLittle(_)), "{capacity}");
         assert!(matches!(take(left), Taken::All), "{capacity}");
         assert!(matches!(take(1), Taken::TooLittle(_)), "{capacity}");
@@ -90,7 +111,7 @@ fn a_limit_that_changes_keeps_what_was_taken() {
 #[test]
 fn a_limit_too_small_for_so_many_processes_admits_nothing() {
     let share = OutageFraction::among(NonZeroU32::MAX);
-    let Taken::TooLittle(statuses) = share.take(&[asked(1)], Duration::ZERO) else {
+    let Taken::TooLittle(statuses) = share.take(&[asked(1)], Duration::ZERO, Timestamp::MIN) else {
         panic!("admitted")
     };
     assert_eq!(statuses.len(), 1);
@@ -99,4 +120,53 @@ fn a_limit_too_small_for_so_many_processes_admits_nothing() {
         (0, RetryAfter::Never)
     );
     assert!(share.buckets().is_empty());
+}
+
+#[test]
+fn what_is_counted_makes_debt_of_at_most_one_burst() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limit = per_minute("rpm", 60);
+    let asked = asked_of(1, limit.clone(), 1);
+    let limits = LimitSet::new([limit]).unwrap();
+    let counted = |tokens: i128, now| {
+        let changes = [("rpm".parse().unwrap(), tokens * 1_000)];
+        share.book_counted(&asked.key, &limits, &changes, (now, Timestamp::MIN));
+    };
+    let admits = |now| {
+        matches!(
+            share.take(std::slice::from_ref(&asked), now, Timestamp::MIN),
+            Taken::All
+        )
+    };
+    counted(1_000, Duration::ZERO);
+    // One token a second.
+    assert!(!admits(Duration::from_secs(60)));
+    assert!(admits(Duration::from_secs(61)));
+    counted(2, Duration::from_secs(61));
+    counted(-2, Duration::from_secs(61));
+    assert!(!admits(Duration::from_secs(61)) && admits(Duration::from_secs(62)));
+}
+
+#[test]
+fn what_is_counted_on_a_bucket_without_room_is_left_out() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limits = asked(0).limits;
+    for number in 0..=MAX_SHARED {
+        let asked = asked(number);
+        share.book_counted(
+            &asked.key,
+            &limits,
+            &asked.amounts,
+            (Duration::ZERO, Timestamp::MIN),
+        );
+    }
+    assert_eq!(share.buckets().len(), MAX_SHARED);
+    let later = Duration::from_secs(60);
+    share.book_counted(
+        &asked(MAX_SHARED).key,
+        &limits,
+        &asked(0).amounts,
+        (later, Timestamp::MIN),
+    );
+    assert_eq!(share.buckets().len(), 1);
 }

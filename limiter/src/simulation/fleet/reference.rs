@@ -12,7 +12,9 @@ pub(super) struct Reference {
 
 impl Reference {
     pub(super) fn new(limits: &LimitSet, at: i64) -> Self {
-        let buckets = limits.iter().map(|limit| TokenBucket::full(Params::from(limit)));
+        let buckets = limits
+            .iter()
+            .map(|limit| TokenBucket::full(Params::from(limit.rate().unwrap())));
         Self {
             buckets: buckets.collect(),
             at,

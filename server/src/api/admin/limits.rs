@@ -1,11 +1,14 @@
 //! `/v1/limits`: the stored limits of a level.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use zae_limiter::error::InvalidLimit;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Error, Limit, OnUnavailable, Resource};
+use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Error, Limit, LimitKind, OnUnavailable, Resource};
 
 use super::ActingRepository;
 use crate::api::problems::{BodyProblems, Problems};
@@ -14,6 +17,7 @@ use crate::extract::{JsonBody, QueryParameters};
 use crate::problem::Problem;
 
 const DEFAULT_PERIOD_SECONDS: u64 = 60;
+const DEFAULT_EXPIRY_SECONDS: u64 = 600;
 
 /// Which level: an entity on a resource, an entity on every resource, a resource, or with neither the system.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -34,44 +38,115 @@ impl LevelQuery {
     }
 }
 
-/// A limit: a bucket of `burst` tokens that gets `refill_amount` tokens every `refill_period_seconds`.
+/// A limit: a rate with `capacity` (a bucket of `burst` tokens that gets `refill_amount` tokens every
+/// `refill_period_seconds`), a `quota` per period, or `concurrency`: calls in flight.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitBody {
     /// Its name.
     #[schema(example = "rpm")]
     name: String,
-    /// Tokens per period.
+    /// A rate: tokens per period.
     #[schema(example = 100)]
-    capacity: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
     /// The most tokens that can be available at once: the capacity unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<u64>,
     /// Tokens that each period adds: the capacity unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     refill_amount: Option<u64>,
     /// The length of a period: 60 unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     refill_period_seconds: Option<u64>,
+    /// A quota: the amount per period.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota: Option<u64>,
+    /// The period of a quota, such as `month in Europe/Berlin` or `5h from first use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per: Option<String>,
+    /// A limit on calls in flight: how many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u64>,
+    /// How long a permit lasts if its call neither ends nor renews it: 600 unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_after_seconds: Option<u64>,
 }
 
 impl LimitBody {
     fn parse(self) -> Result<Limit, Error> {
-        Ok(Limit::custom(
-            self.name,
+        let rate = [
             self.capacity,
-            self.burst.unwrap_or(self.capacity),
-            self.refill_amount.unwrap_or(self.capacity),
-            self.refill_period_seconds.unwrap_or(DEFAULT_PERIOD_SECONDS),
-        )?)
+            self.burst,
+            self.refill_amount,
+            self.refill_period_seconds,
+        ];
+        let is_rate = rate.iter().any(Option::is_some);
+        let mixes = || {
+            let rule = "a limit has either capacity, or quota and per, or concurrency";
+            Error::from(InvalidLimit::Text {
+                text: self.name.clone(),
+                rule: rule.to_owned(),
+            })
+        };
+        match (self.capacity, self.quota, self.concurrency) {
+            (Some(capacity), None, None) if self.per.is_none() && self.expires_after_seconds.is_none() => {
+                Ok(Limit::custom(
+                    self.name,
+                    capacity,
+                    self.burst.unwrap_or(capacity),
+                    self.refill_amount.unwrap_or(capacity),
+                    self.refill_period_seconds.unwrap_or(DEFAULT_PERIOD_SECONDS),
+                )?)
+            }
+            (None, Some(amount), None) if !is_rate && self.expires_after_seconds.is_none() => {
+                let per = self.per.as_deref().ok_or_else(mixes)?;
+                Ok(Limit::quota(&self.name, amount, per.parse()?)?)
+            }
+            (None, None, Some(permits)) if !is_rate && self.per.is_none() => {
+                let expiry = self.expires_after_seconds.unwrap_or(DEFAULT_EXPIRY_SECONDS);
+                Ok(Limit::concurrency(
+                    &self.name,
+                    permits,
+                    Duration::from_secs(expiry),
+                )?)
+            }
+            _ => Err(mixes()),
+        }
     }
 }
 
 impl From<&Limit> for LimitBody {
     fn from(limit: &Limit) -> Self {
-        Self {
+        let nothing = Self {
             name: limit.name().to_string(),
-            capacity: limit.capacity().get(),
-            burst: Some(limit.burst().get()),
-            refill_amount: Some(limit.refill_amount().get()),
-            refill_period_seconds: Some(limit.refill_period_seconds()),
+            capacity: None,
+            burst: None,
+            refill_amount: None,
+            refill_period_seconds: None,
+            quota: None,
+            per: None,
+            concurrency: None,
+            expires_after_seconds: None,
+        };
+        match limit.kind() {
+            LimitKind::Rate(rate) => Self {
+                capacity: Some(rate.capacity().get()),
+                burst: Some(rate.burst().get()),
+                refill_amount: Some(rate.refill_amount().get()),
+                refill_period_seconds: Some(rate.refill_period_seconds()),
+                ..nothing
+            },
+            LimitKind::Quota(quota) => Self {
+                quota: Some(quota.amount().get()),
+                per: Some(quota.period().to_string()),
+                ..nothing
+            },
+            LimitKind::Concurrency(limit) => Self {
+                concurrency: Some(limit.permits().get()),
+                expires_after_seconds: Some(limit.expires_after_seconds()),
+                ..nothing
+            },
         }
     }
 }

@@ -26,6 +26,8 @@ pub(in crate::bucket::core) struct Bench {
     /// By how much the latest time that it can be is after the calendar, where it is known.
     pub(super) latest_after: Option<i64>,
     pub(super) config: Arc<BucketConfig>,
+    /// What makes its random numbers differ from those of other processes.
+    pub(super) salt: u128,
 }
 
 pub(super) fn parsed<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
@@ -54,6 +56,19 @@ impl Bench {
             elapsed: 0,
             latest_after: None,
             config: Arc::new(BucketConfig::new(limits, None, false, TtlRule::Never)),
+            salt: 0,
+        }
+    }
+
+    /// A copy of this process, on the same bucket at the same time.
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            core: self.core.copy(),
+            item: self.item.clone(),
+            elapsed: self.elapsed,
+            latest_after: self.latest_after,
+            config: self.config.clone(),
+            salt: self.salt + 1,
         }
     }
 
@@ -63,7 +78,7 @@ impl Bench {
             calendar,
             latest: self.latest_after.map(|after| calendar.plus_millis(after)),
             elapsed: Duration::from_millis(self.elapsed),
-            random: u128::from(self.elapsed) << 64,
+            random: (u128::from(self.elapsed) << 64) + (self.salt << 32),
         }
     }
 
@@ -86,10 +101,11 @@ impl Bench {
     }
 
     pub(super) fn adjust_and_wait(&mut self, changes: Amounts) -> oneshot::Receiver<Result<(), Error>> {
-        let incarnation = self.core.image().map_or("", |image| image.incarnation()).into();
+        let incarnation = self.core.image().map_or("", |image| image.incarnation());
+        let origin = crate::bucket::Origin::of_bucket(incarnation);
         let (done, written) = oneshot::channel();
         let elapsed = self.now().elapsed;
-        self.core.change_arrived(changes, incarnation, done, elapsed);
+        self.core.change_arrived(changes, origin, done, elapsed);
         written
     }
 
@@ -216,6 +232,7 @@ impl Bench {
             elapsed: self.elapsed,
             latest_after: self.latest_after,
             config: self.config.clone(),
+            salt: 100,
         };
         other.read();
         let _answer = other.ask(tokens);

@@ -119,13 +119,81 @@ fn a_copy_of_this_process_is_no_longer_taken_for_it() {
     bench.elsewhere_by(1, 1);
     bench.give_back(3);
     let first = bench.write();
-    assert!(bench.answer(&first).is_empty(), "the slot has moved on");
+    let completions = bench.answer(&first);
+    assert!(
+        matches!(&completions[..], [Completion::Unwritten(request, _)] if request.maybe_written),
+        "the copy may give it back too: {completions:?}"
+    );
     assert_ne!(bench.core.client, tag);
+    let _one = bench.ask(1);
     let second = bench.write();
     assert_eq!(second.slot.before, SlotBefore::Empty, "a slot of its own");
     assert_eq!(bench.answer(&second).len(), 1);
-    assert_eq!(bench.level(), 10 - 1 - 5 - 2 + 3);
+    assert_eq!(bench.level(), 10 - 1 - 5 - 2 - 1);
     assert!(matches!(bench.next().0, Step::Idle));
+}
+
+/// Everything that it has to do, each write with its response.
+fn finish(bench: &mut Bench) -> Vec<Completion> {
+    let mut completions = Vec::new();
+    for _ in 0..10 {
+        let (step, decided) = bench.next();
+        completions.extend(decided);
+        match step {
+            Step::Send(write) => completions.extend(bench.answer(&std::sync::Arc::unwrap_or_clone(write))),
+            Step::Read => completions.extend(bench.read()),
+            Step::Idle => return completions,
+            step => panic!("{step:?}"),
+        }
+    }
+    panic!("it never ends")
+}
+
+#[test]
+fn a_lost_debit_is_not_taken_for_that_of_a_copy_in_the_same_millisecond() {
+    let mut bench = created();
+    bench.outlast(1_000);
+    let mut copy = bench.copy();
+    let _three = bench.ask(3);
+    bench.write();
+    assert_eq!(bench.lose().len(), 1, "it never arrives, and the caller is told");
+    let _one = copy.ask(1);
+    copy.pass();
+    let level = copy.level();
+    bench.item = copy.item;
+    finish(&mut bench);
+    assert_eq!(
+        bench.level(),
+        level,
+        "nothing was taken, and nothing is given back"
+    );
+}
+
+#[test]
+fn what_two_copies_find_out_about_is_given_back_once() {
+    let mut bench = created();
+    let _five = bench.ask(5);
+    let debit = bench.write();
+    assert!(bench.arrive(&debit));
+    assert_eq!(bench.lose().len(), 1, "its caller is told");
+    let mut copy = bench.copy();
+    let mut calls = Vec::new();
+    for process in [&mut bench, &mut copy] {
+        calls.push(process.ask(1));
+        let write = process.write();
+        assert!(process.answer(&write).is_empty(), "the slot shows the debit");
+    }
+    finish(&mut bench);
+    assert_eq!(bench.level(), 8, "five are back");
+    copy.item.clone_from(&bench.item);
+    let completions = finish(&mut copy);
+    assert!(
+        completions
+            .iter()
+            .any(|one| matches!(one, Completion::Unwritten(_, _))),
+        "{completions:?}"
+    );
+    assert_eq!(copy.level(), 7);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What a write does to one limit, and for which levels that is exact.
+//! What a write does to one rate, and for which levels that is exact.
 
-use super::{Action, Attr, Condition, Field, Params, Scalar};
+use super::super::{Action, Attr, Condition, Field, Params, Scalar};
 use crate::LimitName;
 
 /// What becomes of the remainder of the refill division.
@@ -51,9 +51,9 @@ pub enum RowForm {
     Recount,
 }
 
-/// The part of a write that concerns one limit.
+/// The part of a write that concerns one rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct RateRow {
     /// Which limit.
     pub limit: LimitName,
     /// How its level changes.
@@ -64,13 +64,13 @@ pub struct Row {
     pub params: Option<Params>,
 }
 
-impl Row {
+impl RateRow {
     fn attr(&self, field: Field) -> Attr {
         Attr::Limit(self.limit.clone(), field)
     }
 
     /// What must hold of the limit's attributes.
-    pub(super) fn conditions(&self, conditions: &mut Vec<Condition>) {
+    pub(in super::super) fn conditions(&self, conditions: &mut Vec<Condition>) {
         let tokens = self.attr(Field::Tokens);
         match self.form {
             RowForm::Open { floor, ceiling, .. } => {
@@ -109,7 +109,7 @@ impl Row {
     }
 
     /// What is done to the limit's attributes.
-    pub(super) fn actions(&self, actions: &mut Vec<Action>) {
+    pub(in super::super) fn actions(&self, actions: &mut Vec<Action>) {
         let (tokens, remainder) = (self.attr(Field::Tokens), self.attr(Field::Remainder));
         let set = |level: i128| Action::Set(tokens.clone(), Scalar::Number(level));
         let keep = match self.form {

@@ -1,0 +1,97 @@
+//! Limits as JSON: the form that audit events and the command line use. The fields tell the kind.
+
+use serde::de::Error as _;
+use serde::ser::SerializeStruct as _;
+
+use super::{Concurrency, LimitKind, Quota, QuotaPeriod, Rate, positive_tokens};
+use crate::{Limit, LimitName};
+
+impl serde::Serialize for Limit {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = match self.kind() {
+            LimitKind::Rate(_) => 5,
+            LimitKind::Quota(_) | LimitKind::Concurrency(_) => 3,
+        };
+        let mut limit = serializer.serialize_struct("Limit", fields)?;
+        limit.serialize_field("name", self.name())?;
+        match self.kind() {
+            LimitKind::Rate(rate) => {
+                limit.serialize_field("capacity", &rate.capacity())?;
+                limit.serialize_field("burst", &rate.burst())?;
+                limit.serialize_field("refill_amount", &rate.refill_amount())?;
+                limit.serialize_field("refill_period_seconds", &rate.refill_period_seconds())?;
+            }
+            LimitKind::Quota(quota) => {
+                limit.serialize_field("quota", &quota.amount())?;
+                limit.serialize_field("per", quota.period())?;
+            }
+            LimitKind::Concurrency(concurrency) => {
+                limit.serialize_field("concurrency", &concurrency.permits())?;
+                limit.serialize_field("expires_after_seconds", &concurrency.expires_after_seconds())?;
+            }
+        }
+        limit.end()
+    }
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    name: LimitName,
+    capacity: Option<u64>,
+    burst: Option<u64>,
+    refill_amount: Option<u64>,
+    refill_period_seconds: Option<u64>,
+    quota: Option<u64>,
+    per: Option<QuotaPeriod>,
+    concurrency: Option<u64>,
+    expires_after_seconds: Option<u64>,
+}
+
+impl<'de> serde::Deserialize<'de> for Limit {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Fields {
+            name,
+            capacity,
+            burst,
+            refill_amount,
+            refill_period_seconds,
+            quota,
+            per,
+            concurrency,
+            expires_after_seconds,
+        } = Fields::deserialize(deserializer)?;
+        let missing = D::Error::missing_field;
+        let is_rate = [capacity, burst, refill_amount, refill_period_seconds]
+            .iter()
+            .any(Option::is_some);
+        let kind = match (quota, concurrency) {
+            (None, None) if per.is_none() && expires_after_seconds.is_none() => Rate::new(
+                &name,
+                capacity.ok_or_else(|| missing("capacity"))?,
+                burst.ok_or_else(|| missing("burst"))?,
+                refill_amount.ok_or_else(|| missing("refill_amount"))?,
+                refill_period_seconds.ok_or_else(|| missing("refill_period_seconds"))?,
+            )
+            .map(LimitKind::Rate),
+            (Some(amount), None) if !is_rate && expires_after_seconds.is_none() => {
+                let period = per.ok_or_else(|| missing("per"))?;
+                positive_tokens(&name, "amount", amount)
+                    .map(|amount| LimitKind::Quota(Quota::new(amount, period)))
+            }
+            (None, Some(permits)) if !is_rate && per.is_none() => {
+                let expiry = expires_after_seconds.ok_or_else(|| missing("expires_after_seconds"))?;
+                Concurrency::new(&name, permits, expiry).map(LimitKind::Concurrency)
+            }
+            _ => {
+                return Err(D::Error::custom(format!(
+                    "limit {name} mixes the fields of several kinds: a rate has capacity, burst, refill_amount and \
+                     refill_period_seconds, a quota has quota and per, a concurrency limit has concurrency and \
+                     expires_after_seconds"
+                )));
+            }
+        };
+        kind.map(|kind| Self::from_kind(name, kind))
+            .map_err(D::Error::custom)
+    }
+}
