@@ -48,7 +48,7 @@ RULES = [
     ("EachCallLoads", DYNAMO + "credentials.rs", ".filter(|loading| loading.has_changed().is_ok())", ".filter(|_| false)", "a_call_that_gives_up"),
     ("LoadsWhenExpired", DYNAMO + "credentials.rs", "expiry - REFRESH_AHEAD.min(lifetime / 2)", "expiry", "a_slow_refresh"),
     ("ConnectsInsideAttempts", DYNAMO + "attempt.rs", "while known() == Some(false) && Instant::now() < deadline {", "while known() == None && Instant::now() < deadline {", "connecting_that_takes_longer"),
-    ("KeepsBadConnections", "limiter/src/store/connect.rs", ".retry_config(RetryConfig::disabled())", ".retry_config(RetryConfig::disabled().with_reconnect_mode(aws_config::retry::ReconnectMode::ReuseAllConnections))", "store::connections"),
+    ("KeepsBadConnections", "limiter/src/store/connect.rs", ".retry_config(RetryConfig::disabled())", ".retry_config(RetryConfig::disabled().with_reconnect_mode(aws_sdk_dynamodb::config::retry::ReconnectMode::ReuseAllConnections))", "store::connections"),
     # Exactly once.
     ("RepeatedDeliveryCountsTwice", CORE + "slots.rs", "current.is_some_and(|write| write.slot.number == number)", "lost.is_some_and(|write| write.slot.number == number)", "delivered_twice"),
     ("UntraceableChangesAgain", CORE + "unconfirmed.rs", "!request.is_acquire() && carried.contains(&request.id)", "!request.is_acquire() && carried.contains(&request.id) && false", "more_processes_than_slots"),
