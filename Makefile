@@ -98,7 +98,7 @@ python-suite: machine venv-python venv-python-suite ## The tests of zae-limiter 
 	@python/suite/run.py $(abspath .venv/python-suite/bin/python) $(abspath target/python-wheel/package) target/python-suite -n auto
 
 .PHONY: python-adapters
-python-adapters: machine venv-python venv-adapters venv-litellm ## The adapters of the Python package on OpenAI's, Anthropic's, LangChain's and LiteLLM's own packages
+python-adapters: machine venv-python venv-python-suite venv-adapters venv-litellm ## The adapters of the Python package on OpenAI's, Anthropic's, LangChain's and LiteLLM's own packages
 	@python/scripts/build-wheel target/python-wheel
 	@python/scripts/test-adapters target/python-wheel/package
 
