@@ -6,7 +6,7 @@ mod summary;
 
 use clap::{Args, Subcommand};
 use zae_limiter::usage::{UsageQuery, WindowKind};
-use zae_limiter::{EntityId, Resource, Timestamp};
+use zae_limiter::{EntityId, Repository, Resource, Timestamp};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;
@@ -79,8 +79,15 @@ impl Filter {
 
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
-        Command::List(arguments) => list::run(arguments, &context.repository().await?).await,
-        Command::Summary(arguments) => summary::run(arguments, &context.repository().await?).await,
+        Command::List(arguments) => list::run(arguments, &counted(context).await?).await,
+        Command::Summary(arguments) => summary::run(arguments, &counted(context).await?).await,
         Command::Redrive(arguments) => redrive::run(arguments, context).await,
     }
+}
+
+/// What the table stores. An embedded table has no aggregator that counts in the background.
+async fn counted(context: &Context) -> Result<Repository> {
+    let repository = context.repository().await?;
+    repository.catch_up_usage().await?;
+    Ok(repository)
 }

@@ -61,7 +61,7 @@ impl RateLimiter {
             Ok(found)
         };
         let pending: Vec<_> = buckets
-            .in_time(found)
+            .in_time(&key, found)
             .await?
             .into_iter()
             .map(|(charge, incarnation)| charge.bucket.adjust(charge.amounts, incarnation))

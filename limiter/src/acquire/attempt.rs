@@ -3,11 +3,15 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use zae_limiter_schema::bucket::BucketKey;
+
 use super::call::Call;
 use super::cascade::{self, Grants};
 use super::charge::{self, Charge};
 use super::lease::Lease;
 use crate::bucket::Buckets;
+use crate::error::Unavailable;
+use crate::store::WriteQueue;
 use crate::{Error, Result};
 
 impl Buckets {
@@ -17,19 +21,43 @@ impl Buckets {
     }
 
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
-    pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(super) async fn in_time<T>(
+        &self,
+        key: &BucketKey,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let shared = self.shared();
         let started = shared.clock.elapsed();
+        let queue = shared.store.write_queue();
         // Before there is a timer: while the breaker is open nothing is waited for.
         shared.check_breaker().await?;
         let spent = shared.clock.elapsed().saturating_sub(started);
         let left = shared.settings.time_budget.saturating_sub(spent);
         let late = |_| Err(shared.unavailable("no response within the time budget"));
         let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
+        let result = result.map_err(|error| self.overloaded(key, queue, error));
         if result.as_ref().is_err_and(Error::is_unavailable) {
             shared.suspect(started);
         }
         result
+    }
+
+    /// A call that had no response while others had: it waited for them and not for the table. That is no outage, and no policy
+    /// lets the call pass.
+    fn overloaded(&self, key: &BucketKey, before: Option<WriteQueue>, error: Error) -> Error {
+        match (before, self.shared().store.write_queue(), &error) {
+            (Some(before), Some(after), Error::Unavailable(Unavailable::NoResponse { .. }))
+                if after.responses > before.responses =>
+            {
+                Error::Overloaded {
+                    entity: key.entity.clone(),
+                    resource: key.resource.clone(),
+                    what: "writes to the file at a time",
+                    limit: after.at_a_time,
+                }
+            }
+            _ => error,
+        }
     }
 
     /// One try, within the time budget.
@@ -43,7 +71,7 @@ impl Buckets {
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
-        let (charges, grants) = self.in_time(admitted).await?;
+        let (charges, grants) = self.in_time(&call.key, admitted).await?;
         Ok(Lease::counted(
             self.clone(),
             call,

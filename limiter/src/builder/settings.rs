@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) auto_update: bool,
     /// Whether refused acquires are counted in the table.
     pub(crate) count_refusals: bool,
+    /// Whether this process counts the usage of its embedded table.
+    pub(crate) count_usage: bool,
     /// Counts what it consumes of the table.
     pub(crate) meter: Option<CapacityMeter>,
     /// Where tokens are taken in chunks.
@@ -72,6 +74,7 @@ impl Default for Settings {
             #[cfg(feature = "stack")]
             auto_update: true,
             count_refusals: true,
+            count_usage: false,
             meter: None,
             chunks: ChunkScope::default(),
             buckets: 10_000,

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{Item, Timestamp};
@@ -59,6 +60,17 @@ pub(crate) enum WriteOutcome {
     Failed(Error),
 }
 
+/// A write that may be sent. Held until it has a response.
+#[derive(Debug, Default)]
+pub(crate) struct WriteSlot(pub(crate) Option<OwnedSemaphorePermit>);
+
+/// The writes of this process wait for each other: how many are sent at the same time, and how many have got a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteQueue {
+    pub(crate) at_a_time: usize,
+    pub(crate) responses: u64,
+}
+
 /// Where configuration comes from.
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads configurations, entity records and buckets in one round trip.
@@ -74,9 +86,15 @@ pub(crate) trait Store: ConfigSource {
         consistent: bool,
     ) -> BoxFuture<'a, Result<Option<Attributes>>>;
 
-    /// Waits until a request can be sent: credentials are loaded. A failed wait is the outcome of the write that it was for.
-    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
-        Box::pin(async { Ok(()) })
+    /// Waits until a write can be sent: credentials are loaded, and there is a slot. A failed wait is the outcome of the write
+    /// that it was for.
+    fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+        Box::pin(async { Ok(WriteSlot::default()) })
+    }
+
+    /// The queue of writes, if they wait for each other.
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     /// Sends a bucket write once. Callers use [`send_write`](dyn Store::send_write).
@@ -123,12 +141,13 @@ pub(crate) trait Store: ConfigSource {
 }
 
 impl dyn Store {
-    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials is not part of that time, so
-    /// that a slow provider is not taken for a lost write.
+    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials and waiting for other writes
+    /// is not part of that time, so that a slow provider or a queue is not taken for a lost write.
     pub(crate) async fn send_write(&self, write: &BucketWrite, timeout: Duration) -> WriteOutcome {
-        if let Err(outcome) = self.ready().await {
-            return outcome;
-        }
+        let _slot = match self.ready().await {
+            Ok(slot) => slot,
+            Err(outcome) => return outcome,
+        };
         let sent = tokio::time::timeout(timeout, self.write_bucket(write)).await;
         sent.unwrap_or_else(|_| WriteOutcome::Lost("no response in time".to_owned()))
     }

@@ -69,6 +69,7 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
         Err(Limiter::Refused(exceeded)) => {
+            finish_writes(limiter).await?;
             return Ok(
                 CommandOutput::new(RejectedReport(Arc::unwrap_or_clone(exceeded))).with_exit(Exit::Limited)
             );

@@ -76,7 +76,7 @@ impl Text for SnapshotList {
         let total = total(self.count, "snapshot", "snapshots", self.truncated);
         if self.count == 0 {
             return format!(
-                "{total}; the aggregator of a stack writes them a few seconds after the acquires, and an embedded table has none"
+                "{total}; the aggregator of a stack writes them a few seconds after the acquires"
             );
         }
         let report = UsageReport::new(&self.snapshots);
