@@ -49,12 +49,7 @@ impl Buckets {
             (Some(before), Some(after), Error::Unavailable(Unavailable::NoResponse { .. }))
                 if after.responses > before.responses =>
             {
-                Error::Overloaded {
-                    entity: key.entity.clone(),
-                    resource: key.resource.clone(),
-                    what: "writes to the file at a time",
-                    limit: after.at_a_time,
-                }
+                crate::bucket::overloaded(key, "writes to the file at a time", after.at_a_time)
             }
             _ => error,
         }
@@ -102,5 +97,141 @@ impl Buckets {
             call,
             charges.into_iter().zip(grants),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Calls that wait for each other's writes.
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use tokio::sync::Semaphore;
+    use zae_limiter_schema::OnUnavailable;
+    use zae_limiter_schema::bucket::{Attributes, BucketWrite};
+
+    use super::*;
+    use crate::acquire::{Acquire, Admission};
+    use crate::bucket::BreakerState;
+    use crate::bucket::test_buckets::buckets_with;
+    use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteSlot};
+
+    const AT_A_TIME: usize = 4;
+
+    /// A file: one write after the other, each of 50 ms. Or a file that another process has locked.
+    #[derive(Debug)]
+    struct SlowFile {
+        buckets: Mutex<HashMap<BucketKey, Attributes>>,
+        slots: Arc<Semaphore>,
+        disk: tokio::sync::Mutex<()>,
+        responses: AtomicU64,
+        locked: bool,
+    }
+
+    impl SlowFile {
+        fn new(locked: bool) -> Arc<Self> {
+            Arc::new(Self {
+                buckets: Mutex::default(),
+                slots: Arc::new(Semaphore::new(AT_A_TIME)),
+                disk: tokio::sync::Mutex::default(),
+                responses: AtomicU64::new(0),
+                locked,
+            })
+        }
+    }
+
+    impl ConfigSource for SlowFile {
+        fn read_items<'a>(&'a self, _: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
+            Box::pin(async { Ok(ItemsRead::default()) })
+        }
+    }
+
+    impl Store for SlowFile {
+        fn read_bucket<'a>(&'a self, key: &'a BucketKey, _: bool) -> BoxFuture<'a, Result<Option<Attributes>>> {
+            Box::pin(async { Ok(self.buckets.lock().unwrap().get(key).cloned()) })
+        }
+
+        fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+            Box::pin(async { Ok(WriteSlot::new(self.slots.clone().acquire_owned().await.unwrap())) })
+        }
+
+        fn write_queue(&self) -> Option<WriteQueue> {
+            Some(WriteQueue {
+                at_a_time: AT_A_TIME,
+                responses: self.responses.load(Ordering::Relaxed),
+            })
+        }
+
+        fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
+            Box::pin(async move {
+                let _disk = self.disk.lock().await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                if self.locked {
+                    return WriteOutcome::Throttled("another process holds the file".to_owned());
+                }
+                self.responses.fetch_add(1, Ordering::Relaxed);
+                let mut buckets = self.buckets.lock().unwrap();
+                let before = buckets.get(&write.key).cloned();
+                match before.clone().unwrap_or_default().apply(&write.statement()) {
+                    Ok(after) => {
+                        buckets.insert(write.key.clone(), after.clone());
+                        WriteOutcome::Done(after)
+                    }
+                    Err(_) => WriteOutcome::Refused(before),
+                }
+            })
+        }
+
+        fn ping(&self) -> BoxFuture<'_, Result<()>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    /// The results of one call each of 200 users at the same time.
+    async fn crowd(buckets: &Arc<Buckets>) -> Vec<Result<Lease>> {
+        let calls = (0..200).map(|user| {
+            let call = Acquire::new(buckets.clone(), format!("user-{user}"), "gpt-4");
+            tokio::spawn(call.consume("rpm", 1).into_future())
+        });
+        let calls: Vec<_> = calls.collect();
+        let mut results = vec![];
+        for call in calls {
+            results.push(call.await.unwrap());
+        }
+        results
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_wait_for_each_other_are_overload_and_no_outage() {
+        let buckets = buckets_with(&SlowFile::new(false), OnUnavailable::Allow);
+        let (mut counted, mut overloaded) = (0, 0);
+        for result in crowd(&buckets).await {
+            match result {
+                Ok(lease) => {
+                    assert_eq!(lease.admission(), Admission::Counted);
+                    lease.commit().await.unwrap();
+                    counted += 1;
+                }
+                Err(Error::Overloaded { what, limit, .. }) => {
+                    assert_eq!((what, limit), ("writes to the file at a time", AT_A_TIME));
+                    overloaded += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(counted > 0 && overloaded > 0, "{counted} and {overloaded}");
+        assert_eq!(buckets.stats().breaker, BreakerState::Closed);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_another_process_holds_is_an_outage() {
+        let buckets = buckets_with(&SlowFile::new(true), OnUnavailable::Allow);
+        for result in crowd(&buckets).await {
+            assert_eq!(result.unwrap().admission(), Admission::AllowedWhileUnavailable);
+        }
     }
 }

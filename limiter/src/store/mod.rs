@@ -62,7 +62,15 @@ pub(crate) enum WriteOutcome {
 
 /// A write that may be sent. Held until it has a response.
 #[derive(Debug, Default)]
-pub(crate) struct WriteSlot(pub(crate) Option<OwnedSemaphorePermit>);
+pub(crate) struct WriteSlot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl WriteSlot {
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self { _permit: Some(permit) }
+    }
+}
 
 /// The writes of this process wait for each other: how many are sent at the same time, and how many have got a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

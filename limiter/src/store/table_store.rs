@@ -156,7 +156,8 @@ impl Store for TableStore {
                 return Ok(WriteSlot::default());
             };
             // The slots are never closed.
-            Ok(WriteSlot(slots.clone().acquire_owned().await.ok()))
+            let permit = slots.clone().acquire_owned().await;
+            Ok(permit.map_or_else(|_| WriteSlot::default(), WriteSlot::new))
         })
     }
 
