@@ -96,6 +96,37 @@ fn a_table_without_usage_says_so() {
 }
 
 #[test]
+fn usage_on_a_file_is_counted_before_it_is_printed() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "system",
+        "set-defaults",
+        "-l",
+        "rpd:3/day",
+        "-l",
+        "tpd:1000000/day",
+    ]);
+    for tokens in ["100", "250"] {
+        let tokens = format!("tpd:{tokens}");
+        bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpd:1", "-c", &tokens]);
+    }
+    bench
+        .run(&["acquire", "user-1", "gpt-4", "-c", "rpd:2"])
+        .expect_exit(75);
+    // By month, and the sum of two is right too.
+    let sum = bench.json(&["usage", "summary", "-e", "user-1", "-w", "monthly"]);
+    let total = |limit: &str| sum["limits"][limit]["total"].clone();
+    assert_eq!((total("rpd"), total("tpd")), (json!(2), json!(350)), "{sum}");
+    assert_eq!(
+        (&sum["total_events"], &sum["refusals"]),
+        (&json!(2), &json!(1)),
+        "{sum}"
+    );
+    let list = bench.ok(&["usage", "list", "-r", "gpt-4", "-w", "monthly"]);
+    assert!(list.contains("user-1"), "{list}");
+}
+
+#[test]
 fn usage_needs_an_entity_or_a_resource_and_a_valid_time_range() {
     let bench = Bench::new();
     bench.run(&["usage", "list"]).expect_exit(2);

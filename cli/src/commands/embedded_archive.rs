@@ -35,7 +35,9 @@ impl EmbeddedArchive {
     /// Archives what is left.
     pub(super) async fn finish(self) -> Result<()> {
         let archived = self.0.catch_up().await;
-        archived.map(drop).map_err(|error| zae_limiter::Error::from(error).into())
+        archived
+            .map(drop)
+            .map_err(|error| zae_limiter::Error::from(error).into())
     }
 }
 
@@ -64,10 +66,22 @@ async fn archive_existing(
     Ok(())
 }
 
-/// `--archive`, for the commands that run as long as they are wanted.
+// No documentation: clap would take it for that of the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct ArchiveArguments {
     /// Write the audit events of the embedded table to this folder, as the archiver of a stack writes them to its bucket
     #[arg(long, value_name = "DIR")]
     pub(super) archive: Option<PathBuf>,
+}
+
+impl ArchiveArguments {
+    /// Only an embedded table is archived here.
+    pub(super) fn check(&self, context: &Context) -> Result<()> {
+        if self.archive.is_some() && context.location.embedded.is_none() {
+            return Err(Error::usage(
+                "--archive needs --embedded: the archiver of a stack writes to its own bucket",
+            ));
+        }
+        Ok(())
+    }
 }

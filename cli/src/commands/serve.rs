@@ -227,6 +227,7 @@ impl Text for Checked {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let (tokens, tls, mapping) = (arguments.tokens()?, arguments.tls(), arguments.mapping()?);
     let replica = arguments.replica()?;
+    arguments.archive.check(context)?;
     let count = tokens.as_ref().map_or(0, BearerTokens::len);
     if arguments.check {
         tls.as_ref().map(TlsFiles::check).transpose()?;

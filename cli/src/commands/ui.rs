@@ -107,6 +107,7 @@ fn ssh_forward(connection: Option<&str>, user: Option<&str>, port: u16) -> Optio
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
+    arguments.archive.check(context)?;
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
     let archive = EmbeddedArchive::start(arguments.archive.archive.as_deref(), context).await?;

@@ -164,7 +164,7 @@ async fn finish(location: &TableLocation, builder: zae_limiter::Builder) -> Resu
 /// The store in the file of `--embedded`.
 pub(crate) async fn embedded_store(location: &TableLocation) -> Result<EmbeddedStore> {
     let Some(file) = &location.embedded else {
-        return Err(Error::usage("--archive needs --embedded; a stack archives to its own bucket"));
+        return Err(Error::usage("name the file of the table with --embedded"));
     };
     let store = EmbeddedStore::file(with_existing_directory(file)?).await;
     Ok(store.map_err(zae_limiter::Error::from)?)

@@ -96,7 +96,9 @@ impl EmbeddedStream {
     fn record_changes(&self) -> Result<()> {
         let enabled: Option<bool> = self.store.with_connection(|connection| {
             let sql = "SELECT stream_enabled FROM _tables WHERE table_name = ?1";
-            connection.query_row(sql, [&self.table], |row| row.get(0)).optional()
+            connection
+                .query_row(sql, [&self.table], |row| row.get(0))
+                .optional()
         })?;
         if enabled == Some(true) {
             return Ok(());
@@ -106,9 +108,13 @@ impl EmbeddedStream {
             "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
         });
         let _turn = self.store.turn();
-        dispatch::dispatch(&self.store.database, "UpdateTable", request.to_string().as_bytes())
-            .map(drop)
-            .map_err(|error| self.store.failed(&error.to_string()))
+        dispatch::dispatch(
+            &self.store.database,
+            "UpdateTable",
+            request.to_string().as_bytes(),
+        )
+        .map(drop)
+        .map_err(|error| self.store.failed(&error.to_string()))
     }
 
     /// The next changes, at most 1,000; none if the reader has read all.
@@ -139,7 +145,10 @@ impl EmbeddedStream {
             })?;
             rows.collect::<rusqlite::Result<Vec<_>>>()
         })?;
-        let arn = format!("arn:aws:dynamodb:embedded:000000000000:table/{}/stream/{LABEL}", self.table);
+        let arn = format!(
+            "arn:aws:dynamodb:embedded:000000000000:table/{}/stream/{LABEL}",
+            self.table
+        );
         let places = rows.iter().map(|row| row.id).collect();
         let records = rows.into_iter().map(|row| row.record(&arn));
         let records = records.collect::<serde_json::Result<Vec<_>>>();
@@ -314,7 +323,12 @@ mod tests {
     fn numbers(changes: &Changes) -> Vec<String> {
         let event: Value = serde_json::from_str(changes.event()).unwrap();
         let records = event["Records"].as_array().unwrap().iter();
-        let number = |record: &Value| record["dynamodb"]["NewImage"]["n"]["N"].as_str().unwrap().to_owned();
+        let number = |record: &Value| {
+            record["dynamodb"]["NewImage"]["n"]["N"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
         records.map(number).collect()
     }
 
@@ -337,17 +351,29 @@ mod tests {
         assert_eq!(numbers(&changes), ["1", "2", "3"]);
         let event: Value = serde_json::from_str(changes.event()).unwrap();
         let [first, second] = [0, 1].map(|index| &event["Records"][index]);
-        assert_eq!((&first["eventName"], &second["eventName"]), (&"INSERT".into(), &"MODIFY".into()));
+        assert_eq!(
+            (&first["eventName"], &second["eventName"]),
+            (&"INSERT".into(), &"MODIFY".into())
+        );
         assert_eq!(first["dynamodb"]["OldImage"], Value::Null);
         assert_eq!(second["dynamodb"]["OldImage"], first["dynamodb"]["NewImage"]);
-        assert!(first["eventSourceARN"].as_str().unwrap().ends_with(":table/table/stream/embedded"));
+        assert!(
+            first["eventSourceARN"]
+                .as_str()
+                .unwrap()
+                .ends_with(":table/table/stream/embedded")
+        );
 
         one.read_through(&changes, 0).await.unwrap();
         assert_eq!(one.next().await.unwrap().len(), 3, "nothing was read");
         one.read_through(&changes, 2).await.unwrap();
         assert_eq!(numbers(&one.next().await.unwrap()), ["3"]);
         let again = store.stream("table", "one").await.unwrap();
-        assert_eq!(numbers(&again.next().await.unwrap()), ["3"], "the place is stored");
+        assert_eq!(
+            numbers(&again.next().await.unwrap()),
+            ["3"],
+            "the place is stored"
+        );
     }
 
     #[tokio::test]
@@ -408,14 +434,18 @@ mod tests {
         put(&store, "a", 1).await;
         // As if there had been many changes since.
         let later = format!("UPDATE _stream_records SET id = {}", KEPT - 1);
-        store.with_connection(|connection| connection.execute(&later, [])).unwrap();
+        store
+            .with_connection(|connection| connection.execute(&later, []))
+            .unwrap();
         put(&store, "a", 2).await;
         assert_eq!(recorded(&store), 2);
         let later = format!(
             "UPDATE sqlite_sequence SET seq = {} WHERE name = '_stream_records'",
             2 * KEPT - 1
         );
-        store.with_connection(|connection| connection.execute(&later, [])).unwrap();
+        store
+            .with_connection(|connection| connection.execute(&later, []))
+            .unwrap();
         put(&store, "a", 3).await;
         assert_eq!(recorded(&store), 1, "the oldest are deleted");
     }

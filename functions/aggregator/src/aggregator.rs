@@ -1,8 +1,8 @@
 //! From a batch of stream records to the last snapshot.
 
 use zae_limiter_function::{
-    Batch, CallError, DeadLetters, DynamoDbEventResponse, Failures, Function, Invocation, Level, Record, Remedy,
-    Report, Unreportable, pass_over, processing, reading, spread,
+    Batch, CallError, DeadLetters, DynamoDbEventResponse, Failures, Function, Invocation, Level, Record,
+    Remedy, Report, Unreportable, pass_over, processing, reading, spread,
 };
 #[cfg(feature = "lambda")]
 use zae_limiter_function::{Environment, InvalidSetting, Queue, sdk_config};

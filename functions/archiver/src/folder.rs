@@ -69,7 +69,10 @@ mod tests {
             archive.put(&object(b"line")).await.unwrap();
         }
         let day = folder.path().join("archive/audit/year=2026/month=01/day=31");
-        let files: Vec<_> = fs::read_dir(&day).unwrap().map(|file| file.unwrap().path()).collect();
+        let files: Vec<_> = fs::read_dir(&day)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
         assert_eq!(files, [day.join("01ARYZ6S410000000000000000.jsonl.gz")]);
         assert_eq!(fs::read(&files[0]).unwrap(), b"line");
     }
@@ -80,6 +83,9 @@ mod tests {
         let path = folder.path().join("archive");
         fs::write(&path, "a file").unwrap();
         let error = Folder::new(&path).put(&object(b"line")).await.unwrap_err();
-        assert!(matches!(&error, CallError::Denied(text) if text.contains("archive")), "{error:?}");
+        assert!(
+            matches!(&error, CallError::Denied(text) if text.contains("archive")),
+            "{error:?}"
+        );
     }
 }

@@ -207,13 +207,22 @@ mod tests {
     async fn store() -> (EmbeddedStore, Client) {
         let store = EmbeddedStore::memory().unwrap();
         let client = Client::from_conf(store.sdk_config().build());
-        let key = KeySchemaElement::builder().attribute_name("PK").key_type(KeyType::Hash);
+        let key = KeySchemaElement::builder()
+            .attribute_name("PK")
+            .key_type(KeyType::Hash);
         let attribute = AttributeDefinition::builder()
             .attribute_name("PK")
             .attribute_type(ScalarAttributeType::S);
-        let table = client.create_table().table_name("table").billing_mode(BillingMode::PayPerRequest);
+        let table = client
+            .create_table()
+            .table_name("table")
+            .billing_mode(BillingMode::PayPerRequest);
         let table = table.key_schema(key.build().unwrap());
-        table.attribute_definitions(attribute.build().unwrap()).send().await.unwrap();
+        table
+            .attribute_definitions(attribute.build().unwrap())
+            .send()
+            .await
+            .unwrap();
         (store, client)
     }
 
@@ -226,7 +235,10 @@ mod tests {
         assert_eq!(mapping.catch_up().await.unwrap(), 0);
         for key in ["a", "b", "c"] {
             let put = client.put_item().table_name("table");
-            put.item("PK", AttributeValue::S(key.to_owned())).send().await.unwrap();
+            put.item("PK", AttributeValue::S(key.to_owned()))
+                .send()
+                .await
+                .unwrap();
         }
         *function.0.fails_at.lock().unwrap() = Some("b");
         let error = mapping.catch_up().await.unwrap_err().to_string();

@@ -10,9 +10,7 @@ use serde_json::json;
 use zae_limiter_schema::Timestamp;
 
 use crate::report::millis;
-use crate::{
-    Batch, DynamoDbEventResponse, Environment, Function, InvalidSetting, Invocation, Level, Report,
-};
+use crate::{Batch, DynamoDbEventResponse, Environment, Function, InvalidSetting, Invocation, Level, Report};
 
 /// Starts a function from the environment of the process and serves Lambda until the process ends.
 pub async fn run<F: Function>(start: impl FnOnce(&Environment) -> Result<F, InvalidSetting>) -> ExitCode {

@@ -151,7 +151,11 @@ mod tests {
     }
 
     impl Store for SlowFile {
-        fn read_bucket<'a>(&'a self, key: &'a BucketKey, _: bool) -> BoxFuture<'a, Result<Option<Attributes>>> {
+        fn read_bucket<'a>(
+            &'a self,
+            key: &'a BucketKey,
+            _: bool,
+        ) -> BoxFuture<'a, Result<Option<Attributes>>> {
             Box::pin(async { Ok(self.buckets.lock().unwrap().get(key).cloned()) })
         }
 
@@ -207,8 +211,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_that_wait_for_each_other_are_overload_and_no_outage() {
-        let buckets = buckets_with(&SlowFile::new(false), OnUnavailable::Allow);
-        let (mut counted, mut overloaded) = (0, 0);
+        let file = SlowFile::new(false);
+        let buckets = buckets_with(&file, OnUnavailable::Allow);
+        let (mut counted, mut overloaded) = (0_u64, 0_u64);
         for result in crowd(&buckets).await {
             match result {
                 Ok(lease) => {
@@ -225,6 +230,13 @@ mod tests {
         }
         assert!(counted > 0 && overloaded > 0, "{counted} and {overloaded}");
         assert_eq!(buckets.stats().breaker, BreakerState::Closed);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let writes = file.responses.load(Ordering::Relaxed);
+        // Those that were at work when their callers left are written, and given back.
+        assert!(
+            writes <= counted + 2 * AT_A_TIME as u64,
+            "{writes} writes for {counted} calls"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -68,7 +68,9 @@ pub(crate) struct WriteSlot {
 
 impl WriteSlot {
     pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: Some(permit) }
+        Self {
+            _permit: Some(permit),
+        }
     }
 }
 
@@ -149,13 +151,10 @@ pub(crate) trait Store: ConfigSource {
 }
 
 impl dyn Store {
-    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials and waiting for other writes
-    /// is not part of that time, so that a slow provider or a queue is not taken for a lost write.
+    /// Sends a bucket write once and waits for the response up to `timeout`. The caller has waited until the store is
+    /// [ready](Store::ready): loading credentials and waiting for other writes is not part of that time, so that a slow provider
+    /// or a queue is not taken for a lost write.
     pub(crate) async fn send_write(&self, write: &BucketWrite, timeout: Duration) -> WriteOutcome {
-        let _slot = match self.ready().await {
-            Ok(slot) => slot,
-            Err(outcome) => return outcome,
-        };
         let sent = tokio::time::timeout(timeout, self.write_bucket(write)).await;
         sent.unwrap_or_else(|_| WriteOutcome::Lost("no response in time".to_owned()))
     }

@@ -18,7 +18,10 @@ async fn counting(builder: Builder) -> RateLimiter {
 /// By month: it does not matter when in a month the test runs, and the sum of two is right too.
 async fn usage(repository: &Repository, entity: &str) -> UsageSummary {
     let query = UsageQuery::of_entity(entity).unwrap();
-    repository.usage_summary(&query, WindowKind::Monthly).await.unwrap()
+    repository
+        .usage_summary(&query, WindowKind::Monthly)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -45,7 +48,12 @@ async fn calls_corrections_and_refusals_are_counted_when_the_limiter_shuts_down(
 #[tokio::test]
 async fn every_window_is_counted() {
     let limiter = counting(RateLimiter::embedded()).await;
-    limiter.acquire("user-1", "gpt-4").consume("rpd", 2).commit().await.unwrap();
+    limiter
+        .acquire("user-1", "gpt-4")
+        .consume("rpd", 2)
+        .commit()
+        .await
+        .unwrap();
     let repository = limiter.repository();
     assert!(repository.catch_up_usage().await.unwrap() > 0);
     let query = UsageQuery::of_resource("gpt-4").unwrap();
@@ -61,9 +69,17 @@ async fn of_several_processes_on_a_file_any_may_count_and_each_call_counts_once(
     let path = folder.path().join("limiter.db");
     let one = counting(RateLimiter::embedded_at(&path)).await;
     let two = counting(RateLimiter::embedded_at(&path)).await;
-    let silent = RateLimiter::embedded_at(&path).default_limits(limits()).await.unwrap();
+    let silent = RateLimiter::embedded_at(&path)
+        .default_limits(limits())
+        .await
+        .unwrap();
     for limiter in [&one, &two, &silent] {
-        limiter.acquire("user-1", "gpt-4").consume("rpd", 1).commit().await.unwrap();
+        limiter
+            .acquire("user-1", "gpt-4")
+            .consume("rpd", 1)
+            .commit()
+            .await
+            .unwrap();
         let (first, second) = tokio::join!(
             one.repository().catch_up_usage(),
             two.repository().catch_up_usage()
@@ -72,7 +88,11 @@ async fn of_several_processes_on_a_file_any_may_count_and_each_call_counts_once(
         second.unwrap();
     }
     assert_eq!(usage(silent.repository(), "user-1").await.totals["rpd"], 3);
-    assert_eq!(silent.repository().catch_up_usage().await.unwrap(), 0, "it counts nothing");
+    assert_eq!(
+        silent.repository().catch_up_usage().await.unwrap(),
+        0,
+        "it counts nothing"
+    );
 }
 
 #[tokio::test]
@@ -80,8 +100,16 @@ async fn what_was_not_counted_is_counted_by_the_next_process_that_counts() {
     let store = EmbeddedStore::memory().unwrap();
     let first = counting(RateLimiter::embedded_in(&store)).await;
     drop(first);
-    let silent = RateLimiter::embedded_in(&store).default_limits(limits()).await.unwrap();
-    silent.acquire("user-1", "gpt-4").consume("rpd", 4).commit().await.unwrap();
+    let silent = RateLimiter::embedded_in(&store)
+        .default_limits(limits())
+        .await
+        .unwrap();
+    silent
+        .acquire("user-1", "gpt-4")
+        .consume("rpd", 4)
+        .commit()
+        .await
+        .unwrap();
     silent.shutdown().await;
     assert_eq!(usage(silent.repository(), "user-1").await.total_events, 0);
     let next = counting(RateLimiter::embedded_in(&store)).await;
@@ -91,7 +119,12 @@ async fn what_was_not_counted_is_counted_by_the_next_process_that_counts() {
 
 #[tokio::test]
 async fn a_stack_counts_its_usage_itself() {
-    let builder = RateLimiter::builder("my-app").region("eu-west-1").count_usage(true);
+    let builder = RateLimiter::builder("my-app")
+        .region("eu-west-1")
+        .count_usage(true);
     let error = builder.build_repository().await.unwrap_err().to_string();
-    assert!(error.contains("count_usage") && error.contains("embedded"), "{error}");
+    assert!(
+        error.contains("count_usage") && error.contains("embedded"),
+        "{error}"
+    );
 }
