@@ -10,6 +10,7 @@ use zae_limiter_schema::{ConfigRecord, Resource};
 
 /// Settings of the acquire path.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a method of the builder")]
 pub(crate) struct Settings {
     /// How long an acquire may take in all.
     pub(crate) time_budget: Duration,
