@@ -316,3 +316,50 @@ fn sighup_reads_the_tokens_again_and_does_not_end_the_server() {
     let (code, _, log) = server.stop("-TERM");
     assert_eq!(code, Some(0), "{log}");
 }
+
+/// The files below a folder.
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .collect()
+}
+
+#[test]
+fn a_served_file_has_usage_and_an_archive_of_audit_events() {
+    let bench = Bench::new();
+    // An event from before the archive.
+    bench.ok(&["system", "set-defaults", "-l", "tpd:1000000/day"]);
+    let folder = bench.path("archive");
+    let server = Serving::start(&bench, &["--archive", folder.to_str().unwrap()]);
+    assert_eq!(files(&folder).len(), 1);
+    let limits =
+        json!({ "limits": [{ "name": "tpd", "capacity": 1_000_000, "refill_period_seconds": 86_400 }] });
+    let (status, _) = server.send("PUT", "/v1/limits?resource=gpt-4", None, &limits);
+    assert_eq!(status, 200);
+    let call = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "tpd": 500 }, "lease_ms": 0 });
+    let (status, granted) = server.send("POST", "/v1/acquire", None, &call);
+    assert_eq!(status, 200, "{granted}");
+    let (code, _, log) = server.stop("-TERM");
+    assert_eq!(code, Some(0), "{log}");
+    let archived = files(&folder);
+    assert_eq!(archived.len(), 2, "{archived:?}");
+    for file in archived {
+        let name = file.strip_prefix(&folder).unwrap().display().to_string();
+        assert!(
+            name.starts_with("audit/year=") && name.ends_with(".jsonl.gz"),
+            "{name}"
+        );
+    }
+    let usage = bench.json(&["usage", "summary", "-r", "gpt-4", "-w", "monthly"]);
+    assert_eq!(usage["limits"]["tpd"]["total"], 500, "{usage}");
+    // A stack archives to its own bucket.
+    let refused = crate::tool::result({
+        let mut command = crate::tool::command();
+        command.args(["--region", "eu-west-1", "serve", "--archive", "archive"]);
+        command
+    });
+    assert!(refused.stderr.contains("--embedded"), "{refused:?}");
+}

@@ -210,7 +210,7 @@ fn every_view_shows_the_numbers_of_the_command() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|of| of["entity_id"] == "user-1");
+        .find(|of| of["entity_id"] == "user-1" && of["window_start"] == NOON);
     let usage = rows(browser, "usage");
     assert_eq!(usage.len(), 1);
     assert_eq!(number(&usage[0]["Acquires"]), of_user.unwrap()["total_events"]);

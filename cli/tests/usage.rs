@@ -73,12 +73,11 @@ fn times_are_utc_unless_local_time_is_given() {
     assert!(local.contains("2026-01-31 08:00"), "{local}");
 }
 
-/// An embedded table has no aggregator. An empty list says so, and names what does work.
+/// An empty list says what it means, and names what shows more.
 #[test]
 fn a_table_without_usage_says_so() {
     let bench = Bench::new();
-    let why = "an embedded table has no aggregator, so nothing counts its usage; `zae-limiter resource capacity` shows what \
-               is in use now";
+    let why = "no acquire was counted in this time; `zae-limiter resource capacity` shows what is in use now";
     let list = bench.json(&["usage", "list", "--entity-id", "user-1"]);
     assert_eq!(
         list,
@@ -99,6 +98,37 @@ fn a_table_without_usage_says_so() {
     );
     counted(&bench);
     assert_eq!(bench.json(&["usage", "list", "-r", "gpt-4"]).get("note"), None);
+}
+
+#[test]
+fn usage_on_a_file_is_counted_before_it_is_printed() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "system",
+        "set-defaults",
+        "-l",
+        "rpd:3/day",
+        "-l",
+        "tpd:1000000/day",
+    ]);
+    for tokens in ["100", "250"] {
+        let tokens = format!("tpd:{tokens}");
+        bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpd:1", "-c", &tokens]);
+    }
+    bench
+        .run(&["acquire", "user-1", "gpt-4", "-c", "rpd:2"])
+        .expect_exit(75);
+    // By month, and the sum of two is right too.
+    let sum = bench.json(&["usage", "summary", "-e", "user-1", "-w", "monthly"]);
+    let total = |limit: &str| sum["limits"][limit]["total"].clone();
+    assert_eq!((total("rpd"), total("tpd")), (json!(2), json!(350)), "{sum}");
+    assert_eq!(
+        (&sum["total_events"], &sum["refusals"]),
+        (&json!(2), &json!(1)),
+        "{sum}"
+    );
+    let list = bench.ok(&["usage", "list", "-r", "gpt-4", "-w", "monthly"]);
+    assert!(list.contains("user-1"), "{list}");
 }
 
 #[test]

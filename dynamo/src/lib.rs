@@ -49,7 +49,7 @@
 //! | credentials that calls share | [`SharedCredentials`] |
 //! | consumed capacity | [`CapacityMeter`] |
 //! | randomness that tests can seed | [`Entropy`] |
-//! | the table inside the process | `EmbeddedStore`, with the feature `embedded` |
+//! | the table inside the process, and its changes | `EmbeddedStore`, `EmbeddedStream`, with the feature `embedded` |
 
 mod attempt;
 mod batch;
@@ -79,7 +79,7 @@ pub use clock_offset::LocalTime;
 pub use convert::{SdkItem, from_sdk_item, to_sdk_item, to_sdk_key, to_sdk_value};
 pub use credentials::SharedCredentials;
 #[cfg(feature = "embedded")]
-pub use embedded::EmbeddedStore;
+pub use embedded::{Changes, EmbeddedStore, EmbeddedStream};
 pub use entropy::Entropy;
 pub use error::{Error, Result};
 pub use expression::{Names, Placeholders, Update, UpdateParts, Values};

@@ -197,7 +197,20 @@ impl RateLimiter {
     /// # Ok(()) }
     /// ```
     pub async fn shutdown(&self) -> Shutdown {
-        self.buckets.shut_down().await
+        let report = self.buckets.shut_down().await;
+        #[cfg(feature = "usage")]
+        self.count_usage_that_is_left().await;
+        report
+    }
+
+    /// Within the time budget. What is not counted then is counted by the next process that counts.
+    #[cfg(feature = "usage")]
+    async fn count_usage_that_is_left(&self) {
+        let budget = self.repository.inner.settings.time_budget;
+        let counted = tokio::time::timeout(budget, self.repository.catch_up_usage()).await;
+        if let Ok(Err(error)) = counted {
+            tracing::warn!(%error, "usage is not counted yet");
+        }
     }
 
     /// Waits until every adjustment and refund in flight is written or was given up.

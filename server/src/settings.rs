@@ -63,10 +63,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The default settings for a table in a file or in memory: at most 64 acquires use it at the same time.
+    /// The default settings for a table in a file or in memory: at most 16 acquires use it at the same time. A file takes as many as
+    /// a slow disk can write within the time of a call.
     pub fn embedded() -> Self {
         Self {
-            max_acquires: 64,
+            max_acquires: 16,
             ..Self::default()
         }
     }

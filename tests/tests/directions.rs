@@ -21,7 +21,9 @@ const ALLOWED: [(&str, &[&str]); 18] = [
     (
         "zae-limiter",
         &[
+            "zae-limiter-aggregator",
             "zae-limiter-dynamo",
+            "zae-limiter-function",
             "zae-limiter-report",
             "zae-limiter-schema",
             "zae-limiter-stack",

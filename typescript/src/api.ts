@@ -778,7 +778,7 @@ export interface paths {
         };
         /**
          * Lists usage
-         * @description By hour, day and month, newest first. The aggregator of the stack counts usage a few seconds after the acquires. A table without one, such as an embedded table, has no usage.
+         * @description By hour, day and month, newest first. Usage is counted a few seconds after the acquires.
          */
         get: {
             parameters: {

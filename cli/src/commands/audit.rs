@@ -1,6 +1,6 @@
 //! `audit`: show and archive the audit trail.
 
-mod archive;
+pub(super) mod archive;
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@ pub(crate) mod available;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod embedded_archive;
 pub(crate) mod entity;
 mod function_environment;
 pub(crate) mod limits;

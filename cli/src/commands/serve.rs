@@ -15,6 +15,7 @@ use zae_limiter_server::{
 };
 
 use crate::command_output::{CommandOutput, Text};
+use crate::commands::embedded_archive::{ArchiveArguments, EmbeddedArchive};
 use crate::commands::stack_health;
 use crate::connect;
 use crate::context::Context;
@@ -73,6 +74,8 @@ pub(crate) struct Arguments {
     /// File with the secret that these servers share [default: ZAE_LIMITER_REPLICA_SECRET, the same text]
     #[arg(long, value_name = "FILE", requires = "advertise")]
     replica_secret: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArguments,
     /// Allow changing limits on the page under /ui, each after a confirmation
     #[arg(long)]
     edit: bool,
@@ -224,6 +227,7 @@ impl Text for Checked {
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let (tokens, tls, mapping) = (arguments.tokens()?, arguments.tls(), arguments.mapping()?);
     let replica = arguments.replica()?;
+    arguments.archive.check(context)?;
     let count = tokens.as_ref().map_or(0, BearerTokens::len);
     if arguments.check {
         tls.as_ref().map(TlsFiles::check).transpose()?;
@@ -237,6 +241,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     }
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
+    let archive = EmbeddedArchive::start(arguments.archive.archive.as_deref(), context).await?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let options = UiOptions::default().edit(arguments.edit);
     let options = stack_health::report(options, context).await?;
@@ -272,6 +277,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     listening.print(context.terminal.format)?;
     let closed = server.run(stop).await;
     reload.abort();
+    if let Some(archive) = archive {
+        archive.finish().await?;
+    }
     if closed.unwritten > 0 {
         return Err(Error::Unwritten {
             left: closed.unwritten,

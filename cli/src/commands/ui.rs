@@ -10,6 +10,7 @@ use serde::Serialize;
 use zae_limiter_server::{LoginToken, Server, UiOptions};
 
 use crate::command_output::{CommandOutput, Text};
+use crate::commands::embedded_archive::{ArchiveArguments, EmbeddedArchive};
 use crate::commands::serve::{log, stop_signal};
 use crate::commands::stack_health;
 use crate::connect;
@@ -33,6 +34,8 @@ pub(crate) struct Arguments {
     /// Allow changing limits, each after a confirmation
     #[arg(long)]
     edit: bool,
+    #[command(flatten)]
+    archive: ArchiveArguments,
     /// Port on 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -104,8 +107,10 @@ fn ssh_forward(connection: Option<&str>, user: Option<&str>, port: u16) -> Optio
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
+    arguments.archive.check(context)?;
     log::start(context.terminal.format, context.terminal.verbose);
     let (limiter, meter) = connect::serving_limiter(&context.location, &context.name()?).await?;
+    let archive = EmbeddedArchive::start(arguments.archive.archive.as_deref(), context).await?;
     let token = LoginToken::random()?;
     let options = UiOptions::default()
         .edit(arguments.edit)
@@ -139,6 +144,9 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         None
     };
     server.run(stop).await;
+    if let Some(archive) = archive {
+        archive.finish().await?;
+    }
     Ok(CommandOutput::new(Stopped { event: "stopped" }))
 }
 

@@ -93,11 +93,10 @@ async fn money_limits(
     Ok(limits)
 }
 
-/// Why there may be no usage: only the aggregator of a stack counts it.
+/// Why there may be no usage: on a table of a stack, only its aggregator counts it.
 fn why_nothing(context: &Context) -> &'static str {
     if context.location.embedded.is_some() {
-        "an embedded table has no aggregator, so nothing counts its usage; `zae-limiter resource capacity` shows what is in \
-         use now"
+        "no acquire was counted in this time; `zae-limiter resource capacity` shows what is in use now"
     } else {
         "the aggregator counts usage a few seconds after the acquires; `zae-limiter status` shows whether the stack has one"
     }
@@ -109,4 +108,11 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
         Command::Summary(arguments) => summary::run(arguments, context).await,
         Command::Redrive(arguments) => redrive::run(arguments, context).await,
     }
+}
+
+/// What the table stores. An embedded table has no aggregator that counts in the background.
+async fn counted(context: &Context) -> Result<Repository> {
+    let repository = context.repository().await?;
+    repository.catch_up_usage().await?;
+    Ok(repository)
 }

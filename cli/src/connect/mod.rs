@@ -137,7 +137,10 @@ pub(crate) async fn serving_limiter(
 
 async fn builder(location: &TableLocation, name: &StackName) -> Result<zae_limiter::RateLimiterBuilder> {
     Ok(match &location.embedded {
-        Some(file) => RateLimiter::embedded_at(with_existing_directory(file)?).name(name.as_str()),
+        Some(file) => {
+            let builder = RateLimiter::embedded_at(with_existing_directory(file)?);
+            builder.name(name.as_str()).count_usage(true)
+        }
         None => on_aws(name, location.aws().await?),
     })
 }
@@ -158,13 +161,21 @@ async fn finish(location: &TableLocation, builder: zae_limiter::RateLimiterBuild
     Ok(builder.build_repository().await?)
 }
 
-/// A DynamoDB client for items that the limiter does not manage.
-pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb::Client> {
+/// The store in the file of `--embedded`.
+pub(crate) async fn embedded_store(location: &TableLocation) -> Result<EmbeddedStore> {
     let Some(file) = &location.embedded else {
-        return Ok(aws_sdk_dynamodb::Client::new(&location.aws().await?));
+        return Err(Error::usage("name the file of the table with --embedded"));
     };
     let store = EmbeddedStore::file(with_existing_directory(file)?).await;
-    let config = store.map_err(zae_limiter::Error::from)?.sdk_config().build();
+    Ok(store.map_err(zae_limiter::Error::from)?)
+}
+
+/// A DynamoDB client for items that the limiter does not manage.
+pub(crate) async fn dynamo(location: &TableLocation) -> Result<aws_sdk_dynamodb::Client> {
+    if location.embedded.is_none() {
+        return Ok(aws_sdk_dynamodb::Client::new(&location.aws().await?));
+    }
+    let config = embedded_store(location).await?.sdk_config().build();
     Ok(aws_sdk_dynamodb::Client::from_conf(config))
 }
 

@@ -10,7 +10,7 @@ use super::wording;
 use crate::{Error, Result};
 
 /// How long another process may keep the file while we open it.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two tries to open it: not every lock is one that the engine waits for.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
@@ -74,8 +74,8 @@ fn check(path: &Path) -> Result<()> {
     match probe() {
         Ok((0, _) | (_, 3)) => Ok(()),
         Ok(_) => Err(refused(path, "it is the SQLite database of another program")),
+        Err(error) if is_busy(&error) => Err(held(path)),
         Err(error) => Err(match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => held(path),
             Some(ErrorCode::NotADatabase) => refused(path, "it is not a store of zae-limiter"),
             _ => refused(path, &error.to_string()),
         }),
@@ -89,15 +89,17 @@ pub(super) async fn is_held(path: PathBuf) -> bool {
         connection.busy_timeout(Duration::from_millis(50))?;
         connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")
     };
-    let busy = |error: rusqlite::Error| {
-        matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-        )
-    };
     tokio::task::spawn_blocking(probe)
         .await
-        .is_ok_and(|probed| probed.is_err_and(busy))
+        .is_ok_and(|probed| probed.is_err_and(|error| is_busy(&error)))
+}
+
+/// True if another connection has locked the file.
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
 }
 
 fn held(path: &Path) -> Error {

@@ -3,10 +3,13 @@
 
 mod dispatch;
 mod file;
+mod stream;
 mod wording;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -21,9 +24,14 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use dynoxide::Database;
+use tokio::sync::Semaphore;
 
 use crate::{Error, Result};
 
+pub use stream::{Changes, EmbeddedStream};
+
+/// The writes to a file that are sent at the same time. SQLite makes one after the other.
+const WRITES_AT_A_TIME: usize = 4;
 /// How long a call waits before it checks whether another process holds the file.
 const HELD_AFTER: Duration = Duration::from_millis(300);
 
@@ -46,16 +54,31 @@ pub(crate) struct WaitsForFile {
 pub struct EmbeddedStore {
     database: Database,
     file: Option<PathBuf>,
+    /// What a second connection opens: the file, or the name of the database in memory.
+    address: String,
+    /// Whose turn it is in memory, where connections do not wait for each other.
+    turns: Arc<Mutex<()>>,
+    /// For writes to a file.
+    write_slots: Arc<Semaphore>,
 }
 
 impl EmbeddedStore {
     /// A store that lives as long as the process.
     pub fn memory() -> Result<Self> {
-        let database = Database::memory().map_err(|error| Error::Store {
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        let number = STORES.fetch_add(1, Ordering::Relaxed);
+        let address = format!("file:zae-limiter-{number}?mode=memory&cache=shared");
+        let database = Database::new(&address).map_err(|error| Error::Store {
             place: "in-memory store".to_owned(),
             reason: format!("cannot be opened: {error}"),
         })?;
-        Ok(Self { database, file: None })
+        Ok(Self {
+            database,
+            file: None,
+            address,
+            turns: Arc::default(),
+            write_slots: write_slots(),
+        })
     }
 
     /// A store in a file, which is created if it is absent.
@@ -66,7 +89,10 @@ impl EmbeddedStore {
         let database = file::open(path.clone()).await?;
         Ok(Self {
             database,
+            address: path.display().to_string(),
             file: Some(path),
+            turns: Arc::default(),
+            write_slots: write_slots(),
         })
     }
 
@@ -91,7 +117,21 @@ impl EmbeddedStore {
             .http_client(self.clone())
     }
 
+    /// The slots for writes to a file, and how many there are; none in memory, where a write takes no time. A caller that times
+    /// its writes waits for a slot first: the time that they wait for each other is not the file's.
+    pub fn write_slots(&self) -> Option<(Arc<Semaphore>, usize)> {
+        self.file
+            .is_some()
+            .then(|| (self.write_slots.clone(), WRITES_AT_A_TIME))
+    }
+
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let in_memory = self.file.is_none();
+        in_memory.then(|| self.turns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn respond(&self, target: &str, body: &[u8]) -> Result<Response, FileHeld> {
+        let _turn = self.turn();
         match dispatch::dispatch(&self.database, target, body) {
             Ok(json) => Ok(Response { status: 200, json }),
             Err(error) => match &self.file {
@@ -103,6 +143,10 @@ impl EmbeddedStore {
             },
         }
     }
+}
+
+fn write_slots() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(WRITES_AT_A_TIME))
 }
 
 impl fmt::Debug for EmbeddedStore {

@@ -1,16 +1,19 @@
 //! From a batch of stream records to the last snapshot.
 
 use zae_limiter_function::{
-    Batch, CallError, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function, InvalidSetting,
-    Invocation, Level, Queue, Record, Remedy, Report, Unreportable, pass_over, processing, reading,
-    sdk_config, spread,
+    Batch, CallError, DeadLetters, DynamoDbEventResponse, Failures, Function, Invocation, Level, Record,
+    Remedy, Report, Unreportable, pass_over, processing, reading, spread,
 };
+#[cfg(feature = "lambda")]
+use zae_limiter_function::{Environment, InvalidSetting, Queue, sdk_config};
 use zae_limiter_schema::WindowKind;
 
 use crate::counting::{Counted, Counter};
 use crate::resource_names::ResourceNames;
 use crate::rules::Rules;
-use crate::{DynamoDb, Entry, Group, Reading, Settings, Table, UsageDelta, groups};
+#[cfg(feature = "lambda")]
+use crate::{DynamoDb, Settings};
+use crate::{Entry, Group, Reading, Table, UsageDelta, groups};
 
 /// The function's metrics.
 pub mod metric {
@@ -41,6 +44,7 @@ pub struct Aggregator<T, D> {
     rules: Rules,
 }
 
+#[cfg(feature = "lambda")]
 impl Aggregator<DynamoDb, Queue> {
     /// The aggregator that the environment describes. Creates the clients, once.
     pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {

@@ -2,12 +2,16 @@
 
 use serde_dynamo::AttributeValue;
 use zae_limiter_function::{
-    Batch, DeadLetters, DynamoDbEventResponse, Environment, Failures, Function, InvalidSetting, Invocation,
-    Level, Queue, Record, Remedy, Report, Unreportable, pass_over, processing, reading, sdk_config, spread,
+    Batch, DeadLetters, DynamoDbEventResponse, Failures, Function, Invocation, Level, Record, Remedy, Report,
+    Unreportable, pass_over, processing, reading, spread,
 };
+#[cfg(feature = "lambda")]
+use zae_limiter_function::{Environment, InvalidSetting, Queue, sdk_config};
 use zae_limiter_schema::keys::{attribute, prefix};
 
-use crate::{Object, S3, Settings, Store};
+use crate::{Object, Store};
+#[cfg(feature = "lambda")]
+use crate::{S3, Settings};
 
 /// The function's metrics.
 pub mod metric {
@@ -24,6 +28,7 @@ pub struct Archiver<S, D> {
     dead_letters: D,
 }
 
+#[cfg(feature = "lambda")]
 impl Archiver<S3, Queue> {
     /// The archiver that the environment describes. Creates the clients, once.
     pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {

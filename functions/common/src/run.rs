@@ -10,24 +10,7 @@ use serde_json::json;
 use zae_limiter_schema::Timestamp;
 
 use crate::report::millis;
-use crate::{
-    Batch, DynamoDbEventResponse, Environment, InvalidSetting, Invocation, Level, Report, Unreportable,
-};
-
-/// A function that reads a DynamoDB stream.
-pub trait Function {
-    /// The metrics it always reports.
-    const METRICS: &'static [&'static str];
-
-    /// Processes a batch in the time of the invocation. The response names the records that failed; a failed record
-    /// without a sequence number fails the invocation.
-    fn handle(
-        &self,
-        batch: &Batch,
-        invocation: &Invocation,
-        report: &mut Report,
-    ) -> impl Future<Output = Result<DynamoDbEventResponse, Unreportable>>;
-}
+use crate::{Batch, DynamoDbEventResponse, Environment, Function, InvalidSetting, Invocation, Level, Report};
 
 /// Starts a function from the environment of the process and serves Lambda until the process ends.
 pub async fn run<F: Function>(start: impl FnOnce(&Environment) -> Result<F, InvalidSetting>) -> ExitCode {

@@ -62,7 +62,7 @@ impl RateLimiter {
             Ok(found)
         };
         let pending: Vec<_> = buckets
-            .in_time(found)
+            .in_time(&key, found)
             .await?
             .into_iter()
             .map(|(charge, incarnation)| {

@@ -3,11 +3,15 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use zae_limiter_schema::bucket::BucketKey;
+
 use super::call::Call;
 use super::cascade::{self, Grants};
 use super::charge::{self, Charge};
 use super::lease::Lease;
 use crate::bucket::Buckets;
+use crate::error::Unavailable;
+use crate::store::WriteQueue;
 use crate::{Error, Result};
 
 impl Buckets {
@@ -18,19 +22,38 @@ impl Buckets {
     }
 
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
-    pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(super) async fn in_time<T>(
+        &self,
+        key: &BucketKey,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let shared = self.shared();
         let started = shared.clock.elapsed();
+        let queue = shared.store.write_queue();
         // Before there is a timer: while the breaker is open nothing is waited for.
         shared.check_breaker().await?;
         let spent = shared.clock.elapsed().saturating_sub(started);
         let left = shared.settings.time_budget.saturating_sub(spent);
         let late = |_| Err(shared.unavailable("no response within the time budget"));
         let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
+        let result = result.map_err(|error| self.overloaded(key, queue, error));
         if result.as_ref().is_err_and(Error::is_unavailable) {
             shared.suspect(started);
         }
         result
+    }
+
+    /// A call that had no response while others had: it waited for them and not for the table. That is no outage, and no policy
+    /// lets the call pass.
+    fn overloaded(&self, key: &BucketKey, before: Option<WriteQueue>, error: Error) -> Error {
+        match (before, self.shared().store.write_queue(), &error) {
+            (Some(before), Some(after), Error::Unavailable(Unavailable::NoResponse { .. }))
+                if after.responses > before.responses =>
+            {
+                crate::bucket::overloaded(key, "writes to the file at a time", after.at_a_time)
+            }
+            _ => error,
+        }
     }
 
     /// One try, within the time budget.
@@ -44,7 +67,7 @@ impl Buckets {
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
-        let (charges, grants) = self.in_time(admitted).await?;
+        let (charges, grants) = self.in_time(&call.key, admitted).await?;
         Ok(Lease::counted(
             self.clone(),
             call,
@@ -76,5 +99,153 @@ impl Buckets {
             call,
             charges.into_iter().zip(grants),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Calls that wait for each other's writes.
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use tokio::sync::Semaphore;
+    use zae_limiter_schema::OnUnavailable;
+    use zae_limiter_schema::bucket::{Attributes, BucketWrite};
+
+    use super::*;
+    use crate::acquire::{Acquire, Admission};
+    use crate::bucket::BreakerState;
+    use crate::bucket::test_buckets::buckets_with;
+    use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteSlot};
+
+    const AT_A_TIME: usize = 4;
+
+    /// A file: one write after the other, each of 50 ms. Or a file that another process has locked.
+    #[derive(Debug)]
+    struct SlowFile {
+        buckets: Mutex<HashMap<BucketKey, Attributes>>,
+        slots: Arc<Semaphore>,
+        disk: tokio::sync::Mutex<()>,
+        responses: AtomicU64,
+        locked: bool,
+    }
+
+    impl SlowFile {
+        fn new(locked: bool) -> Arc<Self> {
+            Arc::new(Self {
+                buckets: Mutex::default(),
+                slots: Arc::new(Semaphore::new(AT_A_TIME)),
+                disk: tokio::sync::Mutex::default(),
+                responses: AtomicU64::new(0),
+                locked,
+            })
+        }
+    }
+
+    impl ConfigSource for SlowFile {
+        fn read_items<'a>(&'a self, _: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
+            Box::pin(async { Ok(ItemsRead::default()) })
+        }
+    }
+
+    impl Store for SlowFile {
+        fn read_bucket<'a>(
+            &'a self,
+            key: &'a BucketKey,
+            _: bool,
+        ) -> BoxFuture<'a, Result<Option<Attributes>>> {
+            Box::pin(async { Ok(self.buckets.lock().unwrap().get(key).cloned()) })
+        }
+
+        fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+            Box::pin(async { Ok(WriteSlot::new(self.slots.clone().acquire_owned().await.unwrap())) })
+        }
+
+        fn write_queue(&self) -> Option<WriteQueue> {
+            Some(WriteQueue {
+                at_a_time: AT_A_TIME,
+                responses: self.responses.load(Ordering::Relaxed),
+            })
+        }
+
+        fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
+            Box::pin(async move {
+                let _disk = self.disk.lock().await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                if self.locked {
+                    return WriteOutcome::Throttled("another process holds the file".to_owned());
+                }
+                self.responses.fetch_add(1, Ordering::Relaxed);
+                let mut buckets = self.buckets.lock().unwrap();
+                let before = buckets.get(&write.key).cloned();
+                match before.clone().unwrap_or_default().apply(&write.statement()) {
+                    Ok(after) => {
+                        buckets.insert(write.key.clone(), after.clone());
+                        WriteOutcome::Done(after)
+                    }
+                    Err(_) => WriteOutcome::Refused(before),
+                }
+            })
+        }
+
+        fn ping(&self) -> BoxFuture<'_, Result<()>> {
+            Box::pin(async { Ok(()) })
+        }
+    }
+
+    /// The results of one call each of 200 users at the same time.
+    async fn crowd(buckets: &Arc<Buckets>) -> Vec<Result<Lease>> {
+        let calls = (0..200).map(|user| {
+            let call = Acquire::new(buckets.clone(), format!("user-{user}"), "gpt-4");
+            tokio::spawn(call.consume("rpm", 1).into_future())
+        });
+        let calls: Vec<_> = calls.collect();
+        let mut results = vec![];
+        for call in calls {
+            results.push(call.await.unwrap());
+        }
+        results
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_wait_for_each_other_are_overload_and_no_outage() {
+        let file = SlowFile::new(false);
+        let buckets = buckets_with(&file, OnUnavailable::Allow);
+        let (mut counted, mut overloaded) = (0_u64, 0_u64);
+        for result in crowd(&buckets).await {
+            match result {
+                Ok(lease) => {
+                    assert_eq!(lease.admission(), Admission::Counted);
+                    lease.commit().await.unwrap();
+                    counted += 1;
+                }
+                Err(Error::Overloaded { what, limit, .. }) => {
+                    assert_eq!((what, limit), ("writes to the file at a time", AT_A_TIME));
+                    overloaded += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(counted > 0 && overloaded > 0, "{counted} and {overloaded}");
+        assert_eq!(buckets.stats().breaker, BreakerState::Closed);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let writes = file.responses.load(Ordering::Relaxed);
+        // Those that were at work when their callers left are written, and given back.
+        assert!(
+            writes <= counted + 2 * AT_A_TIME as u64,
+            "{writes} writes for {counted} calls"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_another_process_holds_is_an_outage() {
+        let buckets = buckets_with(&SlowFile::new(true), OnUnavailable::Allow);
+        for result in crowd(&buckets).await {
+            assert_eq!(result.unwrap().admission(), Admission::AllowedWhileUnavailable);
+        }
     }
 }

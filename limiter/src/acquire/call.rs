@@ -203,7 +203,7 @@ impl Acquire {
             let charges = buckets.charges(&call).await?;
             Availability::read(&charges).await
         };
-        buckets.in_time(read).await
+        buckets.in_time(&call.key, read).await
     }
 
     /// Takes the tokens and keeps them: for a call whose cost is known. The same as `.await?.commit().await`.

@@ -327,7 +327,7 @@ impl Lease {
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
-        let (charges, grants) = self.buckets.in_time(admitted).await?;
+        let (charges, grants) = self.buckets.in_time(&self.call.key, admitted).await?;
         for (charge, grant) in charges.into_iter().zip(grants) {
             self.hold(granted(charge, grant));
         }

@@ -23,7 +23,7 @@ const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
 pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience: Duration) -> Result<Lease> {
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();
-    let charges = buckets.in_time(buckets.charges(call)).await?;
+    let charges = buckets.in_time(&call.key, buckets.charges(call)).await?;
     let mut waiting = Waiting {
         buckets,
         charges: &charges,

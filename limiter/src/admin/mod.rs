@@ -25,6 +25,8 @@ mod resolution;
 mod setting;
 mod table;
 mod usage;
+#[cfg(feature = "usage")]
+mod usage_counter;
 mod versions;
 mod window_usage;
 

@@ -59,6 +59,12 @@ pub(crate) struct Inner {
     pub(crate) stack: Option<crate::StackSetup>,
     /// Set once the table's version was found compatible.
     pub(super) ready: OnceCell<()>,
+    /// The table in the process, if it is there.
+    #[cfg(feature = "usage")]
+    pub(crate) embedded: Option<zae_limiter_dynamo::EmbeddedStore>,
+    /// Counts the usage of an embedded table.
+    #[cfg(feature = "usage")]
+    pub(crate) usage_counter: OnceCell<super::usage_counter::UsageCounter>,
 }
 
 /// Everything a repository is made of.
@@ -101,8 +107,12 @@ impl Repository {
             deadline: None,
             credentials: setup.connected.credentials,
         };
-        let store: Arc<dyn Store> =
-            Arc::new(TableStore::new(table.clone(), &setup.settings, embedded, dates));
+        let store = TableStore::new(table.clone(), &setup.settings, embedded, dates);
+        #[cfg(feature = "embedded")]
+        let slots = setup.connected.embedded.as_ref();
+        #[cfg(feature = "embedded")]
+        let store = store.with_slots(slots.and_then(zae_limiter_dynamo::EmbeddedStore::write_slots));
+        let store: Arc<dyn Store> = Arc::new(store);
         let cache = ConfigCache::new(store.clone(), setup.clock.clone(), setup.defaults, setup.cache);
         let inner = Inner {
             table,
@@ -120,6 +130,10 @@ impl Repository {
             ),
             audit: AuditState::default(),
             ready: OnceCell::new(),
+            #[cfg(feature = "usage")]
+            embedded: setup.connected.embedded,
+            #[cfg(feature = "usage")]
+            usage_counter: OnceCell::new(),
         };
         Self {
             inner: Arc::new(inner),

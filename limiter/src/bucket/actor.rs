@@ -194,7 +194,16 @@ impl Actor {
             let shared = self.bucket.shared().clone();
             let attempted = shared.clock.elapsed();
             self.bucket.with_core(|core| core.sending(attempted));
-            let outcome = shared.store.send_write(write, shared.attempt_timeout()).await;
+            let wanted = self.bucket.with_core(|core| core.wants_resend());
+            let outcome = match shared.store.ready().await {
+                Ok(_) if wanted && !self.bucket.with_core(|core| core.wants_resend()) => {
+                    // Its callers have gone while it waited for other writes.
+                    let error = shared.unavailable("no response within the time budget");
+                    return self.complete(|core| core.give_up_current(&error));
+                }
+                Ok(_slot) => shared.store.send_write(write, shared.attempt_timeout()).await,
+                Err(outcome) => outcome,
+            };
             shared.metrics.wrote(write, &outcome);
             match &outcome {
                 WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {

@@ -48,7 +48,7 @@ mod wait_queue;
 #[cfg(test)]
 mod interleavings;
 #[cfg(test)]
-mod test_buckets;
+pub(crate) mod test_buckets;
 
 pub use stats::{BreakerState, LimiterStats, Shutdown, Unwritten};
 
@@ -56,7 +56,7 @@ pub(crate) use self::core::BucketCall;
 pub(crate) use self::core::request::Outcome;
 pub(crate) use amounts::{Amounts, add, amount_of};
 pub(crate) use backoff::wait_jitter;
-pub(crate) use buckets::Buckets;
+pub(crate) use buckets::{Buckets, overloaded};
 pub(crate) use grant::Grant;
 pub(crate) use handle::{BucketHandle, Pending};
 pub(crate) use limit_statuses::limit_statuses;

@@ -33,11 +33,16 @@ impl Clock for Still {
 }
 
 pub(super) fn buckets<S: Store>(store: &Arc<S>) -> Arc<Buckets> {
+    buckets_with(store, OnUnavailable::Block)
+}
+
+/// With this policy for outages.
+pub(crate) fn buckets_with<S: Store>(store: &Arc<S>, on_unavailable: OnUnavailable) -> Arc<Buckets> {
     let clock: Arc<dyn Clock> = Arc::new(Still);
     let limit = Limit::custom("rpm", BURST, BURST, 1, 3_600).unwrap();
     let defaults = Defaults {
         limits: LimitSet::new([limit]).unwrap(),
-        on_unavailable: OnUnavailable::Block,
+        on_unavailable,
     };
     let kept = CacheLimits {
         ttl: Duration::from_secs(60),

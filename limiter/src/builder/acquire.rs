@@ -137,8 +137,8 @@ impl RateLimiterBuilder {
     /// [`Repository::usage_snapshots`](crate::Repository::usage_snapshots) and `zae-limiter usage` show who is being
     /// limited. The default is true. Refusals are added up in memory and written to the bucket of the entity and resource
     /// at most once a minute and on [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); the aggregator adds them to
-    /// the snapshots. At most 10,000 buckets a minute are counted. An embedded table has no aggregator and gets no such
-    /// writes.
+    /// the snapshots. At most 10,000 buckets a minute are counted. An embedded table gets no such writes unless this
+    /// process counts its usage (`count_usage`).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -149,6 +149,26 @@ impl RateLimiterBuilder {
     /// ```
     pub fn count_refusals(mut self, count: bool) -> Self {
         self.settings.count_refusals = count;
+        self
+    }
+
+    /// Whether this process counts the usage of its embedded table, as the aggregator of a stack does, every two seconds. The
+    /// default is false. [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) counts what is left; so does
+    /// [`Repository::catch_up_usage`](crate::Repository::catch_up_usage) at any time.
+    ///
+    /// From then on the table records its changes until they are counted, the latest 100,000 of them. Of several processes on
+    /// one file, any number may count: each change counts once. A process that opened the file before the first of them
+    /// records its changes once it opens the file again.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = zae_limiter::RateLimiter::embedded().count_usage(true).await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "usage")]
+    pub fn count_usage(mut self, count: bool) -> Self {
+        self.settings.count_usage = count;
         self
     }
 }

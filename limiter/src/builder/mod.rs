@@ -158,6 +158,10 @@ impl RateLimiterBuilder {
         if self.create_table {
             repository.create_table().await?;
         }
+        #[cfg(feature = "usage")]
+        if repository.inner.settings.count_usage {
+            repository.count_usage().await?;
+        }
         Ok(repository)
     }
 
@@ -176,6 +180,10 @@ impl RateLimiterBuilder {
             return Err(Error::invalid("ensure", "true", rule));
         }
         self.connection.check()?;
+        if self.settings.count_usage && matches!(self.connection, Connection::Aws(_)) {
+            let rule = "it applies to an embedded table only; the aggregator of a stack counts its usage";
+            return Err(Error::invalid("count_usage", "true", rule));
+        }
         if let ChunkScope::Resources(names) = &self.settings.chunks {
             names
                 .iter()

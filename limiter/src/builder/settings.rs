@@ -10,6 +10,7 @@ use zae_limiter_schema::{ConfigRecord, Resource};
 
 /// Settings of the acquire path.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a method of the builder")]
 pub(crate) struct Settings {
     /// How long an acquire may take in all.
     pub(crate) time_budget: Duration,
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) auto_update: bool,
     /// Whether refused acquires are counted in the table.
     pub(crate) count_refusals: bool,
+    /// Whether this process counts the usage of its embedded table.
+    pub(crate) count_usage: bool,
     /// Counts what it consumes of the table.
     pub(crate) meter: Option<CapacityMeter>,
     /// Where tokens are taken in chunks.
@@ -72,6 +75,7 @@ impl Default for Settings {
             #[cfg(feature = "stack")]
             auto_update: true,
             count_refusals: true,
+            count_usage: false,
             meter: None,
             chunks: ChunkScope::default(),
             buckets: 10_000,

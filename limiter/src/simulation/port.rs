@@ -16,7 +16,7 @@ use super::world::{Shared, lock};
 use crate::Clock as _;
 use crate::builder::Settings;
 use crate::error::Unavailable;
-use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
+use crate::store::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteSlot};
 use crate::{Error, Result};
 
 /// How long a read is retried before it fails.
@@ -286,8 +286,11 @@ impl Store for Port {
         Box::pin(self.wait_for_read())
     }
 
-    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
-        Box::pin(self.signs())
+    fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+        Box::pin(async {
+            self.signs().await?;
+            Ok(WriteSlot::default())
+        })
     }
 
     fn clock_offset(&self) -> i64 {

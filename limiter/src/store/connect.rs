@@ -55,6 +55,9 @@ pub(crate) struct Connected {
     pub(crate) look_up_caller: bool,
     /// Region, endpoint or file, for messages.
     pub(crate) place: String,
+    /// The table in the process.
+    #[cfg(feature = "embedded")]
+    pub(crate) embedded: Option<EmbeddedStore>,
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -138,6 +141,8 @@ impl AwsSettings {
             credentials,
             look_up_caller,
             place,
+            #[cfg(feature = "embedded")]
+            embedded: None,
         })
     }
 
@@ -223,5 +228,6 @@ fn embedded(store: &EmbeddedStore, meter: Option<CapacityMeter>) -> Connected {
         credentials: None,
         look_up_caller: false,
         place: store.place(),
+        embedded: Some(store.clone()),
     }
 }

@@ -11,6 +11,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use zae_limiter_dynamo::{TimedOut, attempt};
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
@@ -61,6 +62,27 @@ pub(crate) enum WriteOutcome {
     Failed(Error),
 }
 
+/// A write that may be sent. Held until it has a response.
+#[derive(Debug, Default)]
+pub(crate) struct WriteSlot {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl WriteSlot {
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self {
+            _permit: Some(permit),
+        }
+    }
+}
+
+/// The writes of this process wait for each other: how many are sent at the same time, and how many have got a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteQueue {
+    pub(crate) at_a_time: usize,
+    pub(crate) responses: u64,
+}
+
 /// Where configuration comes from.
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads configurations, entity records and buckets in one round trip.
@@ -76,9 +98,15 @@ pub(crate) trait Store: ConfigSource {
         consistent: bool,
     ) -> BoxFuture<'a, Result<Option<Attributes>>>;
 
-    /// Waits until a request can be sent: credentials are loaded. A failed wait is the outcome of the write that it was for.
-    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
-        Box::pin(async { Ok(()) })
+    /// Waits until a write can be sent: credentials are loaded, and there is a slot. A failed wait is the outcome of the write
+    /// that it was for.
+    fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+        Box::pin(async { Ok(WriteSlot::default()) })
+    }
+
+    /// The queue of writes, if they wait for each other.
+    fn write_queue(&self) -> Option<WriteQueue> {
+        None
     }
 
     /// Sends a bucket write once. Callers use [`send_write`](dyn Store::send_write).
@@ -125,12 +153,10 @@ pub(crate) trait Store: ConfigSource {
 }
 
 impl dyn Store {
-    /// Sends a bucket write once and waits for the response up to `timeout`. Loading credentials and connecting are not part of
-    /// that time, so that they are not begun again by each attempt, nor taken for a lost write.
+    /// Sends a bucket write once and waits for the response up to `timeout`. The caller has waited until the store is
+    /// [ready](Store::ready): loading credentials, waiting for other writes and connecting are not part of that time, so that
+    /// they are not begun again by each attempt, nor taken for a lost write.
     pub(crate) async fn send_write(&self, write: &BucketWrite, timeout: Duration) -> WriteOutcome {
-        if let Err(outcome) = self.ready().await {
-            return outcome;
-        }
         let connected_by = Instant::now() + timeout * 2;
         match attempt(timeout, connected_by, self.write_bucket(write)).await {
             Ok(outcome) => outcome,

@@ -1,14 +1,16 @@
 //! The table as the store of acquires.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
 use zae_limiter_dynamo::{CallError, ServerTime, Table, Update, Updated};
 use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, Timestamp, VersionRecord};
 
-use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome};
+use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteQueue, WriteSlot};
 use crate::Result;
 use crate::admin::compatibility;
 use crate::builder::Settings;
@@ -18,6 +20,10 @@ use crate::builder::Settings;
 pub(crate) struct TableStore {
     table: Table,
     embedded: bool,
+    /// The slots of a table whose writes wait for each other, and how many there are.
+    slots: Option<(Arc<Semaphore>, usize)>,
+    /// How many writes got a response.
+    responses: AtomicU64,
     settings: Settings,
     version_checked: AtomicBool,
     dates: ServerTime,
@@ -34,10 +40,18 @@ impl TableStore {
         Self {
             table,
             embedded,
+            slots: None,
+            responses: AtomicU64::new(0),
             settings: settings.clone(),
             version_checked: AtomicBool::new(false),
             dates,
         }
+    }
+
+    /// With slots for its writes, and how many there are.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn with_slots(self, slots: Option<(Arc<Semaphore>, usize)>) -> Self {
+        Self { slots, ..self }
     }
 
     async fn read_wanted(&self, wanted: &ItemsWanted) -> Result<ItemsRead> {
@@ -135,17 +149,38 @@ impl Store for TableStore {
         })
     }
 
-    fn ready(&self) -> BoxFuture<'_, Result<(), WriteOutcome>> {
-        Box::pin(async { self.table.ready().await.map_err(failure) })
+    fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
+        Box::pin(async {
+            self.table.ready().await.map_err(failure)?;
+            let Some((slots, _)) = &self.slots else {
+                return Ok(WriteSlot::default());
+            };
+            // The slots are never closed.
+            let permit = slots.clone().acquire_owned().await;
+            Ok(permit.map_or_else(|_| WriteSlot::default(), WriteSlot::new))
+        })
+    }
+
+    fn write_queue(&self) -> Option<WriteQueue> {
+        self.slots.as_ref().map(|(_, at_a_time)| WriteQueue {
+            at_a_time: *at_a_time,
+            responses: self.responses.load(Ordering::Relaxed),
+        })
     }
 
     fn write_bucket<'a>(&'a self, write: &'a BucketWrite) -> BoxFuture<'a, WriteOutcome> {
-        Box::pin(async move { outcome(self.table.write_bucket(write).await) })
+        Box::pin(async move {
+            let outcome = outcome(self.table.write_bucket(write).await);
+            if matches!(outcome, WriteOutcome::Done(_) | WriteOutcome::Refused(_)) {
+                self.responses.fetch_add(1, Ordering::Relaxed);
+            }
+            outcome
+        })
     }
 
-    /// An embedded table has no aggregator.
+    /// An embedded table has an aggregator only if this process is one.
     fn counts_refusals(&self) -> bool {
-        !self.embedded
+        !self.embedded || self.settings.count_usage
     }
 
     fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: u64) -> BoxFuture<'a, Result<()>> {

@@ -31,4 +31,5 @@ mod races;
 mod resolution;
 mod tree;
 mod usage;
+mod usage_counting;
 mod versions;

@@ -10,6 +10,8 @@ use crate::problem::Problem;
 
 /// The largest form.
 pub(crate) const MAX_BYTES: usize = 64 * 1024;
+/// The largest form that anyone may send: a token. What is sent of it waits in memory.
+const MAX_LOGIN_BYTES: usize = 4 * 1024;
 
 /// The fields of a form that was sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +43,11 @@ impl FromRequest<Arc<Ui>> for Form {
     type Rejection = Problem;
 
     async fn from_request(request: Request, ui: &Arc<Ui>) -> Result<Self, Problem> {
-        let body = read_body(request, MAX_BYTES, ui.app.settings.body_timeout).await?;
+        let most = match request.uri().path() {
+            "/ui/login" => MAX_LOGIN_BYTES,
+            _ => MAX_BYTES,
+        };
+        let body = read_body(request, most, ui.app.settings.body_timeout).await?;
         Ok(Self::parse(&body))
     }
 }

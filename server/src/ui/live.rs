@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -12,6 +13,7 @@ use futures::Stream;
 use tokio::sync::OwnedSemaphorePermit;
 use zae_limiter::{EntityId, Resource};
 
+use super::access::Visitor;
 use super::{Ui, load, view};
 
 /// How often the bucket is read.
@@ -21,6 +23,7 @@ const MAX_EVENTS: u32 = 600;
 
 struct Live {
     ui: Arc<Ui>,
+    visitor: Visitor,
     entity: EntityId,
     resource: Resource,
     sent: u32,
@@ -30,6 +33,7 @@ struct Live {
 /// `GET /ui/entities/{entity}/buckets/{resource}/events`.
 pub(crate) async fn events(
     State(ui): State<Arc<Ui>>,
+    Extension(visitor): Extension<Visitor>,
     Path((entity, resource)): Path<(String, String)>,
 ) -> Response {
     let (Ok(entity), Ok(resource)) = (EntityId::parse(entity), Resource::parse(resource)) else {
@@ -41,6 +45,7 @@ pub(crate) async fn events(
     };
     let live = Live {
         ui,
+        visitor,
         entity,
         resource,
         sent: 0,
@@ -51,7 +56,7 @@ pub(crate) async fn events(
         .into_response()
 }
 
-/// One event at once, then one a second, until the server stops.
+/// One event at once, then one a second, until the server stops or the visitor's token is removed.
 fn stream(live: Live) -> impl Stream<Item = Result<Event, Infallible>> {
     futures::stream::unfold(live, |mut live| async move {
         if live.sent > 0 {
@@ -60,7 +65,9 @@ fn stream(live: Live) -> impl Stream<Item = Result<Event, Infallible>> {
                 () = live.ui.app.stopped() => {}
             }
         }
-        if live.sent >= MAX_EVENTS || live.ui.app.is_stopping() {
+        let app = &live.ui.app;
+        let allowed = live.visitor.is_allowed(app.tokens().as_deref());
+        if live.sent >= MAX_EVENTS || app.is_stopping() || !allowed {
             return None;
         }
         live.sent += 1;

@@ -1,6 +1,8 @@
 //! Who gets in.
 
 use hyper::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use zae_limiter::RateLimiter;
 use zae_limiter_server::{LoginToken, Server, UiOptions};
 
@@ -162,7 +164,27 @@ async fn a_session_ends_when_its_token_is_removed() {
     let cookie = cookie(&signed_in.expect(303));
     let headers = [("cookie", cookie.as_str())];
     server.send(Method::GET, "/ui", &headers, "").await.expect(200);
+    let mut live = TcpStream::connect(server.address).await.unwrap();
+    let request = format!(
+        "GET /ui/entities/key-1/buckets/gpt-4/events HTTP/1.1\r\nhost: localhost\r\ncookie: {cookie}\r\n\
+         accept: text/event-stream\r\nconnection: close\r\n\r\n"
+    );
+    live.write_all(request.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    live.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
     std::fs::write(&file, format!("viewer read {READER}")).unwrap();
     assert!(server.handle.reload_tokens().unwrap());
     server.send(Method::GET, "/ui", &headers, "").await.expect(303);
+    // Returns because the server ends the live view.
+    live.read_to_end(&mut vec![]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_form_that_anyone_may_send_is_small() {
+    let stage = Stage::empty(UiOptions::default(), None).await;
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let body = format!("token={}", "x".repeat(5_000));
+    let refused = stage.server.send(Method::POST, "/ui/login", &form, body).await;
+    refused.problem(413, "body-too-large");
 }

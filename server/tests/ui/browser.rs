@@ -109,7 +109,7 @@ async fn every_view_is_accessible_in_both_themes_and_fits_a_phone() {
     .await;
 }
 
-fn keep(base64: &str, file: &std::path::Path) {
+pub(crate) fn keep(base64: &str, file: &std::path::Path) {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits: Vec<u32> = base64
         .bytes()

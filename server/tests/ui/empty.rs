@@ -23,7 +23,7 @@ async fn every_empty_view_says_what_to_do_next() {
         ("/ui/usage", "zae-limiter resource set-defaults"),
         (
             "/ui/usage?resource=gpt-4",
-            "The aggregator of a stack counts usage",
+            "Usage is counted a few seconds after the calls",
         ),
         ("/ui/audit", "Changes to entities and limits appear here"),
     ] {

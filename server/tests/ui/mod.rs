@@ -4,6 +4,7 @@ mod access;
 mod bounds;
 mod browser;
 mod changes;
+mod embedded_usage;
 mod empty;
 mod failures;
 mod live;

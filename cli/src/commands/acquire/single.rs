@@ -69,6 +69,7 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
     let mut lease = match arguments.acquire(limiter).await {
         Ok(lease) => lease,
         Err(Limiter::Refused(refusal)) => {
+            finish_writes(limiter).await?;
             return Ok(
                 CommandOutput::new(RefusedReport(Arc::unwrap_or_clone(refusal))).with_exit(Exit::Limited)
             );

@@ -1,7 +1,7 @@
 //! `audit archive`: archive events that were written before archival was enabled.
 
 mod bucket;
-mod events;
+pub(crate) mod events;
 mod progress;
 mod summary;
 #[cfg(test)]

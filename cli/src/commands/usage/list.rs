@@ -8,7 +8,7 @@ use zae_limiter::usage::{UsageSnapshot, WindowKind};
 use zae_limiter::{EntityId, LimitName, Resource, Timestamp};
 use zae_limiter_report::UsageReport;
 
-use super::{Filter, money_limits};
+use super::{Filter, counted, money_limits};
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::pagination::{self, total};
 use crate::context::Context;
@@ -95,7 +95,7 @@ impl Text for SnapshotList {
 }
 
 pub(super) async fn run(arguments: List, context: &Context) -> Result<CommandOutput> {
-    let repository = &context.repository().await?;
+    let repository = &counted(context).await?;
     let query = arguments.filter.query(arguments.window)?;
     let query = &query;
     let fetch = |page| async move { repository.usage_snapshots(query, &page).await };

@@ -8,7 +8,7 @@ use zae_limiter::money::dollars;
 use zae_limiter::usage::{UsageSummary, WindowKind};
 use zae_limiter::{LimitName, Timestamp};
 
-use super::{Filter, money_limits};
+use super::{Filter, counted, money_limits};
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
@@ -105,7 +105,7 @@ impl Text for UsageTotals {
 }
 
 pub(super) async fn run(arguments: Summary, context: &Context) -> Result<CommandOutput> {
-    let repository = context.repository().await?;
+    let repository = counted(context).await?;
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
     let money = money_limits(&repository, summary.resources.clone()).await?;

@@ -108,7 +108,7 @@ impl From<UsageSnapshot> for Usage {
 
 /// Lists usage
 ///
-/// By hour, day and month, newest first. The aggregator of the stack counts usage a few seconds after the acquires. A table without one, such as an embedded table, has no usage.
+/// By hour, day and month, newest first. Usage is counted a few seconds after the acquires.
 #[utoipa::path(
     get,
     path = "/v1/usage",

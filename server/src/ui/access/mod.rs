@@ -27,7 +27,7 @@ use sessions::Sessions;
 pub(crate) use sessions::Visitor;
 
 use super::Ui;
-use crate::auth::{BearerTokens, Scope};
+use crate::auth::BearerTokens;
 
 /// What decides about access.
 #[derive(Debug)]
@@ -116,9 +116,7 @@ impl Access {
         let secret = self.secret(headers)?;
         let mut sessions = self.sessions();
         let visitor = sessions.find(secret, now)?;
-        // A session ends with the token that began it.
-        let allowed = |digest| tokens.is_some_and(|tokens| tokens.allows(digest, Scope::Admin));
-        if visitor.token.is_some_and(|digest| !allowed(digest)) {
+        if !visitor.is_allowed(tokens) {
             sessions.remove(secret);
             return None;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use zae_limiter::audit::Principal;
 
-use crate::auth::TokenDigest;
+use crate::auth::{BearerTokens, Scope, TokenDigest};
 
 /// How many browsers can be signed in. The one that was idle for longest is signed out first.
 pub(crate) const MAX_SESSIONS: usize = 1_000;
@@ -24,6 +24,14 @@ pub(crate) struct Visitor {
     pub(crate) token: Option<TokenDigest>,
     /// The value that every form must send back.
     pub(crate) form_token: String,
+}
+
+impl Visitor {
+    /// A session ends with the token that began it.
+    pub(crate) fn is_allowed(&self, tokens: Option<&BearerTokens>) -> bool {
+        let allowed = |digest| tokens.is_some_and(|tokens| tokens.allows(digest, Scope::Admin));
+        self.token.is_none_or(allowed)
+    }
 }
 
 #[derive(Debug)]

@@ -73,7 +73,7 @@ fn stack_health(data: &Overview) -> Markup {
             "Stack",
             "none",
             "None: embedded file",
-            &html! { p { "The table is in a file, and nothing counts its usage." } },
+            &html! { p { "The table is in a file. This process counts its usage." } },
         ),
         StackReport::Health(StackHealth {
             status,

@@ -24,8 +24,8 @@ pub(super) fn nothing_counted() -> Empty {
     Empty::new(
         "No usage was counted in this time.",
         html! {
-            "The aggregator of a stack counts usage a few seconds after the calls. Choose another time, or see whether "
-            "it runs with " code { "zae-limiter check" } ". A table without a stack counts none."
+            "Usage is counted a few seconds after the calls: by the aggregator of a stack, or by the server of an embedded "
+            "table. Choose another time, or see whether the aggregator runs with " code { "zae-limiter check" } "."
         },
     )
 }

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::operation::scan::ScanError;
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use serde_dynamo::Item;
 use zae_limiter::error::{NotFound, Unavailable};
-use zae_limiter::{Error as Limiter, StackName};
+use zae_limiter::{EmbeddedStore, Error as Limiter, StackName};
 use zae_limiter_dynamo::{SdkItem, from_sdk_item};
 use zae_limiter_schema::keys::{attribute, prefix};
 
@@ -18,7 +18,7 @@ use super::CALL_TIMEOUT;
 use crate::error::{Error, Result};
 
 /// The audit events of a table, read page by page.
-pub(super) struct Events {
+pub(crate) struct Events {
     client: Client,
     table: String,
     location: String,
@@ -32,29 +32,40 @@ enum Next {
 }
 
 /// One page of the scan.
-pub(super) struct Page {
+pub(crate) struct Page {
     /// The number of items scanned, of any kind.
     pub(super) read: u64,
-    pub(super) events: Vec<TrailItem>,
+    pub(crate) events: Vec<TrailItem>,
 }
 
 /// An item of the audit trail.
-pub(super) struct TrailItem {
+pub(crate) struct TrailItem {
     /// The key, for error reports.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// The event, or why it is not valid.
-    pub(super) event: Result<Item, String>,
+    pub(crate) event: Result<Item, String>,
 }
 
 impl Events {
     pub(super) fn of_table(aws: &SdkConfig, name: &StackName) -> Self {
         let region = aws.region().map(ToString::to_string).unwrap_or_default();
+        let location = aws
+            .endpoint_url()
+            .map_or(region.clone(), |url| format!("{region} at {url}"));
+        Self::at(Client::new(aws), name, location)
+    }
+
+    /// Those of an embedded table.
+    pub(crate) fn of_store(store: &EmbeddedStore, name: &StackName) -> Self {
+        let client = Client::from_conf(store.sdk_config().build());
+        Self::at(client, name, store.place())
+    }
+
+    fn at(client: Client, name: &StackName, location: String) -> Self {
         Self {
-            client: Client::new(aws),
+            client,
             table: name.to_string(),
-            location: aws
-                .endpoint_url()
-                .map_or(region.clone(), |url| format!("{region} at {url}")),
+            location,
             next: Next::First,
         }
     }
@@ -70,7 +81,7 @@ impl Events {
     }
 
     /// The next page, or `None` after the last.
-    pub(super) async fn page(&mut self) -> Result<Option<Page>> {
+    pub(crate) async fn page(&mut self) -> Result<Option<Page>> {
         let start = match std::mem::replace(&mut self.next, Next::End) {
             Next::First => None,
             Next::After(key) => Some(key),
