@@ -48,6 +48,8 @@ data "aws_iam_policy_document" "acquire_only_policy" {
           "rj",
           "o_*",
           "b_*",
+          "q_*",
+          "c_*",
         ]
       }
     }
