@@ -15,7 +15,7 @@ fn amount() -> impl Strategy<Value = MicroDollars> {
     prop_oneof![edges, 0..=MicroDollars::MAX].prop_map(|amount| MicroDollars::new(amount).unwrap())
 }
 
-pub fn prices() -> impl Strategy<Value = Prices> {
+pub(crate) fn prices() -> impl Strategy<Value = Prices> {
     let price = || proptest::option::of(amount());
     let tokens = || proptest::option::of(0..=Tokens::MAX);
     let token_limits = proptest::collection::btree_set("[a-s][a-z.-]{0,6}", 0..4);
