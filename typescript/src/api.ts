@@ -769,6 +769,99 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/prices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the stored prices of a resource */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description The resource. Without one, the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description What is stored */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StoredPrices"];
+                    };
+                };
+            };
+        };
+        /**
+         * Sets the prices of a resource
+         * @description In place of all that it has. Its limits stay. Calls count by them within a minute.
+         */
+        put: {
+            parameters: {
+                query?: {
+                    /** @description The resource. Without one, the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["PricesBody"];
+                };
+            };
+            responses: {
+                /** @description What is stored now */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["StoredPrices"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /**
+         * Deletes the prices of a resource
+         * @description Its limits stay. The prices of the system apply from then on, if it has any.
+         */
+        delete: {
+            parameters: {
+                query?: {
+                    /** @description The resource. Without one, the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description There are no prices */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/usage": {
         parameters: {
             query?: never;
@@ -836,7 +929,7 @@ export interface components {
              *       "tpm": 500
              *     }
              */
-            consume: {
+            consume?: {
                 [key: string]: number;
             };
             /**
@@ -844,6 +937,7 @@ export interface components {
              * @example user-1
              */
             entity: string;
+            estimate?: null | components["schemas"]["EstimateBody"];
             /**
              * Format: int64
              * @description How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are consumed at once.
@@ -913,6 +1007,7 @@ export interface components {
             adjust?: {
                 [key: string]: number;
             };
+            usage?: null | components["schemas"]["UsageBody"];
         };
         /**
          * @description Whether tokens were taken from the table.
@@ -969,6 +1064,25 @@ export interface components {
             name: string;
             /** @description Its parent, if it has one. */
             parent_id?: string | null;
+        };
+        /**
+         * @description What is known of a call before it is made. The prices of the resource turn it into tokens and money.
+         * @example {
+         *       "input": 2000,
+         *       "max_output": 500
+         *     }
+         */
+        EstimateBody: {
+            /**
+             * Format: int64
+             * @description Input tokens.
+             */
+            input: number;
+            /**
+             * Format: int64
+             * @description The most output tokens that the request asks for: the default of the prices unless set.
+             */
+            max_output?: number | null;
         };
         /** @description A change. */
         Event: {
@@ -1166,6 +1280,51 @@ export interface components {
          * @enum {string}
          */
         Policy: "allow" | "block";
+        /** @description Prices. Money is text such as `$2.50` or `2.5 usd`, with at most six decimal places. */
+        PricesBody: {
+            /** @description A million input tokens that are written to a cache: as `input` unless set. */
+            cache_write?: string | null;
+            /**
+             * @description A million input tokens that are read from a cache: as `input` unless set.
+             * @example $1.25
+             */
+            cached_input?: string | null;
+            /**
+             * Format: int64
+             * @description Output tokens expected of a request that does not limit them.
+             */
+            default_output?: number | null;
+            /**
+             * @description A million input tokens.
+             * @example $2.50
+             */
+            input?: string | null;
+            /**
+             * Format: int64
+             * @description The most output tokens of the model.
+             * @example 16384
+             */
+            max_output?: number | null;
+            /**
+             * @description The limit that counts money, in millionths of a dollar: `usd` unless set.
+             * @example usd
+             */
+            money_limit?: string | null;
+            /**
+             * @description A million output tokens.
+             * @example $10.00
+             */
+            output?: string | null;
+            /** @description A call, besides its tokens. */
+            per_call?: string | null;
+            /**
+             * @description The limits that count tokens: `tpm` unless set.
+             * @example [
+             *       "tpm"
+             *     ]
+             */
+            token_limits?: string[] | null;
+        };
         /** @description Problem details (RFC 9457). Some types have further members. */
         ProblemBody: {
             /** @description What went wrong this time. */
@@ -1228,6 +1387,12 @@ export interface components {
             limits: components["schemas"]["LimitBody"][];
             on_unavailable?: null | components["schemas"]["Policy"];
         };
+        /** @description What is stored. */
+        StoredPrices: {
+            prices?: null | components["schemas"]["PricesBody"];
+            /** @description The resource; null for the system. */
+            resource?: string | null;
+        };
         /** @description What to change about an entity. What is missing stays. */
         UpdateEntity: {
             /** @description Whether what it acquires counts on the parent too. */
@@ -1267,6 +1432,41 @@ export interface components {
             window_end: string;
             /** @description When the window begins. */
             window_start: string;
+        };
+        /**
+         * @description What a call really used. The prices of the resource turn it into tokens and money. No token is in two of the numbers.
+         * @example {
+         *       "input": 200,
+         *       "cached_input": 1800,
+         *       "output": 350
+         *     }
+         */
+        UsageBody: {
+            /**
+             * Format: int64
+             * @description Input tokens that were written to a cache.
+             */
+            cache_write?: number;
+            /**
+             * Format: int64
+             * @description Input tokens that were read from a cache.
+             */
+            cached_input?: number;
+            /**
+             * Format: int64
+             * @description How many calls were made: one unless set.
+             */
+            calls?: number | null;
+            /**
+             * Format: int64
+             * @description Input tokens that neither came from a cache nor went into one.
+             */
+            input?: number;
+            /**
+             * Format: int64
+             * @description Output tokens.
+             */
+            output?: number;
         };
     };
     responses: never;

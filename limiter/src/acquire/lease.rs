@@ -225,6 +225,24 @@ impl Lease {
     /// part of a streamed response and the usage up to then. Limits that the entity does not have are left out.
     ///
     /// An error if the resource has no prices: the lease is as it was.
+    ///
+    /// ```
+    /// use zae_limiter::money::{Prices, Usage};
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limits = [Limit::per_hour("tpm", 100_000)?, Limit::per_hour("usd", 10_000_000)?];
+    /// # let limiter = RateLimiter::embedded().default_limits(limits).await?;
+    /// let prices = Prices::new("$2.50".parse()?, "$10".parse()?);
+    /// limiter.repository().set_prices("gpt-4o", prices).await?;
+    ///
+    /// let mut lease = limiter.acquire("user-1", "gpt-4o").consume("tpm", 2_000).await?;
+    /// lease.adjust_to_usage(&Usage::new(1_000, 200))?;
+    /// assert_eq!((lease.consumed()["tpm"], lease.consumed()["usd"]), (1_200, 4_500));
+    /// lease.commit().await?;
+    /// # Ok(()) }
+    /// ```
     pub fn adjust_to_usage(&mut self, usage: &Usage) -> Result<&mut Self> {
         let prices = self.prices.clone().ok_or_else(|| no_prices(self.resource()))?;
         let taken = self.taken();
@@ -376,9 +394,7 @@ impl Lease {
     /// limiter.repository().set_prices("gpt-4o", prices).await?;
     ///
     /// let lease = limiter.acquire("user-1", "gpt-4o").consume("tpm", 2_000).await?;
-    /// lease.commit_usage(&Usage::new(1_000, 200)).await?;
-    /// let left = limiter.acquire("user-1", "gpt-4o").peek().await?;
-    /// assert_eq!((left.tokens("tpm"), left.tokens("usd")), (Some(98_800), Some(9_995_500)));
+    /// lease.commit_usage(&Usage::new(1_000, 200)).await?; // 1,200 tokens and $0.0045
     /// # Ok(()) }
     /// ```
     pub async fn commit_usage(mut self, usage: &Usage) -> Result<()> {
