@@ -72,7 +72,7 @@ impl PageRequest {
         Items {
             fetch,
             next: Some(self),
-            items: Vec::new().into_iter(),
+            read: Vec::new().into_iter(),
         }
     }
 
@@ -101,14 +101,15 @@ pub struct Items<T, F> {
     fetch: F,
     /// The page to read when the items are used up.
     next: Option<PageRequest>,
-    items: std::vec::IntoIter<T>,
+    /// The rest of the page that was read last.
+    read: std::vec::IntoIter<T>,
 }
 
 impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
     /// The next item; `None` after the last. After an error, the next call reads the same page again.
     pub async fn next(&mut self) -> Option<Result<T>> {
         loop {
-            if let Some(item) = self.items.next() {
+            if let Some(item) = self.read.next() {
                 return Some(Ok(item));
             }
             let request = self.next.as_ref()?;
@@ -118,7 +119,7 @@ impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
             };
             let size = request.size;
             self.next = page.next.map(|cursor| PageRequest::new(size).after(cursor));
-            self.items = page.items.into_iter();
+            self.read = page.items.into_iter();
         }
     }
 

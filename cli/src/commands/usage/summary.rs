@@ -44,7 +44,7 @@ struct LimitTotals {
 }
 
 impl UsageTotals {
-    fn new(summary: UsageSummary, context: &Context) -> Self {
+    fn new(summary: &UsageSummary, context: &Context) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
@@ -103,5 +103,5 @@ pub(super) async fn run(arguments: Summary, context: &Context) -> Result<Command
     let repository = context.repository().await?;
     let query = arguments.filter.query(None)?;
     let summary = repository.usage_summary(&query, arguments.window).await?;
-    Ok(CommandOutput::new(UsageTotals::new(summary, context)))
+    Ok(CommandOutput::new(UsageTotals::new(&summary, context)))
 }
