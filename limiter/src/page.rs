@@ -72,7 +72,7 @@ impl PageRequest {
         Items {
             fetch,
             next: Some(self),
-            items: Vec::new().into_iter(),
+            read: Vec::new().into_iter(),
         }
     }
 
@@ -101,14 +101,15 @@ pub struct Items<T, F> {
     fetch: F,
     /// The page to read when the items are used up.
     next: Option<PageRequest>,
-    items: std::vec::IntoIter<T>,
+    /// The rest of the page that was read last.
+    read: std::vec::IntoIter<T>,
 }
 
 impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
     /// The next item; `None` after the last. After an error, the next call reads the same page again.
     pub async fn next(&mut self) -> Option<Result<T>> {
         loop {
-            if let Some(item) = self.items.next() {
+            if let Some(item) = self.read.next() {
                 return Some(Ok(item));
             }
             let request = self.next.as_ref()?;
@@ -118,7 +119,7 @@ impl<T, F: AsyncFnMut(&PageRequest) -> Result<Page<T>>> Items<T, F> {
             };
             let size = request.size;
             self.next = page.next.map(|cursor| PageRequest::new(size).after(cursor));
-            self.items = page.items.into_iter();
+            self.read = page.items.into_iter();
         }
     }
 
@@ -201,6 +202,8 @@ impl FromStr for Cursor {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use proptest::prelude::*;
 
     use super::*;
@@ -229,7 +232,7 @@ mod tests {
     }
 
     /// A list of seven numbers. Its pages end early, and the first attempt at each page fails.
-    async fn page_of_seven(failed: &mut bool, request: &PageRequest) -> Result<Page<usize>> {
+    fn page_of_seven(failed: &mut bool, request: &PageRequest) -> Result<Page<usize>> {
         *failed = !*failed;
         if *failed {
             return Err(Error::contended(&"the list"));
@@ -249,8 +252,8 @@ mod tests {
     async fn items_come_from_all_pages_and_an_error_loses_none() {
         for size in 1..=8 {
             let mut failed = false;
-            let mut items = PageRequest::new(size)
-                .items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+            let mut items =
+                PageRequest::new(size).items(async |page: &PageRequest| page_of_seven(&mut failed, page));
             let (mut seen, mut errors) = (vec![], 0);
             while let Some(item) = items.next().await {
                 match item {
@@ -266,14 +269,13 @@ mod tests {
     #[tokio::test]
     async fn collecting_items_ends_with_the_first_error() {
         let mut failed = false;
-        let items =
-            PageRequest::new(2).items(async |page: &PageRequest| page_of_seven(&mut failed, page).await);
+        let items = PageRequest::new(2).items(async |page: &PageRequest| page_of_seven(&mut failed, page));
         assert!(items.try_collect().await.is_err());
         let items = PageRequest::new(3)
             .after(cursor(2))
             .items(async |page: &PageRequest| {
                 let mut failed = true;
-                page_of_seven(&mut failed, page).await
+                page_of_seven(&mut failed, page)
             });
         assert_eq!(items.try_collect().await.unwrap(), [2, 3, 4, 5, 6]);
     }

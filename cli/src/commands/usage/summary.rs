@@ -48,7 +48,7 @@ struct LimitTotals {
 }
 
 impl UsageTotals {
-    fn new(summary: UsageSummary, money: &BTreeSet<LimitName>, context: &Context) -> Self {
+    fn new(summary: &UsageSummary, money: &BTreeSet<LimitName>, context: &Context) -> Self {
         let limits = summary.totals.iter().map(|(name, total)| {
             let average = summary.average(name).unwrap_or(0.0);
             (
@@ -110,7 +110,7 @@ pub(super) async fn run(arguments: Summary, context: &Context) -> Result<Command
     let summary = repository.usage_summary(&query, arguments.window).await?;
     let money = money_limits(&repository, summary.resources.clone()).await?;
     let money = money.into_values().collect();
-    Ok(CommandOutput::new(UsageTotals::new(summary, &money, context)))
+    Ok(CommandOutput::new(UsageTotals::new(&summary, &money, context)))
 }
 
 /// The nearest whole number.
