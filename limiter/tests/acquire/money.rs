@@ -35,7 +35,7 @@ async fn left(limiter: &RateLimiter, entity: &str) -> [i64; 2] {
     ]
 }
 
-fn no_prices(result: Result<(), Error>) -> bool {
+fn no_prices(result: &Result<(), Error>) -> bool {
     matches!(result, Err(Error::NotFound(NotFound::Prices { .. })))
 }
 
@@ -100,7 +100,7 @@ async fn a_lease_pays_the_prices_that_it_was_taken_under() {
     held.commit_usage(&Usage::new(1, 0)).await.unwrap();
     assert_eq!(stage.bucket("user-1").await.unwrap().consumed("usd"), 2_000);
     let held = lease(&limiter, "user-1", "rpd", 1).await.unwrap();
-    assert!(no_prices(held.commit_usage(&Usage::new(1, 0)).await));
+    assert!(no_prices(&held.commit_usage(&Usage::new(1, 0)).await));
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,12 +148,12 @@ async fn without_prices_an_estimate_is_an_error_before_any_write_and_a_usage_kee
     let limiter = stage.limiter(LIMITS).await;
     let estimate = Estimate::new(10);
     let refused = limiter.acquire("user-1", GPT).consume_estimate(&estimate).await;
-    assert!(no_prices(refused.map(drop)));
+    assert!(no_prices(&refused.map(drop)));
     assert!(!stage.wire.operations().contains(&"UpdateItem".to_owned()));
 
     let held = lease(&limiter, "user-1", "tpm", 500).await.unwrap();
     stage.wire.calls();
-    assert!(no_prices(held.commit_usage(&Usage::new(1, 1)).await));
+    assert!(no_prices(&held.commit_usage(&Usage::new(1, 1)).await));
     limiter.settled().await;
     assert_eq!(stage.wire.operations(), Vec::<String>::new());
     assert_eq!(
@@ -163,7 +163,7 @@ async fn without_prices_an_estimate_is_an_error_before_any_write_and_a_usage_kee
     );
 
     let mut held = lease(&limiter, "user-1", "tpm", 500).await.unwrap();
-    assert!(no_prices(held.adjust_to_usage(&Usage::new(1, 1)).map(drop)));
+    assert!(no_prices(&held.adjust_to_usage(&Usage::new(1, 1)).map(drop)));
     held.rollback().await.unwrap();
     assert_eq!(available(&limiter, "user-1", "tpm").await, 9_500);
 }

@@ -52,6 +52,7 @@ struct Sent {
     lost: bool,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there are few events at a time")]
 enum Event {
     Call(usize),
     Arrive(Sent),
@@ -321,6 +322,22 @@ impl World {
         self.last_end = Some(end);
     }
 
+    /// Half of the calls settle, some time later.
+    fn settle_later(&mut self, sent: &Sent, tokens: i128) {
+        if !self.random.percent(50) {
+            return;
+        }
+        let lease = Lease {
+            client: sent.client,
+            tokens,
+            held: sent.write.held(&name("spend")),
+            incarnation: sent.write.incarnation().to_owned(),
+        };
+        let most = self.length() / 3;
+        let later = self.random.between(100, most);
+        self.events.after(later, Event::Settle(lease));
+    }
+
     fn answer(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
         if sent.lost {
             // Only debits are out: too much is counted, never too little.
@@ -328,21 +345,9 @@ impl World {
         }
         self.clients[sent.client].image = image;
         match sent.purpose {
-            Purpose::Acquire { tokens } if happened => {
-                if self.random.percent(50) {
-                    let lease = Lease {
-                        client: sent.client,
-                        tokens,
-                        held: sent.write.held(&name("spend")),
-                        incarnation: sent.write.incarnation().to_owned(),
-                    };
-                    let most = self.length() / 3;
-                    let later = self.random.between(100, most);
-                    self.events.after(later, Event::Settle(lease));
-                }
-            }
+            Purpose::Acquire { tokens } if happened => self.settle_later(&sent, tokens),
             Purpose::Acquire { tokens } if sent.tries < 6 => {
-                self.acquire(sent.client, tokens, sent.tries + 1)
+                self.acquire(sent.client, tokens, sent.tries + 1);
             }
             Purpose::Settle { lease, change } if !happened && sent.tries < 6 => {
                 self.settle(lease, change, sent.tries + 1);

@@ -102,9 +102,7 @@ impl Table {
     }
 
     pub(super) fn image(&self) -> Option<Image> {
-        if self.item.iter().next().is_none() {
-            return None;
-        }
+        self.item.iter().next()?;
         match self.item.decode().unwrap() {
             Decoded::Bucket(image) => Some(image),
             Decoded::Stub => panic!("nobody leaves a stub"),

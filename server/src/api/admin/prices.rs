@@ -70,11 +70,11 @@ impl PricesBody {
             names.collect::<Result<BTreeSet<_>, _>>()
         });
         Ok(Prices {
-            input: money("input", self.input)?,
-            output: money("output", self.output)?,
-            cached_input: money("cached_input", self.cached_input)?,
-            cache_write: money("cache_write", self.cache_write)?,
-            per_call: money("per_call", self.per_call)?,
+            input: money("input", self.input.as_deref())?,
+            output: money("output", self.output.as_deref())?,
+            cached_input: money("cached_input", self.cached_input.as_deref())?,
+            cache_write: money("cache_write", self.cache_write.as_deref())?,
+            per_call: money("per_call", self.per_call.as_deref())?,
             default_output: self.default_output,
             max_output: self.max_output,
             money_limit: money_limit.map_err(Error::from)?.unwrap_or(default.money_limit),
@@ -86,8 +86,8 @@ impl PricesBody {
     }
 }
 
-fn money(field: &str, text: Option<String>) -> Result<Option<MicroDollars>, Problem> {
-    let parsed = text.as_deref().map(str::parse::<MicroDollars>).transpose();
+fn money(field: &str, text: Option<&str>) -> Result<Option<MicroDollars>, Problem> {
+    let parsed = text.map(str::parse::<MicroDollars>).transpose();
     parsed.map_err(|invalid| Problem::invalid(field, invalid.value(), invalid.rule()))
 }
 
