@@ -11,6 +11,10 @@ use crate::{EntityId, LimitName, Timestamp};
 
 /// What an item under a bucket's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an item under a bucket's key is nearly always a bucket"
+)]
 pub enum Decoded {
     /// A bucket.
     Bucket(Image),

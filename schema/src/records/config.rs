@@ -150,7 +150,7 @@ impl ConfigRecord {
                 ]),
                 kind @ LimitKind::Quota(_) => attributes.push((format!("{QUOTA}{name}"), s(kind))),
                 kind @ LimitKind::Concurrency(_) => {
-                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)))
+                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)));
                 }
             }
         }

@@ -345,7 +345,7 @@ impl ConcurrencyRow {
         let held = self.attr(PermitField::Held);
         match self.set {
             Some(permits) => actions.push(Action::Set(held, Scalar::Number(permits))),
-            None => actions.extend((self.add != 0).then(|| Action::Add(held, self.add))),
+            None => actions.extend((self.add != 0).then_some(Action::Add(held, self.add))),
         }
         let epochs = self.epochs.iter();
         actions.extend(epochs.map(|(epoch, by)| Action::Add(self.epoch(*epoch), *by)));

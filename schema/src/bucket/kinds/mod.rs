@@ -226,7 +226,7 @@ impl LimitState {
             Self::Rate(_) if held.is_some() => batch.add(name, Demand::default()),
             Self::Rate(_) if same_bucket => batch.add(name, Demand::credit(-change)),
             Self::Quota(quota) if same_bucket && quota.is_open(held) => {
-                batch.add(name, Demand::credit(-change))
+                batch.add(name, Demand::credit(-change));
             }
             Self::Concurrency(permits) if same_bucket => permits.book_release(name, -change, held, batch),
             Self::Concurrency(_) => batch.add(name, Demand::default()),

@@ -328,7 +328,7 @@ impl QuotaRow {
         match self.form {
             QuotaForm::Keep => {}
             QuotaForm::Within { add, new_end, .. } => {
-                actions.extend((add != 0).then(|| Action::Add(used, add)));
+                actions.extend((add != 0).then_some(Action::Add(used, add)));
                 actions.extend(new_end.map(ends));
             }
             QuotaForm::Begin {
