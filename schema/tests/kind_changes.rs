@@ -526,17 +526,21 @@ fn expires_at(bucket: &Bucket) -> i64 {
 
 #[test]
 fn the_item_outlives_permits_that_were_renewed() {
-    for seconds in [8, 9, 60, 600] {
+    // At half of the expiry, and just before it is over.
+    for (seconds, part) in [(8, 500), (9, 500), (60, 500), (60, 950), (600, 500), (600, 950)] {
         let text = format!("parallel:8 at once for {seconds}s");
         let mut bucket = Bucket::new(&[&text]);
         let mut write = bucket.take(&[("parallel", 1)], noon_plus(0)).unwrap();
         for step in 1..20 {
-            let now = noon_plus(step * seconds * 500);
+            let now = noon_plus(step * seconds * part);
             let held = write.held(&name("parallel")).unwrap();
             let Held::Permits(epoch) = held else {
                 panic!("{held:?}")
             };
-            assert!(expires_at(&bucket) >= epoch.seconds(), "{seconds} s, step {step}");
+            assert!(
+                expires_at(&bucket) >= epoch.seconds(),
+                "{seconds} s, {part}, step {step}"
+            );
             write = bucket
                 .plan(now, |evaluation| {
                     let mut batch = Batch::default();

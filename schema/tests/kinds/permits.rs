@@ -1,6 +1,6 @@
 //! Limits on calls in flight: how many permits that have not expired are held by the true time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use zae_limiter_schema::Timestamp;
@@ -544,6 +544,23 @@ fn with_early(mut statement: Statement, early: &[(Epoch, i128)]) -> Statement {
         }
     }
     statement
+}
+
+/// By clocks that differ, with every epoch in use, at any time and for any expiry.
+#[test]
+fn permits_that_may_stand_on_an_item_expire_in_at_most_seven_epochs() {
+    for expiry in (8..200).chain([599, 600, 601, 3_599, 86_399, 86_400]) {
+        let start = 1_800_000_000;
+        for now in start..start + expiry.min(120) {
+            let taken = (now - 2 * expiry..=now + 1).step_by(usize::try_from(1 + expiry / 200).unwrap());
+            let epochs: BTreeSet<Epoch> = taken
+                .map(|at| Epoch::of(Timestamp::from_seconds(at), expiry))
+                .collect();
+            // A clock that is a second behind takes an epoch back two seconds after its end.
+            let there = epochs.iter().filter(|epoch| epoch.seconds() + 2 > now - 1);
+            assert!(there.count() <= 7, "expiry {expiry} at {now}");
+        }
+    }
 }
 
 proptest! {
