@@ -12,7 +12,7 @@ use super::{Params, RetryAfter};
 /// use zae_limiter_schema::Limit;
 /// use zae_limiter_schema::bucket::{TokenBucket, Params, RetryAfter};
 ///
-/// let rps = TokenBucket::full(Params::from(&Limit::per_second("rps", 10)?));
+/// let rps = TokenBucket::full(Params::from(Limit::per_second("rps", 10)?.rate().unwrap()));
 /// let empty = rps.try_take(0, 10_000).unwrap();
 /// assert_eq!(empty.wait_for(0, 1_000), RetryAfter::After(Duration::from_millis(100)));
 /// assert!(empty.try_take(99, 1_000).is_err());
