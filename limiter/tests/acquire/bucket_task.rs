@@ -88,12 +88,14 @@ fn a_caller_restarts_the_task_of_a_runtime_that_ended() {
 async fn settling_ends_beside_traffic_on_this_and_other_buckets() {
     let (stage, limiter) = with(&["tpm:1000000"]).await;
     stage.wire.latency(millis(10));
-    let traffic: Vec<_> = (0..5)
+    // Two callers on each bucket: while a write carries the call of one, that of the other waits.
+    let traffic: Vec<_> = (0..10)
         .map(|number| {
             let limiter = limiter.clone();
             tokio::spawn(async move {
                 loop {
-                    take(&limiter, &format!("user-{number}"), "tpm", 1).await.unwrap();
+                    let user = format!("user-{}", number % 5);
+                    take(&limiter, &user, "tpm", 1).await.unwrap();
                     tokio::time::sleep(millis(number)).await;
                 }
             })
