@@ -42,6 +42,45 @@ fn system_defaults_are_set_shown_and_deleted() {
 }
 
 #[test]
+fn all_kinds_of_limits_are_set_shown_and_enforced() {
+    let bench = Bench::new();
+    let set = bench.json(&[
+        "system",
+        "set-defaults",
+        "-l",
+        "rpm:100",
+        "-l",
+        "spend:10 per month in Europe/Berlin",
+        "-l",
+        "parallel:2 at once for 10min",
+    ]);
+    assert_eq!(
+        set["limits"],
+        json!([
+            { "name": "parallel", "concurrency": 2, "expires_after_seconds": 600 },
+            { "name": "rpm", "capacity": 100, "burst": 100, "refill_amount": 100, "refill_period_seconds": 60 },
+            { "name": "spend", "quota": 10, "per": "month in Europe/Berlin" },
+        ])
+    );
+    let shown = bench.ok(&["system", "get-defaults"]);
+    for part in [
+        "all per month in Europe/Berlin",
+        "2 at once for 10min",
+        "100 per minute",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    bench.ok(&["acquire", "user-1", "gpt-4", "-c", "spend:8", "-c", "parallel:1"]);
+    let refused = bench
+        .run(&["acquire", "user-1", "gpt-4", "-c", "spend:3", "--output", "json"])
+        .expect_exit(75);
+    assert!(refused.json()["limits"][2]["resets_at"].is_string());
+    let wrong = bench.run(&["system", "set-defaults", "-l", "spend:10 per fortnight"]);
+    let wrong = wrong.expect_exit(2);
+    assert!(wrong.stderr.contains("fortnight"), "{}", wrong.stderr);
+}
+
+#[test]
 fn resource_defaults_are_set_listed_and_deleted() {
     let bench = Bench::new();
     bench.ok(&["resource", "set-defaults", "openai/gpt-4", "-l", "rps:5/sec"]);

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use crate::tool::{Bench, result};
 
 /// Commands on a table that ask, with arguments that would change the table of [`prepared`].
-const ON_A_TABLE: [&[&str]; 5] = [
+const ON_A_TABLE: [&[&str]; 6] = [
     &["entity", "delete", "user-1"],
     &["entity", "delete-limits", "user-1"],
     &["resource", "delete-defaults", "gpt-4"],
     &["system", "delete-defaults"],
     &["limits", "apply", "limits.yaml"],
+    &["prices", "delete", "gpt-4"],
 ];
 
 /// Commands on a stack that ask; the tests on a local cloud run them.
@@ -18,7 +19,7 @@ const ON_A_STACK: [&str; 3] = ["delete", "deploy", "upgrade"];
 
 /// Commands that do not ask: they read, or what they write can be written back by the same command. `usage redrive` deletes a dead letter
 /// after it is counted, and `local down` deletes the data of a local cloud. A new command belongs here, or asks.
-const WITHOUT_A_QUESTION: [&str; 45] = [
+const WITHOUT_A_QUESTION: [&str; 48] = [
     "acquire",
     "audit archive",
     "audit list",
@@ -51,6 +52,9 @@ const WITHOUT_A_QUESTION: [&str; 45] = [
     "outputs",
     "plan",
     "policy",
+    "prices import",
+    "prices set",
+    "prices show",
     "resource capacity",
     "resource get-defaults",
     "resource list",
@@ -119,6 +123,7 @@ fn prepared() -> Bench {
         &["resource", "set-defaults", "gpt-4", "-l", "rpm:20"],
         &["entity", "create", "user-1"],
         &["entity", "set-limits", "user-1", "-l", "rpm:10"],
+        &["prices", "set", "gpt-4", "--call-price", "$0.01"],
     ] {
         bench.ok(arguments);
     }

@@ -26,6 +26,17 @@ const ON_A_TABLE: [&[&str]; 31] = [
     &["limits", "diff", "limits.yaml"],
     &["limits", "plan", "limits.yaml"],
     &["migrate", "--dry-run"],
+    &["prices", "delete", "gpt-4", "--yes"],
+    &[
+        "prices",
+        "import",
+        "litellm.json",
+        "--model",
+        "gpt-4",
+        "--dry-run",
+    ],
+    &["prices", "set", "gpt-4", "--call-price", "$0.02"],
+    &["prices", "show", "gpt-4"],
     &["resource", "capacity", "gpt-4"],
     &["resource", "delete-defaults", "gpt-4", "--yes"],
     &["resource", "get-defaults", "gpt-4"],
@@ -69,6 +80,7 @@ const ELSEWHERE: [&str; 22] = [
 fn prepared() -> Bench {
     let bench = Bench::new();
     bench.write("limits.yaml", "system: {limits: {rpm: 50}}\n");
+    bench.write("litellm.json", r#"{"gpt-4": {"input_cost_per_token": 2.5e-06}}"#);
     for arguments in [
         &["system", "set-defaults", "-l", "rpm:100"][..],
         &["resource", "set-defaults", "gpt-4", "-l", "rpm:20"],
@@ -119,7 +131,7 @@ fn every_command_on_a_table_prints_text_and_json() {
 fn every_command_is_covered_by_this_test() {
     let on_a_table = ON_A_TABLE.iter().map(|arguments| match arguments {
         [
-            group @ ("audit" | "config" | "entity" | "limits" | "resource" | "system" | "usage"),
+            group @ ("audit" | "config" | "entity" | "limits" | "prices" | "resource" | "system" | "usage"),
             name,
             ..,
         ] => {

@@ -147,7 +147,8 @@ mod tests {
 
     use std::time::Duration;
 
-    use zae_limiter_schema::{Limit, Resource};
+    use zae_limiter_schema::bucket::Reset;
+    use zae_limiter_schema::{Limit, Resource, Timestamp};
 
     use super::*;
 
@@ -183,6 +184,29 @@ mod tests {
             [
                 r#"ratelimit-policy: "jobs";q=100;w=200"#,
                 r#"ratelimit: "jobs";r=0;t=2"#
+            ]
+        );
+    }
+
+    #[test]
+    fn a_quota_has_the_length_of_its_period_as_window_and_states_when_it_ends() {
+        let quota: Limit = "spend:500 per day".parse().unwrap();
+        let reset = Reset {
+            at: Timestamp::parse("2026-02-01T00:00:00Z").unwrap(),
+            after: Duration::from_millis(3_599_001),
+            period: Duration::from_hours(24),
+        };
+        let quota = LimitStatus {
+            reset: Some(reset),
+            ..status("user-1", quota, 120, RetryAfter::Now)
+        };
+        let parallel: Limit = "parallel:8 at once for 10min".parse().unwrap();
+        let parallel = status("user-1", parallel, 3, RetryAfter::Now);
+        assert_eq!(
+            text(RateLimitHeaders::admitted(&[quota, parallel])),
+            [
+                r#"ratelimit-policy: "spend";q=500;w=86400, "parallel";q=8"#,
+                r#"ratelimit: "spend";r=120;t=3600, "parallel";r=3"#
             ]
         );
     }

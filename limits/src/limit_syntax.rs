@@ -254,6 +254,34 @@ mod tests {
     }
 
     #[test]
+    fn other_kinds_are_text_or_fields() {
+        let wanted = [
+            "parallel:8 at once for 10min",
+            "spend:500 per month in Europe/Berlin",
+        ];
+        for form in [
+            r#"["parallel:8 at once for 10min", "spend:500 per month in Europe/Berlin"]"#,
+            r#"{"parallel": "8 at once for 600s", "spend": "500 per month in Europe/Berlin"}"#,
+            r#"{"parallel": {"concurrency": 8, "expires_after_seconds": 600},
+                "spend": {"quota": 500, "per": "month in europe/berlin"}}"#,
+        ] {
+            assert_eq!(texts(form), wanted, "{form}");
+        }
+        for (form, problem) in [
+            (r#"{"spend": {"quota": 5}}"#, "missing field `per`"),
+            (r#"{"spend": {"quota": 5, "per": "fortnight"}}"#, "fortnight"),
+            (
+                r#"{"spend": {"quota": 5, "per": "day", "burst": 6}}"#,
+                "mixes the fields",
+            ),
+            (r#"{"spend": {"quota": 0, "per": "day"}}"#, "it must be above 0"),
+        ] {
+            let error = limits_from_json(form).unwrap_err();
+            assert!(error.contains(problem), "{form}: {error}");
+        }
+    }
+
+    #[test]
     fn printed_limits_can_be_parsed() {
         let limit: Limit = "tpm:10000/90s:15000@500".parse().unwrap();
         let json = serde_json::to_string(&[&limit]).unwrap();

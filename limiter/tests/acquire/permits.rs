@@ -158,6 +158,29 @@ async fn a_lease_whose_permit_could_not_be_renewed_is_lost_and_takes_nothing_fro
     exceeded(hold(&other).await.unwrap_err());
 }
 
+/// Time passes without its process running, as after SIGSTOP and SIGCONT.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_paused_beyond_the_expiry_finds_out_with_its_next_step() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&[LIMIT]).await;
+    let (one, two) = (hold(&limiter).await.unwrap(), hold(&limiter).await.unwrap());
+    let other = another(&stage).await;
+    advance(secs(90)).await;
+    let (_three, _four) = (hold(&other).await.unwrap(), hold(&other).await.unwrap());
+    assert!(one.is_lost() && two.is_lost());
+    one.lost().await;
+    one.commit().await.unwrap();
+    drop(two);
+    limiter.settled().await;
+    let (epochs, held) = epochs(&stage).await;
+    assert_eq!(
+        (epochs.iter().sum::<i64>(), held),
+        (2_000, 2_000),
+        "those of the other process"
+    );
+    exceeded(hold(&limiter).await.unwrap_err());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lost_response_to_a_release_or_renewal_is_traced() {
     let stage = Stage::new();

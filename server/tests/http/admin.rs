@@ -14,6 +14,45 @@ async fn empty() -> TestServer {
 }
 
 #[tokio::test]
+async fn all_kinds_of_limits_are_set_shown_and_enforced() {
+    let server = empty().await;
+    let limits = json!([
+        { "name": "parallel", "concurrency": 1, "expires_after_seconds": 600 },
+        { "name": "rpm", "capacity": 100, "burst": 100, "refill_amount": 100, "refill_period_seconds": 60 },
+        { "name": "spend", "quota": 10, "per": "month in Europe/Berlin" },
+    ]);
+    let stored = server
+        .put("/v1/limits", json!({ "limits": limits }))
+        .await
+        .expect(200);
+    assert_eq!(stored.json()["limits"], limits);
+    let call = |spend: u64| {
+        let consume = json!({ "rpm": 1, "parallel": 1, "spend": spend });
+        json!({ "entity": "user-1", "resource": "gpt-4", "consume": consume })
+    };
+    let first = server.post("/v1/acquire", call(4)).await.expect(200);
+    assert_eq!(
+        first.header("ratelimit-policy"),
+        Some(r#""parallel";q=1, "rpm";q=100;w=60, "spend";q=10;w=2678400"#)
+    );
+    let refused = server.post("/v1/acquire", call(1)).await.expect(429);
+    assert_eq!(refused.json()["violated-policies"], json!(["parallel"]));
+    let lease = first.json()["lease_id"].as_str().unwrap().to_owned();
+    let commit = format!("/v1/leases/{lease}/commit");
+    server.post(&commit, json!({})).await.expect(200);
+    let refused = server.post("/v1/acquire", call(7)).await.expect(429);
+    assert_eq!(refused.json()["violated-policies"], json!(["spend"]));
+    assert_eq!(refused.json()["limits"][2]["resets_at"], "2026-01-31T23:00:00Z");
+
+    let mixed = json!({ "limits": [{ "name": "a", "capacity": 1, "quota": 1, "per": "day" }] });
+    let problem = server.put("/v1/limits", mixed).await.expect(422).text();
+    assert!(
+        problem.contains("either capacity, or quota and per, or concurrency"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
 async fn an_entity_is_created_shown_changed_listed_and_deleted() {
     let server = empty().await;
     server
