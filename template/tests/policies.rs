@@ -74,7 +74,9 @@ fn acquiring_can_be_narrowed_to_the_attributes_of_buckets() {
         "ev",
         "rj",
         "o_*",
-        "b_*"
+        "b_*",
+        "q_*",
+        "c_*"
     ]);
     assert_eq!(condition["dynamodb:Attributes"], attributes);
     assert!(

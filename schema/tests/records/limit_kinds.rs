@@ -132,9 +132,9 @@ fn a_damaged_limit_is_an_error_that_names_its_attribute() {
 #[test]
 fn one_name_for_limits_of_two_kinds_is_an_error() {
     let (_, reason) = error_with("lq_rpm", text("500 per month"));
-    assert!(reason.contains("limit rpm is given twice"), "{reason}");
+    assert!(reason.contains("duplicate limit name rpm"), "{reason}");
     let (_, reason) = error_with("lc_spend", text("8 at once for 10min"));
-    assert!(reason.contains("limit spend is given twice"), "{reason}");
+    assert!(reason.contains("duplicate limit name spend"), "{reason}");
 }
 
 #[test]

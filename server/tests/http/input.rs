@@ -165,8 +165,8 @@ async fn every_endpoint_with_a_body_refuses_oversized_ones() {
         }
     }
     assert_eq!(
-        refused, 8,
-        "acquire, adjust with and without a lease, renew, commit, create and change an entity, set limits"
+        refused, 9,
+        "acquire, adjust with and without a lease, renew, commit, create and change an entity, set limits and prices"
     );
 }
 
