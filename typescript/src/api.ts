@@ -1134,7 +1134,10 @@ export interface components {
             /** @description The resource, if the level has one. */
             resource?: string | null;
         };
-        /** @description A limit: a bucket of `burst` tokens that gets `refill_amount` tokens every `refill_period_seconds`. */
+        /**
+         * @description A limit: a rate with `capacity` (a bucket of `burst` tokens that gets `refill_amount` tokens every
+         *     `refill_period_seconds`), a `quota` per period, or `concurrency`: calls in flight.
+         */
         LimitBody: {
             /**
              * Format: int64
@@ -1143,15 +1146,32 @@ export interface components {
             burst?: number | null;
             /**
              * Format: int64
-             * @description Tokens per period.
+             * @description A rate: tokens per period.
              * @example 100
              */
-            capacity: number;
+            capacity?: number | null;
+            /**
+             * Format: int64
+             * @description A limit on calls in flight: how many.
+             */
+            concurrency?: number | null;
+            /**
+             * Format: int64
+             * @description How long a permit lasts if its call neither ends nor renews it: 600 unless set.
+             */
+            expires_after_seconds?: number | null;
             /**
              * @description Its name.
              * @example rpm
              */
             name: string;
+            /** @description The period of a quota, such as `month in Europe/Berlin` or `5h from first use`. */
+            per?: string | null;
+            /**
+             * Format: int64
+             * @description A quota: the amount per period.
+             */
+            quota?: number | null;
             /**
              * Format: int64
              * @description Tokens that each period adds: the capacity unless set.
