@@ -46,7 +46,11 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// Why a block is not run: what it contains, and what it would need.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 14] = [
+    (
+        "terraform apply",
+        "Terraform and an account; `scripts/check-terraform` applies the module with a stand-in",
+    ),
     ("aws ", "the AWS command line and an account"),
     ("make ", "a build; `book` looks up the targets"),
     ("cargo ", "a build; examples and tests compile here anyway"),
