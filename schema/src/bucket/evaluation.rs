@@ -1,7 +1,7 @@
 //! What a decision stands on: the last image, the config, and one reading of the clock.
 
 use super::batch::NOTHING;
-use super::kinds::Moment;
+use super::kinds::WriteContext;
 use super::{
     Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Params, Presence, RateState, Sharing,
 };
@@ -237,8 +237,8 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What all limits are decided with.
-    pub(super) fn moment(&self) -> Moment {
-        Moment {
+    pub(super) fn write_context(&self) -> WriteContext {
+        WriteContext {
             elapsed: self.elapsed,
             sharing: self.sharing,
             writes_params: !matches!(self.basis, Basis::Live(_)),

@@ -40,10 +40,10 @@ impl Evaluation<'_> {
         let (Basis::Live(image) | Basis::Parameters(image)) = self.basis else {
             return None;
         };
-        let moment = self.moment();
+        let context = self.write_context();
         let unused = self
             .limits()
-            .filter_map(|(name, limit_state)| limit_state.removal(name, &moment));
+            .filter_map(|(name, limit_state)| limit_state.removal(name, &context));
         let rows: Vec<_> = unused.take(MAX_LIMITS_REMOVED).collect();
         let etag = image.etag.clone().filter(|_| !rows.is_empty())?;
         Some(BucketWrite {
@@ -134,15 +134,15 @@ impl Evaluation<'_> {
 
     /// Rows that leave the time of the last refill as it is, if the batch can do with what is on the item.
     fn touch_rows(&self, batch: &Batch) -> Option<Vec<Row>> {
-        let moment = self.moment();
+        let context = self.write_context();
         let mut rows = Vec::new();
         for (name, demand) in &batch.demands {
             match self.limit_state(name) {
                 None => {}
                 Some(LimitState::Rate(rate)) if demand.moves_tokens() || demand.recount != 0 => {
-                    rows.push(Row::Rate(rate.touch_row(name, *demand, &moment)?));
+                    rows.push(Row::Rate(rate.touch_row(name, *demand, &context)?));
                 }
-                Some(other) => rows.extend(other.row(name, batch, &moment)),
+                Some(other) => rows.extend(other.row(name, batch, &context)),
             }
         }
         Some(rows)
@@ -150,11 +150,11 @@ impl Evaluation<'_> {
 
     /// Rows for every limit, with the time of the last refill moved to now.
     fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
-        let moment = self.moment();
+        let context = self.write_context();
         let limits = self.asked(batch);
         let rows = limits.filter_map(|(name, limit_state, batch)| match limit_state {
-            LimitState::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), &moment))),
-            other => other.row(name, batch, &moment),
+            LimitState::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), &context))),
+            other => other.row(name, batch, &context),
         });
         rows.collect()
     }

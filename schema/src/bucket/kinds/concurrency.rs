@@ -2,13 +2,13 @@
 //!
 //! The item has the number of permits held (`n`) and, for each epoch in which permits expire, how many of them do (`e…`). An
 //! epoch is a quarter of the limit's expiry long, so there are few of them, however many calls are in flight. A call adds to
-//! both numbers, its release subtracts from both if its epoch still has them, and whoever writes the bucket after an epoch has
+//! both numbers, its release subtracts from both if its epoch still has them, and any process that writes the bucket after an epoch has
 //! ended takes its permits back.
 
 use std::collections::BTreeMap;
 
 use super::super::{Action, Attr, Batch, Condition, Demand, Outlook, PermitField, RetryAfter, Scalar};
-use super::{Held, Moment, Presence};
+use super::{Held, Presence, WriteContext};
 use crate::{Concurrency, LimitName, Timestamp};
 
 /// An epoch's permits are taken back this long after its end: clocks differ by up to 2 seconds.
@@ -217,10 +217,15 @@ impl ConcurrencyState {
         end.map_or(0, |end| i128::from(end.plus_millis(GRACE_MILLIS).since(self.now)))
     }
 
-    pub(super) fn row(&self, name: &LimitName, batch: &Batch, moment: &Moment) -> Option<ConcurrencyRow> {
+    pub(super) fn row(
+        &self,
+        name: &LimitName,
+        batch: &Batch,
+        context: &WriteContext,
+    ) -> Option<ConcurrencyRow> {
         let demand = batch.demand(name);
         let leaves = self.presence == Presence::Leaving;
-        if leaves && self.held == 0 && demand.is_nothing() && moment.writes_params {
+        if leaves && self.held == 0 && demand.is_nothing() && context.writes_params {
             let epochs = self.running.iter().map(|(epoch, permits)| (*epoch, *permits));
             return Some(ConcurrencyRow {
                 ends: true,
@@ -230,7 +235,7 @@ impl ConcurrencyState {
         }
         let mut row = ConcurrencyRow::nothing(name);
         row.consumed = demand.debit;
-        row.params = (moment.writes_params && !leaves).then_some((self.permits, self.expires_after_seconds));
+        row.params = (context.writes_params && !leaves).then_some((self.permits, self.expires_after_seconds));
         let epoch = self.epoch();
         let mut change = |epoch: Epoch, by: i128| *row.epochs.entry(epoch).or_insert(0) += by;
         if demand.debit > 0 {

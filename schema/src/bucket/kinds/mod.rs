@@ -43,7 +43,7 @@ pub enum Held {
 
 /// What a decision is made with, for every limit alike.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(super) struct WriteContext {
     /// Milliseconds since the last refill.
     pub(super) elapsed: i128,
     /// Whether others write the bucket.
@@ -230,21 +230,21 @@ impl LimitState {
     }
 
     /// The row that takes a limit off the item which is no longer configured, if nothing of it is used.
-    pub(super) fn removal(&self, name: &LimitName, moment: &Moment) -> Option<Row> {
+    pub(super) fn removal(&self, name: &LimitName, context: &WriteContext) -> Option<Row> {
         match self {
             Self::Rate(rate) => rate.removal(name).map(Row::Rate),
-            Self::Quota(quota) if quota.is_leaving() => self.row(name, &Batch::default(), moment),
-            Self::Concurrency(permits) if permits.is_leaving() => self.row(name, &Batch::default(), moment),
+            Self::Quota(quota) if quota.is_leaving() => self.row(name, &Batch::default(), context),
+            Self::Concurrency(permits) if permits.is_leaving() => self.row(name, &Batch::default(), context),
             Self::Quota(_) | Self::Concurrency(_) => None,
         }
     }
 
     /// The row of a limit that does not refill; none if nothing of it changes.
-    pub(super) fn row(&self, name: &LimitName, batch: &Batch, moment: &Moment) -> Option<Row> {
+    pub(super) fn row(&self, name: &LimitName, batch: &Batch, context: &WriteContext) -> Option<Row> {
         match self {
             Self::Rate(_) => None,
-            Self::Quota(quota) => quota.row(name, batch.demand(name), moment).map(Row::Quota),
-            Self::Concurrency(permits) => permits.row(name, batch, moment).map(Row::Concurrency),
+            Self::Quota(quota) => quota.row(name, batch.demand(name), context).map(Row::Quota),
+            Self::Concurrency(permits) => permits.row(name, batch, context).map(Row::Concurrency),
         }
     }
 }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::super::{Action, Attr, Condition, Demand, Outlook, QuotaField, Reset, RetryAfter, Scalar};
-use super::{Held, Moment, Presence};
+use super::{Held, Presence, WriteContext};
 use crate::{LimitName, Quota, QuotaPeriod, Timestamp};
 
 /// Everybody who is refused comes back when the period ends: within this many milliseconds of it.
@@ -174,7 +174,7 @@ impl QuotaState {
         }
     }
 
-    pub(super) fn row(&self, name: &LimitName, demand: Demand, moment: &Moment) -> Option<QuotaRow> {
+    pub(super) fn row(&self, name: &LimitName, demand: Demand, context: &WriteContext) -> Option<QuotaRow> {
         let (credit, taken) = (self.credit(demand), demand.adjust + demand.debit);
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => QuotaForm::Fresh {
@@ -187,7 +187,7 @@ impl QuotaState {
             },
             Presence::Leaving if demand.is_nothing() => {
                 // What is used still counts should the limit come back.
-                return (self.open_until.is_none() && moment.writes_params).then(|| QuotaRow {
+                return (self.open_until.is_none() && context.writes_params).then(|| QuotaRow {
                     limit: name.clone(),
                     form: QuotaForm::Drop { seen: self.seen_end },
                     consumed: 0,
@@ -210,7 +210,7 @@ impl QuotaState {
                 None => QuotaForm::Keep,
             },
         };
-        let params = (moment.writes_params && self.presence != Presence::Leaving)
+        let params = (context.writes_params && self.presence != Presence::Leaving)
             .then(|| (self.amount, self.period.clone()));
         let row = QuotaRow {
             limit: name.clone(),

@@ -1,7 +1,7 @@
 //! Rates: tokens that refill.
 
 use super::super::{Demand, Outlook, Params, Pending, Sharing, TokenBucket};
-use super::{Moment, Presence, RateRow, Remainder, RowForm};
+use super::{Presence, RateRow, Remainder, RowForm, WriteContext};
 use crate::LimitName;
 
 /// A rate under a decision.
@@ -86,12 +86,12 @@ impl RateState {
         (params.fill_time(), params.time_for(params.burst() - tokens))
     }
 
-    /// The row that leaves the moment of refill alone; none if the demand cannot do with what is on the item.
+    /// The row that leaves the time of the last refill alone; none if the demand cannot do with what is on the item.
     pub(in super::super) fn touch_row(
         &self,
         name: &LimitName,
         demand: Demand,
-        moment: &Moment,
+        context: &WriteContext,
     ) -> Option<RateRow> {
         if !demand.moves_tokens() {
             return Some(row(name, RowForm::Recount, demand));
@@ -109,7 +109,7 @@ impl RateState {
             ..
         } = self;
         // Settling needs time to have passed; without it nothing has come back either.
-        let may_settle = moment.elapsed > 0;
+        let may_settle = context.elapsed > 0;
         if may_settle && debit > 0 && token_bucket.tokens + credit - adjust < debit {
             return None;
         }
@@ -117,7 +117,7 @@ impl RateState {
         let floor = (debit > 0).then_some(debit + adjust - credit);
         // An old image of a shared bucket says little about now: the condition proves on the server that the limit is
         // not full, and a wrong guess brings a fresh image.
-        let guess = moment.sharing == Sharing::SharedAndStale && floor.is_none_or(|floor| floor <= ceiling);
+        let guess = context.sharing == Sharing::SharedAndStale && floor.is_none_or(|floor| floor <= ceiling);
         if token_bucket.tokens <= ceiling || guess {
             let form = RowForm::Open {
                 floor,
@@ -127,10 +127,10 @@ impl RateState {
             };
             return Some(row(name, form, demand));
         }
-        // Setting a level for a moment that does not move rounds down where the refill is not whole; a refill does not.
-        // On a shared bucket that millitoken is worth it: while the moment stands, every other client's image is usable.
-        let rounds = pending.ceiling != pending.whole && !moment.sharing.is_shared();
-        let margin = self.margin(demand, moment);
+        // Setting a level without moving the time of the last refill rounds down where the refill is not whole; a refill does not.
+        // On a shared bucket that millitoken is worth it: while that time stays, every other client's image is usable.
+        let rounds = pending.ceiling != pending.whole && !context.sharing.is_shared();
+        let margin = self.margin(demand, context);
         if may_settle && (rounds || burst - pending.bound - debit - adjust - margin < 0) {
             return None;
         }
@@ -147,7 +147,7 @@ impl RateState {
         &self,
         name: &LimitName,
         demand: Demand,
-        moment: &Moment,
+        context: &WriteContext,
     ) -> RateRow {
         let Demand {
             credit,
@@ -161,7 +161,7 @@ impl RateState {
             burst,
             ..
         } = self;
-        let written = moment.writes_params && self.presence != Presence::Leaving;
+        let written = context.writes_params && self.presence != Presence::Leaving;
         let params = written.then_some(self.after);
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => RowForm::Fresh {
@@ -188,7 +188,7 @@ impl RateState {
             },
             Presence::Kept | Presence::Leaving => RowForm::Full {
                 floor: burst - pending.whole - credit,
-                set: burst - debit - adjust - self.margin(demand, moment),
+                set: burst - debit - adjust - self.margin(demand, context),
                 remainder: Remainder::Becomes(0),
             },
         };
@@ -206,8 +206,8 @@ impl RateState {
     }
 
     /// By how much a full limit is left below its burst on a bucket that others write too. It never makes debt.
-    fn margin(&self, demand: Demand, moment: &Moment) -> i128 {
-        if !moment.sharing.is_shared() || !demand.moves_tokens() {
+    fn margin(&self, demand: Demand, context: &WriteContext) -> i128 {
+        if !context.sharing.is_shared() || !demand.moves_tokens() {
             return 0;
         }
         let left = self.burst - demand.debit - demand.adjust;
