@@ -38,14 +38,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'
 }
 
 pub(crate) fn limit(limit: &Limit) -> Value {
-    json!({
-        "name": limit.name().as_str(),
-        "capacity": limit.capacity(),
-        "burst": limit.burst(),
-        "refill_amount": limit.rate().map(zae_limiter::kinds::Rate::refill_amount),
-        "refill_period_seconds": limit.rate().map(zae_limiter::kinds::Rate::refill_period_seconds),
-        "text": limit.to_string(),
-    })
+    json!(limit)
 }
 
 pub(crate) fn status(status: &LimitStatus) -> Value {

@@ -34,6 +34,24 @@ async def test_acquire_takes_tokens_and_adjust_corrects_them(limiter: RateLimite
     assert await limiter.available("user-1", "gpt-4") == {"rph": 9, "tph": 400}
 
 
+async def test_all_kinds_of_limits_are_stored_and_taken_together(limiter: RateLimiter) -> None:
+    spend = Limit.quota("spend", 10, "30d from first use")
+    parallel = Limit.concurrency("parallel", 1)
+    await limiter.set_resource_defaults("gpt-4", [RPH, spend, parallel])
+    assert await limiter.get_resource_defaults("gpt-4") == [parallel, RPH, spend]
+    call = {"rph": 1, "spend": 8, "parallel": 1}
+    async with limiter.acquire("user-1", "gpt-4", call):
+        with pytest.raises(RateLimitExceeded) as refused:
+            async with limiter.acquire("user-1", "gpt-4", {"parallel": 1}):
+                pass
+        assert [status.limit for status in refused.value.violations] == [parallel]
+    with pytest.raises(RateLimitExceeded) as refused:
+        async with limiter.acquire("user-1", "gpt-4", {"spend": 3, "parallel": 1}):
+            pass
+    assert [status.limit for status in refused.value.violations] == [spend]
+    assert await limiter.available("user-1", "gpt-4") == {"parallel": 1, "rph": 9, "spend": 2}
+
+
 async def test_an_adjustment_may_go_into_debt(limiter: RateLimiter) -> None:
     async with limiter.acquire("user-1", "gpt-4", {"tph": 1000}, limits=[TPH]) as lease:
         await lease.adjust(tph=50)

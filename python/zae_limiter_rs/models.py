@@ -117,6 +117,16 @@ class Limit:
         """Any rate. The default burst is the capacity."""
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
+    @staticmethod
+    def quota(name: str, amount: int, per: str) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``."""
+        return Quota(name, amount, amount, amount, 1, per)
+
+    @staticmethod
+    def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
+        """``permits`` calls in flight. One comes back when its lease ends, or this long after its process died."""
+        return Concurrency(name, permits, permits, permits, 1, expires_after_seconds)
+
     @property
     def refill_rate(self) -> float:
         """Tokens per second."""
@@ -129,6 +139,10 @@ class Limit:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
+        if "quota" in data:
+            return Limit.quota(data["name"], data["quota"], data["per"])
+        if "concurrency" in data:
+            return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
 
     @classmethod
@@ -141,6 +155,32 @@ class Limit:
             refill_amount=state.refill_amount_milli // 1000,
             refill_period_seconds=state.refill_period_ms // 1000,
         )
+
+
+@dataclass(frozen=True)
+class Quota(Limit):
+    """An amount per period, made by :meth:`Limit.quota`. All of it comes back when the period ends."""
+
+    per: str = "month"
+
+    def to_dict(self) -> dict[str, str | int]:
+        """The fields by name."""
+        return {"name": self.name, "quota": self.capacity, "per": self.per}
+
+
+@dataclass(frozen=True)
+class Concurrency(Limit):
+    """Calls in flight, made by :meth:`Limit.concurrency`. Each holds a permit until its lease ends."""
+
+    expires_after_seconds: int = 600
+
+    def to_dict(self) -> dict[str, str | int]:
+        """The fields by name."""
+        return {
+            "name": self.name,
+            "concurrency": self.capacity,
+            "expires_after_seconds": self.expires_after_seconds,
+        }
 
 
 @dataclass
