@@ -181,6 +181,30 @@ async fn a_lease_that_nobody_ends_is_committed_as_taken_and_counted() {
 }
 
 #[tokio::test]
+async fn a_lease_that_expires_releases_its_permit_and_keeps_its_tokens() {
+    let server = TestServer::start().await;
+    let limits = json!({ "limits": [
+        { "name": "parallel", "concurrency": 1 }, { "name": "rpd", "capacity": 10, "refill_period_seconds": 86_400 },
+    ] });
+    server.put("/v1/limits?resource=gpt-5", limits).await.expect(200);
+    let body = || {
+        let consume = json!({ "rpd": 4, "parallel": 1 });
+        json!({ "entity": "user-1", "resource": "gpt-5", "consume": consume, "lease_ms": 10_000 })
+    };
+    server.post("/v1/acquire", body()).await.expect(200);
+    let refused = server.post("/v1/acquire", body()).await.expect(429);
+    assert_eq!(refused.json()["violated-policies"], json!(["parallel"]));
+    server.clock.advance(Duration::from_secs(11));
+    server.handle.expire_leases().await;
+    server.post("/v1/acquire", body()).await.expect(200);
+    let refused = server.post("/v1/acquire", body()).await.expect(429).json();
+    assert_eq!(
+        refused["limits"][1]["available"], 2,
+        "both calls keep their tokens"
+    );
+}
+
+#[tokio::test]
 async fn a_full_lease_table_takes_no_tokens_and_frees_slots_with_every_end() {
     let mut settings = Settings::default();
     settings.max_leases = 2;
