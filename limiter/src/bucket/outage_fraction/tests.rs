@@ -170,3 +170,37 @@ fn what_is_counted_on_a_bucket_without_room_is_left_out() {
     );
     assert_eq!(share.buckets().len(), 1);
 }
+
+#[test]
+fn of_a_quota_a_process_has_its_part_of_what_was_left_and_of_permits_whole_ones() {
+    let share = OutageFraction::among(NonZeroU32::new(2).unwrap());
+    let now = Duration::ZERO;
+    let take = |limit: &str, tokens, left: Option<i128>| {
+        let mut asked = asked_of(1, limit.parse().unwrap(), tokens);
+        let name = asked.amounts[0].0.clone();
+        asked.left.extend(left.map(|left| (name, left * 1_000)));
+        matches!(share.take(&[asked], now, Timestamp::MIN), Taken::All)
+    };
+    let spend = "spend:10 per day";
+    assert!(
+        take(spend, 3, Some(6)) && !take(spend, 1, Some(6)),
+        "half of the 6 that were left"
+    );
+    let fresh = "fresh:10 per day";
+    assert!(
+        take(fresh, 5, None) && !take(fresh, 1, None),
+        "half of all if nothing is known"
+    );
+    let parallel = "parallel:5 at once for 10min";
+    assert!(take(parallel, 1, None) && take(parallel, 1, None) && !take(parallel, 1, None));
+    let key = asked_of(1, parallel.parse().unwrap(), 1).key;
+    share.book(
+        &[(key, smallvec::smallvec![("parallel".parse().unwrap(), -1_000)])],
+        now,
+    );
+    assert!(take(parallel, 1, None), "a call has ended");
+    assert!(
+        !take("few:1 at once for 10min", 1, None),
+        "no whole permit for each process"
+    );
+}
