@@ -20,7 +20,7 @@ export async function results(): Promise<string> {
 export async function requests(): Promise<void> {
   const limits = [{ name: "rpm", capacity: 5 }];
   const stored = await limiter.request("PUT", "/v1/limits", { query: { resource: "gpt-4" }, body: { limits } });
-  const first: number | undefined = stored.limits[0]?.capacity;
+  const first: number | null | undefined = stored.limits[0]?.capacity;
   const entity = await limiter.request("GET", "/v1/entities/{entity}", { path: { entity: "user-1" } });
   const name: string = entity.entity_id;
   const alive: string = (await limiter.request("GET", "/healthz")).status;
@@ -32,8 +32,11 @@ export async function requests(): Promise<void> {
   await limiter.request("PATCH", "/v1/limits");
   // @ts-expect-error: the path has a parameter
   await limiter.request("GET", "/v1/entities/{entity}");
-  // @ts-expect-error: a limit has a capacity
-  await limiter.request("PUT", "/v1/limits", { body: { limits: [{ name: "rpm" }] } });
+  await limiter.request("PUT", "/v1/limits", { body: { limits: [{ name: "spend", quota: 500, per: "month" }] } });
+  // @ts-expect-error: a capacity is a number
+  await limiter.request("PUT", "/v1/limits", { body: { limits: [{ name: "rpm", capacity: "5" }] } });
+  // @ts-expect-error: a limit has a name
+  await limiter.request("PUT", "/v1/limits", { body: { limits: [{ capacity: 5 }] } });
   // @ts-expect-error: tokens are numbers
   await limiter.acquire("user-1", "gpt-4", { rpm: "1" });
 }
