@@ -100,7 +100,7 @@ impl ResolvedConfig {
     }
 }
 
-/// What one level says. A level without a record says nothing.
+/// What one level stores. A level without a record stores nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct LevelConfig {
     pub(crate) limits: LimitSet,
@@ -160,7 +160,7 @@ pub(crate) struct SharedConfig {
     pub(crate) system: Arc<LevelConfig>,
 }
 
-/// What the builder says where the table says nothing.
+/// The defaults of the builder, for what the table does not store.
 #[derive(Debug, Clone)]
 pub(crate) struct Defaults {
     pub(crate) limits: LimitSet,

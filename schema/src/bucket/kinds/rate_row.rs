@@ -39,7 +39,7 @@ pub enum RowForm {
     Fresh {
         /// The level afterwards.
         set: i128,
-        /// What is left of a limit that cannot be computed with stands in its place.
+        /// The item has a remnant of the limit that is unusable.
         replaces_broken: bool,
     },
     /// The limit is no longer configured and full: it leaves the item.
