@@ -104,7 +104,7 @@ async fn main() -> Result<(), Failure> {
     let subject: AuditSubject = KEYS[0].parse()?;
     for event in limiter
         .repository()
-        .audit_events(&subject, &PageRequest::default())
+        .list_audit_events(&subject, &PageRequest::default())
         .await?
         .items
     {
@@ -267,7 +267,7 @@ async fn compare(limiter: &RateLimiter, used: &BTreeMap<String, Used>) -> Result
         let counted = loop {
             let summary = limiter
                 .repository()
-                .usage_summary(&query, WindowKind::Hourly)
+                .get_usage_summary(&query, WindowKind::Hourly)
                 .await?;
             let total = |limit: &str| {
                 let found = summary.totals.iter().find(|(name, _)| name.as_str() == limit);

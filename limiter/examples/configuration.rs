@@ -99,7 +99,7 @@ pub(crate) async fn walk_through(out: &mut impl Write) -> Result {
     )?;
     let subject = zae_limiter::audit::AuditSubject::Entity(USER.parse()?);
     for event in repository
-        .audit_events(&subject, &PageRequest::new(10))
+        .list_audit_events(&subject, &PageRequest::new(10))
         .await?
         .items
     {

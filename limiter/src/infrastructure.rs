@@ -224,7 +224,7 @@ impl Repository {
 
     async fn write_records(&self, outcome: &Outcome) -> Result<()> {
         // The process that changed the stack may have been stopped before it wrote them.
-        if outcome.changed() || self.version().await?.is_none() {
+        if outcome.changed() || self.get_version().await?.is_none() {
             self.write_version().await?;
         }
         self.store_retention(outcome.audit_retention_days).await

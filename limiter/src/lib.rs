@@ -149,7 +149,7 @@ pub mod records {
     pub use zae_limiter_schema::{AttributeValue, ConfigRecord, EntityRecord, Metadata, Ulid};
 }
 
-/// Who changed what: the events that [`Repository::audit_events`] lists.
+/// Who changed what: the events that [`Repository::list_audit_events`] lists.
 pub mod audit {
     pub use zae_limiter_schema::{AuditAction, AuditEvent, AuditSubject, Principal};
 }
@@ -162,14 +162,14 @@ pub mod money {
     };
 }
 
-/// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::usage_snapshots`],
-/// [`Repository::usage_summary`] and [`Repository::resource_capacity`].
+/// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::list_usage_snapshots`],
+/// [`Repository::get_usage_summary`] and [`Repository::get_resource_capacity`].
 pub mod usage {
     pub use crate::admin::{CapacityScope, EntityCapacity, ResourceCapacity, UsageQuery, UsageSummary};
     pub use zae_limiter_schema::{UsageSnapshot, Window, WindowKind};
 }
 
-/// The version of the table, and migrations to the current one: see [`Repository::compatibility`] and
+/// The version of the table, and migrations to the current one: see [`Repository::get_compatibility`] and
 /// [`Repository::migrate`].
 pub mod versions {
     pub use crate::admin::compatibility::{CLIENT_VERSION, Compatibility};
@@ -188,7 +188,7 @@ pub mod versions {
 /// # async fn main() -> zae_limiter::Result<()> {
 /// let repository = RateLimiter::embedded().build_repository().await?;
 /// let query = UsageQuery::of_entity("user-1")?;
-/// let page = repository.usage_snapshots(&query, &PageRequest::new(100)).await?;
+/// let page = repository.list_usage_snapshots(&query, &PageRequest::new(100)).await?;
 /// let report = UsageReport::new(&page.items);
 /// println!("{}", report.table(Layout::default()));
 /// println!("{}", report.charts(Layout::default().width(100)));

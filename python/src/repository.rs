@@ -149,7 +149,7 @@ impl Repository {
         Ok(Call::new(async move {
             let children = all(|page| {
                 let (repository, parent) = (repository.clone(), parent_id.clone());
-                async move { repository.children(parent, &page).await }
+                async move { repository.list_children(parent, &page).await }
             });
             let children = children.await?;
             Ok::<_, Failure>(Reply::Data(children.iter().map(records::entity).collect()))
@@ -285,7 +285,7 @@ impl Repository {
             let mut cursor = None;
             while found.len() < most {
                 let page = repository
-                    .audit_events(&subject, &page_request(PageRequest::MAX_SIZE, cursor.as_deref())?)
+                    .list_audit_events(&subject, &page_request(PageRequest::MAX_SIZE, cursor.as_deref())?)
                     .await?;
                 let events = page.items.iter();
                 let older = events.filter(|event| {
@@ -311,7 +311,7 @@ impl Repository {
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
             let page = repository
-                .usage_snapshots(&query, &page_request(size, cursor.as_deref())?)
+                .list_usage_snapshots(&query, &page_request(size, cursor.as_deref())?)
                 .await?;
             let snapshots: Vec<_> = page.items.iter().map(records::snapshot).collect();
             Ok::<_, Failure>(Reply::Data(json!([snapshots, next(page.next.as_ref())])))
@@ -323,7 +323,9 @@ impl Repository {
         let repository = self.get()?;
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
-            let summary = repository.usage_summary(&query, window_kind(&window)?).await?;
+            let summary = repository
+                .get_usage_summary(&query, window_kind(&window)?)
+                .await?;
             Ok::<_, Failure>(Reply::Data(records::summary(&summary)))
         }))
     }
@@ -336,7 +338,7 @@ impl Repository {
             } else {
                 CapacityScope::Everyone
             };
-            let capacity = repository.resource_capacity(resource, limit, scope).await?;
+            let capacity = repository.get_resource_capacity(resource, limit, scope).await?;
             Ok::<_, Failure>(Reply::Data(records::capacity(&capacity)))
         }))
     }
@@ -347,14 +349,14 @@ impl Repository {
         Ok(Call::new(async move {
             let buckets = match resource {
                 Some(resource) => repository
-                    .bucket(entity_id, resource)
+                    .get_bucket(entity_id, resource)
                     .await?
                     .into_iter()
                     .collect(),
                 None => {
                     let buckets = all(|page| {
                         let (repository, entity) = (repository.clone(), entity_id.clone());
-                        async move { repository.entity_buckets(entity, &page).await }
+                        async move { repository.list_buckets(entity, &page).await }
                     });
                     buckets.await?
                 }
@@ -366,7 +368,7 @@ impl Repository {
     fn version(&self) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
-            let version = repository.version().await?.map(|version| {
+            let version = repository.get_version().await?.map(|version| {
                 json!({
                     "schema_version": version.schema_version,
                     "client_min_version": version.client_min_version,

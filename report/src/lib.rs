@@ -9,7 +9,7 @@
 //! use zae_limiter_report::{Layout, UsageReport};
 //! use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp, UsageSnapshot, WindowKind};
 //!
-//! // A program reads them with `limiter.usage_snapshots(...)`.
+//! // A program reads them with `Repository::list_usage_snapshots`.
 //! let snapshot = UsageSnapshot {
 //!     entity: EntityId::parse("user-1")?,
 //!     resource: Resource::parse("gpt-4")?,

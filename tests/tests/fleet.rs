@@ -55,7 +55,11 @@ async fn traffic(limiter: &RateLimiter) -> BTreeMap<&'static str, (i64, i64)> {
 
 async fn usage(limiter: &RateLimiter, entity: &str, window: WindowKind) -> (i64, i64) {
     let query = UsageQuery::of_entity(entity).unwrap().resource("gpt-4").unwrap();
-    let summary = limiter.repository().usage_summary(&query, window).await.unwrap();
+    let summary = limiter
+        .repository()
+        .get_usage_summary(&query, window)
+        .await
+        .unwrap();
     let total = |limit: &str| {
         summary
             .totals
@@ -169,7 +173,7 @@ async fn what_is_acquired_is_counted_and_what_is_changed_is_archived() {
         let subject: AuditSubject = subject.parse().unwrap();
         let page = limiter
             .repository()
-            .audit_events(&subject, &PageRequest::default())
+            .list_audit_events(&subject, &PageRequest::default())
             .await
             .unwrap();
         written.extend(page.items.into_iter().map(|event| event.id.to_string()));

@@ -157,7 +157,7 @@ async fn list(arguments: List, context: &Context) -> Result<CommandOutput> {
     let before = |event: &AuditEvent| arguments.start_event_id.is_none_or(|start| event.id < start);
     let collected = pagination::collect(
         arguments.limit,
-        |page| async move { repository.audit_events(subject, &page).await },
+        |page| async move { repository.list_audit_events(subject, &page).await },
         before,
     )
     .await?;

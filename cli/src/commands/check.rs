@@ -108,7 +108,7 @@ fn is_optional(error: &Error) -> bool {
 
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let repository = context.repository().await?;
-    let record: Option<VersionRecord> = repository.version().await?;
+    let record: Option<VersionRecord> = repository.get_version().await?;
     let (state, problem) = match record.as_ref().map(Compatibility::of) {
         Some(found) => (state(&found), found.problem()),
         None => (

@@ -220,7 +220,7 @@ async fn capacity(arguments: Capacity, repository: &Repository) -> Result<Comman
     let mut limits = vec![];
     for name in names {
         limits.push(LimitUtilization::from(
-            repository.resource_capacity(&resource, &name, scope).await?,
+            repository.get_resource_capacity(&resource, &name, scope).await?,
         ));
     }
     Ok(CommandOutput::new(Utilization { resource, limits }))

@@ -96,7 +96,7 @@ async fn table(context: &Context) -> Result<Option<TableVersion>> {
         Err(Error::NoRegion) if context.given_name().is_none() => return Ok(None),
         repository => repository?,
     };
-    let record = repository.version().await?;
+    let record = repository.get_version().await?;
     Ok(Some(TableVersion::new(repository.name().to_string(), record)))
 }
 

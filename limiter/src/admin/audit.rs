@@ -12,7 +12,7 @@ use zae_limiter_schema::{
     LimitKind, Timestamp, Ulid,
 };
 
-use super::paging::Rows;
+use super::paging::{self, Rows};
 use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
 
@@ -61,15 +61,23 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// let repository = RateLimiter::embedded().principal("ops@example.com").build_repository().await?;
     /// let entity = repository.create_entity(NewEntity::new("user-1")).await?;
-    /// let events = repository.audit_events(&AuditSubject::Entity(entity.id), &PageRequest::default()).await?;
+    /// let events = repository.list_audit_events(&AuditSubject::Entity(entity.id), &PageRequest::default()).await?;
     /// assert_eq!(events.items[0].action, AuditAction::EntityCreated);
     /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
     /// # Ok(()) }
     /// ```
-    pub async fn audit_events(&self, subject: &AuditSubject, page: &PageRequest) -> Result<Page<AuditEvent>> {
-        self.page_of(&events_of(subject), Rows::AsTheyAre, page, |item| {
-            Ok(Some(AuditEvent::from_item(item)?))
-        })
+    pub async fn list_audit_events(
+        &self,
+        subject: &AuditSubject,
+        page: &PageRequest,
+    ) -> Result<Page<AuditEvent>> {
+        paging::query_page(
+            &self.inner.table,
+            &events_of(subject),
+            Rows::AsTheyAre,
+            page,
+            |item| Ok(Some(AuditEvent::from_item(item)?)),
+        )
         .await
     }
 

@@ -1,13 +1,8 @@
 //! Buckets as they are now, for people who look at them.
 
-use zae_limiter_dynamo::{Query, Sort};
 use zae_limiter_schema::bucket::{Attributes, ClientTag, Decoded, Image, LimitImage, Slot};
-use zae_limiter_schema::keys::{self, prefix};
+use zae_limiter_schema::keys::prefix;
 use zae_limiter_schema::{EntityId, Item, LimitName, Malformed, Resource, Timestamp, whole_tokens};
-
-use super::paging::Rows;
-use crate::page::{Page, PageRequest};
-use crate::{Repository, Result};
 
 /// A bucket as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,70 +56,8 @@ pub struct BucketWriter {
     pub wrote_at: Timestamp,
 }
 
-impl Repository {
-    /// The bucket of an entity and resource. None before the first acquire, or after it expired.
-    ///
-    /// ```
-    /// use zae_limiter::{Limit, RateLimiter};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
-    /// assert_eq!(limiter.repository().bucket("user-1", "gpt-4").await?, None);
-    /// limiter.acquire("user-1", "gpt-4").consume("rph", 15).await?.commit().await?;
-    /// let bucket = limiter.repository().bucket("user-1", "gpt-4").await?.unwrap();
-    /// assert_eq!(bucket.limits[0].available, 45);
-    /// assert_eq!(bucket.writers.len(), 1);
-    /// # Ok(()) }
-    /// ```
-    pub async fn bucket(
-        &self,
-        entity: impl AsRef<str>,
-        resource: impl AsRef<str>,
-    ) -> Result<Option<BucketState>> {
-        let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
-        let item = self
-            .inner
-            .table
-            .get(&keys::bucket(&entity, &resource), true)
-            .await?;
-        let image = item.as_ref().map(decode).transpose()?.flatten();
-        Ok(image.map(|image| BucketState::new(entity, resource, &image, self.now())))
-    }
-
-    /// The buckets of an entity, in order of resources. Buckets that cannot be read are skipped.
-    ///
-    /// ```
-    /// use zae_limiter::{Limit, PageRequest, RateLimiter};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
-    /// for resource in ["gpt-4", "gpt-3"] {
-    ///     limiter.acquire("user-1", resource).consume("rph", 1).await?.commit().await?;
-    /// }
-    /// let buckets = limiter.repository().entity_buckets("user-1", &PageRequest::default()).await?;
-    /// assert_eq!(buckets.items[0].resource.as_str(), "gpt-3");
-    /// # Ok(()) }
-    /// ```
-    pub async fn entity_buckets(
-        &self,
-        entity: impl AsRef<str>,
-        page: &PageRequest,
-    ) -> Result<Page<BucketState>> {
-        let entity = EntityId::parse(entity)?;
-        let sort = Sort::StartsWith(prefix::BUCKET.to_owned());
-        let query = Query::table(keys::entity_partition(&entity), sort).consistent();
-        let now = self.now();
-        self.page_of(&query, Rows::AsTheyAre, page, |item| {
-            Ok(read_if_ours(item, &entity, now))
-        })
-        .await
-    }
-}
-
 /// One item that is none of ours does not hide the others.
-fn read_if_ours(item: &Item, entity: &EntityId, now: Timestamp) -> Option<BucketState> {
+pub(super) fn read_bucket(item: &Item, entity: &EntityId, now: Timestamp) -> Option<BucketState> {
     let key = zae_limiter_dynamo::key_of(item)?;
     let resource = Resource::from_stored(key.sk.strip_prefix(prefix::BUCKET)?).ok()?;
     let image = decode(item)
@@ -142,7 +75,7 @@ pub(super) fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
 }
 
 impl BucketState {
-    fn new(entity: EntityId, resource: Resource, image: &Image, now: Timestamp) -> Self {
+    pub(super) fn new(entity: EntityId, resource: Resource, image: &Image, now: Timestamp) -> Self {
         let limits = image.limits.iter();
         let mut writers: Vec<_> = image
             .slots

@@ -1,12 +1,12 @@
 //! How much of a resource is in use, over all entities.
 
-use zae_limiter_dynamo::{Query, Sort, key_of};
+use zae_limiter_dynamo::{Query, Sort, Table, key_of};
 use zae_limiter_schema::bucket::Image;
 use zae_limiter_schema::keys::{self, Key, prefix};
-use zae_limiter_schema::{EntityId, EntityRecord, LimitName, Malformed, Resource, whole_tokens};
+use zae_limiter_schema::{EntityId, EntityRecord, LimitName, Malformed, Resource, Timestamp, whole_tokens};
 
 use super::buckets::{clamped, decode};
-use crate::{Repository, Result};
+use crate::Result;
 
 /// One limit of a resource, over all entities that have a bucket for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,103 +69,91 @@ pub enum CapacityScope {
     RootsOnly,
 }
 
-impl Repository {
-    /// How much of one limit of a resource is in use, over all buckets of the resource that can be read.
-    ///
-    /// ```
-    /// use zae_limiter::usage::CapacityScope;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// let capacity = repository.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
-    /// assert!(capacity.entities.is_empty(), "not used yet");
-    /// # Ok(()) }
-    /// ```
-    pub async fn resource_capacity(
-        &self,
-        resource: impl AsRef<str>,
-        limit: impl AsRef<str>,
-        scope: CapacityScope,
-    ) -> Result<ResourceCapacity> {
-        let (resource, limit) = (Resource::parse(resource)?, LimitName::parse(limit)?);
-        let table = &self.inner.table;
-        let buckets = Sort::StartsWith(prefix::GSI2_BUCKET.to_owned());
-        let query = Query::index(keys::GSI2, keys::gsi2_resource_partition(&resource), buckets).keys_only();
-        let now = self.now();
-        let mut entities = vec![];
-        let mut start = None;
-        loop {
-            let page = table.query_page(&query, start, None).await?;
-            for keys in page
-                .items
-                .iter()
-                .filter_map(key_of)
-                .collect::<Vec<_>>()
-                .chunks(100)
-            {
-                for (entity, image) in self.read_buckets(keys, scope).await? {
-                    let Some(of_limit) = image.limits.get(&limit) else {
-                        continue;
-                    };
-                    let available = of_limit.token_bucket.available(image.elapsed(now));
-                    entities.push(EntityCapacity {
-                        entity,
-                        capacity: u64::try_from(whole_tokens(of_limit.token_bucket.params.capacity()))
-                            .unwrap_or(u64::MAX),
-                        available: clamped(whole_tokens(available)),
-                    });
-                }
-            }
-            start = page.next;
-            if start.is_none() {
-                break;
+/// Adds up what every bucket of a resource has of one limit.
+pub(super) async fn measure(
+    table: &Table,
+    resource: Resource,
+    limit: LimitName,
+    scope: CapacityScope,
+    now: Timestamp,
+) -> Result<ResourceCapacity> {
+    let buckets = Sort::StartsWith(prefix::GSI2_BUCKET.to_owned());
+    let query = Query::index(keys::GSI2, keys::gsi2_resource_partition(&resource), buckets).keys_only();
+    let mut entities = vec![];
+    let mut start = None;
+    loop {
+        let page = table.query_page(&query, start, None).await?;
+        for keys in page
+            .items
+            .iter()
+            .filter_map(key_of)
+            .collect::<Vec<_>>()
+            .chunks(100)
+        {
+            for (entity, image) in read_buckets(table, keys, scope).await? {
+                let Some(of_limit) = image.limits.get(&limit) else {
+                    continue;
+                };
+                let available = of_limit.token_bucket.available(image.elapsed(now));
+                entities.push(EntityCapacity {
+                    entity,
+                    capacity: u64::try_from(whole_tokens(of_limit.token_bucket.params.capacity()))
+                        .unwrap_or(u64::MAX),
+                    available: clamped(whole_tokens(available)),
+                });
             }
         }
-        entities.sort_by(|one, other| one.entity.cmp(&other.entity));
-        Ok(ResourceCapacity {
-            resource,
-            limit,
-            total_capacity: entities
-                .iter()
-                .fold(0, |sum, entity| sum.saturating_add(entity.capacity)),
-            total_available: entities
-                .iter()
-                .fold(0, |sum, entity| sum.saturating_add(entity.available)),
-            entities,
-        })
+        start = page.next;
+        if start.is_none() {
+            break;
+        }
     }
+    entities.sort_by(|one, other| one.entity.cmp(&other.entity));
+    Ok(ResourceCapacity {
+        resource,
+        limit,
+        total_capacity: entities
+            .iter()
+            .fold(0, |sum, entity| sum.saturating_add(entity.capacity)),
+        total_available: entities
+            .iter()
+            .fold(0, |sum, entity| sum.saturating_add(entity.available)),
+        entities,
+    })
+}
 
-    async fn read_buckets(&self, buckets: &[Key], scope: CapacityScope) -> Result<Vec<(EntityId, Image)>> {
-        let table = &self.inner.table;
-        let named: Vec<(EntityId, &Key)> = buckets
-            .iter()
-            .filter_map(|key| Some((EntityId::parse(key.pk.strip_prefix(prefix::ENTITY)?).ok()?, key)))
-            .collect();
-        let meta = named
-            .iter()
-            .filter(|_| scope == CapacityScope::RootsOnly)
-            .map(|(id, _)| keys::entity_meta(id));
-        let wanted = buckets.iter().cloned().chain(meta);
-        let mut found = table.batch_get(wanted, false).await?;
-        let mut read = vec![];
-        for (entity, key) in named {
-            let meta = found
-                .get(&keys::entity_meta(&entity))
-                .map(EntityRecord::from_item);
-            let is_child = match meta.transpose() {
-                Ok(meta) => meta.is_some_and(|meta| meta.parent.is_some()),
-                Err(error) => pass_over(&entity, &error),
-            };
-            if let (Some(item), false) = (found.remove(key), is_child) {
-                match decode(&item) {
-                    Ok(image) => read.extend(image.map(|image| (entity, image))),
-                    Err(error) => drop(pass_over(&entity, &error)),
-                }
+async fn read_buckets(
+    table: &Table,
+    buckets: &[Key],
+    scope: CapacityScope,
+) -> Result<Vec<(EntityId, Image)>> {
+    let named: Vec<(EntityId, &Key)> = buckets
+        .iter()
+        .filter_map(|key| Some((EntityId::parse(key.pk.strip_prefix(prefix::ENTITY)?).ok()?, key)))
+        .collect();
+    let meta = named
+        .iter()
+        .filter(|_| scope == CapacityScope::RootsOnly)
+        .map(|(id, _)| keys::entity_meta(id));
+    let wanted = buckets.iter().cloned().chain(meta);
+    let mut found = table.batch_get(wanted, false).await?;
+    let mut read = vec![];
+    for (entity, key) in named {
+        let meta = found
+            .get(&keys::entity_meta(&entity))
+            .map(EntityRecord::from_item);
+        let is_child = match meta.transpose() {
+            Ok(meta) => meta.is_some_and(|meta| meta.parent.is_some()),
+            Err(error) => pass_over(&entity, &error),
+        };
+        if let (Some(item), false) = (found.remove(key), is_child) {
+            match decode(&item) {
+                Ok(image) => read.extend(image.map(|image| (entity, image))),
+                Err(error) => drop(pass_over(&entity, &error)),
             }
         }
-        Ok(read)
     }
+    Ok(read)
 }
 
 /// One item that is none of ours does not stop the sum of the others.

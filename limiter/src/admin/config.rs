@@ -1,25 +1,27 @@
-//! The four levels of configuration: set, get, delete. The change, its registry and its audit event are one
-//! transaction.
+//! Configuration: the four levels, their limits and prices, and what applies to a call. A change, its registry and its
+//! audit event are one transaction.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::sync::Arc;
 
-use zae_limiter_dynamo::{Placeholders, Transacted, Transaction, Update};
-use zae_limiter_schema::keys::{self, attribute};
+use zae_limiter_dynamo::{Query, Sort, Transacted, Transaction};
+use zae_limiter_schema::keys;
+use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, OnUnavailable,
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitSet,
+    OnUnavailable, Resource, ResourceRegistry,
 };
 
 use super::audit::{self, Details};
 use super::change::ConfigChange;
-use super::limit_count::MAX_LIMITS;
+use super::config_write::{config_write, has_what_is_deleted, still_stored};
+use super::paging::{self, Rows};
 use super::registry;
-use crate::config::cache::PolicyAfter;
+use super::repository::MAX_ATTEMPTS;
+use crate::config::cache::{CacheStats, PolicyAfter};
+use crate::config::resolution::ResolvedConfig;
 use crate::error::Conflict;
+use crate::page::{Page, PageRequest};
 use crate::{Error, Repository, Result};
-
-/// How often a change is attempted if other writers change the same item.
-pub(super) const MAX_ATTEMPTS: u32 = 10;
 
 /// What a level must store for a change to be made.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +108,413 @@ impl Repository {
         self.change_config(level, &change, Required::As(seen)).await
     }
 
+    /// Deletes the configuration of one level. False if it had none.
+    ///
+    /// At system level limits, policy and prices go; how long audit events are kept, `auto_update` and `strict_version` stay.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Limit};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
+    /// assert!(repository.delete_config(&level).await?);
+    /// assert!(!repository.delete_config(&level).await?, "it had none any more");
+    /// # Ok(()) }
+    /// ```
+    pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
+        self.remove_config(level, Required::Anything).await
+    }
+
+    /// [Deletes](Self::delete_config) the configuration of one level if it is still stored as it was seen. Otherwise the
+    /// error is [`Conflict::ConfigChanged`] and nothing is written.
+    pub async fn delete_config_if_unchanged(&self, seen: &ConfigRecord) -> Result<bool> {
+        self.remove_config(&seen.level, Required::As(Some(seen))).await
+    }
+
+    /// Sets the limits of the whole system.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.get_system_defaults().await?.len(), 1);
+    /// assert!(repository.delete_system_defaults().await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> Result<ConfigRecord> {
+        self.set_limits_of(ConfigLevel::System, limits).await
+    }
+
+    /// The limits stored for the whole system. Empty if there are none.
+    pub async fn get_system_defaults(&self) -> Result<LimitSet> {
+        self.limits_of(ConfigLevel::System).await
+    }
+
+    /// Deletes the limits of the whole system and its policy for outages; returns false if there were none.
+    pub async fn delete_system_defaults(&self) -> Result<bool> {
+        self.delete_config(&ConfigLevel::System).await
+    }
+
+    /// Sets the limits of a resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// let limits = [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 40_000)?];
+    /// repository.set_resource_defaults("gpt-4", limits).await?;
+    /// assert_eq!(repository.get_resource_defaults("gpt-4").await?.len(), 2);
+    /// assert!(repository.delete_resource_defaults("gpt-4").await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_resource_defaults(
+        &self,
+        resource: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        self.set_limits_of(level, limits).await
+    }
+
+    /// The limits stored for a resource. Empty if there are none.
+    pub async fn get_resource_defaults(&self, resource: impl AsRef<str>) -> Result<LimitSet> {
+        self.limits_of(ConfigLevel::Resource(Resource::parse(resource)?))
+            .await
+    }
+
+    /// Deletes the configuration of a resource; returns false if there was none.
+    pub async fn delete_resource_defaults(&self, resource: impl AsRef<str>) -> Result<bool> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        self.delete_config(&level).await
+    }
+
+    /// Sets the limits of an entity on a resource. The entity need not exist.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
+    /// assert_eq!(repository.get_limits("user-1", "gpt-4").await?.len(), 1);
+    /// assert!(repository.delete_limits("user-1", "gpt-4").await?);
+    /// assert!(repository.get_limits("user-1", "gpt-4").await?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_limits(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
+        self.set_limits_of(level, limits).await
+    }
+
+    /// The limits stored for an entity on a resource. Empty if there are none;
+    /// [`resolve_limits`](Self::resolve_limits) says which apply then.
+    pub async fn get_limits(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<LimitSet> {
+        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
+        self.limits_of(level).await
+    }
+
+    /// Deletes the configuration of an entity on a resource; returns false if there was none.
+    pub async fn delete_limits(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<bool> {
+        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
+        self.delete_config(&level).await
+    }
+
+    /// Sets the limits of an entity on every resource for which it has none of its own.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_default_limits("user-1", [Limit::per_hour("rph", 500)?]).await?;
+    /// let resolved = repository.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits_from.unwrap().as_str(), "entity_default");
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_default_limits(
+        &self,
+        entity: impl AsRef<str>,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        let level = ConfigLevel::EntityDefault(EntityId::parse(entity)?);
+        self.set_limits_of(level, limits).await
+    }
+
+    /// Sets the prices of a resource, in place of all that it has. Its limits stay. Every process uses them after at most
+    /// the time to live of its configuration cache.
+    ///
+    /// Prices for every resource without prices of its own are set at the system level:
+    /// [`set_config`](Self::set_config) with [`ConfigChange::prices`].
+    ///
+    /// ```
+    /// use zae_limiter::money::Prices;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// // Per million tokens.
+    /// let prices = Prices::new("$2.50".parse()?, "$10".parse()?);
+    /// repository.set_prices("gpt-4o", prices.clone()).await?;
+    /// assert_eq!(repository.get_prices("gpt-4o").await?, Some(prices));
+    /// assert!(repository.delete_prices("gpt-4o").await?);
+    /// assert_eq!(repository.get_prices("gpt-4o").await?, None);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_prices(&self, resource: impl AsRef<str>, prices: Prices) -> Result<ConfigRecord> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        self.set_config(&level, ConfigChange::new().prices(prices)).await
+    }
+
+    /// The prices stored for a resource. None if there are none; those of the system apply then, if it has any.
+    pub async fn get_prices(&self, resource: impl AsRef<str>) -> Result<Option<Prices>> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        let config = self.get_config(&level).await?;
+        Ok(config.and_then(|config| config.prices))
+    }
+
+    /// The prices that apply to a resource: its own, else those of the system. As stored, not from the cache.
+    pub async fn resolve_prices(&self, resource: impl AsRef<str>) -> Result<Option<Prices>> {
+        let own = self.get_prices(resource).await?;
+        if own.is_some() {
+            return Ok(own);
+        }
+        let system = self.get_config(&ConfigLevel::System).await?;
+        Ok(system.and_then(|system| system.prices))
+    }
+
+    /// Deletes the prices of a resource; returns false if there were none. Its limits stay.
+    pub async fn delete_prices(&self, resource: impl AsRef<str>) -> Result<bool> {
+        let level = ConfigLevel::Resource(Resource::parse(resource)?);
+        let Some(stored) = self.get_config(&level).await? else {
+            return Ok(false);
+        };
+        if stored.prices.is_none() {
+            return Ok(false);
+        }
+        if stored.limits.is_empty() && stored.on_unavailable.is_none() && stored.unknown.is_empty() {
+            // Nothing else is stored at the level.
+            return self.delete_config_if_unchanged(&stored).await;
+        }
+        let change = ConfigChange::new().without_prices();
+        self.set_config_if_unchanged(&level, Some(&stored), change)
+            .await?;
+        Ok(true)
+    }
+
+    /// What applies to an entity on a resource, and where each thing comes from.
+    ///
+    /// The most specific level that has limits decides: entity and resource, entity, resource, system, then the
+    /// builder's defaults. From memory as far as each level was read within the cache's time to live, otherwise by one
+    /// read. A level that cannot be reloaded stays in use (see [`CacheStats::stale_hits`]).
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, ConfigOrigin};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 1_000)?]).await?;
+    /// assert_eq!(repository.resolve_limits("user-1", "gpt-4").await?.limits_from, Some(ConfigOrigin::Entity));
+    /// assert_eq!(repository.resolve_limits("user-2", "gpt-4").await?.limits_from, Some(ConfigOrigin::System));
+    /// # Ok(()) }
+    /// ```
+    pub async fn resolve_limits(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+    ) -> Result<Arc<ResolvedConfig>> {
+        let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
+        let lookup = self.inner.cache.resolve(&entity, &resource).await?;
+        Ok(lookup.resolved().clone())
+    }
+
+    /// Clears the configuration cache.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// repository.invalidate_config_cache();
+    /// assert_eq!(repository.cache_stats().entries, 0);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_config_cache(&self) {
+        self.inner.cache.invalidate_all();
+    }
+
+    /// Forgets everything that applies to one entity and resource, the defaults of the resource and the system included.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// repository.resolve_limits("user-2", "gpt-4").await?;
+    /// repository.invalidate_config("user-1", "gpt-4")?;
+    /// assert_eq!(repository.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_config(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<()> {
+        self.inner
+            .cache
+            .invalidate(&EntityId::parse(entity)?, &Resource::parse(resource)?);
+        Ok(())
+    }
+
+    /// Forgets what belongs to one entity: its record and its own configuration, on every resource.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// repository.resolve_limits("user-1", "gpt-3").await?;
+    /// repository.resolve_limits("user-2", "gpt-4").await?;
+    /// repository.invalidate_entity_config("user-1")?;
+    /// assert_eq!(repository.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_entity_config(&self, entity: impl AsRef<str>) -> Result<()> {
+        self.inner.cache.invalidate_entity(&EntityId::parse(entity)?);
+        Ok(())
+    }
+
+    /// Forgets the defaults of one resource, and what belongs to entities on that resource.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// repository.resolve_limits("user-1", "gpt-3").await?;
+    /// repository.invalidate_resource_config("gpt-4")?;
+    /// assert_eq!(repository.cache_stats().entries, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn invalidate_resource_config(&self, resource: impl AsRef<str>) -> Result<()> {
+        self.inner.cache.invalidate_resource(&Resource::parse(resource)?);
+        Ok(())
+    }
+
+    /// How well the configuration cache works.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// repository.resolve_limits("user-1", "gpt-4").await?;
+    /// let stats = repository.cache_stats();
+    /// assert_eq!((stats.hits, stats.misses, stats.entries), (1, 1, 1));
+    /// # Ok(()) }
+    /// ```
+    pub fn cache_stats(&self) -> CacheStats {
+        self.inner.cache.stats()
+    }
+
+    /// The entities that have configuration of their own for a resource (limits, or a policy alone), in order of their
+    /// ids. Without a resource: those that have it for every resource. Invalid ids are skipped.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let resource = "gpt-4".parse()?;
+    /// let page = repository.list_entities_with_custom_limits(Some(&resource), &PageRequest::new(100)).await?;
+    /// assert_eq!(page.items[0].as_str(), "user-1");
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_entities_with_custom_limits(
+        &self,
+        resource: Option<&Resource>,
+        page: &PageRequest,
+    ) -> Result<Page<EntityId>> {
+        let resource = resource.map_or(ConfigLevel::DEFAULT_RESOURCE, Resource::as_str);
+        let query = Query::index(keys::GSI3, keys::gsi3_partition(resource), Sort::All);
+        paging::query_page(&self.inner.table, &query, Rows::AsTheyAre, page, |item| {
+            Ok(registry::entity_of_partition(item))
+        })
+        .await
+    }
+
+    /// The resources that have defaults, sorted: limits, or a policy alone.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.list_resources_with_defaults().await?, ["gpt-4"]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_resources_with_defaults(&self) -> Result<Vec<String>> {
+        let item = self.inner.table.get(&keys::resource_registry(), true).await?;
+        let registry = item.map(|item| ResourceRegistry::from_item(&item)).transpose()?;
+        Ok(registry.unwrap_or_default().0.into_iter().collect())
+    }
+
+    /// The resources for which entities have configuration of their own, sorted: limits, or a policy alone.
+    /// `_default_` stands for what an entity has on every resource.
+    ///
+    /// ```
+    /// use zae_limiter::Limit;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// repository.set_default_limits("user-1", [Limit::per_minute("rpm", 10)?]).await?;
+    /// assert_eq!(repository.list_resources_with_entity_configs().await?, ["_default_", "gpt-4"]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_resources_with_entity_configs(&self) -> Result<Vec<String>> {
+        let item = self
+            .inner
+            .table
+            .get(&keys::entity_config_registry(), true)
+            .await?;
+        let registry = item
+            .map(|item| EntityConfigRegistry::from_item(&item))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(registry.resources().map(str::to_owned).collect())
+    }
+
+    async fn set_limits_of(
+        &self,
+        level: ConfigLevel,
+        limits: impl IntoIterator<Item = Limit>,
+    ) -> Result<ConfigRecord> {
+        self.set_config(&level, ConfigChange::new().limits(limits)).await
+    }
+
+    async fn limits_of(&self, level: ConfigLevel) -> Result<LimitSet> {
+        let config = self.get_config(&level).await?;
+        Ok(config.map(|config| config.limits).unwrap_or_default())
+    }
+
     async fn change_config(
         &self,
         level: &ConfigLevel,
@@ -133,7 +542,7 @@ impl Repository {
             let event = this.config_event(level, AuditAction::LimitsSet, details).await?;
 
             let mut transaction = Transaction::on(&table);
-            transaction.update(write(&record, item.as_ref(), change.replaces_limits()));
+            transaction.update(config_write(&record, item.as_ref(), change.replaces_limits()));
             match (level, item.is_some()) {
                 // Entering a set twice changes nothing, and heals a registry that lost its entry.
                 (ConfigLevel::Resource(resource), _) => {
@@ -153,32 +562,6 @@ impl Repository {
             this.after_lost_race(level, attempt).await?;
         }
         Err(Error::contended(level))
-    }
-
-    /// Deletes the configuration of one level. False if it had none.
-    ///
-    /// At system level limits, policy and prices go; how long audit events are kept, `auto_update` and `strict_version` stay.
-    ///
-    /// ```
-    /// use zae_limiter::{ConfigLevel, Limit};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
-    /// assert!(repository.delete_config(&level).await?);
-    /// assert!(!repository.delete_config(&level).await?, "it had none any more");
-    /// # Ok(()) }
-    /// ```
-    pub async fn delete_config(&self, level: &ConfigLevel) -> Result<bool> {
-        self.remove_config(level, Required::Anything).await
-    }
-
-    /// [Deletes](Self::delete_config) the configuration of one level if it is still stored as it was seen. Otherwise the
-    /// error is [`Conflict::ConfigChanged`] and nothing is written.
-    pub async fn delete_config_if_unchanged(&self, seen: &ConfigRecord) -> Result<bool> {
-        self.remove_config(&seen.level, Required::As(Some(seen))).await
     }
 
     async fn remove_config(&self, level: &ConfigLevel, required: Required<'_>) -> Result<bool> {
@@ -212,7 +595,7 @@ impl Repository {
                         config_version: record.config_version.saturating_add(1),
                         ..record
                     };
-                    transaction.update(write(&emptied, Some(&item), true));
+                    transaction.update(config_write(&emptied, Some(&item), true));
                 }
                 ConfigLevel::Resource(resource) => {
                     transaction.delete_when(&keys::config(level), |p| still_stored(&item, p));
@@ -227,7 +610,7 @@ impl Repository {
             let committed = transaction.commit().await.map_err(Error::from);
             this.note_write(level, &committed, None);
             if let Transacted::Done = committed? {
-                this.drop_empty_counts(level.resource_key()).await;
+                registry::drop_empty_counts(&this.inner.table, level.resource_key()).await;
                 return Ok(true);
             }
             this.after_lost_race(level, attempt).await?;
@@ -247,36 +630,6 @@ impl Repository {
         }
         self.inner.cache.wrote(level, policy);
     }
-
-    /// Waits before the next attempt; an error if no time is left for one.
-    pub(super) async fn after_lost_race(&self, what: &impl fmt::Display, attempt: u32) -> Result<()> {
-        let table = self.table();
-        if table.budget().pause(&table.entropy, attempt).await {
-            Ok(())
-        } else {
-            Err(Error::contended(what))
-        }
-    }
-}
-
-/// The condition that the item still has the version and the limits that were read.
-fn still_stored(item: &Item, p: &mut Placeholders) -> String {
-    let mut conditions = vec![format!("attribute_exists({})", p.name(attribute::PK))];
-    let compared = |name: &str| name == attribute::CONFIG_VERSION || ConfigRecord::is_limit_attribute(name);
-    let stored: BTreeMap<_, _> = item.iter().filter(|(name, _)| compared(name)).collect();
-    for (name, value) in stored.into_iter().take(MAX_COMPARED) {
-        let name = p.name(name);
-        conditions.push(format!("{name} = {}", p.value(value.clone())));
-    }
-    conditions.join(" AND ")
-}
-
-/// Whether an item, readable or not, holds what deleting the system's defaults removes.
-fn has_what_is_deleted(item: &Item) -> bool {
-    item.keys().any(|name| {
-        [attribute::ON_UNAVAILABLE, attribute::MONEY_LIMIT].contains(&name.as_str())
-            || ConfigRecord::is_limit_attribute(name)
-    })
 }
 
 fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
@@ -295,69 +648,4 @@ fn deletion_details(level: &ConfigLevel, record: &ConfigRecord) -> Details {
             audit::text_or_null(record.on_unavailable.map(OnUnavailable::as_str)),
         ),
     ])
-}
-
-/// How many stored attributes of limits a write compares. An expression has no room for more.
-const MAX_COMPARED: usize = 4 * MAX_LIMITS;
-
-/// The write that turns what is stored into the record, on the condition that it is still stored so.
-///
-/// A version alone does not tell: it starts again at 1 when a level is deleted and set again, and the Python peer always
-/// writes 1. So limits that are replaced are compared too, and written whole.
-pub(crate) fn write(record: &ConfigRecord, stored: Option<&Item>, replaces_limits: bool) -> Update {
-    let version = stored.and_then(|item| item.get(attribute::CONFIG_VERSION));
-    let mut update = Update::of(keys::config(&record.level));
-    update = if version.is_none_or(counts_up) {
-        update.add(attribute::CONFIG_VERSION, AttributeValue::N("1".to_owned()))
-    } else {
-        update.set(
-            attribute::CONFIG_VERSION,
-            AttributeValue::N(record.config_version.to_string()),
-        )
-    };
-    update = match stored {
-        Some(_) => update
-            .when_exists(attribute::PK)
-            .when_still(attribute::CONFIG_VERSION, version.cloned()),
-        None => update.when_absent(attribute::PK),
-    };
-    let wanted = record
-        .to_item()
-        .into_inner()
-        .into_iter()
-        .collect::<BTreeMap<_, _>>();
-    let seen = stored
-        .into_iter()
-        .flat_map(|item| item.iter())
-        .collect::<BTreeMap<_, _>>();
-    let limits = seen
-        .iter()
-        .filter(|(name, _)| ConfigRecord::is_limit_attribute(name));
-    if replaces_limits {
-        for (name, value) in limits.take(MAX_COMPARED) {
-            update = update.when_still(name, Some((*value).clone()));
-        }
-    }
-    let keep = |name: &str| [attribute::PK, attribute::SK, attribute::CONFIG_VERSION].contains(&name);
-    for (name, value) in &wanted {
-        let is_limit = ConfigRecord::is_limit_attribute(name);
-        let differs = seen.get(name).is_none_or(|seen| *seen != value);
-        if !keep(name) && ((is_limit && replaces_limits) || (differs && (!is_limit || stored.is_none()))) {
-            update = update.set(name, value.clone());
-        }
-    }
-    for name in seen.keys().filter(|name| !wanted.contains_key(**name)) {
-        if !ConfigRecord::is_limit_attribute(name) || replaces_limits {
-            update = update.remove(name);
-        }
-    }
-    update
-}
-
-/// True for a version that one can be added to.
-fn counts_up(version: &AttributeValue) -> bool {
-    match version {
-        AttributeValue::N(digits) => digits.parse::<u64>().is_ok_and(|version| version < u64::MAX),
-        _ => false,
-    }
 }

@@ -1,14 +1,14 @@
 //! Deleting an entity: its records first, then the entity itself with its registry counts and audit event in one
 //! transaction. Stopped half-way, it can be run again.
 
-use zae_limiter_dynamo::{MAX_WRITES, Query, Sort, Transacted, Transaction, key_of};
+use zae_limiter_dynamo::{MAX_WRITES, Query, Sort, Table, Transacted, Transaction, key_of};
 use zae_limiter_schema::keys::{self, Key, prefix};
 use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord};
 
 use super::audit::Details;
-use super::config::MAX_ATTEMPTS;
-use super::entities::children_of;
+use super::parents::children_of;
 use super::registry;
+use super::repository::MAX_ATTEMPTS;
 use crate::error::{Conflict, NotFound};
 use crate::{Error, Repository, Result};
 
@@ -29,143 +29,106 @@ impl Records {
     }
 }
 
-impl Repository {
-    /// Deletes an entity with its buckets, configurations and usage, and returns how many records that were. Its audit
-    /// events stay. An entity with children is not deleted.
-    ///
-    /// ```
-    /// use zae_limiter::error::NotFound;
-    /// use zae_limiter::{Error, Limit, NewEntity};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// repository.create_entity(NewEntity::new("user-1")).await?;
-    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
-    /// assert_eq!(repository.delete_entity("user-1").await?, 2);
-    /// assert!(matches!(repository.delete_entity("user-1").await, Err(Error::NotFound(NotFound::Entity { .. }))));
-    /// # Ok(()) }
-    /// ```
-    pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {
-        let id = EntityId::parse(entity)?;
-        self.ready().await?;
-        self.refuse_if_parent(&id).await?;
-        let deleted = self.delete_records(&id).await;
-        match &deleted {
-            Ok(_) => self.inner.cache.deleted_entity(&id),
-            // Part of it may have happened.
-            Err(_) => self.inner.cache.invalidate_entity(&id),
-        }
-        deleted
-    }
-
-    /// Each call has its own time budget: an entity may have very many records.
-    async fn delete_records(&self, id: &EntityId) -> Result<usize> {
-        let mut deleted = 0;
-        for attempt in 1..=MAX_ATTEMPTS {
-            let records = self.records_of(id).await?;
-            if records.is_empty() {
-                return if deleted > 0 {
-                    Ok(deleted)
-                } else {
-                    Err(Error::NotFound(NotFound::Entity { entity: id.clone() }))
-                };
-            }
-            self.inner.table.batch_delete(&records.others).await?;
-            deleted += records.others.len();
-            // What does not fit into the last transaction goes before it.
-            let (first, last) = records
-                .configs
-                .split_at(records.configs.len().saturating_sub(CONFIGS_AT_ONCE));
-            let first_done = self.delete_some(first).await?;
-            deleted += first_done;
-            let total = deleted + last.len() + usize::from(records.entity.is_some());
-            if first_done == first.len() && self.delete_last(id, records.entity.as_ref(), last, total).await?
-            {
-                for config in &records.configs {
-                    self.drop_empty_counts(resource_of(config)).await;
-                }
-                return Ok(total);
-            }
-            self.after_lost_race(&format!("entity {id}"), attempt).await?;
-        }
-        Err(Error::contended(&format!("entity {id}")))
-    }
-
-    /// Deletes configurations with their registry counts, and returns how many. Stops where another writer was faster.
-    async fn delete_some(&self, configs: &[Key]) -> Result<usize> {
-        let mut deleted = 0;
-        for some in configs.chunks(CONFIGS_AT_ONCE) {
-            let mut transaction = Transaction::on(&self.inner.table);
-            delete_configs(&mut transaction, some);
-            if !matches!(transaction.commit().await?, Transacted::Done) {
-                break;
-            }
-            deleted += some.len();
-        }
-        Ok(deleted)
-    }
-
-    async fn delete_last(
-        &self,
-        id: &EntityId,
-        entity: Option<&Key>,
-        configs: &[Key],
-        total: usize,
-    ) -> Result<bool> {
-        let details = Details::from([("records_deleted".to_owned(), AttributeValue::N(total.to_string()))]);
-        let event = self.entity_event(id, AuditAction::EntityDeleted, details).await?;
-        let mut transaction = Transaction::on(&self.inner.table);
-        delete_configs(&mut transaction, configs);
-        if let Some(entity) = entity {
-            transaction.delete_existing(entity);
-        }
-        transaction.put_new(event.to_item());
-        Ok(matches!(transaction.commit().await?, Transacted::Done))
-    }
-
-    async fn refuse_if_parent(&self, id: &EntityId) -> Result<()> {
-        let page = self
-            .inner
-            .table
-            .query_page(&children_of(id), None, Some(1))
-            .await?;
-        match page.items.first() {
-            Some(child) => {
-                let child = EntityRecord::from_item(child)?.id;
-                Err(Error::Conflict(Conflict::HasChildren {
-                    entity: id.clone(),
-                    child,
-                }))
-            }
-            None => Ok(()),
-        }
-    }
-
-    async fn records_of(&self, id: &EntityId) -> Result<Records> {
-        let query = Query::table(keys::entity_partition(id), Sort::All)
-            .consistent()
-            .keys_only();
-        let meta = keys::entity_meta(id);
-        let mut records = Records::default();
-        for key in self
-            .inner
-            .table
-            .query_all(&query)
-            .await?
-            .iter()
-            .filter_map(key_of)
-        {
-            if key == meta {
-                records.entity = Some(key);
-            } else if key.sk.starts_with(prefix::CONFIG) {
-                records.configs.push(key);
+/// Each call has its own time budget: an entity may have very many records.
+pub(super) async fn delete_records(repository: &Repository, id: &EntityId) -> Result<usize> {
+    let mut deleted = 0;
+    for attempt in 1..=MAX_ATTEMPTS {
+        let records = records_of(&repository.inner.table, id).await?;
+        if records.is_empty() {
+            return if deleted > 0 {
+                Ok(deleted)
             } else {
-                records.others.push(key);
-            }
+                Err(Error::NotFound(NotFound::Entity { entity: id.clone() }))
+            };
         }
-        Ok(records)
+        repository.inner.table.batch_delete(&records.others).await?;
+        deleted += records.others.len();
+        // What does not fit into the last transaction goes before it.
+        let (first, last) = records
+            .configs
+            .split_at(records.configs.len().saturating_sub(CONFIGS_AT_ONCE));
+        let first_done = delete_some(&repository.inner.table, first).await?;
+        deleted += first_done;
+        let total = deleted + last.len() + usize::from(records.entity.is_some());
+        if first_done == first.len()
+            && delete_last(repository, id, records.entity.as_ref(), last, total).await?
+        {
+            for config in &records.configs {
+                registry::drop_empty_counts(&repository.inner.table, resource_of(config)).await;
+            }
+            return Ok(total);
+        }
+        repository
+            .after_lost_race(&format!("entity {id}"), attempt)
+            .await?;
     }
+    Err(Error::contended(&format!("entity {id}")))
+}
+
+/// Deletes configurations with their registry counts, and returns how many. Stops where another writer was faster.
+async fn delete_some(table: &Table, configs: &[Key]) -> Result<usize> {
+    let mut deleted = 0;
+    for some in configs.chunks(CONFIGS_AT_ONCE) {
+        let mut transaction = Transaction::on(table);
+        delete_configs(&mut transaction, some);
+        if !matches!(transaction.commit().await?, Transacted::Done) {
+            break;
+        }
+        deleted += some.len();
+    }
+    Ok(deleted)
+}
+
+async fn delete_last(
+    repository: &Repository,
+    id: &EntityId,
+    entity: Option<&Key>,
+    configs: &[Key],
+    total: usize,
+) -> Result<bool> {
+    let details = Details::from([("records_deleted".to_owned(), AttributeValue::N(total.to_string()))]);
+    let event = repository
+        .entity_event(id, AuditAction::EntityDeleted, details)
+        .await?;
+    let mut transaction = Transaction::on(&repository.inner.table);
+    delete_configs(&mut transaction, configs);
+    if let Some(entity) = entity {
+        transaction.delete_existing(entity);
+    }
+    transaction.put_new(event.to_item());
+    Ok(matches!(transaction.commit().await?, Transacted::Done))
+}
+
+pub(super) async fn refuse_if_parent(table: &Table, id: &EntityId) -> Result<()> {
+    let page = table.query_page(&children_of(id), None, Some(1)).await?;
+    match page.items.first() {
+        Some(child) => {
+            let child = EntityRecord::from_item(child)?.id;
+            Err(Error::Conflict(Conflict::HasChildren {
+                entity: id.clone(),
+                child,
+            }))
+        }
+        None => Ok(()),
+    }
+}
+
+async fn records_of(table: &Table, id: &EntityId) -> Result<Records> {
+    let query = Query::table(keys::entity_partition(id), Sort::All)
+        .consistent()
+        .keys_only();
+    let meta = keys::entity_meta(id);
+    let mut records = Records::default();
+    for key in table.query_all(&query).await?.iter().filter_map(key_of) {
+        if key == meta {
+            records.entity = Some(key);
+        } else if key.sk.starts_with(prefix::CONFIG) {
+            records.configs.push(key);
+        } else {
+            records.others.push(key);
+        }
+    }
+    Ok(records)
 }
 
 fn resource_of(config: &Key) -> Option<&str> {

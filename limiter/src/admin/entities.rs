@@ -1,17 +1,19 @@
-//! Entities: created, found, changed.
+//! Entities: created, found, changed, deleted.
 
-use zae_limiter_dynamo::{Query, Reason, Sort, Transacted, Transaction, Update};
+use zae_limiter_dynamo::{Reason, Transacted, Transaction, Update, key_of, to_sdk_key};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, EntityRecord, Item};
 
 use super::audit::{self, Details};
-use super::config::MAX_ATTEMPTS;
+use super::deletion;
 use super::entity_change::EntityChange;
+use super::entity_search::EntitySearch;
 use super::new_entity::NewEntity;
-use super::paging::Rows;
-use super::parents::check_parents;
+use super::paging::{self, Rows};
+use super::parents::{check_parents, children_of, levels_below, parents_above, read_entity};
+use super::repository::MAX_ATTEMPTS;
 use crate::error::{Conflict, NotFound};
-use crate::page::{Page, PageRequest};
+use crate::page::{Cursor, Page, PageRequest};
 use crate::{Error, Repository, Result};
 
 impl Repository {
@@ -40,7 +42,7 @@ impl Repository {
         let table = this.table();
         let parents = format!("the parents of {}", record.id);
         for attempt in 1..=MAX_ATTEMPTS {
-            let above = this.parents_above(&record.id, record.parent.as_ref(), 0).await?;
+            let above = parents_above(&table, &record.id, record.parent.as_ref(), 0).await?;
             let details = creation_details(&record);
             let event = this
                 .entity_event(&record.id, AuditAction::EntityCreated, details)
@@ -75,12 +77,7 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn get_entity(&self, entity: impl AsRef<str>) -> Result<Option<EntityRecord>> {
-        self.read_entity(&EntityId::parse(entity)?).await
-    }
-
-    pub(super) async fn read_entity(&self, entity: &EntityId) -> Result<Option<EntityRecord>> {
-        let item = self.table().get(&keys::entity_meta(entity), true).await?;
-        Ok(item.map(|item| EntityRecord::from_item(&item)).transpose()?)
+        read_entity(&self.inner.table, &EntityId::parse(entity)?).await
     }
 
     /// Changes name, metadata, parent or cascade flag, and returns the entity as it is now.
@@ -136,11 +133,11 @@ impl Repository {
             let moved = record.parent != present.parent;
             let above = if moved {
                 let below = if record.parent.is_some() {
-                    this.levels_below(&id).await?
+                    levels_below(&table, &id).await?
                 } else {
                     0
                 };
-                this.parents_above(&id, record.parent.as_ref(), below).await?
+                parents_above(&table, &id, record.parent.as_ref(), below).await?
             } else {
                 vec![]
             };
@@ -170,15 +167,21 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.create_entity(NewEntity::new("project-1")).await?;
     /// repository.create_entity(NewEntity::new("key-1").parent("project-1")).await?;
-    /// let page = repository.children("project-1", &PageRequest::default()).await?;
+    /// let page = repository.list_children("project-1", &PageRequest::default()).await?;
     /// assert_eq!(page.items[0].id.as_str(), "key-1");
     /// assert_eq!(page.next, None);
     /// # Ok(()) }
     /// ```
-    pub async fn children(&self, parent: impl AsRef<str>, page: &PageRequest) -> Result<Page<EntityRecord>> {
+    pub async fn list_children(
+        &self,
+        parent: impl AsRef<str>,
+        page: &PageRequest,
+    ) -> Result<Page<EntityRecord>> {
         let query = children_of(&EntityId::parse(parent)?);
-        self.page_of(&query, Rows::AsTheyAre, page, |item| Ok(read_if_ours(item)))
-            .await
+        paging::query_page(&self.inner.table, &query, Rows::AsTheyAre, page, |item| {
+            Ok(read_if_ours(item))
+        })
+        .await
     }
 
     /// All entities, in no particular order. Reads the whole table, page by page. Items that are not valid
@@ -205,8 +208,102 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn list_entities(&self, page: &PageRequest) -> Result<Page<EntityRecord>> {
-        self.page_of_scan(keys::ENTITY_META, page, |item| Ok(read_if_ours(item)))
-            .await
+        paging::scan_page(&self.inner.table, keys::ENTITY_META, page, |item| {
+            Ok(read_if_ours(item))
+        })
+        .await
+    }
+
+    /// The ids of at most `most` entities, in order. The last one is where the next search starts, see
+    /// [`EntitySearch::after`].
+    ///
+    /// Costs two queries per resource and one more, each for at most `most` keys, however many entities there are. A query that
+    /// reads more than 1 MB of keys takes several requests.
+    /// An entity that has neither a bucket nor limits of its own is found by [`get_entity`](Self::get_entity) only.
+    ///
+    /// ```
+    /// use zae_limiter::{EntitySearch, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// for entity in ["team-a:1", "team-a:2", "team-b:1"] {
+    ///     limiter.acquire(entity, "gpt-4").consume("rpm", 1).await?.commit().await?;
+    /// }
+    /// let search = EntitySearch::on(["gpt-4".parse()?]).prefix("team-a:");
+    /// let found = limiter.repository().search_entities(&search, 100).await?;
+    /// assert_eq!(found.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["team-a:1", "team-a:2"]);
+    /// # Ok(()) }
+    /// ```
+    pub async fn search_entities(&self, search: &EntitySearch, most: usize) -> Result<Vec<EntityId>> {
+        search.run(&self.inner.table, most).await
+    }
+
+    /// Entities with a record, in no particular order, by a single scan of at most 1 MB of the table. Unlike
+    /// [`list_entities`](Self::list_entities), a page may hold fewer items than requested, or none, and still have a
+    /// next one.
+    ///
+    /// ```
+    /// use zae_limiter::{NewEntity, PageRequest};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("user-1")).await?;
+    /// let page = repository.scan_entities(&PageRequest::new(50)).await?;
+    /// assert_eq!(page.items[0].id.as_str(), "user-1");
+    /// # Ok(()) }
+    /// ```
+    pub async fn scan_entities(&self, request: &PageRequest) -> Result<Page<EntityRecord>> {
+        request.check()?;
+        let start = request.after.as_ref().map(|after| to_sdk_key(&after.key));
+        let page = self.inner.table.scan_page(keys::ENTITY_META, start).await?;
+        let mut rows = page.items.iter().filter_map(|item| {
+            let record = EntityRecord::from_item(item).ok()?;
+            Some((record, key_of(item)?))
+        });
+        let cursor = |key| Cursor { key, in_index: None };
+        let shown: Vec<_> = rows.by_ref().take(request.size).collect();
+        let last = shown.last().map(|(_, key)| key.clone());
+        let next = if rows.next().is_some() {
+            last.map(cursor)
+        } else {
+            let unscanned = page.next.map(zae_limiter_dynamo::from_sdk_item).transpose()?;
+            unscanned.as_ref().and_then(key_of).map(cursor)
+        };
+        Ok(Page {
+            items: shown.into_iter().map(|(record, _)| record).collect(),
+            next,
+        })
+    }
+
+    /// Deletes an entity with its buckets, configurations and usage, and returns how many records that were. Its audit
+    /// events stay. An entity with children is not deleted.
+    ///
+    /// ```
+    /// use zae_limiter::error::NotFound;
+    /// use zae_limiter::{Error, Limit, NewEntity};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("user-1")).await?;
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// assert_eq!(repository.delete_entity("user-1").await?, 2);
+    /// assert!(matches!(repository.delete_entity("user-1").await, Err(Error::NotFound(NotFound::Entity { .. }))));
+    /// # Ok(()) }
+    /// ```
+    pub async fn delete_entity(&self, entity: impl AsRef<str>) -> Result<usize> {
+        let id = EntityId::parse(entity)?;
+        self.ready().await?;
+        deletion::refuse_if_parent(&self.inner.table, &id).await?;
+        let deleted = deletion::delete_records(self, &id).await;
+        match &deleted {
+            Ok(_) => self.inner.cache.deleted_entity(&id),
+            // Part of it may have happened.
+            Err(_) => self.inner.cache.invalidate_entity(&id),
+        }
+        deleted
     }
 
     /// Forgets what is kept about an entity that was written, or may have been: an error leaves that open.
@@ -227,10 +324,6 @@ fn read_if_ours(item: &Item) -> Option<EntityRecord> {
     EntityRecord::from_item(item)
         .inspect_err(|error| tracing::warn!(%error, "an entity is passed over"))
         .ok()
-}
-
-pub(super) fn children_of(parent: &EntityId) -> Query {
-    Query::index(keys::GSI1, keys::gsi1_parent_partition(parent), Sort::All)
 }
 
 /// What a change requires to be as it was read. The version alone does not tell: it starts again at 1 when an entity is

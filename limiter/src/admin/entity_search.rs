@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use zae_limiter_dynamo::{Query, Sort, key_of, to_sdk_key};
+use zae_limiter_dynamo::{Query, Sort, Table, key_of};
 use zae_limiter_schema::keys::{self, prefix};
-use zae_limiter_schema::{ConfigLevel, EntityId, EntityRecord, Item, Resource};
+use zae_limiter_schema::{ConfigLevel, EntityId, Item, Resource};
 
-use crate::page::{Cursor, Page, PageRequest};
-use crate::{Error, Repository, Result};
+use crate::{Error, Result};
 
 /// Sorts behind every character of an entity id.
 const LAST: char = '~';
 /// Sorts before every character of an entity id.
 const FIRST: char = ' ';
 
-/// Which entities to look for, see [`Repository::search_entities`].
+/// Which entities to look for, see [`Repository::search_entities`](crate::Repository::search_entities).
 ///
 /// ```
 /// use zae_limiter::EntitySearch;
@@ -84,6 +83,16 @@ impl EntitySearch {
         Sort::Between(first, last)
     }
 
+    /// The ids of at most `most` entities, in order.
+    pub(super) async fn run(&self, table: &Table, most: usize) -> Result<Vec<EntityId>> {
+        self.check()?;
+        let mut found = BTreeSet::new();
+        for query in self.queries() {
+            found.extend(first_entities(table, &query, most).await?);
+        }
+        Ok(found.into_iter().take(most).collect())
+    }
+
     /// The queries whose results together are the result.
     fn queries(&self) -> impl Iterator<Item = Query> {
         let of_buckets = self.resources.iter().map(|resource| {
@@ -98,91 +107,17 @@ impl EntitySearch {
     }
 }
 
-impl Repository {
-    /// The ids of at most `most` entities, in order. The last one is where the next search starts, see
-    /// [`EntitySearch::after`].
-    ///
-    /// Costs two queries per resource and one more, each for at most `most` keys, however many entities there are. A query that
-    /// reads more than 1 MB of keys takes several requests.
-    /// An entity that has neither a bucket nor limits of its own is found by [`get_entity`](Self::get_entity) only.
-    ///
-    /// ```
-    /// use zae_limiter::{EntitySearch, Limit, RateLimiter};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
-    /// for entity in ["team-a:1", "team-a:2", "team-b:1"] {
-    ///     limiter.acquire(entity, "gpt-4").consume("rpm", 1).await?.commit().await?;
-    /// }
-    /// let search = EntitySearch::on(["gpt-4".parse()?]).prefix("team-a:");
-    /// let found = limiter.repository().search_entities(&search, 100).await?;
-    /// assert_eq!(found.iter().map(|id| id.as_str()).collect::<Vec<_>>(), ["team-a:1", "team-a:2"]);
-    /// # Ok(()) }
-    /// ```
-    pub async fn search_entities(&self, search: &EntitySearch, most: usize) -> Result<Vec<EntityId>> {
-        search.check()?;
-        let mut found = BTreeSet::new();
-        for query in search.queries() {
-            found.extend(self.first_entities(&query, most).await?);
+/// The first entities of a query. Its pages end after 1 MB: with only one of them, the ids of another query could go
+/// beyond its end, and the next search would skip what was left of it.
+async fn first_entities(table: &Table, query: &Query, most: usize) -> Result<Vec<EntityId>> {
+    let (mut found, mut start) = (Vec::new(), None);
+    loop {
+        let page = table.query_page(query, start, Some(most - found.len())).await?;
+        found.extend(page.items.iter().filter_map(entity_of));
+        start = page.next;
+        if start.is_none() || found.len() >= most {
+            return Ok(found);
         }
-        Ok(found.into_iter().take(most).collect())
-    }
-
-    /// The first entities of a query. Its pages end after 1 MB: with only one of them, the ids of another query could go
-    /// beyond its end, and the next search would skip what was left of it.
-    async fn first_entities(&self, query: &Query, most: usize) -> Result<Vec<EntityId>> {
-        let (mut found, mut start) = (Vec::new(), None);
-        loop {
-            let page = self
-                .inner
-                .table
-                .query_page(query, start, Some(most - found.len()))
-                .await?;
-            found.extend(page.items.iter().filter_map(entity_of));
-            start = page.next;
-            if start.is_none() || found.len() >= most {
-                return Ok(found);
-            }
-        }
-    }
-
-    /// Entities with a record, in no particular order, by a single scan of at most 1 MB of the table. Unlike
-    /// [`list_entities`](Self::list_entities), a page may hold fewer items than requested, or none, and still have a
-    /// next one.
-    ///
-    /// ```
-    /// use zae_limiter::{NewEntity, PageRequest};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// repository.create_entity(NewEntity::new("user-1")).await?;
-    /// let page = repository.scan_entities(&PageRequest::new(50)).await?;
-    /// assert_eq!(page.items[0].id.as_str(), "user-1");
-    /// # Ok(()) }
-    /// ```
-    pub async fn scan_entities(&self, request: &PageRequest) -> Result<Page<EntityRecord>> {
-        request.check()?;
-        let start = request.after.as_ref().map(|after| to_sdk_key(&after.key));
-        let page = self.inner.table.scan_page(keys::ENTITY_META, start).await?;
-        let mut rows = page.items.iter().filter_map(|item| {
-            let record = EntityRecord::from_item(item).ok()?;
-            Some((record, key_of(item)?))
-        });
-        let cursor = |key| Cursor { key, in_index: None };
-        let shown: Vec<_> = rows.by_ref().take(request.size).collect();
-        let last = shown.last().map(|(_, key)| key.clone());
-        let next = if rows.next().is_some() {
-            last.map(cursor)
-        } else {
-            let unscanned = page.next.map(zae_limiter_dynamo::from_sdk_item).transpose()?;
-            unscanned.as_ref().and_then(key_of).map(cursor)
-        };
-        Ok(Page {
-            items: shown.into_iter().map(|(record, _)| record).collect(),
-            next,
-        })
     }
 }
 

@@ -6,8 +6,8 @@ use zae_limiter_dynamo::{Query, RawPage, SdkItem, Table, key_of, to_sdk_key};
 use zae_limiter_schema::keys::{Key, attribute};
 use zae_limiter_schema::{AttributeValue, Item};
 
+use crate::Result;
 use crate::page::{Cursor, Page, PageRequest};
-use crate::{Repository, Result};
 
 const SMALLEST_FETCH: usize = 25;
 
@@ -26,68 +26,64 @@ struct Row {
     item: Item,
 }
 
-impl Repository {
-    /// A page of what `accept` makes of the items of a query. It is full unless the list has ended, however many
-    /// items are not accepted.
-    pub(super) async fn page_of<T>(
-        &self,
-        query: &Query,
-        rows: Rows<'_>,
-        request: &PageRequest,
-        accept: impl Fn(&Item) -> Result<Option<T>>,
-    ) -> Result<Page<T>> {
-        request.check()?;
-        let table = &self.inner.table;
-        let start = match &request.after {
-            Some(after) => {
-                after.check(query.holds(&after.key, after.in_index.as_ref()))?;
-                Some(query.start_after(&after.key, after.in_index.as_ref()))
-            }
-            None => None,
-        };
-        // One more than wanted shows whether anything follows; fewer than some are not worth a call.
-        let most = if query.is_filtered() {
-            None
-        } else {
-            Some((request.size + 1).max(SMALLEST_FETCH))
-        };
-        collect(request, start, accept, |start| async move {
-            let page = table.query_page(query, start, most).await?;
-            let next = page.next.clone();
-            Ok((into_rows(table, query, rows, page).await?, next))
-        })
-        .await
-    }
+/// A page of what `accept` makes of the items of a query. It is full unless the list has ended, however many
+/// items are not accepted.
+pub(super) async fn query_page<T>(
+    table: &Table,
+    query: &Query,
+    rows: Rows<'_>,
+    request: &PageRequest,
+    accept: impl Fn(&Item) -> Result<Option<T>>,
+) -> Result<Page<T>> {
+    request.check()?;
+    let start = match &request.after {
+        Some(after) => {
+            after.check(query.holds(&after.key, after.in_index.as_ref()))?;
+            Some(query.start_after(&after.key, after.in_index.as_ref()))
+        }
+        None => None,
+    };
+    // One more than wanted shows whether anything follows; fewer than some are not worth a call.
+    let most = if query.is_filtered() {
+        None
+    } else {
+        Some((request.size + 1).max(SMALLEST_FETCH))
+    };
+    collect(request, start, accept, |start| async move {
+        let page = table.query_page(query, start, most).await?;
+        let next = page.next.clone();
+        Ok((into_rows(table, query, rows, page).await?, next))
+    })
+    .await
+}
 
-    /// A page of a scan over the whole table.
-    pub(super) async fn page_of_scan<T>(
-        &self,
-        sort_key: &str,
-        request: &PageRequest,
-        accept: impl Fn(&Item) -> Result<Option<T>>,
-    ) -> Result<Page<T>> {
-        request.check()?;
-        let table = &self.inner.table;
-        let start = match &request.after {
-            Some(after) => {
-                after.check(after.in_index.is_none() && after.key.sk == sort_key)?;
-                Some(to_sdk_key(&after.key))
-            }
-            None => None,
-        };
-        collect(request, start, accept, |start| async move {
-            let page = table.scan_page(sort_key, start).await?;
-            let rows = page.items.into_iter().filter_map(|item| {
-                let cursor = Cursor {
-                    key: key_of(&item)?,
-                    in_index: None,
-                };
-                Some(Row { cursor, item })
-            });
-            Ok((rows.collect(), page.next))
-        })
-        .await
-    }
+/// A page of a scan over the whole table.
+pub(super) async fn scan_page<T>(
+    table: &Table,
+    sort_key: &str,
+    request: &PageRequest,
+    accept: impl Fn(&Item) -> Result<Option<T>>,
+) -> Result<Page<T>> {
+    request.check()?;
+    let start = match &request.after {
+        Some(after) => {
+            after.check(after.in_index.is_none() && after.key.sk == sort_key)?;
+            Some(to_sdk_key(&after.key))
+        }
+        None => None,
+    };
+    collect(request, start, accept, |start| async move {
+        let page = table.scan_page(sort_key, start).await?;
+        let rows = page.items.into_iter().filter_map(|item| {
+            let cursor = Cursor {
+                key: key_of(&item)?,
+                in_index: None,
+            };
+            Some(Row { cursor, item })
+        });
+        Ok((rows.collect(), page.next))
+    })
+    .await
 }
 
 async fn collect<T, Fetched>(

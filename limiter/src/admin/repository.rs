@@ -1,11 +1,13 @@
 //! The handle on what is stored.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use zae_limiter_dynamo::{Entropy, LocalTime, ServerTime, Table};
+use zae_limiter_schema::keys;
 use zae_limiter_schema::{Principal, StackName, Timestamp};
 
 use super::audit::AuditState;
@@ -15,7 +17,7 @@ use crate::config::cache::{CacheLimits, ConfigCache};
 use crate::config::resolution::Defaults;
 use crate::store::connect::Connected;
 use crate::store::{Store, TableStore};
-use crate::{Clock, Result};
+use crate::{Clock, Error, Result};
 
 /// Everything that is stored: entities, configuration, audit events, usage and versions. Cheap to clone; clones share
 /// everything.
@@ -66,6 +68,9 @@ pub(crate) struct Inner {
     #[cfg(feature = "usage")]
     pub(crate) usage_counter: OnceCell<super::usage_counter::UsageCounter>,
 }
+
+/// How often a change is attempted if other writers change the same item.
+pub(super) const MAX_ATTEMPTS: u32 = 10;
 
 /// Everything a repository is made of.
 #[derive(Debug)]
@@ -158,7 +163,7 @@ impl Repository {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let ops = repository.acting_as("ops@example.com")?;
     /// ops.set_system_defaults([Limit::per_minute("rpm", 100)?]).await?;
-    /// let events = repository.audit_events(&AuditSubject::System, &PageRequest::new(1)).await?;
+    /// let events = repository.list_audit_events(&AuditSubject::System, &PageRequest::new(1)).await?;
     /// assert_eq!(events.items[0].principal.as_deref(), Some("ops@example.com"));
     /// # Ok(()) }
     /// ```
@@ -186,6 +191,31 @@ impl Repository {
         }
     }
 
+    /// Creates the table, its indexes and its version record if they are missing.
+    ///
+    /// For local endpoints and embedded stores. On AWS the table belongs to a stack.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().create_table(false).build_repository().await?;
+    /// repository.create_table().await?;
+    /// repository.create_table().await?;
+    /// assert!(repository.get_version().await?.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub async fn create_table(&self) -> Result<()> {
+        let table = &self.inner.table;
+        if !table.exists().await? {
+            table.create().await?;
+            return self.write_version_if_absent().await;
+        }
+        if table.get(&keys::version(), true).await?.is_none() {
+            self.stamp().await?;
+        }
+        Ok(())
+    }
+
     /// The current time: the server's, where this machine's clock is known to be wrong.
     pub(crate) fn now(&self) -> Timestamp {
         self.inner
@@ -200,5 +230,15 @@ impl Repository {
         return self.inner.stack.as_ref().map(crate::StackSetup::retention_days);
         #[cfg(not(feature = "stack"))]
         None
+    }
+
+    /// Waits before the next attempt; an error if no time is left for one.
+    pub(super) async fn after_lost_race(&self, what: &impl fmt::Display, attempt: u32) -> Result<()> {
+        let table = self.table();
+        if table.budget().pause(&table.entropy, attempt).await {
+            Ok(())
+        } else {
+            Err(Error::contended(what))
+        }
     }
 }

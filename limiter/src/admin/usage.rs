@@ -1,250 +1,17 @@
-//! What was used: snapshots by hour, day and month, and sums of them.
+//! What was used, and what is left: usage snapshots by hour, day and month, their sums, and buckets as they are now.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use zae_limiter_dynamo::{Filter, Query, Sort};
+use zae_limiter_dynamo::{Query, Sort};
 use zae_limiter_schema::keys::{self, Key, prefix};
-use zae_limiter_schema::{
-    AttributeValue, EntityId, LimitName, Resource, Timestamp, UsageSnapshot, WindowKind, usage_attribute,
-};
+use zae_limiter_schema::{EntityId, LimitName, Resource, UsageSnapshot, Window, WindowKind};
 
-use super::paging::Rows;
+use super::buckets::{self, BucketState};
+use super::capacity::{self, CapacityScope, ResourceCapacity};
+use super::paging::{self, Rows};
+#[cfg(feature = "usage")]
+use super::usage_counter::UsageCounter;
+use super::usage_query::{UsageQuery, UsageSummary};
 use crate::page::{Page, PageRequest};
-use crate::{Error, Repository, Result};
-
-/// Sorts behind every character of a window's key and of an entity id.
-const LAST: char = '~';
-
-/// Whose usage, of what, and when.
-///
-/// ```
-/// use zae_limiter::Timestamp;
-/// use zae_limiter::usage::{UsageQuery, WindowKind};
-///
-/// let january = UsageQuery::of_entity("user-1")?
-///     .resource("gpt-4")?
-///     .window(WindowKind::Daily)
-///     .from(Timestamp::parse("2026-01-01T00:00:00Z").unwrap())
-///     .until(Timestamp::parse("2026-01-31T23:59:59Z").unwrap());
-/// # Ok::<(), zae_limiter::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a query does nothing until it is passed to usage_snapshots or usage_summary"]
-pub struct UsageQuery {
-    entity: Option<EntityId>,
-    resource: Option<Resource>,
-    window: Option<WindowKind>,
-    from: Timestamp,
-    until: Timestamp,
-}
-
-impl UsageQuery {
-    /// The usage of one entity.
-    pub fn of_entity(entity: impl AsRef<str>) -> Result<Self> {
-        Ok(Self {
-            entity: Some(EntityId::parse(entity)?),
-            ..Self::everything()
-        })
-    }
-
-    /// The usage of one resource, by everybody.
-    pub fn of_resource(resource: impl AsRef<str>) -> Result<Self> {
-        Ok(Self {
-            resource: Some(Resource::parse(resource)?),
-            ..Self::everything()
-        })
-    }
-
-    fn everything() -> Self {
-        Self {
-            entity: None,
-            resource: None,
-            window: None,
-            from: Timestamp::MIN,
-            until: Timestamp::MAX,
-        }
-    }
-
-    /// Only of this resource.
-    pub fn resource(mut self, resource: impl AsRef<str>) -> Result<Self> {
-        self.resource = Some(Resource::parse(resource)?);
-        Ok(self)
-    }
-
-    /// Only windows of this length.
-    pub fn window(mut self, kind: WindowKind) -> Self {
-        self.window = Some(kind);
-        self
-    }
-
-    /// Only windows that start at this time or later.
-    pub fn from(mut self, start: Timestamp) -> Self {
-        self.from = start;
-        self
-    }
-
-    /// Only windows that start at this time or earlier.
-    pub fn until(mut self, start: Timestamp) -> Self {
-        self.until = start;
-        self
-    }
-
-    /// The query to send, and whether it brings keys only.
-    fn plan(&self) -> Result<(Query, bool)> {
-        if self.from > self.until {
-            let rule = format!("it must not be after {}", self.until);
-            return Err(Error::invalid(
-                "start of the time range",
-                self.from.to_string(),
-                rule,
-            ));
-        }
-        match (&self.entity, &self.resource) {
-            (Some(entity), resource) => {
-                let sort = match resource {
-                    Some(resource) => self.range(&format!("{}{resource}#", prefix::USAGE)),
-                    // The resource stands before the time in the key.
-                    None => Sort::StartsWith(prefix::USAGE.to_owned()),
-                };
-                let mut query = Query::table(keys::entity_partition(entity), sort).newest_first();
-                for filter in self.filters() {
-                    query = query.filter(filter);
-                }
-                Ok((query, false))
-            }
-            (None, Some(resource)) => {
-                let sort = self.range(prefix::GSI2_USAGE);
-                let query =
-                    Query::index(keys::GSI2, keys::gsi2_resource_partition(resource), sort).keys_only();
-                Ok((query.newest_first(), true))
-            }
-            (None, None) => Err(Error::invalid("usage query", "", "name an entity or a resource")),
-        }
-    }
-
-    /// A range of keys that holds every window in question. Hours, days and months have keys of different lengths, and
-    /// the Python peer writes days under their first hour, so it begins with the month or the day.
-    fn range(&self, prefix: &str) -> Sort {
-        let from = self.from.to_string();
-        let length = if self.window.is_none_or(|kind| kind == WindowKind::Monthly) {
-            7
-        } else {
-            10
-        };
-        Sort::Between(
-            format!("{prefix}{}", &from[..length]),
-            format!("{prefix}{}{LAST}", self.until),
-        )
-    }
-
-    fn filters(&self) -> Vec<Filter> {
-        let text = |text: String| AttributeValue::S(text);
-        let mut filters = vec![];
-        if let Some(kind) = self.window {
-            filters.push(Filter::Equals(usage_attribute::WINDOW, text(kind.to_string())));
-        }
-        if self.from > Timestamp::MIN || self.until < Timestamp::MAX {
-            let (from, until) = (
-                text(self.earliest_start().to_string()),
-                text(self.until.to_string()),
-            );
-            filters.push(Filter::Between(usage_attribute::WINDOW_START, from, until));
-        }
-        filters
-    }
-
-    /// Starts of windows are whole seconds: one that begins before `from` within the same second is too early.
-    fn earliest_start(&self) -> Timestamp {
-        if self.from.millis() % 1000 == 0 {
-            self.from
-        } else {
-            self.from.plus_millis(1000)
-        }
-    }
-
-    /// False for a key that no window of this length has, here or at the Python peer, which writes days and months under
-    /// their first hour.
-    fn may_be_at(&self, key: &Key) -> bool {
-        let window = key.sk.rsplit('#').next().unwrap_or_default();
-        match self.window {
-            None => true,
-            Some(WindowKind::Hourly) => window.len() > 10,
-            Some(WindowKind::Daily) => window.len() == 10 || window.ends_with("T00:00:00Z"),
-            Some(WindowKind::Monthly) => window.len() == 7 || window.ends_with("-01T00:00:00Z"),
-        }
-    }
-
-    fn accepts(&self, snapshot: &UsageSnapshot) -> bool {
-        let start = snapshot.window.start();
-        self.window.is_none_or(|kind| kind == snapshot.window.kind())
-            && self.from <= start
-            && start <= self.until
-    }
-}
-
-/// The sum of the snapshots of one length of window.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UsageSummary {
-    /// The length of the windows that were added up.
-    pub window: WindowKind,
-    /// How many snapshots there were.
-    pub snapshots: u64,
-    /// Whole tokens per limit.
-    pub totals: BTreeMap<LimitName, i64>,
-    /// In how many snapshots each limit appears.
-    pub appearances: BTreeMap<LimitName, u64>,
-    /// The resources that were used.
-    pub resources: BTreeSet<Resource>,
-    /// Acquires.
-    pub total_events: i64,
-    /// Refused acquires.
-    pub refusals: i64,
-    /// The start of the first window.
-    pub first: Option<Timestamp>,
-    /// The start of the last window.
-    pub last: Option<Timestamp>,
-}
-
-impl UsageSummary {
-    fn of(window: WindowKind) -> Self {
-        Self {
-            window,
-            snapshots: 0,
-            totals: BTreeMap::new(),
-            appearances: BTreeMap::new(),
-            resources: BTreeSet::new(),
-            total_events: 0,
-            refusals: 0,
-            first: None,
-            last: None,
-        }
-    }
-
-    fn add(&mut self, snapshot: &UsageSnapshot) {
-        self.snapshots += 1;
-        self.total_events = self.total_events.saturating_add(snapshot.total_events);
-        self.refusals = self.refusals.saturating_add(snapshot.refusals);
-        for (name, count) in &snapshot.counters {
-            let total = self.totals.entry(name.clone()).or_default();
-            *total = total.saturating_add(*count);
-            *self.appearances.entry(name.clone()).or_default() += 1;
-        }
-        if !self.resources.contains(&snapshot.resource) {
-            self.resources.insert(snapshot.resource.clone());
-        }
-        let start = snapshot.window.start();
-        self.first = Some(self.first.map_or(start, |first| first.min(start)));
-        self.last = Some(self.last.map_or(start, |last| last.max(start)));
-    }
-
-    /// The average of a limit over the windows in which it appears.
-    #[expect(clippy::cast_precision_loss, reason = "an average for people")]
-    pub fn average(&self, limit: &LimitName) -> Option<f64> {
-        let (total, count) = (self.totals.get(limit)?, self.appearances.get(limit)?);
-        Some(*total as f64 / *count as f64)
-    }
-}
+use crate::{Repository, Result};
 
 impl Repository {
     /// Usage snapshots, a full page at a time, newest first (by resource, if an entity's usage of several resources is
@@ -258,13 +25,13 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let query = UsageQuery::of_resource("gpt-4")?.window(WindowKind::Hourly);
-    /// let page = repository.usage_snapshots(&query, &PageRequest::new(24)).await?;
+    /// let page = repository.list_usage_snapshots(&query, &PageRequest::new(24)).await?;
     /// for snapshot in page.items {
     ///     println!("{} {}: {:?}", snapshot.window.start(), snapshot.entity, snapshot.counters);
     /// }
     /// # Ok(()) }
     /// ```
-    pub async fn usage_snapshots(
+    pub async fn list_usage_snapshots(
         &self,
         query: &UsageQuery,
         page: &PageRequest,
@@ -276,7 +43,7 @@ impl Repository {
         } else {
             Rows::AsTheyAre
         };
-        self.page_of(&sent, rows, page, |item| {
+        paging::query_page(&self.inner.table, &sent, rows, page, |item| {
             let snapshot = UsageSnapshot::from_item(item)?;
             Ok(query.accepts(&snapshot).then_some(snapshot))
         })
@@ -292,21 +59,174 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// let query = UsageQuery::of_entity("user-1")?.resource("gpt-4")?;
-    /// let summary = repository.usage_summary(&query, WindowKind::Daily).await?;
+    /// let summary = repository.get_usage_summary(&query, WindowKind::Daily).await?;
     /// assert_eq!(summary.snapshots, 0, "nothing was used yet");
     /// # Ok(()) }
     /// ```
-    pub async fn usage_summary(&self, query: &UsageQuery, window: WindowKind) -> Result<UsageSummary> {
+    pub async fn get_usage_summary(&self, query: &UsageQuery, window: WindowKind) -> Result<UsageSummary> {
         let query = query.clone().window(window);
         let mut summary = UsageSummary::of(window);
         let mut request = PageRequest::new(PageRequest::MAX_SIZE);
         loop {
-            let page = self.usage_snapshots(&query, &request).await?;
+            let page = self.list_usage_snapshots(&query, &request).await?;
             page.items.iter().for_each(|snapshot| summary.add(snapshot));
             match page.next {
                 Some(cursor) => request = PageRequest::new(PageRequest::MAX_SIZE).after(cursor),
                 None => return Ok(summary),
             }
         }
+    }
+
+    /// What each entity used of a resource in one window, in order of ids.
+    ///
+    /// Unlike [`usage_snapshots`](Self::list_usage_snapshots), a page costs one query and its items, however much usage there
+    /// is in other windows. Days and months that the Python package wrote under the key of their first hour are not
+    /// found.
+    ///
+    /// ```
+    /// use zae_limiter::usage::WindowKind;
+    /// use zae_limiter::{PageRequest, Timestamp};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// let noon = WindowKind::Hourly.window_at(Timestamp::parse("2026-01-31T12:00:00Z").unwrap());
+    /// let page = repository.list_window_usage(&"gpt-4".parse()?, noon, &PageRequest::new(100)).await?;
+    /// assert!(page.items.is_empty(), "nothing was used yet");
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_window_usage(
+        &self,
+        resource: &Resource,
+        window: Window,
+        page: &PageRequest,
+    ) -> Result<Page<UsageSnapshot>> {
+        let sort = Sort::StartsWith(format!("{}{}#", prefix::GSI2_USAGE, window.key()));
+        let query = Query::index(keys::GSI2, keys::gsi2_resource_partition(resource), sort).keys_only();
+        let every = |_: &Key| true;
+        paging::query_page(&self.inner.table, &query, Rows::ByKey(&every), page, |item| {
+            let snapshot = UsageSnapshot::from_item(item)?;
+            Ok((snapshot.window == window).then_some(snapshot))
+        })
+        .await
+    }
+
+    /// How much of one limit of a resource is in use, over all buckets of the resource that can be read.
+    ///
+    /// ```
+    /// use zae_limiter::usage::CapacityScope;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// let capacity = repository.get_resource_capacity("gpt-4", "rpm", CapacityScope::Everyone).await?;
+    /// assert!(capacity.entities.is_empty(), "not used yet");
+    /// # Ok(()) }
+    /// ```
+    pub async fn get_resource_capacity(
+        &self,
+        resource: impl AsRef<str>,
+        limit: impl AsRef<str>,
+        scope: CapacityScope,
+    ) -> Result<ResourceCapacity> {
+        let (resource, limit) = (Resource::parse(resource)?, LimitName::parse(limit)?);
+        capacity::measure(&self.inner.table, resource, limit, scope, self.now()).await
+    }
+
+    /// The bucket of an entity and resource. None before the first acquire, or after it expired.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+    /// assert_eq!(limiter.repository().get_bucket("user-1", "gpt-4").await?, None);
+    /// limiter.acquire("user-1", "gpt-4").consume("rph", 15).await?.commit().await?;
+    /// let bucket = limiter.repository().get_bucket("user-1", "gpt-4").await?.unwrap();
+    /// assert_eq!(bucket.limits[0].available, 45);
+    /// assert_eq!(bucket.writers.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub async fn get_bucket(
+        &self,
+        entity: impl AsRef<str>,
+        resource: impl AsRef<str>,
+    ) -> Result<Option<BucketState>> {
+        let (entity, resource) = (EntityId::parse(entity)?, Resource::parse(resource)?);
+        let item = self
+            .inner
+            .table
+            .get(&keys::bucket(&entity, &resource), true)
+            .await?;
+        let image = item.as_ref().map(buckets::decode).transpose()?.flatten();
+        Ok(image.map(|image| BucketState::new(entity, resource, &image, self.now())))
+    }
+
+    /// The buckets of an entity, in order of resources. Buckets that cannot be read are skipped.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, PageRequest, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("rph", 60)?]).await?;
+    /// for resource in ["gpt-4", "gpt-3"] {
+    ///     limiter.acquire("user-1", resource).consume("rph", 1).await?.commit().await?;
+    /// }
+    /// let buckets = limiter.repository().list_buckets("user-1", &PageRequest::default()).await?;
+    /// assert_eq!(buckets.items[0].resource.as_str(), "gpt-3");
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_buckets(
+        &self,
+        entity: impl AsRef<str>,
+        page: &PageRequest,
+    ) -> Result<Page<BucketState>> {
+        let entity = EntityId::parse(entity)?;
+        let sort = Sort::StartsWith(prefix::BUCKET.to_owned());
+        let query = Query::table(keys::entity_partition(&entity), sort).consistent();
+        let now = self.now();
+        paging::query_page(&self.inner.table, &query, Rows::AsTheyAre, page, |item| {
+            Ok(buckets::read_bucket(item, &entity, now))
+        })
+        .await
+    }
+
+    /// Counts the usage of an embedded table up to now, instead of within two seconds. Returns how many changes of the table it
+    /// has read. Without [`Builder::count_usage`](crate::RateLimiterBuilder::count_usage) it does nothing.
+    ///
+    /// ```
+    /// use zae_limiter::usage::{UsageQuery, WindowKind};
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limits = [Limit::per_minute("rpm", 100)?];
+    /// let limiter = RateLimiter::embedded().default_limits(limits).count_usage(true).await?;
+    /// limiter.acquire("user-1", "gpt-4").consume("rpm", 3).commit().await?;
+    ///
+    /// let repository = limiter.repository();
+    /// repository.catch_up_usage().await?;
+    /// let usage = repository.get_usage_summary(&UsageQuery::of_entity("user-1")?, WindowKind::Daily).await?;
+    /// assert_eq!(usage.totals["rpm"], 3);
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "usage")]
+    pub async fn catch_up_usage(&self) -> Result<u64> {
+        match self.inner.usage_counter.get() {
+            Some(counter) => counter.catch_up().await,
+            None => Ok(0),
+        }
+    }
+
+    /// Begins to count usage, if the table is embedded.
+    #[cfg(feature = "usage")]
+    pub(crate) async fn count_usage(&self) -> Result<()> {
+        if let Some(store) = &self.inner.embedded {
+            let start = || UsageCounter::start(store, self.name());
+            self.inner.usage_counter.get_or_try_init(start).await?;
+        }
+        Ok(())
     }
 }

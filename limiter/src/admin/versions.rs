@@ -1,13 +1,14 @@
-//! The table's version record.
+//! The version of the table: its record, the check before the first write, and migrations.
 
 use zae_limiter_dynamo::{Transaction, Update};
 use zae_limiter_schema::keys::{self, attribute};
 use zae_limiter_schema::{AuditAction, ConfigLevel, ConfigRecord, Item, LimitSet, VersionRecord};
 
 use super::audit;
-use super::config::{MAX_ATTEMPTS, write as config_write};
-use crate::admin::compatibility::{self, CLIENT_VERSION, Compatibility};
-use crate::admin::migrations::Look;
+use super::compatibility::{self, CLIENT_VERSION, Compatibility};
+use super::config_write::config_write;
+use super::migrations::{self, Look, Migrate, MigrationReport};
+use super::repository::MAX_ATTEMPTS;
 use crate::{Error, Repository, Result};
 
 impl Repository {
@@ -17,11 +18,11 @@ impl Repository {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// let record = repository.version().await?.expect("an embedded table has one");
+    /// let record = repository.get_version().await?.expect("an embedded table has one");
     /// assert_eq!(record.schema_version, "0.8.0");
     /// # Ok(()) }
     /// ```
-    pub async fn version(&self) -> Result<Option<VersionRecord>> {
+    pub async fn get_version(&self) -> Result<Option<VersionRecord>> {
         let item = self.inner.table.get(&keys::version(), true).await?;
         Ok(item.map(|item| VersionRecord::from_item(&item)).transpose()?)
     }
@@ -32,11 +33,11 @@ impl Repository {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
-    /// assert_eq!(repository.compatibility().await?, Some(zae_limiter::versions::Compatibility::Compatible));
+    /// assert_eq!(repository.get_compatibility().await?, Some(zae_limiter::versions::Compatibility::Compatible));
     /// # Ok(()) }
     /// ```
-    pub async fn compatibility(&self) -> Result<Option<Compatibility>> {
-        Ok(self.version().await?.as_ref().map(Compatibility::of))
+    pub async fn get_compatibility(&self) -> Result<Option<Compatibility>> {
+        Ok(self.get_version().await?.as_ref().map(Compatibility::of))
     }
 
     /// Writes the record of this crate's format, unless a later release has written one: its table is left alone, and
@@ -47,7 +48,7 @@ impl Repository {
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
     /// repository.write_version().await?;
-    /// assert_eq!(repository.version().await?.unwrap().schema_version, zae_limiter::versions::VersionRecord::SCHEMA_VERSION);
+    /// assert_eq!(repository.get_version().await?.unwrap().schema_version, zae_limiter::versions::VersionRecord::SCHEMA_VERSION);
     /// # Ok(()) }
     /// ```
     pub async fn write_version(&self) -> Result<()> {
@@ -82,6 +83,23 @@ impl Repository {
         Err(Error::contended(&"the version record"))
     }
 
+    /// Brings the table up to date and writes its version record. Resumable, and harmless to repeat.
+    ///
+    /// ```
+    /// use zae_limiter::RateLimiter;
+    /// use zae_limiter::versions::Migrate;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// let plan = repository.migrate(Migrate::pending().dry_run()).await?;
+    /// assert!(plan.steps.is_empty(), "a new table is up to date");
+    /// # Ok(()) }
+    /// ```
+    pub async fn migrate(&self, how: Migrate) -> Result<MigrationReport> {
+        migrations::run(self, &how).await
+    }
+
     pub(super) async fn write_version_if_absent(&self) -> Result<()> {
         self.table()
             .update(self.current_version().when_absent(attribute::PK))
@@ -91,7 +109,7 @@ impl Repository {
 
     /// Gives a table without a record the one of this crate, unless it holds items of an older format.
     pub(super) async fn stamp(&self) -> Result<Look> {
-        let look = self.look_for_old_items().await?;
+        let look = migrations::look_for_old_items(&self.table()).await?;
         if look == Look::Current {
             self.write_version_if_absent().await?;
         }

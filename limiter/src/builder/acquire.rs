@@ -134,7 +134,7 @@ impl RateLimiterBuilder {
     }
 
     /// Whether refused acquires are counted in the usage, so that
-    /// [`Repository::usage_snapshots`](crate::Repository::usage_snapshots) and `zae-limiter usage` show who is being
+    /// [`Repository::list_usage_snapshots`](crate::Repository::list_usage_snapshots) and `zae-limiter usage` show who is being
     /// limited. The default is true. Refusals are added up in memory and written to the bucket of the entity and resource
     /// at most once a minute and on [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); the aggregator adds them to
     /// the snapshots. At most 10,000 buckets a minute are counted. An embedded table gets no such writes unless this

@@ -126,7 +126,7 @@ impl RateLimiterBuilder {
     /// # async fn example() -> zae_limiter::Result<()> {
     /// let config = aws_config::load_from_env().await;
     /// let repository = zae_limiter::RateLimiter::builder("my-app").sdk_config(config).build_repository().await?;
-    /// println!("{:?}", repository.version().await?);
+    /// println!("{:?}", repository.get_version().await?);
     /// # Ok(()) }
     /// ```
     pub async fn build_repository(self) -> Result<Repository> {

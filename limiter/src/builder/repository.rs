@@ -16,7 +16,7 @@ impl RateLimiterBuilder {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let repository = RateLimiter::embedded().principal("billing-job").build_repository().await?;
     /// repository.create_entity(NewEntity::new("user-1")).await?;
-    /// let events = repository.audit_events(&"user-1".parse()?, &PageRequest::new(1)).await?;
+    /// let events = repository.list_audit_events(&"user-1".parse()?, &PageRequest::new(1)).await?;
     /// assert_eq!(events.items[0].principal.as_deref(), Some("billing-job"));
     /// # Ok(()) }
     /// ```

@@ -125,7 +125,10 @@ async fn a_cycle_is_refused_before_anything_is_charged_and_can_be_repaired() {
     let repository = limiter.repository();
     let listed = repository.list_entities(&PageRequest::default()).await.unwrap();
     assert_eq!(listed.items.len(), 4);
-    let children = repository.children("a", &PageRequest::default()).await.unwrap();
+    let children = repository
+        .list_children("a", &PageRequest::default())
+        .await
+        .unwrap();
     let children: Vec<_> = children.items.iter().map(|child| child.id.as_str()).collect();
     assert_eq!(children, ["b", "user"]);
     let below = repository

@@ -36,7 +36,11 @@ async fn every_change_leaves_one_event_with_the_peers_details(stage: Stage) {
     repository.delete_entity("user-1").await.unwrap();
 
     let told = async |subject: AuditSubject| {
-        let events = repository.audit_events(&subject, &page(10)).await.unwrap().items;
+        let events = repository
+            .list_audit_events(&subject, &page(10))
+            .await
+            .unwrap()
+            .items;
         events
             .iter()
             .map(|event| (event.action.to_string(), event.resource.clone()))
@@ -65,7 +69,7 @@ async fn every_change_leaves_one_event_with_the_peers_details(stage: Stage) {
     );
 
     let system = repository
-        .audit_events(&AuditSubject::System, &page(10))
+        .list_audit_events(&AuditSubject::System, &page(10))
         .await
         .unwrap()
         .items;
@@ -110,7 +114,7 @@ async fn events_come_newest_first_in_full_pages(stage: Stage) {
     let subject: AuditSubject = "$RESOURCE:gpt-4".parse().unwrap();
     let (events, sizes) = all_pages(5, |request| {
         let (repository, subject) = (repository.clone(), &subject);
-        async move { repository.audit_events(subject, &request).await }
+        async move { repository.list_audit_events(subject, &request).await }
     })
     .await;
     assert_eq!(sizes, [5, 5, 2]);
@@ -129,7 +133,7 @@ async fn events_are_kept_as_long_as_the_system_says(stage: Stage) {
     let repository = stage.repository().await;
     let days_kept = async |subject: &AuditSubject| {
         let event = repository
-            .audit_events(subject, &page(1))
+            .list_audit_events(subject, &page(1))
             .await
             .unwrap()
             .items

@@ -131,7 +131,7 @@ async fn a_clock_that_is_wrong_lets_nothing_come_back_early() {
     let scope = zae_limiter::usage::CapacityScope::Everyone;
     let capacity = limiter
         .repository()
-        .resource_capacity("gpt-4", "rpm", scope)
+        .get_resource_capacity("gpt-4", "rpm", scope)
         .await
         .unwrap();
     let of_user = capacity

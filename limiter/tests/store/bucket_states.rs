@@ -23,7 +23,7 @@ async fn a_bucket_that_cannot_be_read_does_not_hide_the_others() {
         .await;
 
     let repository = limiter.repository();
-    let buckets = repository.entity_buckets("user-1", &page(10)).await.unwrap();
+    let buckets = repository.list_buckets("user-1", &page(10)).await.unwrap();
     let shown = buckets.items.iter().map(|bucket| {
         let limit = &bucket.limits[0];
         assert_eq!((bucket.limits.len(), limit.name.as_str()), (1, "rpm"));
@@ -36,18 +36,18 @@ async fn a_bucket_that_cannot_be_read_does_not_hide_the_others() {
     });
     assert_eq!(shown.collect::<Vec<_>>(), [("gpt-3", 9, 1), ("gpt-4", 7, 3)]);
 
-    let one = repository.bucket("user-1", "gpt-4").await.unwrap();
+    let one = repository.get_bucket("user-1", "gpt-4").await.unwrap();
     assert_eq!(one.as_ref(), buckets.items.get(1));
-    let unreadable = repository.bucket("user-1", "gpt-5").await;
+    let unreadable = repository.get_bucket("user-1", "gpt-5").await;
     assert!(
         matches!(unreadable, Err(Error::Internal(Internal::Malformed(_)))),
         "{unreadable:?}"
     );
     // What the Python peer leaves of an expired bucket, and none at all.
     for resource in ["gpt-6", "gpt-7"] {
-        assert_eq!(repository.bucket("user-1", resource).await.unwrap(), None);
+        assert_eq!(repository.get_bucket("user-1", resource).await.unwrap(), None);
     }
-    let refused = repository.entity_buckets("user-1", &PageRequest::new(0)).await;
+    let refused = repository.list_buckets("user-1", &PageRequest::new(0)).await;
     assert!(
         matches!(refused, Err(Error::Invalid(Invalid::Argument { .. }))),
         "{refused:?}"

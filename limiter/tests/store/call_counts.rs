@@ -74,7 +74,7 @@ async fn a_resources_days_are_found_without_reading_its_hours() {
         .window(zae_limiter::usage::WindowKind::Daily);
     stage.faults().plan("BatchGetItem", [Fault::HalfProcessed]);
     stage.faults().operations();
-    let found = repository.usage_snapshots(&days, &page(10)).await.unwrap();
+    let found = repository.list_usage_snapshots(&days, &page(10)).await.unwrap();
     assert_eq!(found.items.len(), 1);
     assert_eq!(
         stage.faults().operations(),

@@ -63,7 +63,7 @@ async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
         ])
         .await;
     let capacity = repository
-        .resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
+        .get_resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
         .await
         .unwrap();
     assert_eq!(capacity.entities.len(), 131);
@@ -82,7 +82,7 @@ async fn capacity_is_summed_over_every_bucket_of_the_resource(stage: Stage) {
     );
     assert!((capacity.entities[3].utilization_percent() - 50.0).abs() < f64::EPSILON);
     let other = repository
-        .resource_capacity("gpt-4", "tpm", CapacityScope::Everyone)
+        .get_resource_capacity("gpt-4", "tpm", CapacityScope::Everyone)
         .await
         .unwrap();
     assert_eq!((other.entities.len(), other.total_capacity), (0, 0));
@@ -104,7 +104,7 @@ async fn only_roots_are_summed_if_asked(stage: Stage) {
         .put(names.iter().map(|name| bucket(name, "gpt-4", 30_000, NOON)))
         .await;
     let roots = repository
-        .resource_capacity("gpt-4", "rpm", CapacityScope::RootsOnly)
+        .get_resource_capacity("gpt-4", "rpm", CapacityScope::RootsOnly)
         .await
         .unwrap();
     let found: Vec<&str> = roots.entities.iter().map(|one| one.entity.as_str()).collect();

@@ -19,7 +19,7 @@ async fn a_missing_table_is_its_own_error(stage: Stage) {
     for result in [
         repository.create_entity(NewEntity::new("user-1")).await.map(drop),
         repository.resolve_limits("user-1", "gpt-4").await.map(drop),
-        repository.version().await.map(drop),
+        repository.get_version().await.map(drop),
     ] {
         let error = result.unwrap_err();
         assert!(
@@ -167,10 +167,10 @@ async fn an_sdk_configuration_is_used_and_what_is_set_by_hand_stands_above_it() 
     };
     let builder = || RateLimiter::builder(&stage.name);
     let given = builder().sdk_config(config(stage.endpoint())).await.unwrap();
-    assert!(given.repository().version().await.unwrap().is_some());
+    assert!(given.repository().get_version().await.unwrap().is_some());
     let elsewhere = builder().sdk_config(config("http://127.0.0.1:1"));
     let above = elsewhere.endpoint_url(stage.endpoint()).await.unwrap();
-    assert!(above.repository().version().await.unwrap().is_some());
+    assert!(above.repository().get_version().await.unwrap().is_some());
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn with_a_whole_configuration_nothing_is_looked_up() {
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     let entity = "user-1".parse().unwrap();
     let events = repository
-        .audit_events(&entity, &PageRequest::new(1))
+        .list_audit_events(&entity, &PageRequest::new(1))
         .await
         .unwrap();
     assert_eq!(events.items[0].principal, None);

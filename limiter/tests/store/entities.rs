@@ -133,14 +133,14 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
     assert_eq!(repository.get_entity("key-1").await.unwrap().unwrap(), moved);
     assert!(
         repository
-            .children("acme", &page(10))
+            .list_children("acme", &page(10))
             .await
             .unwrap()
             .items
             .is_empty()
     );
     assert_eq!(
-        repository.children("globex", &page(10)).await.unwrap().items,
+        repository.list_children("globex", &page(10)).await.unwrap().items,
         [moved]
     );
 
@@ -152,7 +152,7 @@ async fn an_update_changes_what_it_mentions_and_nothing_else(stage: Stage) {
     assert_eq!(repository.get_entity("key-1").await.unwrap().unwrap(), freed);
     assert!(
         repository
-            .children("globex", &page(10))
+            .list_children("globex", &page(10))
             .await
             .unwrap()
             .items
@@ -189,7 +189,7 @@ async fn an_entity_that_is_not_there_is_not_found(stage: Stage) {
     ));
     assert!(
         repository
-            .children("nobody", &page(10))
+            .list_children("nobody", &page(10))
             .await
             .unwrap()
             .items
@@ -208,7 +208,7 @@ async fn children_come_in_full_pages_in_order(stage: Stage) {
     }
     let (children, sizes) = all_pages(10, |request| {
         let repository = repository.clone();
-        async move { repository.children("acme", &request).await }
+        async move { repository.list_children("acme", &request).await }
     })
     .await;
     let expected: Vec<String> = (0..25).map(|number| format!("key-{number:02}")).collect();

@@ -81,7 +81,7 @@ async fn deleting_removes_every_record_and_keeps_counts_and_audit(stage: Stage) 
     let query = zae_limiter::usage::UsageQuery::of_entity("user-1").unwrap();
     assert!(
         repository
-            .usage_snapshots(&query, &page(10))
+            .list_usage_snapshots(&query, &page(10))
             .await
             .unwrap()
             .items

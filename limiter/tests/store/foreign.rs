@@ -165,7 +165,7 @@ async fn ids_that_are_none_of_ours_hide_nobody(stage: Stage) {
         listed.items,
         ["user-1".parse().unwrap(), "user-2".parse().unwrap()]
     );
-    let children = repository.children("acme", &page(10)).await.unwrap();
+    let children = repository.list_children("acme", &page(10)).await.unwrap();
     assert_eq!(children.items.len(), 2);
     assert_eq!(repository.list_entities(&page(10)).await.unwrap().items.len(), 3);
 }
@@ -188,7 +188,10 @@ async fn buckets_that_cannot_be_read_do_not_stop_the_sum(stage: Stage) {
         ])
         .await;
     for (scope, entities) in [(CapacityScope::Everyone, 2), (CapacityScope::RootsOnly, 1)] {
-        let capacity = repository.resource_capacity("gpt-4", "rpm", scope).await.unwrap();
+        let capacity = repository
+            .get_resource_capacity("gpt-4", "rpm", scope)
+            .await
+            .unwrap();
         assert_eq!(capacity.entities.len(), entities, "{scope:?}");
     }
 }

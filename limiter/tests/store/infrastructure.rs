@@ -43,7 +43,7 @@ async fn the_declared_retention_is_stored_if_whoever_deployed_did_not(stage: Sta
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
     let events = limiter
         .repository()
-        .audit_events(&subject, &page(1))
+        .list_audit_events(&subject, &page(1))
         .await
         .unwrap()
         .items;
@@ -54,7 +54,7 @@ async fn the_declared_retention_is_stored_if_whoever_deployed_did_not(stage: Sta
     );
     let told = limiter
         .repository()
-        .audit_events(&AuditSubject::System, &page(10))
+        .list_audit_events(&AuditSubject::System, &page(10))
         .await
         .unwrap();
     assert_eq!(told.items.len(), 1, "it is a change like any other");
@@ -142,5 +142,5 @@ async fn building_a_limiter_brings_its_stack_about() {
     assert_eq!(again.change, Change::None);
     // The same without a limiter.
     let repository = builder().ensure(true).build_repository().await.unwrap();
-    assert!(repository.version().await.unwrap().is_some());
+    assert!(repository.get_version().await.unwrap().is_some());
 }

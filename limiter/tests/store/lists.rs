@@ -18,13 +18,16 @@ async fn a_page_of_a_senseless_size_is_refused(stage: Stage) {
     let query = UsageQuery::of_resource("gpt-4").unwrap();
     for size in [0, PageRequest::MAX_SIZE + 1, usize::MAX] {
         for refused in [
-            repository.children("acme", &page(size)).await.map(drop),
+            repository.list_children("acme", &page(size)).await.map(drop),
             repository.list_entities(&page(size)).await.map(drop),
             repository
-                .audit_events(&AuditSubject::System, &page(size))
+                .list_audit_events(&AuditSubject::System, &page(size))
                 .await
                 .map(drop),
-            repository.usage_snapshots(&query, &page(size)).await.map(drop),
+            repository
+                .list_usage_snapshots(&query, &page(size))
+                .await
+                .map(drop),
         ] {
             assert!(
                 matches!(
@@ -57,10 +60,15 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
     let (gpt_3, gpt_4) = ("gpt-3".parse().unwrap(), "gpt-4".parse().unwrap());
     let subject = |id: &str| AuditSubject::Entity(id.parse().unwrap());
     let cursors: [Cursor; 4] = [
-        repository.children("acme", &page(1)).await.unwrap().next.unwrap(),
+        repository
+            .list_children("acme", &page(1))
+            .await
+            .unwrap()
+            .next
+            .unwrap(),
         repository.list_entities(&page(1)).await.unwrap().next.unwrap(),
         repository
-            .audit_events(&subject("acme-0"), &page(1))
+            .list_audit_events(&subject("acme-0"), &page(1))
             .await
             .unwrap()
             .next
@@ -76,10 +84,10 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
     for (own, cursor) in cursors.iter().enumerate() {
         let request = || page(1).after(cursor.clone());
         let mut responses = vec![
-            repository.children("acme", &request()).await.map(drop),
+            repository.list_children("acme", &request()).await.map(drop),
             repository.list_entities(&request()).await.map(drop),
             repository
-                .audit_events(&subject("acme-0"), &request())
+                .list_audit_events(&subject("acme-0"), &request())
                 .await
                 .map(drop),
             repository
@@ -90,16 +98,19 @@ async fn a_cursor_of_another_list_is_refused(stage: Stage) {
         let fits = responses.remove(own);
         assert!(fits.is_ok(), "{own}: {fits:?}");
         responses.extend([
-            repository.children("other", &request()).await.map(drop),
+            repository.list_children("other", &request()).await.map(drop),
             repository
-                .audit_events(&subject("acme-1"), &request())
+                .list_audit_events(&subject("acme-1"), &request())
                 .await
                 .map(drop),
             repository
                 .list_entities_with_custom_limits(Some(&gpt_3), &request())
                 .await
                 .map(drop),
-            repository.usage_snapshots(&usage, &request()).await.map(drop),
+            repository
+                .list_usage_snapshots(&usage, &request())
+                .await
+                .map(drop),
         ]);
         for refused in responses {
             assert!(

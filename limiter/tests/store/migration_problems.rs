@@ -53,7 +53,7 @@ async fn an_unusable_item_is_reported_and_the_rest_is_done(stage: Stage) {
         "it is left for somebody to look at"
     );
     assert_eq!(
-        repository.version().await.unwrap().unwrap().schema_version,
+        repository.get_version().await.unwrap().unwrap().schema_version,
         "0.7.0",
         "not done yet"
     );
@@ -293,7 +293,7 @@ async fn a_migration_that_was_stopped_goes_on_where_it_was() {
         "part of it was done before: {after:?}"
     );
     assert_eq!(
-        repository.version().await.unwrap().unwrap().schema_version,
+        repository.get_version().await.unwrap().unwrap().schema_version,
         "0.8.0"
     );
     assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);

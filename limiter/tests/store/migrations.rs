@@ -109,7 +109,7 @@ async fn a_dry_run_counts_and_changes_nothing(stage: Stage) {
     assert!(stage.item("ENTITY#user-1", "#LIMIT#gpt-4#rpm").await.is_some());
     assert!(stage.item("ENTITY#user-1", "#CONFIG#gpt-4").await.is_none());
     assert_eq!(
-        repository.version().await.unwrap().unwrap().schema_version,
+        repository.get_version().await.unwrap().unwrap().schema_version,
         "0.7.0"
     );
 }
@@ -123,7 +123,7 @@ async fn old_limits_become_one_configuration_per_level(stage: Stage) {
     );
     repository.migrate(Migrate::pending()).await.unwrap();
     assert_eq!(
-        repository.version().await.unwrap().unwrap().schema_version,
+        repository.get_version().await.unwrap().unwrap().schema_version,
         "0.8.0"
     );
     let resolved = repository.resolve_limits("user-1", "gpt-4").await.unwrap();

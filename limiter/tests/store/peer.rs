@@ -125,7 +125,10 @@ async fn we_read_what_the_peer_writes() {
     );
     let acme = repository.get_entity("acme").await.unwrap().unwrap();
     assert_eq!(acme.metadata["tier"], AttributeValue::S("gold".to_owned()));
-    assert_eq!(repository.children("acme", &page(10)).await.unwrap().items, [key]);
+    assert_eq!(
+        repository.list_children("acme", &page(10)).await.unwrap().items,
+        [key]
+    );
 
     let resolved = repository.resolve_limits("key-1", "gpt-4").await.unwrap();
     let theirs = Limit::custom("tpm", 40, 40, 4, 7).unwrap();
@@ -150,7 +153,7 @@ async fn we_read_what_the_peer_writes() {
     assert_eq!(configured_resources(&repository).await, ["_default_", "gpt-4"]);
 
     let events = repository
-        .audit_events(&AuditSubject::Entity("key-1".parse().unwrap()), &page(10))
+        .list_audit_events(&AuditSubject::Entity("key-1".parse().unwrap()), &page(10))
         .await
         .unwrap()
         .items;
@@ -164,7 +167,10 @@ async fn we_read_what_the_peer_writes() {
     );
 
     let scope = zae_limiter::usage::CapacityScope::Everyone;
-    let capacity = repository.resource_capacity("gpt-4", "tpm", scope).await.unwrap();
+    let capacity = repository
+        .get_resource_capacity("gpt-4", "tpm", scope)
+        .await
+        .unwrap();
     assert_eq!((capacity.entities.len(), capacity.total_capacity), (1, 40));
 
     // Its entities have no version, and are changed all the same.

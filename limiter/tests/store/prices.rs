@@ -106,7 +106,7 @@ async fn changes_of_prices_are_audited(stage: Stage) {
     repository.set_prices("gpt-4", prices()).await.unwrap();
     repository.delete_prices("gpt-4").await.unwrap();
     let subject: AuditSubject = "$RESOURCE:gpt-4".parse().unwrap();
-    let events = repository.audit_events(&subject, &page(10)).await.unwrap();
+    let events = repository.list_audit_events(&subject, &page(10)).await.unwrap();
     let told: Vec<_> = events
         .items
         .iter()

@@ -66,7 +66,7 @@ async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
         .window(WindowKind::Hourly);
     let (snapshots, sizes) = all_pages(12, |request| {
         let (repository, query) = (repository.clone(), &query);
-        async move { repository.usage_snapshots(query, &request).await }
+        async move { repository.list_usage_snapshots(query, &request).await }
     })
     .await;
     assert_eq!(
@@ -79,7 +79,7 @@ async fn an_entitys_usage_comes_newest_first_in_full_pages(stage: Stage) {
     let everything = UsageQuery::of_entity("user-1").unwrap();
     assert_eq!(
         repository
-            .usage_snapshots(&everything, &page(100))
+            .list_usage_snapshots(&everything, &page(100))
             .await
             .unwrap()
             .items
@@ -106,7 +106,7 @@ async fn a_resources_usage_is_found_over_all_entities(stage: Stage) {
         .window(WindowKind::Hourly);
     let (snapshots, sizes) = all_pages(5, |request| {
         let (repository, query) = (repository.clone(), &query);
-        async move { repository.usage_snapshots(query, &request).await }
+        async move { repository.list_usage_snapshots(query, &request).await }
     })
     .await;
     assert_eq!(sizes, [5, 5, 2]);
@@ -115,7 +115,10 @@ async fn a_resources_usage_is_found_over_all_entities(stage: Stage) {
             .iter()
             .all(|one| one.resource.as_str() == "gpt-4" && one.window.kind() == WindowKind::Hourly)
     );
-    let summary = repository.usage_summary(&query, WindowKind::Daily).await.unwrap();
+    let summary = repository
+        .get_usage_summary(&query, WindowKind::Daily)
+        .await
+        .unwrap();
     assert_eq!((summary.snapshots, summary.totals["tpm"]), (4, 120));
 }
 
@@ -139,7 +142,7 @@ async fn time_ranges_include_both_ends(stage: Stage) {
         let count = async |kind, from, until| {
             let query = query.clone().window(kind).from(at(from)).until(at(until));
             repository
-                .usage_snapshots(&query, &page(100))
+                .list_usage_snapshots(&query, &page(100))
                 .await
                 .unwrap()
                 .items
@@ -164,7 +167,7 @@ async fn a_summary_adds_everything_of_one_length_and_nothing_else(stage: Stage) 
         .await;
     let query = UsageQuery::of_entity("user-1").unwrap();
     let hourly = repository
-        .usage_summary(&query, WindowKind::Hourly)
+        .get_usage_summary(&query, WindowKind::Hourly)
         .await
         .unwrap();
     let tpm = "tpm".parse().unwrap();
@@ -175,10 +178,13 @@ async fn a_summary_adds_everything_of_one_length_and_nothing_else(stage: Stage) 
     assert_eq!(hourly.average(&tpm), Some(59.5));
     assert_eq!(hourly.first.unwrap().to_string(), START);
     assert_eq!(hourly.last.unwrap().to_string(), "2026-01-05T23:00:00Z");
-    let daily = repository.usage_summary(&query, WindowKind::Daily).await.unwrap();
+    let daily = repository
+        .get_usage_summary(&query, WindowKind::Daily)
+        .await
+        .unwrap();
     assert_eq!((daily.snapshots, daily.totals[&tpm]), (5, 5_000));
     let monthly = repository
-        .usage_summary(&query, WindowKind::Monthly)
+        .get_usage_summary(&query, WindowKind::Monthly)
         .await
         .unwrap();
     assert_eq!((monthly.snapshots, monthly.first), (0, None));
@@ -207,7 +213,7 @@ async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) 
         let query = query.from(from).until(from);
         assert_eq!(
             repository
-                .usage_summary(&query, WindowKind::Daily)
+                .get_usage_summary(&query, WindowKind::Daily)
                 .await
                 .unwrap()
                 .snapshots,
@@ -215,7 +221,7 @@ async fn days_that_the_peer_wrote_under_their_first_hour_are_days(stage: Stage) 
         );
         assert_eq!(
             repository
-                .usage_summary(&query, WindowKind::Hourly)
+                .get_usage_summary(&query, WindowKind::Hourly)
                 .await
                 .unwrap()
                 .snapshots,
@@ -231,12 +237,12 @@ async fn a_senseless_query_is_refused(stage: Stage) {
         .from(Timestamp::MAX)
         .until(Timestamp::MIN);
     assert!(matches!(
-        repository.usage_snapshots(&query, &page(10)).await,
+        repository.list_usage_snapshots(&query, &page(10)).await,
         Err(Error::Invalid(Invalid::Argument { .. }))
     ));
     let query = UsageQuery::of_entity("user-1").unwrap();
     for size in [0, 1_001] {
-        let refused = repository.usage_snapshots(&query, &page(size)).await;
+        let refused = repository.list_usage_snapshots(&query, &page(size)).await;
         assert!(
             matches!(
                 refused,
@@ -272,12 +278,12 @@ async fn a_range_that_begins_within_a_second_begins_with_the_next() {
         ] {
             let query = query.from(from);
             let count = async |kind| {
-                let summary = repository.usage_summary(&query, kind).await.unwrap();
+                let summary = repository.get_usage_summary(&query, kind).await.unwrap();
                 summary.snapshots
             };
             assert_eq!(count(WindowKind::Hourly).await, hours, "{query:?}");
             assert_eq!(count(WindowKind::Monthly).await, months, "{query:?}");
-            let all = repository.usage_snapshots(&query, &page(10)).await.unwrap();
+            let all = repository.list_usage_snapshots(&query, &page(10)).await.unwrap();
             assert_eq!(all.items.len() as u64, hours + months, "{query:?}");
         }
     }

@@ -19,7 +19,7 @@ async fn counting(builder: RateLimiterBuilder) -> RateLimiter {
 async fn usage(repository: &Repository, entity: &str) -> UsageSummary {
     let query = UsageQuery::of_entity(entity).unwrap();
     repository
-        .usage_summary(&query, WindowKind::Monthly)
+        .get_usage_summary(&query, WindowKind::Monthly)
         .await
         .unwrap()
 }
@@ -58,7 +58,7 @@ async fn every_window_is_counted() {
     assert!(repository.catch_up_usage().await.unwrap() > 0);
     let query = UsageQuery::of_resource("gpt-4").unwrap();
     for window in WindowKind::ALL {
-        let usage = repository.usage_summary(&query, window).await.unwrap();
+        let usage = repository.get_usage_summary(&query, window).await.unwrap();
         assert_eq!(usage.totals["rpd"], 2, "{window}");
     }
 }

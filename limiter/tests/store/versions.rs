@@ -19,7 +19,7 @@ on_every_store! {
 
 async fn a_new_table_has_a_record_that_the_python_peer_can_live_with(stage: Stage) {
     let repository = stage.repository().await;
-    let record = repository.version().await.unwrap().unwrap();
+    let record = repository.get_version().await.unwrap().unwrap();
     assert_eq!(
         (record.schema_version.as_str(), record.client_min_version.as_str()),
         ("0.8.0", "0.0.0")
@@ -29,7 +29,7 @@ async fn a_new_table_has_a_record_that_the_python_peer_can_live_with(stage: Stag
         "anything else makes the peer overwrite our function"
     );
     assert_eq!(
-        repository.compatibility().await.unwrap(),
+        repository.get_compatibility().await.unwrap(),
         Some(Compatibility::Compatible)
     );
     let item = stage.item("SYSTEM#", "#VERSION").await.unwrap();
@@ -136,15 +136,15 @@ async fn a_table_without_a_record_gets_one(stage: Stage) {
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
     forget_version(&stage).await;
     let repository = stage.repository_without_setup().await;
-    assert_eq!(repository.version().await.unwrap(), None);
+    assert_eq!(repository.get_version().await.unwrap(), None);
     repository.create_entity(NewEntity::new("user-2")).await.unwrap();
     assert_eq!(
-        repository.version().await.unwrap().unwrap().schema_version,
+        repository.get_version().await.unwrap().unwrap().schema_version,
         "0.8.0"
     );
     forget_version(&stage).await;
     repository.create_table().await.unwrap();
-    assert!(repository.version().await.unwrap().is_some());
+    assert!(repository.get_version().await.unwrap().is_some());
 }
 
 async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage) {
@@ -156,7 +156,7 @@ async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage)
         forget_version(&stage).await;
         stage.put([old]).await;
         let repository = stage.repository().await;
-        assert_eq!(repository.version().await.unwrap(), None);
+        assert_eq!(repository.get_version().await.unwrap(), None);
         let refused = repository
             .create_entity(NewEntity::new("user-2"))
             .await
@@ -165,11 +165,11 @@ async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage)
             matches!(&refused, Error::Internal(Internal::IncompatibleSchema { reason, .. }) if reason.contains("run the migrations")),
             "{refused}"
         );
-        assert_eq!(repository.version().await.unwrap(), None);
+        assert_eq!(repository.get_version().await.unwrap(), None);
         let report = repository.migrate(Migrate::pending()).await.unwrap();
         assert_eq!(report.steps.iter().map(|step| step.found).sum::<u64>(), 1);
         assert_eq!(
-            repository.version().await.unwrap().unwrap().schema_version,
+            repository.get_version().await.unwrap().unwrap().schema_version,
             "0.8.0"
         );
     }
@@ -179,7 +179,7 @@ async fn an_old_table_without_a_record_is_not_passed_for_a_new_one(stage: Stage)
 
 async fn the_record_of_a_later_release_is_left_alone(stage: Stage) {
     let repository = stage.repository().await;
-    let stored = async || repository.version().await.unwrap().unwrap();
+    let stored = async || repository.get_version().await.unwrap().unwrap();
     for (schema, least) in [("0.10.0", "0.0.0"), ("0.8.0", "9.0.0")] {
         stage.put([of_version(schema, least)]).await;
         let refused = repository.write_version().await.unwrap_err();
@@ -220,7 +220,7 @@ async fn the_record_of_a_later_release_is_left_alone_if_it_was_written_meanwhile
         matches!(refused, Error::Internal(Internal::IncompatibleSchema { .. })),
         "{refused}"
     );
-    let stored = repository.version().await.unwrap().unwrap();
+    let stored = repository.get_version().await.unwrap().unwrap();
     assert_eq!(stored.schema_version, "0.10.0");
 }
 
@@ -232,5 +232,9 @@ async fn a_table_that_may_not_be_scanned_gets_no_record_and_is_used() {
     let repository = stage.repository_without_setup().await;
     stage.faults().always_for("Scan", Fault::Denied);
     repository.create_entity(NewEntity::new("user-1")).await.unwrap();
-    assert_eq!(repository.version().await.unwrap(), None, "it may hold old items");
+    assert_eq!(
+        repository.get_version().await.unwrap(),
+        None,
+        "it may hold old items"
+    );
 }

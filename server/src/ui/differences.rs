@@ -249,7 +249,7 @@ mod tests {
     /// The changes to a subject in lines, newest first.
     async fn lines(repository: &Repository, subject: &str, shown: usize) -> Vec<String> {
         let (subject, page) = (subject.parse().unwrap(), PageRequest::default());
-        let events = repository.audit_events(&subject, &page).await.unwrap().items;
+        let events = repository.list_audit_events(&subject, &page).await.unwrap().items;
         let found = differences(&events, shown);
         let texts = |found: &Vec<Difference>| {
             let texts: Vec<_> = found.iter().map(Difference::text).collect();
@@ -338,7 +338,7 @@ mod tests {
         let change = EntityChange::new().name("Ada").without_parent();
         repository.update_entity("ada", change).await.unwrap();
         let (subject, page) = ("ada".parse().unwrap(), PageRequest::default());
-        let events = repository.audit_events(&subject, &page).await.unwrap().items;
+        let events = repository.list_audit_events(&subject, &page).await.unwrap().items;
         let found = differences(&events[..1], 1);
         let texts: Vec<_> = found[0].iter().map(Difference::text).collect();
         assert_eq!(texts, ["name Ada", "parent none"]);

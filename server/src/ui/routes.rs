@@ -93,7 +93,7 @@ pub(crate) async fn children(looking: Looking, Path(id): Path<String>) -> Respon
         Some(cursor) => request.after(cursor),
         None => request,
     };
-    let page = ui.app.limiter.repository().children(&id, &request).await;
+    let page = ui.app.limiter.repository().list_children(&id, &request).await;
     let page = page.map_err(Failure::from);
     respond(&ui, &visitor, &params, &view::children(&id, &params, &page))
 }

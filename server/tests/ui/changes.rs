@@ -129,7 +129,7 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
     let events = stage
         .limiter
         .repository()
-        .audit_events(&subject, &PageRequest::new(1))
+        .list_audit_events(&subject, &PageRequest::new(1))
         .await
         .unwrap();
     assert_eq!(events.items[0].action, AuditAction::LimitsSet);

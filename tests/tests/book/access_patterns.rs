@@ -148,12 +148,12 @@ impl Bench {
             repository.get_entity("user-1").await.unwrap().unwrap()
         })
         .await;
-        self.row("children of a parent", repository.children("org", page))
+        self.row("children of a parent", repository.list_children("org", page))
             .await
             .unwrap();
         self.row(
             "capacity of a resource",
-            repository.resource_capacity("gpt-4", "rpm", CapacityScope::Everyone),
+            repository.get_resource_capacity("gpt-4", "rpm", CapacityScope::Everyone),
         )
         .await
         .unwrap();
@@ -175,10 +175,10 @@ impl Bench {
         )
         .await
         .unwrap();
-        self.row("audit events", repository.audit_events(&subject, page))
+        self.row("audit events", repository.list_audit_events(&subject, page))
             .await
             .unwrap();
-        self.row("version", repository.version()).await.unwrap();
+        self.row("version", repository.get_version()).await.unwrap();
         self.row(
             "list entities, migrate, `audit archive`",
             repository.list_entities(page),
@@ -222,7 +222,7 @@ impl Bench {
             let query = query.unwrap();
             let page = PageRequest::new(10);
             let found = self
-                .row(row, repository.usage_snapshots(&query, &page))
+                .row(row, repository.list_usage_snapshots(&query, &page))
                 .await
                 .unwrap();
             assert!(!found.items.is_empty(), "{row}");

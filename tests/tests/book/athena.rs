@@ -52,7 +52,7 @@ async fn archived(at: Timestamp) -> Vec<Object> {
     }
     let subject = AuditSubject::Entity("user-1".parse().unwrap());
     let events = repository
-        .audit_events(&subject, &PageRequest::new(10))
+        .list_audit_events(&subject, &PageRequest::new(10))
         .await
         .unwrap();
     let objects = events.items.into_iter().map(|mut event| {

@@ -72,7 +72,7 @@ async fn has_stack_with_functions(cloud: &MiniStack) -> Outcome {
     }
     let limiter = RateLimiter::builder(&stacks[0].user_name).sdk_config(aws).await?;
     assert!(
-        limiter.repository().version().await?.is_some(),
+        limiter.repository().get_version().await?.is_some(),
         "no version record"
     );
     Ok(())

@@ -126,7 +126,11 @@ async fn reads(limiter: &RateLimiter) {
     let page = PageRequest::new(10);
     limiter.repository().get_entity("key").await.unwrap();
     limiter.repository().list_entities(&page).await.unwrap();
-    limiter.repository().children("project", &page).await.unwrap();
+    limiter
+        .repository()
+        .list_children("project", &page)
+        .await
+        .unwrap();
     limiter
         .repository()
         .get_config(&ConfigLevel::System)
@@ -145,24 +149,32 @@ async fn reads(limiter: &RateLimiter) {
         .unwrap();
     limiter
         .repository()
-        .resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
+        .get_resource_capacity("gpt-4", "rpm", CapacityScope::Everyone)
         .await
         .unwrap();
     limiter.acquire("key", "gpt-4").peek().await.unwrap();
     let subject = AuditSubject::Entity("key".parse().unwrap());
-    limiter.repository().audit_events(&subject, &page).await.unwrap();
+    limiter
+        .repository()
+        .list_audit_events(&subject, &page)
+        .await
+        .unwrap();
     for query in [
         UsageQuery::of_entity("key").unwrap(),
         UsageQuery::of_resource("gpt-4").unwrap(),
     ] {
-        limiter.repository().usage_snapshots(&query, &page).await.unwrap();
         limiter
             .repository()
-            .usage_summary(&query, WindowKind::Hourly)
+            .list_usage_snapshots(&query, &page)
+            .await
+            .unwrap();
+        limiter
+            .repository()
+            .get_usage_summary(&query, WindowKind::Hourly)
             .await
             .unwrap();
     }
-    limiter.repository().version().await.unwrap();
+    limiter.repository().get_version().await.unwrap();
     limiter
         .repository()
         .migrate(Migrate::pending().dry_run())

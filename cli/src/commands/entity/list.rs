@@ -132,7 +132,7 @@ pub(super) async fn list(arguments: List, repository: &Repository) -> Result<Com
 
 pub(super) async fn children(arguments: Children, repository: &Repository) -> Result<CommandOutput> {
     let parent = &arguments.entity;
-    let fetch = |page| async move { repository.children(parent, &page).await };
+    let fetch = |page| async move { repository.list_children(parent, &page).await };
     let listed = pagination::collect(arguments.limit, fetch, |_| true).await?;
     let entities: Vec<EntityReport> = listed.items.into_iter().map(EntityReport::from).collect();
     Ok(CommandOutput::new(Entities {

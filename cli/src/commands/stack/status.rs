@@ -121,7 +121,7 @@ pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput
     let stack = super::stack(context, StackOptions::default()).await?;
     let status = stack.status().await?;
     let size = size(context).await;
-    let table = match context.repository().await?.version().await {
+    let table = match context.repository().await?.get_version().await {
         Ok(record) => Table {
             available: true,
             items: size.map(|(items, _)| items),

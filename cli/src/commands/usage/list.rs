@@ -98,7 +98,7 @@ pub(super) async fn run(arguments: List, context: &Context) -> Result<CommandOut
     let repository = &counted(context).await?;
     let query = arguments.filter.query(arguments.window)?;
     let query = &query;
-    let fetch = |page| async move { repository.usage_snapshots(query, &page).await };
+    let fetch = |page| async move { repository.list_usage_snapshots(query, &page).await };
     let collected = pagination::collect(arguments.limit, fetch, |_| true).await?;
     let resources = collected.items.iter().map(|snapshot| snapshot.resource.clone());
     let money = money_limits(repository, resources.collect()).await?;

@@ -107,7 +107,7 @@ impl Text for UsageTotals {
 pub(super) async fn run(arguments: Summary, context: &Context) -> Result<CommandOutput> {
     let repository = counted(context).await?;
     let query = arguments.filter.query(None)?;
-    let summary = repository.usage_summary(&query, arguments.window).await?;
+    let summary = repository.get_usage_summary(&query, arguments.window).await?;
     let money = money_limits(&repository, summary.resources.clone()).await?;
     let money = money.into_values().collect();
     Ok(CommandOutput::new(UsageTotals::new(&summary, &money, context)))

@@ -28,7 +28,7 @@ mod legacy;
 
 use std::fmt;
 
-use zae_limiter_dynamo::{CallError, key_of};
+use zae_limiter_dynamo::{CallError, Table, key_of};
 use zae_limiter_schema::{Item, Version};
 
 use crate::error::{Internal, Invalid};
@@ -144,118 +144,105 @@ pub(crate) enum Look {
     Unsure,
 }
 
-impl Repository {
-    /// Looks for items of an older format.
-    pub(crate) async fn look_for_old_items(&self) -> Result<Look> {
-        let table = self.table();
-        for old in OLD_ITEMS {
-            let mut start = None;
-            for page in 1.. {
-                let found = match table.scan_prefix_page(old.prefix, start).await {
-                    Err(error) if matches!(error.cause(), Some(CallError::Denied(_))) => {
-                        return Ok(Look::Unsure);
-                    }
-                    found => found?,
-                };
-                let mut keys = found.items.iter().filter_map(key_of);
-                if keys.any(|key| (old.concerns)(&key.sk)) {
-                    return Ok(Look::Old);
-                }
-                start = found.next;
-                if start.is_none() {
-                    break;
-                }
-                if page == MAX_PAGES {
+/// Looks for items of an older format.
+pub(crate) async fn look_for_old_items(table: &Table) -> Result<Look> {
+    for old in OLD_ITEMS {
+        let mut start = None;
+        for page in 1.. {
+            let found = match table.scan_prefix_page(old.prefix, start).await {
+                Err(error) if matches!(error.cause(), Some(CallError::Denied(_))) => {
                     return Ok(Look::Unsure);
                 }
+                found => found?,
+            };
+            let mut keys = found.items.iter().filter_map(key_of);
+            if keys.any(|key| (old.concerns)(&key.sk)) {
+                return Ok(Look::Old);
             }
-        }
-        Ok(Look::Current)
-    }
-
-    /// Brings the table up to date and writes its version record. Resumable, and harmless to repeat.
-    ///
-    /// ```
-    /// use zae_limiter::RateLimiter;
-    /// use zae_limiter::versions::Migrate;
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> zae_limiter::Result<()> {
-    /// let repository = RateLimiter::embedded().build_repository().await?;
-    /// let plan = repository.migrate(Migrate::pending().dry_run()).await?;
-    /// assert!(plan.steps.is_empty(), "a new table is up to date");
-    /// # Ok(()) }
-    /// ```
-    pub async fn migrate(&self, how: Migrate) -> Result<MigrationReport> {
-        let mut report = MigrationReport {
-            steps: vec![],
-            dry_run: how.dry_run,
-        };
-        let from = match how.from {
-            Some(version) => Some(version),
-            None => self
-                .version()
-                .await?
-                .and_then(|record| record.schema_version.parse().ok()),
-        };
-        if from.is_some_and(|from| from.release() >= VERSION.release()) {
-            return Ok(report);
-        }
-        for migration in &REGISTRY {
-            report.steps.push(self.run(migration, how.dry_run).await?);
-        }
-        if !how.dry_run {
-            self.inner.cache.invalidate_all();
-            if report.steps.iter().all(|step| step.problems.is_empty()) {
-                self.write_version().await?;
-            }
-        }
-        Ok(report)
-    }
-
-    async fn run(&self, migration: &Migration, dry_run: bool) -> Result<MigrationStep> {
-        let mut total = Counts::default();
-        let mut partition: Vec<Item> = vec![];
-        let mut start = None;
-        loop {
-            let page = self
-                .inner
-                .table
-                .scan_prefix_page(migration.old.prefix, start)
-                .await?;
-            for item in page.items {
-                let Some(key) = key_of(&item).filter(|key| (migration.old.concerns)(&key.sk)) else {
-                    continue;
-                };
-                // A scan brings the items of a partition one after the other.
-                let same = partition
-                    .last()
-                    .and_then(key_of)
-                    .is_none_or(|last| last.pk == key.pk);
-                if !same {
-                    let whole = std::mem::take(&mut partition);
-                    total.add((migration.convert)(self, whole, dry_run).await?);
-                }
-                partition.push(item);
-            }
-            start = page.next;
+            start = found.next;
             if start.is_none() {
                 break;
             }
+            if page == MAX_PAGES {
+                return Ok(Look::Unsure);
+            }
         }
-        if !partition.is_empty() {
-            total.add((migration.convert)(self, partition, dry_run).await?);
-        }
-        Ok(MigrationStep {
-            name: migration.name,
-            description: migration.description,
-            version: VERSION,
-            found: total.found,
-            written: total.written,
-            removed: total.removed,
-            problems: total.problems,
-        })
     }
+    Ok(Look::Current)
+}
+
+/// Runs the migrations that are missing, and writes the version record if nothing was left over.
+pub(super) async fn run(repository: &Repository, how: &Migrate) -> Result<MigrationReport> {
+    let mut report = MigrationReport {
+        steps: vec![],
+        dry_run: how.dry_run,
+    };
+    let from = match &how.from {
+        Some(version) => Some(version.clone()),
+        None => repository
+            .get_version()
+            .await?
+            .and_then(|record| record.schema_version.parse().ok()),
+    };
+    if from.is_some_and(|from| from.release() >= VERSION.release()) {
+        return Ok(report);
+    }
+    for migration in &REGISTRY {
+        report
+            .steps
+            .push(convert_all(repository, migration, how.dry_run).await?);
+    }
+    if !how.dry_run {
+        repository.inner.cache.invalidate_all();
+        if report.steps.iter().all(|step| step.problems.is_empty()) {
+            repository.write_version().await?;
+        }
+    }
+    Ok(report)
+}
+
+async fn convert_all(repository: &Repository, migration: &Migration, dry_run: bool) -> Result<MigrationStep> {
+    let mut total = Counts::default();
+    let mut partition: Vec<Item> = vec![];
+    let mut start = None;
+    loop {
+        let page = repository
+            .inner
+            .table
+            .scan_prefix_page(migration.old.prefix, start)
+            .await?;
+        for item in page.items {
+            let Some(key) = key_of(&item).filter(|key| (migration.old.concerns)(&key.sk)) else {
+                continue;
+            };
+            // A scan brings the items of a partition one after the other.
+            let same = partition
+                .last()
+                .and_then(key_of)
+                .is_none_or(|last| last.pk == key.pk);
+            if !same {
+                let whole = std::mem::take(&mut partition);
+                total.add((migration.convert)(repository, whole, dry_run).await?);
+            }
+            partition.push(item);
+        }
+        start = page.next;
+        if start.is_none() {
+            break;
+        }
+    }
+    if !partition.is_empty() {
+        total.add((migration.convert)(repository, partition, dry_run).await?);
+    }
+    Ok(MigrationStep {
+        name: migration.name,
+        description: migration.description,
+        version: VERSION,
+        found: total.found,
+        written: total.written,
+        removed: total.removed,
+        problems: total.problems,
+    })
 }
 
 impl Counts {

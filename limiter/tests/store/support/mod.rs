@@ -253,7 +253,7 @@ pub(crate) async fn configured_resources(repository: &Repository) -> Vec<String>
 /// The events about an entity, the latest first.
 pub(crate) async fn events_about(repository: &Repository, entity: &str) -> Vec<AuditEvent> {
     let subject = AuditSubject::Entity(entity.parse().unwrap());
-    let events = repository.audit_events(&subject, &page(100)).await;
+    let events = repository.list_audit_events(&subject, &page(100)).await;
     events.unwrap().items
 }
 

@@ -94,6 +94,6 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Event>>, Problem> {
     let subject = query.subject()?;
-    let read = async |page: &PageRequest| repository.audit_events(&subject, page).await;
+    let read = async |page: &PageRequest| repository.list_audit_events(&subject, page).await;
     page::respond(query.page_size, query.cursor.as_deref(), read).await
 }

@@ -75,7 +75,7 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Entity>>, Problem> {
     let read = async |page: &PageRequest| match &query.parent {
-        Some(parent) => repository.children(parent, page).await,
+        Some(parent) => repository.list_children(parent, page).await,
         None => repository.list_entities(page).await,
     };
     page::respond(query.page_size, query.cursor.as_deref(), read).await

@@ -121,6 +121,6 @@ pub(crate) async fn list(
     QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<PageOf<Usage>>, Problem> {
     let usage = query.usage()?;
-    let read = async |page: &PageRequest| repository.usage_snapshots(&usage, page).await;
+    let read = async |page: &PageRequest| repository.list_usage_snapshots(&usage, page).await;
     page::respond(query.page_size, query.cursor.as_deref(), read).await
 }

@@ -34,12 +34,12 @@ pub(super) async fn trail(
     request: &PageRequest,
     size: usize,
 ) -> Loaded<Trail> {
-    let page = repository.audit_events(subject, request).await?;
+    let page = repository.list_audit_events(subject, request).await?;
     let mut events = page.items;
     let shown = events.len();
     if let Some(cursor) = &page.next {
         let earlier = PageRequest::new(size).after(cursor.clone());
-        events.extend(repository.audit_events(subject, &earlier).await?.items);
+        events.extend(repository.list_audit_events(subject, &earlier).await?.items);
     }
     let next = page.next;
     Ok(Trail { events, shown, next })
@@ -63,7 +63,7 @@ pub(crate) async fn audit_log(ui: &Ui, params: &Params, size: usize) -> Loaded<A
     let resources = known.names.into_iter().map(AuditSubject::Resource);
     let loads = resources.chain([AuditSubject::System]).map(|subject| {
         let request = PageRequest::new(size);
-        async move { repository.audit_events(&subject, &request).await }
+        async move { repository.list_audit_events(&subject, &request).await }
     });
     let loaded: Vec<_> = all(loads).await;
     let mut events = vec![];

@@ -21,7 +21,7 @@ pub(crate) struct LiveBucket {
 
 pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource) -> Loaded<LiveBucket> {
     let limiter = &ui.app.limiter;
-    let bucket = limiter.repository().bucket(entity, resource).await?;
+    let bucket = limiter.repository().get_bucket(entity, resource).await?;
     let statuses = match limiter.acquire(entity, resource).peek().await {
         Ok(peek) => peek.statuses().to_vec(),
         Err(Error::NotFound(NotFound::Limits { .. })) => vec![],

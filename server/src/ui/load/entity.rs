@@ -64,7 +64,7 @@ pub(crate) async fn entity_page(
     let (record, limits, children, audit) = tokio::join!(
         repository.get_entity(&id),
         limits(ui, &id),
-        repository.children(&id, &some),
+        repository.list_children(&id, &some),
         trail(repository, &subject, &some, SOME),
     );
     let record = record.map_err(Into::into);
@@ -117,7 +117,7 @@ async fn parents(ui: &Ui, record: &EntityRecord) -> Loaded<Vec<EntityId>> {
 async fn limits(ui: &Ui, id: &EntityId) -> Loaded<Vec<LimitRow>> {
     let repository = ui.app.limiter.repository();
     let request = PageRequest::new(MAX_RESOURCES);
-    let buckets = repository.entity_buckets(id, &request).await?;
+    let buckets = repository.list_buckets(id, &request).await?;
     let used: BTreeSet<Resource> = buckets.items.into_iter().map(|bucket| bucket.resource).collect();
     let known = known_resources(repository).await?;
     let mut resources: Vec<_> = used.iter().cloned().collect();

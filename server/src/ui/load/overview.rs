@@ -61,7 +61,8 @@ pub(crate) struct Overview {
 pub(crate) async fn overview(ui: &Ui, kind: WindowKind) -> Overview {
     let repository = ui.app.limiter.repository();
     let window = kind.window_at(ui.app.clock.now());
-    let (table, stack, known) = tokio::join!(repository.version(), stack(ui), known_resources(repository));
+    let (table, stack, known) =
+        tokio::join!(repository.get_version(), stack(ui), known_resources(repository));
     let table = table.map_err(Into::into).map(|record| TableHealth {
         problem: record
             .as_ref()

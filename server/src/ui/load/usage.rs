@@ -137,7 +137,7 @@ pub(crate) async fn usage_of_window(
     window: Window,
     request: &PageRequest,
 ) -> Loaded<UsageOfWindow> {
-    let page = repository.window_usage(resource, window, request).await?;
+    let page = repository.list_window_usage(resource, window, request).await?;
     Ok(UsageOfWindow {
         money: None,
         total: WindowTotal::of(window, &page.items, page.next.is_none()),
@@ -195,7 +195,7 @@ pub(crate) async fn usage_of_entity(
         .from(first.start())
         .until(last.start());
     let request = PageRequest::new(MAX_WINDOWS);
-    let page = repository.usage_snapshots(&query, &request).await?;
+    let page = repository.list_usage_snapshots(&query, &request).await?;
     let found: BTreeMap<Window, &UsageSnapshot> = page
         .items
         .iter()
