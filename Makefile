@@ -125,7 +125,7 @@ soak: machine ## 20 minutes of 8 clients while table, clients and functions are 
 	ZAE_SOAK=long cargo test --locked -p zae-limiter-tests --test soak -- --nocapture
 
 .PHONY: mutants
-mutants: machine ## Mutate the bucket arithmetic, or the client's state with PART=client, and list what no test notices (SHARD=0/8)
+mutants: machine ## Mutate PART=schema|client|aggregator|leases, and list what no test notices (SHARD=0/8)
 	@scripts/install-cargo-mutants
 	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use zae_limiter::pagination::Cursor;
 use zae_limiter_aggregator::Reading;
 use zae_limiter_function::Batch as StreamBatch;
+use zae_limiter_limits::LiteLlmPrices;
 
 fn utf8(data: &[u8]) -> Option<&str> {
     std::str::from_utf8(data).ok()
@@ -27,6 +28,20 @@ pub(crate) fn limits_file(data: &[u8]) {
     let Some(text) = utf8(data) else { return };
     if let Err(error) = zae_limiter_cli::hostile::limits_file(text) {
         assert!(!error.is_empty());
+    }
+}
+
+/// LiteLLM's prices. Those of a model are imported, or the error names what is wrong.
+pub(crate) fn prices(data: &[u8]) {
+    let Some(text) = utf8(data) else { return };
+    let Ok(file) = LiteLlmPrices::parse(text) else {
+        return;
+    };
+    for model in file.models() {
+        match file.prices(model) {
+            Ok(imported) => assert!(imported.prices.check().is_ok(), "{imported:?}"),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
     }
 }
 

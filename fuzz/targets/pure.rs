@@ -1,6 +1,7 @@
 //! Items of the table, files and names: what the pure crates read.
 
 use zae_limiter_schema::bucket::{Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, TtlRule};
+use zae_limiter_schema::money::MicroDollars;
 use zae_limiter_schema::{
     AuditEvent, ConfigRecord, EntityConfigRegistry, EntityId, EntityRecord, Item, Limit, LimitName, LimitSet,
     Resource, ResourceRegistry, StackName, Timestamp, UsageSnapshot, VersionRecord, keys as key,
@@ -38,8 +39,14 @@ fn bucket(item: &Item) {
     let Ok(Decoded::Bucket(image)) = Attributes::from_item(item).decode() else {
         return;
     };
-    let limits = [Limit::per_minute("rpm", 100), Limit::per_day("tpd", 1_000_000)];
-    let limits = LimitSet::new(limits.into_iter().map(Result::unwrap)).unwrap();
+    let limits = [
+        "rpm:100",
+        "tpd:1000000/day",
+        "spend:500 per month in Europe/Berlin",
+        "session:100 per 5h from first use",
+        "parallel:8 at once for 10min",
+    ];
+    let limits = LimitSet::new(limits.into_iter().map(|limit| limit.parse().unwrap())).unwrap();
     let config = BucketConfig::new(limits, None, false, TtlRule::from_multiplier(7));
     let mut batch = Batch {
         acquires: 1,
@@ -101,6 +108,16 @@ pub(crate) fn limit(data: &[u8]) {
             "{text:?}"
         );
     }
+}
+
+/// An amount of money. What is accepted is printed so that it is read as the same.
+pub(crate) fn money(data: &[u8]) {
+    let Some(text) = utf8(data) else { return };
+    if let Ok(amount) = text.parse::<MicroDollars>() {
+        assert_eq!(amount.to_string().parse(), Ok(amount), "{text:?}");
+    }
+    drop(MicroDollars::per_million_tokens(text));
+    drop(MicroDollars::from_json_number(text));
 }
 
 /// Names, and the keys made of them.
