@@ -16,39 +16,29 @@
 //! - a [`world`] has the table, its stored [`config`], the time and the weather; a [`port`] is the connection of one process;
 //! - a scenario ([`faults`]) says what goes wrong, and how often; [`run`] plays it with callers ([`traffic`]);
 //! - the [`oracle`] judges each write by an exact bucket ([`account`]), [`intervals`] the promise, [`refusals`] each refusal;
-//! - every other module is a world of its own: a question, the processes and faults that it needs, and the figures that answer
-//!   it.
+//! - [`tests`] play random scenarios and break the rules; [`worlds`] ask one question each.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 mod account;
 mod broken;
-mod chunks;
 mod clock;
-mod clock_steps;
 mod config;
-mod credentials;
-mod cve_2026_27695;
 mod doubt;
 mod expiry;
 mod faults;
-mod fleet;
 mod intervals;
-mod one_call;
 mod oracle;
-mod outages;
 mod peer;
 mod port;
 mod refusals;
 mod run;
 mod sdk;
-mod share;
 mod tests;
 mod throttling;
 mod traffic;
 mod unwritten;
-mod waiting;
 mod world;
-mod wrong_clock;
+mod worlds;
 
 /// True if `ZAE_SIMULATION=long` asks for long runs.
 fn is_long() -> bool {

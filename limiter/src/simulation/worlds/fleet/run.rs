@@ -6,18 +6,18 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::super::clock::{SimClock, block_on};
-use super::super::faults::Scenario;
-use super::super::port::Port;
-use super::super::run::connect;
-use super::super::traffic::RESOURCE;
-use super::super::world::{Shared, World, lock};
 use super::load::Fleet;
 use super::reference::Reference;
 use crate::Error;
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 /// What a run came to.
 #[derive(Debug, Default)]

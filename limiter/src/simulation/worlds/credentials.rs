@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_dynamo::SharedCredentials;
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::clock::{SimClock, block_on};
-use super::faults::Scenario;
-use super::is_long;
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{World, lock};
 use crate::Clock as _;
 use crate::acquire::Acquire;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::is_long;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{World, lock};
 
 /// How long credentials live.
 const LIFETIME: Duration = Duration::from_mins(2);

@@ -9,18 +9,18 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::super::clock::{SimClock, block_on};
-use super::super::faults::Scenario;
-use super::super::port::Port;
-use super::super::run::connect;
-use super::super::throttling::Throttling;
-use super::super::traffic::RESOURCE;
-use super::super::world::{Shared, World, lock};
 use super::admissions::Admissions;
 use crate::Error;
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
 use crate::builder::{ChunkScope, Settings};
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::throttling::Throttling;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 pub(super) const ENTITY: &str = "shared";
 /// An answer arrives at most this long after its write, so that an admission shows that much later than it happened.

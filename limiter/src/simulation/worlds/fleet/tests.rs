@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 use zae_limiter_schema::bucket::{Attributes, Decoded};
 
-use super::super::clock::block_on;
 use super::super::outages::Process;
-use super::super::world::lock;
 use super::load::{FLEETS, Fleet};
 use super::run::simulate;
+use crate::simulation::clock::block_on;
+use crate::simulation::world::lock;
 
 #[test]
 fn a_shared_bucket_costs_little_more_than_one_write_per_admission_and_fails_no_call() {

@@ -11,17 +11,17 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_dynamo::{LocalTime, ServerTime};
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
 
-use super::clock::{SimClock, block_on};
-use super::faults::Scenario;
-use super::is_long;
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{Shared, World, lock};
 use crate::Clock;
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::is_long;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 /// One token comes back every six minutes: an hour that has not passed is worth a burst.
 const BURST: u64 = 10;

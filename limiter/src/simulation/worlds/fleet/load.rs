@@ -2,7 +2,7 @@
 
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::super::is_long;
+use crate::simulation::is_long;
 
 /// A load: how many processes, and what they ask for.
 #[derive(Debug, Clone, Copy)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::clock::block_on;
 use super::outages::Process;
+use crate::simulation::clock::block_on;
 
 /// As many as find a bucket at the same time.
 const CALLS: u64 = 500;

@@ -7,15 +7,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable};
 
-use super::clock::{SimClock, block_on};
-use super::faults::{Scenario, Weather};
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{Shared, World, lock};
 use crate::acquire::{Acquire, Admission};
 use crate::bucket::{BreakerState, Buckets};
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::{Scenario, Weather};
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 /// Buckets with a call under way when the table becomes unavailable.
 const BUCKETS: u64 = 500;

@@ -8,17 +8,17 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use zae_limiter_schema::{Limit, LimitSet, OnUnavailable};
 
-use super::clock::{SimClock, block_on};
-use super::faults::{Scenario, Weather};
-use super::is_long;
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{World, lock};
 use crate::Error;
 use crate::acquire::{Acquire, Admission};
 use crate::bucket::Buckets;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::{Scenario, Weather};
+use crate::simulation::is_long;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{World, lock};
 
 const BURST: u64 = 600;
 const PER_SECOND: u64 = 10;

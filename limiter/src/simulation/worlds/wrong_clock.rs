@@ -7,15 +7,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::clock::{SimClock, block_on};
-use super::faults::Scenario;
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
 use crate::bucket::Buckets;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 /// One token comes back each second.
 const BURST: u64 = 10;

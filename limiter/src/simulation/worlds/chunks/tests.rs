@@ -6,12 +6,12 @@ use tokio::time::Instant;
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, Decoded};
 
-use super::super::clock::{SimClock, block_on};
-use super::super::is_long;
-use super::super::traffic::RESOURCE;
-use super::super::world::lock;
 use super::flood::{ENTITY, Flood, Process, empty_results, limits, settings, simulate, throttled_world};
 use crate::acquire::Acquire;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::is_long;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::lock;
 
 /// 50 processes with 1,100 calls a second each, at 55 % of the limit.
 const FIFTY: Flood = Flood {

@@ -7,15 +7,15 @@ use tokio::time::{Instant, sleep};
 use zae_limiter_schema::bucket::{Attributes, Scalar};
 use zae_limiter_schema::{Limit, LimitSet};
 
-use super::clock::{SimClock, block_on};
-use super::faults::Scenario;
-use super::is_long;
-use super::port::Port;
-use super::run::connect;
-use super::traffic::RESOURCE;
-use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
 use crate::builder::Settings;
+use crate::simulation::clock::{SimClock, block_on};
+use crate::simulation::faults::Scenario;
+use crate::simulation::is_long;
+use crate::simulation::port::Port;
+use crate::simulation::run::connect;
+use crate::simulation::traffic::RESOURCE;
+use crate::simulation::world::{Shared, World, lock};
 
 /// A process that makes one call and ends, as a Lambda does.
 async fn call_once(world: &Shared, clock: SimClock, seed: u64) -> crate::Result<()> {

@@ -6,7 +6,7 @@
 //! is done by combining and by refusals that cost nothing.
 
 use super::chunks::{Flood, Outcome, simulate};
-use super::throttling::UNITS_PER_SECOND;
+use crate::simulation::throttling::UNITS_PER_SECOND;
 
 /// A flood, and what it is called.
 const FLOODS: [(&str, Flood); 3] = [

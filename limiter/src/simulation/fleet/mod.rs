@@ -1,6 +1,0 @@
-//! Many processes that share one bucket: what an admission costs, and that no call fails while the table answers.
-
-mod load;
-mod reference;
-mod run;
-mod tests;
