@@ -238,6 +238,9 @@ fn the_programs_of_the_guide_and_of_the_packages_readme_run() {
         let (_, left) = server.send("GET", &path, None, &Value::Null);
         assert_eq!(left["tokens"], json!({ "rpm": rpm, "tpm": tpm }), "{entity}");
     }
+    let path = "/v1/entities/user-5/resources/gpt-4o/available";
+    let (_, left) = server.send("GET", path, None, &Value::Null);
+    assert_eq!(left["tokens"]["usd"], 9_993_800);
 }
 
 #[test]

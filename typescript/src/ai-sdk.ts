@@ -1,5 +1,5 @@
 // Middleware for the AI SDK. Its types are described by what is used of them, so that one package serves versions 5 to 7.
-import type { Lease, Tokens } from "./lease.js";
+import type { Estimate, Lease, Tokens, Usage } from "./lease.js";
 import type { AcquireOptions, RateLimiter } from "./limiter.js";
 
 /** Characters of text that count as one token in an estimate. */
@@ -15,7 +15,7 @@ export interface ModelCall {
   abortSignal?: AbortSignal | undefined;
 }
 
-export interface RateLimitOptions extends Omit<AcquireOptions, "idempotencyKey" | "signal"> {
+export interface RateLimitOptions extends Omit<AcquireOptions, "estimate" | "idempotencyKey" | "signal"> {
   /** Who calls: one name, or one for each call. */
   entity: string | ((call: ModelCall) => string);
   /** What is called: the id of the model unless set. */
@@ -24,11 +24,13 @@ export interface RateLimitOptions extends Omit<AcquireOptions, "idempotencyKey" 
   requestLimit?: string | null | undefined;
   /** The limit that counts tokens: `tpm` unless set, none with null. */
   tokenLimit?: string | null | undefined;
+  /** Counts tokens and money by the prices that are stored for the resource, instead of `tokenLimit`. */
+  storedPrices?: boolean | undefined;
   /** Expected output tokens of a call without `maxOutputTokens`: 1,000 unless set. */
   defaultOutputTokens?: number | undefined;
   /** Expected input tokens of an image or another file: 1,000 unless set. */
   fileTokens?: number | undefined;
-  /** Replaces the estimate of all tokens of a call. */
+  /** Replaces the estimate of all tokens of a call. Not with `storedPrices`. */
   estimate?: ((call: ModelCall) => number) | undefined;
 }
 
@@ -53,7 +55,8 @@ export interface RateLimitMiddleware {
  * output costs the estimate.
  */
 export function rateLimit(limiter: RateLimiter, options: RateLimitOptions): RateLimitMiddleware {
-  const { requestLimit = "rpm", tokenLimit = "tpm" } = options;
+  const { requestLimit = "rpm", storedPrices = false } = options;
+  const tokenLimit = storedPrices ? null : (options.tokenLimit === undefined ? "tpm" : options.tokenLimit);
 
   function acquisition(params: ModelCall, model: Model) {
     const estimate = options.estimate?.(params) ?? estimateTokens(params, options);
@@ -62,11 +65,14 @@ export function rateLimit(limiter: RateLimiter, options: RateLimitOptions): Rate
     if (tokenLimit !== null) consume[tokenLimit] = estimate;
     const entity = typeof options.entity === "string" ? options.entity : options.entity(params);
     const { waitMs, leaseMs, renewForMs, onUnavailable } = options;
-    const acquire = { waitMs, leaseMs, renewForMs, onUnavailable, signal: params.abortSignal };
+    const priced = storedPrices ? requestOf(params, options) : undefined;
+    const acquire = { waitMs, leaseMs, renewForMs, onUnavailable, estimate: priced, signal: params.abortSignal };
     /** Corrects the estimate. A response without usage costs the estimate. */
-    const correct = (lease: Lease, usage: unknown): void => {
-      const used = usedTokens(usage);
-      if (tokenLimit !== null && used !== undefined) lease.adjust({ [tokenLimit]: used - estimate });
+    const correct = (lease: Lease, reported: unknown): void => {
+      const usage = usageOf(reported);
+      if (usage === undefined) return;
+      if (storedPrices) lease.adjustToUsage(usage);
+      else if (tokenLimit !== null) lease.adjust({ [tokenLimit]: tokensOf(usage) - estimate });
     };
     return { entity, resource: options.resource ?? model.modelId, consume, acquire, correct };
   }
@@ -138,18 +144,29 @@ function settledBy(
   });
 }
 
-/** Input and output tokens; undefined if the model does not report them. */
-function usedTokens(usage: unknown): number | undefined {
-  const { inputTokens, outputTokens } = (usage ?? {}) as { inputTokens?: unknown; outputTokens?: unknown };
-  const input = total(inputTokens);
-  const output = total(outputTokens);
-  return input === undefined && output === undefined ? undefined : (input ?? 0) + (output ?? 0);
+/** What a response used; undefined if the model does not report it. Tokens are numbers in version 5 of the AI SDK, and objects since version 6. */
+export function usageOf(reported: unknown): Usage | undefined {
+  const { inputTokens, outputTokens, cachedInputTokens } = membersOf(reported);
+  const input = countOf(inputTokens) ?? countOf(membersOf(inputTokens)["total"]);
+  const output = countOf(outputTokens) ?? countOf(membersOf(outputTokens)["total"]);
+  if (input === undefined && output === undefined) return undefined;
+  const cached = countOf(cachedInputTokens) ?? countOf(membersOf(inputTokens)["cacheRead"]) ?? 0;
+  const written = countOf(membersOf(inputTokens)["cacheWrite"]) ?? 0;
+  // The total has all of them.
+  const rest = Math.max((input ?? 0) - cached - written, 0);
+  return { input: rest, output: output ?? 0, cached_input: cached, cache_write: written };
 }
 
-/** A number in version 5 of the AI SDK, and an object with a total since version 6. */
-function total(tokens: unknown): number | undefined {
-  const count = typeof tokens === "object" && tokens !== null ? (tokens as { total?: unknown }).total : tokens;
-  return typeof count === "number" ? count : undefined;
+function tokensOf({ input = 0, output = 0, cached_input = 0, cache_write = 0 }: Usage): number {
+  return input + output + cached_input + cache_write;
+}
+
+function membersOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }
 
 /** Estimates the tokens of a call: its text by length, files by number, and the longest output that it allows. */
@@ -160,9 +177,18 @@ export function estimateTokens(
     fileTokens?: number | undefined;
   } = {},
 ): number {
+  return inputTokens(call, fileTokens) + (call.maxOutputTokens ?? defaultOutputTokens);
+}
+
+function inputTokens(call: ModelCall, fileTokens: number): number {
   const { characters, files } = measure([call.prompt, call.tools]);
-  const input = Math.ceil(characters / CHARACTERS_PER_TOKEN) + files * fileTokens;
-  return input + (call.maxOutputTokens ?? defaultOutputTokens);
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN) + files * fileTokens;
+}
+
+/** What is known of a call, for prices. Without `maxOutputTokens` and `defaultOutputTokens`, the prices say what to expect. */
+function requestOf(call: ModelCall, { defaultOutputTokens, fileTokens = DEFAULT_FILE_TOKENS }: RateLimitOptions): Estimate {
+  const max_output = call.maxOutputTokens ?? defaultOutputTokens ?? null;
+  return { input: inputTokens(call, fileTokens), max_output };
 }
 
 /** Members of a prompt that the model does not read as text. */

@@ -1,10 +1,14 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { components } from "./api.js";
-import { LimiterError, type LimitState, UnavailableError } from "./errors.js";
+import { ConflictError, LimiterError, type LimitState, UnavailableError } from "./errors.js";
 import type { Transport } from "./transport.js";
 
 /** Tokens by limit. */
 export type Tokens = Record<string, number>;
+/** What a call used. No token is in two of the numbers: cached input is not part of `input`. */
+export type Usage = components["schemas"]["UsageBody"];
+/** What is known of a call before it is made: its input, and the most output that it asks for. */
+export type Estimate = components["schemas"]["EstimateBody"];
 /** Whether the tokens were counted, or the call was admitted while the table or the server was unavailable. */
 export type Admission = components["schemas"]["AdmissionKind"];
 
@@ -26,7 +30,7 @@ export interface Grant {
   transport: Transport;
   entity: string;
   resource: string;
-  taken: Tokens;
+  consume: Tokens;
   response: components["schemas"]["AcquireResponse"];
   renewForMs: number;
   onUnsettled: OnUnsettled;
@@ -49,7 +53,9 @@ export class Lease implements AsyncDisposable {
   /** Every limit after the tokens were taken, the entity's own first, then its parents'. */
   readonly limits: LimitState[];
   readonly #grant: Grant;
+  readonly #taken: Tokens;
   readonly #adjustments: Tokens = {};
+  #usage: Usage | undefined;
   #renewal: ReturnType<typeof setTimeout> | undefined;
   #settlement: Promise<Settlement> | undefined;
 
@@ -60,6 +66,9 @@ export class Lease implements AsyncDisposable {
     this.resource = grant.resource;
     this.admission = grant.response.admission;
     this.limits = grant.response.limits;
+    // The server knows what an estimate takes.
+    const requested = this.limits.map(({ limit_name, requested }) => [limit_name, requested] as const);
+    this.#taken = { ...grant.consume, ...Object.fromEntries(requested.filter(([, count]) => count > 0)) };
     const interval = grant.response.lease_ms / RENEWALS_PER_LEASE;
     if (this.id !== null && interval > 0) this.#renewAfter(interval, Math.ceil(grant.renewForMs / interval));
   }
@@ -69,6 +78,20 @@ export class Lease implements AsyncDisposable {
     for (const [limit, count] of Object.entries(tokens)) {
       this.#adjustments[limit] = (this.#adjustments[limit] ?? 0) + count;
     }
+  }
+
+  /**
+   * Corrects tokens and money to what the call used, by the prices that the resource had when the lease was taken. It replaces an
+   * earlier usage, so that it may be called with each part of a stream. Adjustments are added to it.
+   */
+  adjustToUsage(usage: Usage): void {
+    this.#usage = usage;
+  }
+
+  /** Corrects tokens and money to what the call used, and commits. */
+  commitUsage(usage: Usage): Promise<Settlement> {
+    if (this.#settlement === undefined) this.adjustToUsage(usage);
+    return this.commit();
   }
 
   /** Keeps the tokens and writes the adjustments. A lease that has ended stays as it is. */
@@ -88,10 +111,10 @@ export class Lease implements AsyncDisposable {
 
   async #settle(end: "commit" | "rollback"): Promise<Settlement> {
     clearTimeout(this.#renewal);
-    const change = end === "commit" ? this.#capped() : negated(this.#grant.taken);
-    const consumed = sum(this.#grant.taken, change);
+    const change = end === "commit" ? this.#capped() : negated(this.#taken);
+    const consumed = sum(this.#taken, change);
     try {
-      return (await this.#end(end, consumed)) ?? (await this.#adjustWithoutLease(change, consumed));
+      return (await this.#end(end, consumed)) ?? (await this.#adjustWithoutLease(end, change, consumed));
     } catch (caught) {
       const error = caught instanceof LimiterError ? caught : new UnavailableError(String(caught), null, { cause: caught });
       try {
@@ -99,7 +122,7 @@ export class Lease implements AsyncDisposable {
       } catch {
         // The result of the call is not lost to a failing report either.
       }
-      return { consumed: { ...this.#grant.taken }, written: false, error };
+      return { consumed: { ...this.#taken }, written: false, error };
     }
   }
 
@@ -109,7 +132,7 @@ export class Lease implements AsyncDisposable {
     const path = `/v1/leases/${encodeURIComponent(this.id)}`;
     const exchange =
       end === "commit"
-        ? { method: "POST", path: `${path}/commit`, body: { adjust: this.#adjustments }, repeatable: true }
+        ? { method: "POST", path: `${path}/commit`, body: { adjust: this.#adjustments, usage: this.#usage }, repeatable: true }
         : { method: "DELETE", path, repeatable: true };
     try {
       const state = (await this.#grant.transport.send(exchange)) as components["schemas"]["LeaseState"];
@@ -127,9 +150,12 @@ export class Lease implements AsyncDisposable {
   }
 
   /** Corrects what was taken where the server has no lease to end. */
-  async #adjustWithoutLease(change: Tokens, consumed: Tokens): Promise<Settlement> {
+  async #adjustWithoutLease(end: "commit" | "rollback", change: Tokens, consumed: Tokens): Promise<Settlement> {
+    if (this.admission !== "counted") return { consumed, written: true };
+    // Only a lease has prices.
+    if (end === "commit" && this.#usage !== undefined) throw new ConflictError("the usage needs a lease, and the server has none: the estimate stays taken");
     const adjust = Object.fromEntries(Object.entries(change).filter(([, count]) => count !== 0));
-    if (this.admission !== "counted" || Object.keys(adjust).length === 0) return { consumed, written: true };
+    if (Object.keys(adjust).length === 0) return { consumed, written: true };
     const body = { entity: this.entity, resource: this.resource, adjust };
     const idempotencyKey = this.id === null ? crypto.randomUUID() : `lease-${this.id}`.slice(0, 255);
     const exchange = { method: "POST", path: "/v1/adjust", body, idempotencyKey, repeatable: true };
@@ -139,8 +165,7 @@ export class Lease implements AsyncDisposable {
 
   /** The adjustments. As with a lease on the server, none gives back more than was taken. */
   #capped(): Tokens {
-    const { taken } = this.#grant;
-    const capped = Object.entries(this.#adjustments).map(([limit, count]) => [limit, Math.max(count, -(taken[limit] ?? 0))]);
+    const capped = Object.entries(this.#adjustments).map(([limit, count]) => [limit, Math.max(count, -(this.#taken[limit] ?? 0))]);
     return Object.fromEntries(capped);
   }
 

@@ -1,6 +1,6 @@
 import type { components, paths } from "./api.js";
 import { UnavailableError } from "./errors.js";
-import { Lease, type OnUnsettled, type Tokens } from "./lease.js";
+import { type Estimate, Lease, type OnUnsettled, type Tokens } from "./lease.js";
 import type { Call, Content, MethodOf } from "./operations.js";
 import { Transport, type TransportOptions } from "./transport.js";
 
@@ -15,6 +15,8 @@ export interface LimiterOptions extends TransportOptions {
 }
 
 export interface AcquireOptions {
+  /** What the call is expected to use, taken besides `consume` in tokens and money, by the prices of the resource. */
+  estimate?: Estimate | undefined;
   /** Wait up to this long for tokens instead of being refused at once. */
   waitMs?: number | undefined;
   /** How long the server holds the lease without a renewal: a minute unless set. With 0 there is no lease. */
@@ -123,7 +125,7 @@ export class RateLimiter {
       transport: this.#transport,
       entity,
       resource,
-      taken: { ...consume },
+      consume: { ...consume },
       renewForMs,
       onUnsettled: this.#onUnsettled,
     };
@@ -131,7 +133,7 @@ export class RateLimiter {
       const response = await this.#transport.send({
         method: "POST",
         path: "/v1/acquire",
-        body: { entity, resource, consume, wait_ms: waitMs, lease_ms: leaseMs },
+        body: { entity, resource, consume, estimate: options.estimate, wait_ms: waitMs, lease_ms: leaseMs },
         idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
         repeatable: true,
         waitMs,

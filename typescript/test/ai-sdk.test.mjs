@@ -5,7 +5,7 @@ import { after, test } from "node:test";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, streamText, wrapLanguageModel } from "ai";
 import { RefusedError } from "zae-limiter-client";
-import { estimateTokens, rateLimit } from "zae-limiter-client/ai-sdk";
+import { estimateTokens, rateLimit, usageOf } from "zae-limiter-client/ai-sdk";
 import { limits, onServer, signal } from "./support.mjs";
 
 const { limiter, unsettled } = onServer();
@@ -140,6 +140,30 @@ test("entity, resource and limits can be chosen", async () => {
   const options = { resource: "models", requestLimit: null, estimate: () => 7 };
   await generateText({ model: limited("whole", entity, options), ...call });
   assert.deepEqual(await left("hello", "models"), { rpm: 5, tpm: 10000 - 42 });
+});
+
+test("tokens and money are counted by the stored prices", async () => {
+  const query = { resource: "priced-model" };
+  const money = { name: "usd", capacity: 1_000_000, refill_amount: 1, refill_period_seconds: 86400 };
+  await limiter.request("PUT", "/v1/limits", { query, body: { limits: [...limits, money] } });
+  await limiter.request("PUT", "/v1/prices", { query, body: { input: "$2", output: "$8" } });
+  const options = { resource: "priced-model", storedPrices: true };
+  await generateText({ model: limited("whole", "priced", options), ...call });
+  const whole = { rpm: 4, tpm: 10000 - 42, usd: 1_000_000 - 30 * 2 - 12 * 8 };
+  assert.deepEqual(await left("priced", "priced-model"), whole);
+  const result = streamText({ model: limited("breaking", "priced-estimate", options), ...call });
+  await result.consumeStream({ onError: () => {} });
+  const estimated = { rpm: 4, tpm: 10000 - ESTIMATE, usd: 1_000_000 - 3 * 2 - 100 * 8 };
+  assert.deepEqual(await left("priced-estimate", "priced-model"), estimated);
+});
+
+test("a usage is read from every version of the AI SDK, and no token is in two of its numbers", () => {
+  const usage = { input: 20, output: 12, cached_input: 10, cache_write: 0 };
+  assert.deepEqual(usageOf({ inputTokens: 30, outputTokens: 12, cachedInputTokens: 10 }), usage);
+  const inputTokens = { total: 35, noCache: 20, cacheRead: 10, cacheWrite: 5 };
+  assert.deepEqual(usageOf({ inputTokens, outputTokens: { total: 12, text: 12 } }), { ...usage, cache_write: 5 });
+  assert.equal(usageOf({ inputTokens: undefined, outputTokens: {} }), undefined);
+  assert.equal(usageOf(undefined), undefined);
 });
 
 test("files are not counted as text", () => {

@@ -183,6 +183,35 @@ test("tokens without a lease are corrected too", async () => {
   assert.deepEqual(sent("/v1/adjust")[0].body.adjust, { tpm: 7 });
 });
 
+test("a usage is sent with the commit, and nothing is made up for it without a lease", async () => {
+  const usage = { input: 200, output: 50 };
+  const { limiter, sent } = faulty({ [ACQUIRE]: [() => granted()], [COMMIT]: [committed] });
+  const lease = await limiter.acquire("e", "r", { rpm: 1 }, { estimate: { input: 200 } });
+  lease.adjustToUsage({ input: 200, output: 20 });
+  lease.adjust({ rpm: 1 });
+  assert.equal((await lease.commitUsage(usage)).written, true);
+  assert.deepEqual(sent("/v1/acquire")[0].body, { entity: "e", resource: "r", consume: { rpm: 1 }, estimate: { input: 200 } });
+  assert.deepEqual(sent("/v1/leases/l1/commit")[0].body, { adjust: { rpm: 1 }, usage });
+
+  for (const commit of [() => problem(410, "lease-ended", { ended: "expired" }), () => problem(410, "lease-owner-gone")]) {
+    const lost = faulty({ [ACQUIRE]: [() => granted()], [COMMIT]: [commit], "POST /v1/adjust": [() => json(200, { written: true })] });
+    const settlement = await (await lost.limiter.acquire("e", "r", { tpm: 500 })).commitUsage(usage);
+    assert.deepEqual([settlement.consumed, settlement.written, settlement.error.kind], [{ tpm: 500 }, false, "conflict"]);
+    assert.deepEqual(lost.sent("/v1/adjust"), []);
+    assert.equal(lost.unsettled.length, 1);
+  }
+});
+
+test("an estimate is given back without a lease too", async () => {
+  const limits = [["tpm", 700], ["usd", 2_800], ["rpm", 0]].map(([limit_name, requested]) => ({ limit_name, requested }));
+  const acquired = () => json(200, { lease_id: "l1", lease_ms: 60_000, admission: "counted", limits });
+  const gone = () => problem(410, "lease-owner-gone");
+  const { limiter, sent } = faulty({ [ACQUIRE]: [acquired], [DELETE]: [gone], "POST /v1/adjust": [() => json(200, { written: true })] });
+  const lease = await limiter.acquire("e", "r", {}, { estimate: { input: 200, max_output: 500 } });
+  await lease.rollback();
+  assert.deepEqual(sent("/v1/adjust")[0].body.adjust, { tpm: -700, usd: -2_800 });
+});
+
 test("a commit whose response was lost is a success", async () => {
   const ended = () => problem(410, "lease-ended", { ended: "committed" });
   const { limiter, unsettled } = faulty({ [ACQUIRE]: [() => granted()], [COMMIT]: [broken, ended] });

@@ -40,6 +40,20 @@ test("a call that throws gives everything back and keeps its exception", async (
   assert.deepEqual(await left("throws"), { rpm: 5, tpm: 10000 });
 });
 
+test("an estimate is taken by the prices of the resource, and corrected to the usage", async () => {
+  const query = { resource: "priced" };
+  const money = { name: "usd", capacity: 1_000_000, refill_amount: 1, refill_period_seconds: 86400 };
+  await limiter.request("PUT", "/v1/limits", { query, body: { limits: [...limits, money] } });
+  await limiter.request("PUT", "/v1/prices", { query, body: { input: "$2", output: "$8", max_output: 4_096 } });
+  const lease = await limiter.acquire("priced", "priced", { rpm: 1 }, { estimate: { input: 1_000, max_output: 500 } });
+  assert.deepEqual(await left("priced", "priced"), { rpm: 4, tpm: 8_500, usd: 994_000 });
+  const settlement = await lease.commitUsage({ input: 200, cached_input: 800, output: 100 });
+  assert.deepEqual(settlement, { consumed: { rpm: 1, tpm: 1_100, usd: 2_800 }, written: true });
+  assert.deepEqual(await left("priced", "priced"), { rpm: 4, tpm: 8_900, usd: 997_200 });
+  const unpriced = limiter.acquire("priced", "gpt-4", {}, { estimate: { input: 1 } });
+  await assert.rejects(unpriced, NotFoundError);
+});
+
 test("a lease that is disposed gives everything back unless it is committed", async () => {
   const dropped = await limiter.acquire("disposed", "gpt-4", { rpm: 1 });
   await dropped[Symbol.asyncDispose]();

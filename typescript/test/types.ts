@@ -1,7 +1,7 @@
 // Compiled in strict mode and not run: the types of the package.
 import { wrapLanguageModel, type LanguageModel } from "ai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { type Lease, RateLimiter, RefusedError, type Settlement } from "zae-limiter-client";
+import { type Estimate, type Lease, RateLimiter, RefusedError, type Settlement, type Usage } from "zae-limiter-client";
 import { rateLimit } from "zae-limiter-client/ai-sdk";
 
 const limiter = new RateLimiter("http://127.0.0.1:8080", { token: undefined, onUnavailable: "allow" });
@@ -11,6 +11,16 @@ export async function leases(): Promise<number> {
   lease.adjust({ tpm: 5 });
   const settlement: Settlement = await lease.commit();
   return settlement.consumed["tpm"] ?? 0;
+}
+
+export async function money(): Promise<Settlement> {
+  const estimate: Estimate = { input: 2_000, max_output: 500 };
+  await using lease = await limiter.acquire("user-1", "gpt-4", {}, { estimate });
+  const usage: Usage = { input: 2_000, output: 120 };
+  lease.adjustToUsage(usage);
+  // @ts-expect-error: an estimate has an input
+  await limiter.acquire("user-1", "gpt-4", {}, { estimate: { max_output: 500 } });
+  return await lease.commitUsage(usage);
 }
 
 export async function results(): Promise<string> {
