@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import unittest
 
 from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
@@ -127,6 +128,101 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             async with LIMITER.acquire("py-ended", "gpt-4", {"rpm": 1}) as lease:
                 await LIMITER.request("DELETE", f"/v1/leases/{lease.id}")
                 raise ValueError
+
+    async def test_a_call_that_is_canceled_while_it_acquires_gives_back_what_it_is_granted(self):
+        limiter = RateLimiter(*SERVER)
+        self.addAsyncCleanup(limiter.aclose)
+        granted, respond, request = asyncio.Event(), asyncio.Event(), limiter.request
+
+        async def delayed(method, path, *arguments):
+            response = await request(method, path, *arguments)
+            if path == "/v1/acquire":
+                granted.set()
+                await respond.wait()
+            return response
+
+        limiter.request = delayed
+
+        async def call():
+            async with limiter.acquire("py-cancel", "gpt-4", {"rpm": 1, "tpm": 500}):
+                self.fail("the block of a canceled call ran")
+
+        calling = asyncio.create_task(call())
+        await granted.wait()
+        self.assertEqual(await LIMITER.available("py-cancel", "gpt-4"), {"rpm": 4, "tpm": 9500})
+        calling.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await calling
+        respond.set()
+        await limiter.settled()
+        self.assertEqual(await LIMITER.available("py-cancel", "gpt-4"), {"rpm": 5, "tpm": 10000})
+
+    async def test_a_call_that_is_canceled_while_it_ends_is_ended(self):
+        limiter = RateLimiter(*SERVER)
+        self.addAsyncCleanup(limiter.aclose)
+        ending, go_on, request = asyncio.Event(), asyncio.Event(), limiter.request
+
+        async def delayed(method, path, *arguments):
+            if path.endswith("/commit"):
+                ending.set()
+                await go_on.wait()
+            return await request(method, path, *arguments)
+
+        limiter.request = delayed
+
+        async def call():
+            async with limiter.acquire("py-cancel-end", "gpt-4", {"rpm": 1, "tpm": 500}) as lease:
+                lease.adjust({"tpm": -100})
+
+        calling = asyncio.create_task(call())
+        await ending.wait()
+        calling.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await calling
+        go_on.set()
+        await limiter.settled()
+        self.assertEqual(await LIMITER.available("py-cancel-end", "gpt-4"), {"rpm": 4, "tpm": 9600})
+
+    async def test_a_program_that_ends_while_it_acquires_ends_without_noise(self):
+        program = """
+import asyncio
+from zae_limiter_http import RateLimiter
+
+async def main():
+    limiter, sent = RateLimiter("http://127.0.0.1:1"), asyncio.Event()
+
+    async def request(*_):
+        sent.set()
+        await asyncio.Event().wait()
+
+    limiter.request = request
+    asyncio.get_running_loop().acquiring = asyncio.ensure_future(limiter.acquire("py-end", "gpt-4", {"rpm": 1})._take())
+    await sent.wait()
+
+asyncio.run(main())
+"""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        output, _ = await process.communicate()
+        self.assertEqual((process.returncode, output), (0, b""))
+
+    async def test_an_estimate_is_corrected_to_the_usage(self):
+        limits = [*LIMITS, {"name": "usd", "quota": 1_000_000, "per": "year"}]
+        await LIMITER.request("PUT", "/v1/limits?resource=py-priced", {"limits": limits})
+        await LIMITER.request("PUT", "/v1/prices?resource=py-priced", {"input": "$2", "output": "$8", "max_output": 4_096})
+        estimate = {"input": 1_000, "max_output": 500}
+        async with LIMITER.acquire("py-priced", "py-priced", {"rpm": 1}, estimate=estimate) as lease:
+            self.assertEqual(lease.taken, {"rpm": 1, "tpm": 1_500, "usd": 6_000})
+            lease.adjust_to_usage({"input": 1_000, "output": 10})
+            lease.adjust_to_usage({"input": 200, "cached_input": 800, "output": 100})
+        self.assertIsNone(lease.error)
+        self.assertEqual(await LIMITER.available("py-priced", "py-priced"), {"rpm": 4, "tpm": 8_900, "usd": 997_200})
+        # An estimate is given back with the rest.
+        with self.assertRaises(ValueError):
+            async with LIMITER.acquire("py-priced", "py-priced", {"rpm": 1}, estimate=estimate):
+                raise ValueError
+        self.assertEqual(await LIMITER.available("py-priced", "py-priced"), {"rpm": 4, "tpm": 8_900, "usd": 997_200})
 
     async def test_names_are_quoted_in_addresses(self):
         await LIMITER.acquire("py:quote@example.com", "org/gpt-4", {"rpm": 1}, lease_ms=0)

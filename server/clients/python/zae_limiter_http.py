@@ -6,7 +6,11 @@
         lease.adjust({"tpm": response.tokens - 500})
 
 `SyncRateLimiter` is the same without `async` and `await`. Leaving the block commits the lease with its adjustments; an exception gives everything back. The lease is renewed while the
-block runs. A lease that cannot be ended is logged: the block's result, or its exception, is never replaced.
+block runs. A lease that cannot be ended is logged: the block's result, or its exception, is never replaced. A call that is canceled while it
+acquires gives back what it is granted, and one that is canceled while it ends goes on to end: `aclose` waits for both.
+
+With prices, `estimate={"input": 2000, "max_output": 500}` takes tokens and money, and `lease.adjust_to_usage({"input": 2000, "output": 120})`
+corrects both.
 """
 
 from __future__ import annotations
@@ -82,12 +86,14 @@ class Lease:
     lease_ms: int
     admission: str
     limits: list[dict[str, Any]]
+    # An estimate included.
     taken: dict[str, int] = field(default_factory=dict)
     # Seconds between renewals; a third of the lease unless set.
     renewal_seconds: float | None = None
     # Why the lease could not be ended when its block was left.
     error: Exception | None = None
     _adjust: dict[str, int] = field(default_factory=dict)
+    _usage: dict[str, int] | None = None
     _renewing: asyncio.Task[None] | None = None
 
     def adjust(self, tokens: dict[str, int]) -> None:
@@ -95,11 +101,20 @@ class Lease:
         for limit, count in tokens.items():
             self._adjust[limit] = self._adjust.get(limit, 0) + count
 
+    def adjust_to_usage(self, usage: dict[str, int]) -> None:
+        """Corrects tokens and money to what the call used, by the prices that the resource had when the lease was taken. It replaces
+        an earlier usage; adjustments are added to it. It is written by `commit`. Without a lease there are no prices: the estimate stays
+        taken."""
+        self._usage = dict(usage)
+
     async def commit(self) -> dict[str, int]:
         """Keeps the tokens and writes the adjustments. Returns what was consumed."""
         if self.id is None:
             return dict(self.taken)
-        response = await self._end("POST", f"/v1/leases/{self.id}/commit", {"adjust": self._adjust}, self._adjust)
+        body: dict[str, Any] = {"adjust": self._adjust}
+        if self._usage is not None:
+            body["usage"] = self._usage
+        response = await self._end("POST", f"/v1/leases/{self.id}/commit", body, self._adjust)
         consumed = {limit: count + self._adjust.get(limit, 0) for limit, count in self.taken.items()}
         return response.get("consumed", consumed)
 
@@ -118,12 +133,17 @@ class Lease:
     async def _end(
         self, method: str, path: str, body: dict[str, Any] | None, adjust: dict[str, int]
     ) -> dict[str, Any]:
-        """Ends the lease. If it is lost, corrects what it took without it."""
+        """Ends the lease, also if the caller is canceled meanwhile. If it is lost, corrects what it took without it."""
+        return await asyncio.shield(self.limiter._start(self._send_end(method, path, body, adjust)))
+
+    async def _send_end(
+        self, method: str, path: str, body: dict[str, Any] | None, adjust: dict[str, int]
+    ) -> dict[str, Any]:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self.limiter.request(method, path, body)
             except ServerError as error:
-                if error.is_lost_lease:
+                if error.is_lost_lease and "usage" not in (body or {}):
                     return await self._adjust_without_lease(adjust)
                 if attempt > 1 and error.problem.get("ended") in ("committed", "rolled_back"):
                     # An earlier attempt was processed, and its response was lost.
@@ -195,12 +215,30 @@ class Acquire:
             await self._lease.__aexit__(*exception)
 
     async def _take(self) -> Lease:
+        sending = self._limiter._start(self._send())
         try:
-            granted = await self._send()
+            granted = await asyncio.shield(sending)
         except Unavailable:
             if self._on_unavailable != "allow":
                 raise
             granted = {"lease_id": None, "lease_ms": 0, "admission": "allowed_while_unavailable", "limits": []}
+        except asyncio.CancelledError:
+            # Unless the event loop itself ends, and cancels everything.
+            if not sending.cancelling():
+                self._limiter._start(self._give_back(sending))
+            raise
+        return self._lease_of(granted)
+
+    async def _give_back(self, sending: asyncio.Task[dict[str, Any]]) -> None:
+        """Rolls back what the request is granted: its caller was canceled."""
+        try:
+            await self._lease_of(await sending).rollback()
+        except LimiterError as error:
+            LOG.debug("a canceled call of %s on %s: %s", self._body["entity"], self._body["resource"], error)
+
+    def _lease_of(self, granted: dict[str, Any]) -> Lease:
+        # The server knows what an estimate takes.
+        requested = {limit["limit_name"]: limit["requested"] for limit in granted["limits"] if limit["requested"]}
         return Lease(
             self._limiter,
             self._body["entity"],
@@ -209,7 +247,7 @@ class Acquire:
             granted["lease_ms"],
             granted["admission"],
             granted["limits"],
-            dict(self._body["consume"]),
+            self._body["consume"] | requested,
         )
 
     async def _send(self) -> dict[str, Any]:
@@ -244,9 +282,18 @@ class RateLimiter:
         self.on_unavailable = on_unavailable
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        # Requests that end even if their callers are canceled. Each has its timeouts and attempts.
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def settled(self) -> None:
+        """Waits until leases of canceled calls are ended."""
+        loop = asyncio.get_running_loop()
+        while tasks := {task for task in self._tasks if task.get_loop() is loop}:
+            await asyncio.wait(tasks)
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Waits until leases of canceled calls are ended, and closes the connections."""
+        await self.settled()
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -260,9 +307,13 @@ class RateLimiter:
         wait_ms: int | None = None,
         lease_ms: int | None = None,
         idempotency_key: str | None = None,
+        estimate: dict[str, int] | None = None,
     ) -> Acquire:
-        """Takes the tokens of all limits, or raises RateLimitExceeded."""
+        """Takes the tokens of all limits, or raises RateLimitExceeded. `estimate` is what the call is expected to use, in tokens and money,
+        by the prices of the resource."""
         body: dict[str, Any] = {"entity": entity, "resource": resource, "consume": consume}
+        if estimate is not None:
+            body["estimate"] = estimate
         if wait_ms is not None:
             body["wait_ms"] = wait_ms
         if lease_ms is not None:
@@ -300,6 +351,13 @@ class RateLimiter:
         if response.status_code in (408, 502, 503, 504):
             raise Unavailable(f"{response.status_code}: {content.get('detail') or content.get('title')}")
         raise ServerError(response.status_code, content)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Starts work that a canceled caller leaves behind."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _http(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()
